@@ -18,7 +18,6 @@ import re
 import secrets
 import socket
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,8 +30,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..exposure import limits
-from ..traces.file import MAX_BYTES
-from .bodies import PART
 from .components.drawn import as_text
 from .components.player import pack, player_words
 from .language import known, preferred
@@ -43,14 +40,12 @@ from .visitors import address_of, LEADS
 
 PATH = "/class"
 COOKIE = "specdec_teach"  # the secret, in requests of the teacher's page that Gradio writes: its runs go first
-MOST, STREAMS = 200, 3  # phones; streams of one, which may open another before the last is noticed to be gone
-BEAT, PACE = 5.0, 0.05  # seconds at most, and at least, between two messages to a phone
-LIFE, GRACE = 60.0, 5.0  # seconds: a stream, which a living phone then opens anew; and how long it may take for that
-VOTES = 0.1  # seconds at least between two votes of a phone
-SMALL = 1_000  # bytes of what a phone may send at once; a teacher may send a `PART`
-MOST_PARTS = 20_000
+MOST_PHONES = 200
+STREAMS = 3  # of one phone, which may open another before the last is noticed to be gone
+BEAT_S, PACE_S = 5.0, 0.05  # at most, and at least, between two messages to a phone
+LIFE_S, GRACE_S = 60.0, 5.0  # of a stream, which a living phone then opens anew; and how long it may take for that
+VOTES_S = 0.1  # at least between two votes of a phone
 NAME = re.compile(r"[0-9a-f]{16,64}")
-KINDS = ("keep", "count", "quiz")
 STYLES = ("shared/style.css", "race/race.css", "step/step.css", "class/question.css", "class/phone.css")
 POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
@@ -77,97 +72,78 @@ class Room:
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     run: str = ""
     parts: list[str] = field(default_factory=list)  # of the run's log
-    size: int = 0
     cursor: dict[str, Any] | None = None
     question: dict[str, Any] | None = None
     answer: dict[str, Any] | None = None
     votes: dict[str, int] = field(default_factory=dict)
-    voters: Counter[str] = field(default_factory=Counter)  # by address
     phones_of_address: int = field(default_factory=lambda: limits().phones_of_address)
-    turned_away: set[str] = field(default_factory=set)  # phones of an address that has so many; at most `MOST`
+    turned_away: set[str] = field(default_factory=set)  # phones of an address that has so many; at most `MOST_PHONES`
     phones: dict[str, Phone] = field(default_factory=dict)
     moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     # ---- the teacher ----
 
-    def write(self, run: Any, part: Any, log: Any) -> bool:
+    def write(self, run: str, part: int, log: str) -> bool:
         """The next part of a run, or the first one of another; False if it does not follow what is there."""
-        if not (isinstance(run, str) and NAME.fullmatch(run) and isinstance(part, int) and isinstance(log, str)):
-            raise ValueError("a part of a run needs its run, its number and its text")
         if part == 0 and run != self.run:
-            self.run, self.parts, self.size = run, [], 0
-            self.cursor = None
+            self.run, self.parts, self.cursor = run, [], None
         if run != self.run or part != len(self.parts):
             return False
-        if self.size + len(log) > MAX_BYTES or len(self.parts) >= MOST_PARTS:
-            raise ValueError("the run is too long for a class; ask for fewer tokens")
         self.parts.append(log)
-        self.size += len(log)
         self.changed()
         return True
 
-    def point(self, cursor: Any) -> None:
+    def point(self, cursor: dict[str, Any]) -> None:
         """The moment on show: `t` in ms of the run, how far its verdicts have moved, and how it plays."""
-        names, switches = {"t": 1e9, "settle": 1.0, "slow": 1e6}, ("playing", "closed")
-        if not isinstance(cursor, dict):
-            raise ValueError("a moment has a time and says how it plays")
-        numbers = {name: number(cursor.get(name), most) for name, most in names.items()}
-        self.cursor = numbers | {name: cursor.get(name) is True for name in switches}
+        self.cursor = cursor
         self.changed()
 
-    def ask(self, question: Any) -> None:
-        """Another question, with no votes yet; None takes it off."""
-        self.question = None if question is None else asked(question) | {"id": secrets.token_hex(8)}
-        self.answer, self.votes, self.voters = None, {}, Counter()
+    def ask(self, question: dict[str, Any] | None) -> None:
+        """Another question, with no votes yet; None takes it off. It has its kind and number of `choices`; and the
+        drafted token with p and q, or the number of the Guide's question."""
+        self.question = question and question | {"id": secrets.token_hex(8)}
+        self.answer, self.votes = None, {}
         self.changed()
 
-    def reveal(self, answer: Any) -> None:
-        if self.question is None or not isinstance(answer, dict):
-            raise ValueError("ask a question first")
-        self.answer = {"right": whole(answer.get("right"), self.question["choices"] - 1)}
+    def reveal(self, answer: dict[str, Any]) -> None:
+        self.answer = answer
         self.changed()
 
     def admit(self) -> None:
         """From now on one address may fill the class: all phones may be behind one router."""
-        self.phones_of_address = MOST
+        self.phones_of_address = MOST_PHONES
         self.turned_away.clear()
         self.changed()
 
     # ---- the phones ----
 
     def vote(self, name: Any, question: Any, choice: Any) -> bool:
-        """One vote a phone, until the answer is there; False if it comes too soon after the last, or has no stream.
-
-        A phone that leaves keeps its vote; so votes are counted by address, too.
-        """
+        """One vote a phone, until the answer is there; False if it comes too soon after the last, or has no stream."""
         phone = self.phones.get(name) if isinstance(name, str) else None
         if phone is None or self.question is None or self.question["id"] != question or self.answer:
             raise ValueError("there is no such question, or its answer is there")
-        choice = whole(choice, self.question["choices"] - 1)
-        if not phone.streams or time.monotonic() - phone.voted < VOTES:
+        if type(choice) is not int or choice not in range(self.question["choices"]):
+            raise ValueError("there is no such choice")
+        if not phone.streams or time.monotonic() - phone.voted < VOTES_S:
             return False
-        if name not in self.votes:
-            if self.voters[phone.address] >= self.phones_of_address:
-                raise ValueError("an address has as many votes as phones")
-            self.voters[phone.address] += 1
         phone.voted, self.votes[name] = time.monotonic(), choice
         self.changed()
         return True
 
     def joined(self) -> int:
         now = time.monotonic()
-        for name in [name for name, one in self.phones.items() if not one.streams and now - one.seen > GRACE]:
+        for name in [name for name, one in self.phones.items() if not one.streams and now - one.seen > GRACE_S]:
             del self.phones[name]
         return len(self.phones)
 
     def admits(self, name: str, address: str) -> bool:
         """Whether the phone may open a stream. The teacher is told of those that only their address keeps out."""
-        if self.joined() >= MOST or name in self.phones:
+        if self.joined() >= MOST_PHONES or name in self.phones:
             return name in self.phones and self.phones[name].streams < STREAMS
         if sum(one.address == address for one in self.phones.values()) < self.phones_of_address:
             self.turned_away.discard(name)
             return True
-        if name not in self.turned_away and len(self.turned_away) < MOST:
+        if name not in self.turned_away and len(self.turned_away) < MOST_PHONES:
             self.turned_away.add(name)
             self.changed()
         return False
@@ -181,7 +157,7 @@ class Room:
         self.changed()
         run, _, digits = since.partition(":")
         part = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 else 0
-        told, ends = "", time.monotonic() + LIFE
+        told, ends = "", time.monotonic() + LIFE_S
         try:
             yield "retry: 300\n\n"
             while time.monotonic() < ends:
@@ -223,36 +199,9 @@ class Room:
 
 
 async def pause(moved: asyncio.Event) -> None:
-    await asyncio.sleep(PACE)
+    await asyncio.sleep(PACE_S)
     with contextlib.suppress(asyncio.TimeoutError):
-        await asyncio.wait_for(moved.wait(), BEAT)
-
-
-def number(value: Any, most: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
-        raise ValueError(f"a number must be from 0 to {most:g}")
-    return value
-
-
-def whole(value: Any, most: int) -> int:
-    if not isinstance(value, int):
-        raise ValueError("a choice must be a whole number")
-    return int(number(value, most))
-
-
-def asked(question: Any) -> dict[str, Any]:
-    """A question as phones may get it: its kind, the drafted token with p and q, or the Guide's question's number."""
-    if not isinstance(question, dict) or question.get("kind") not in KINDS:
-        raise ValueError(f"a question must be one of: {', '.join(KINDS)}")
-    piece, choices = question.get("piece", ""), whole(question.get("choices"), 20)
-    if not isinstance(piece, str) or len(piece) > 200 or choices < 2:
-        raise ValueError("a question has 2 to 20 choices, and a token of at most 200 characters")
-    return {
-        "kind": question["kind"],
-        "piece": piece,
-        "number": whole(question.get("number", 0), 99),
-        "choices": choices,
-    } | {name: number(question[name], 1.0) for name in ("p", "q") if name in question}
+        await asyncio.wait_for(moved.wait(), BEAT_S)
 
 
 class Classroom:
@@ -299,7 +248,7 @@ class Classroom:
         """A part of the run, the moment, a question or its answer, or more phones, whichever are there."""
         if not self.is_teacher(request.headers.get("x-teach", "")):
             return PlainTextResponse("only the teacher's page may do that", 403)
-        sent = await body(request, PART)
+        sent = await body(request)
         if "log" in sent and not self.room.write(sent.get("run"), sent.get("part"), sent["log"]):
             return PlainTextResponse("send the run from its beginning", 409)
         if "cursor" in sent:
@@ -315,7 +264,7 @@ class Classroom:
         return answer
 
     async def vote(self, request: Request) -> Response:
-        sent = await body(request, SMALL)
+        sent = await body(request)
         counted = self.room.vote(sent.get("phone"), sent.get("question"), sent.get("choice"))
         return Response(status_code=204 if counted else 429)
 
@@ -327,17 +276,9 @@ def stream(messages: AsyncIterator[str]) -> Response:
     return StreamingResponse(messages, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
-async def body(request: Request, most: int) -> dict[str, Any]:
-    """ValueError for what is too long, or is no JSON object."""
-    text = b""
-    async for chunk in request.stream():
-        text += chunk
-        if len(text) > most:
-            raise ValueError(f"send at most {most} bytes")
-    try:
-        sent = json.loads(text)
-    except (ValueError, RecursionError):
-        sent = None
+async def body(request: Request) -> dict[str, Any]:
+    """ValueError for what is no JSON object; `gateway` bounds how long it may be."""
+    sent = await request.json()
     if not isinstance(sent, dict):
         raise ValueError("send a JSON object")
     return sent

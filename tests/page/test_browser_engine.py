@@ -71,9 +71,7 @@ def hold(folder: Path, numbers: range, star: bool = False) -> dict[str, int]:
     for layers, node in MODULES.items():
         if star and "relaxed" in layers:  # it does not multiply codes of 8 bits, which the output matrix has
             continue
-        said = nodejs.check(
-            "python/engine.test.cjs", node(), **{name: folder / name for name in written}, LAYERS=layers
-        )
+        said = nodejs.check("python/engine.test.js", node(), **{name: folder / name for name in written}, LAYERS=layers)
         counted: dict[str, int] = json.loads(re.findall(r"# (\{.*\})", said)[0])
     return counted
 

@@ -1,17 +1,13 @@
-"""What the app serves for the engine in a browser: those files, made once, and nothing else."""
+"""What the app serves of scripts, and for the engine in a browser: those files, and nothing else."""
 
 from __future__ import annotations
 
-import asyncio
-import functools
-import hashlib
-import time
-from concurrent.futures import ThreadPoolExecutor
+import re
 
 import pytest
 from starlette.testclient import TestClient
 
-from specdec.ui import browser
+from specdec.ui import browser, scripts
 
 FILES = {"target": b"t" * 9, "draft": b"d", "tokenizer": b"{}"}
 
@@ -22,80 +18,46 @@ async def elsewhere(scope, receive, send):
 
 
 @pytest.fixture
-def made(monkeypatch):
-    calls = []
-    monkeypatch.setattr(browser, "folder", lambda: "0123456789abcdef")
+def place(monkeypatch):
     monkeypatch.setattr(browser, "offered", lambda: ["embedded"])
-    monkeypatch.setattr(browser, "made", lambda family: calls.append(family) or FILES)
-    return calls
+    monkeypatch.setattr(browser, "made", lambda family: FILES)
+    return scripts.folder()
 
 
-def test_its_files_are_served_for_good(made):
-    client = TestClient(browser.InBrowser(elsewhere))
-    told = client.get("/browser/0123456789abcdef/embedded.json").json()
-    assert told.keys() == {*FILES, *browser.layers()} and told["target"] == {"path": "embedded.target", "size": 9}
-    found = client.get("/browser/0123456789abcdef/embedded.target")
-    assert found.content == FILES["target"] and "immutable" in found.headers["cache-control"]
-    script = client.get("/browser/0123456789abcdef/engine.js")
-    assert script.headers["content-type"].startswith("text/javascript") and "postMessage" in script.text
-    assert hashlib.sha256(client.get("/browser/0123456789abcdef/layers").content).digest()
-    assert client.head("/browser/0123456789abcdef/embedded.draft").status_code == 200
+def test_scripts_and_models_are_served_for_good(place):
+    client = TestClient(browser.Files(elsewhere))
+    told = client.get(f"{place}/engine/embedded.json").json()
+    assert told.keys() == {*FILES, *scripts.layers()} and told["target"] == {"path": "embedded.target", "size": 9}
+    for one in told.values():
+        found = client.get(f"{place}/engine/{one['path']}")
+        assert len(found.content) == one["size"] and "immutable" in found.headers["cache-control"]
+    for name, text in scripts.sources().items():
+        script = client.get(f"{place}/{name}")
+        assert script.headers["content-type"].startswith("text/javascript") and script.text == text
+    assert client.head(f"{place}/engine/embedded.draft").status_code == 200
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "0123456789abcdef/", "0123456789abcdef/target", "0123456789abcdef/smollm2.json",
-        "0123456789abcdef/../json.target", "0123456789abcdef/embedded.", "0123456789abcdef/../target",
-        "0123456789abcdef/%2e%2e/README.md", "other/target", "", "0123456789abcdef/embedded.target/x",
-        "0123456789abcdef//target", "0123456789abcdef/README.md",
+        "", "/", "/target", "/engine/", "/engine/smollm2.json", "/engine/embedded.", "/engine/../README.md",
+        "/engine/%2e%2e/README.md", "/engine/embedded.target/x", "//engine/embedded.target", "/race/race.css", "0/x",
     ],
 )  # fmt: skip
-def test_nothing_else_is(made, path):
-    client = TestClient(browser.InBrowser(elsewhere))
-    assert client.get(f"/browser/{path}").status_code == 404
-    assert client.post("/browser/0123456789abcdef/embedded.target").status_code == 404
-    assert client.get("/browsers").status_code == 418
+def test_nothing_else_is(place, path):
+    client = TestClient(browser.Files(elsewhere))
+    assert client.get(f"{place}{path}").status_code == 404
+    assert client.post(f"{place}/engine/embedded.target").status_code == 404
+    assert client.get("/pages").status_code == 418
 
 
-def test_many_at_once_have_the_models_made_once(monkeypatch):
-    calls = []
-
-    @functools.cache
-    def made(family):
-        calls.append(1)
-        time.sleep(0.2)  # others ask meanwhile
-        return FILES
-
-    monkeypatch.setattr(browser, "folder", lambda: "one")
-    monkeypatch.setattr(browser, "offered", lambda: ["embedded"])
-    monkeypatch.setattr(browser, "made", made)
-    app = browser.InBrowser(elsewhere)
-
-    async def ask():
-        return await asyncio.gather(*(app.content("embedded.target") for _ in range(20)))
-
-    with ThreadPoolExecutor() as pool:  # a browser's loop may be running in this one
-        assert pool.submit(lambda: asyncio.run(ask())).result() == [FILES["target"]] * 20
-    assert len(calls) == 1
-
-
-def test_models_that_cannot_be_made_are_told_so(monkeypatch):
-    tries = []
-
-    def broken(family):
-        tries.append(1)
-        raise OSError("no")
-
-    monkeypatch.setattr(browser, "folder", lambda: "one")
-    monkeypatch.setattr(browser, "offered", lambda: ["embedded"])
-    monkeypatch.setattr(browser, "made", broken)
-    client = TestClient(browser.InBrowser(elsewhere))
-    answer = client.get("/browser/one/embedded.target")
-    assert answer.status_code == 503 and "Try again" in answer.text
-    assert (
-        client.get("/browser/one/embedded.draft").status_code == 503 and len(tries) == 1
-    )  # not every request starts a process
+def test_every_import_leads_to_a_module_and_a_page_that_carries_some_carries_what_they_import():
+    sources = scripts.sources()
+    named = {name: re.findall(r'(?:from|import)\(? ?"#page/([^"]+)"', text) for name, text in sources.items()}
+    assert sum(map(len, named.values())) > 200
+    assert [one for all_ in named.values() for one in all_ if one not in sources] == []
+    carried = [name for name in sources if f'"#page/{name}"' in scripts.carried("race/", "step/", "shared/arrival")]
+    assert [one for name in carried for one in named[name] if one not in carried] == []
 
 
 @pytest.mark.long

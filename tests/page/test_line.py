@@ -111,37 +111,3 @@ def test_a_public_host_takes_so_many_runs_a_minute_from_a_tab(address, engine, m
         assert Trace.loads("".join(client.submit("hello", api_name="/run")))
     assert "Too many runs from here" in "".join(client.submit("hello", api_name="/run"))
     assert Trace.loads("".join(other.submit("hello", api_name="/run")))
-
-
-def test_a_minute_later_there_are_runs_again(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(visitors.time, "monotonic", lambda: now[0])
-    monkeypatch.setenv("SPECDEC_PUBLIC", "1")
-    guests = visitors.Visitors()
-    for i in range(PUBLIC.runs_of_address):
-        assert guests.wait(f"tab {i}", "a school") == 0
-    assert guests.wait("one more", "a school") == visitors.MINUTE
-    assert guests.wait("one more", "elsewhere") == 0
-    now[0] += visitors.MINUTE
-    assert guests.wait("one more", "a school") == 0
-
-
-def test_what_is_remembered_of_visitors_is_bounded(monkeypatch):
-    monkeypatch.setattr(visitors, "MOST", 50)
-    guests = visitors.Visitors()
-    for i in range(200):
-        guests.wait(f"tab {i}", f"address {i}")
-        guests.begin(str(i))
-        guests.end(str(i))
-    assert len(guests._runs) == len(guests._heard) == 50 and not guests.open
-
-
-def test_a_public_host_grants_less(monkeypatch):
-    for name in ("SPECDEC_PUBLIC", "SPACE_ID"):
-        monkeypatch.delenv(name, raising=False)
-    assert limits() is OWN
-    for name, value in (("SPECDEC_PUBLIC", "1"), ("SPACE_ID", "somebody/specdec")):
-        with monkeypatch.context() as public:
-            public.setenv(name, value)
-            assert limits() is PUBLIC
-    assert all(getattr(PUBLIC, name) <= getattr(OWN, name) for name in OWN.__dataclass_fields__)

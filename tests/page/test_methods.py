@@ -8,7 +8,6 @@ import re
 import xml.etree.ElementTree as xml
 from itertools import pairwise
 
-import gradio as gr
 import pandas
 import pytest
 import toyreport
@@ -17,7 +16,7 @@ import toyrun
 from specdec.drafters import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed
-from specdec.figures.stats import Comparison, LaneStats, pooled_alpha_by_kind, summary, token_kind, TOKEN_KINDS
+from specdec.figures.stats import Comparison, LaneStats, pooled_alpha_by_kind, token_kind, TOKEN_KINDS
 from specdec.methods import METHODS
 from specdec.proof.toys import TableModel
 from specdec.types import SamplingParams
@@ -55,13 +54,6 @@ def test_a_token_is_of_the_kind_of_its_first_visible_character(piece, before, ki
     assert token_kind(piece, before) == kind and kind in TOKEN_KINDS
 
 
-@pytest.mark.parametrize("events", [toyrun.events(), list(toyrun.tree())], ids=["chain", "tree"])
-def test_every_judged_place_has_one_kind(events):
-    lane = LaneStats.of(events, "speculative")
-    assert lane.judged > 0 and sum(lane.judged_of.values()) == lane.judged
-    assert sum(lane.accepted_of.values()) == lane.accepted
-
-
 def test_kinds_are_those_of_the_text_that_came_out():
     pieces = [" one", "two", "3", ".", "\n", " six"]
     target = TableModel(6, seed=1)
@@ -76,15 +68,6 @@ def test_kinds_are_those_of_the_text_that_came_out():
     assert set(lane.judged_of) == set(TOKEN_KINDS)
     rates = pooled_alpha_by_kind([lane, lane])
     assert rates == {kind: lane.accepted_of[kind] / lane.judged_of[kind] for kind in TOKEN_KINDS}
-
-
-def test_a_summary_of_one_race_is_that_race():
-    race = Comparison.of(toyrun.events())
-    figures = summary([race])
-    assert figures["measured_speedup"] == pytest.approx(race.measured_speedup, abs=1e-4)
-    assert figures["alpha"] == pytest.approx(race.speculative.alpha, abs=1e-4)
-    assert figures["tau"] == pytest.approx(race.speculative.tau, abs=1e-4)
-    assert all(value is None for value in summary([Comparison.of([])]).values() if not isinstance(value, list | dict))
 
 
 # ---- the report ----
@@ -181,13 +164,6 @@ def test_a_heat_map_writes_its_figures_and_marks_the_best():
     assert plot["layout"]["dragmode"] is False and "http" not in json.dumps(plot)
 
 
-@pytest.mark.parametrize("values", [[], [[None, None]], [[0.0, 0.0]], [[1.0, 1.0]]])
-def test_a_heat_map_of_little_is_drawn(values):
-    for even in (None, 1.0):
-        trace = drawn(charts.heat_map(["a"] * len(values), ["x", "y"], values, even=even))["data"][0]
-        assert trace["zmin"] < trace["zmax"]
-
-
 def test_cells_are_readable():
     def light(colour):
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
@@ -252,11 +228,6 @@ def test_edits_are_measured_with_their_own_target_by_the_drafters_that_it_has():
     assert {(one.drafter, one.family) for one in plan} == {("suffix", "tuned"), ("draft_model", "tuned")}
     with pytest.raises(request.InputError):
         methods.plan(["eagle3"], "edits", 0.0, 3, 1)
-
-
-def test_the_headings_of_the_live_table_are_those_of_its_columns():
-    columns = methods.compared([], ["draft_model"], "story", 0.0, {})
-    assert list(columns) == list(text.strings("methods")["live"]["columns"])
 
 
 @pytest.mark.parametrize(
@@ -326,11 +297,3 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
     assert "the first 8 of the target’s 24 layers" in page and "its layers 8 and 12" in page
     assert "Story-only draft (1.0 M)" in page and "Large draft" not in page
     assert "${" not in page and "{{" not in page and "\\" not in page and "`" not in page
-
-
-@pytest.mark.parametrize("place", [(None, None), (None, 0.8), ("story", None)])
-def test_a_choice_of_nothing_changes_nothing(place):
-    """Gradio lets null pass where one of a list is chosen."""
-    rows = toyreport.report()["rows"]
-    assert methods.of_figure(rows, None) == (gr.skip(), gr.skip())
-    assert methods.of_place(rows, *place) == (gr.skip(),) * 6

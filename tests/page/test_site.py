@@ -11,9 +11,9 @@ import yaml
 
 from specdec.cli import main
 from specdec.families.browser import files
-from specdec.ui import session, site
+from specdec.ui import site
 from specdec.ui.tabs import TABS
-from specdec.ui.text import LANGUAGES, strings, TEXT
+from specdec.ui.text import LANGUAGES
 
 AT_ONCE = 1_500_000  # bytes before the first press
 WHOLE = 35_000_000  # 17 MB of them are the engine's models
@@ -49,14 +49,6 @@ def test_links_are_relative_and_lead_to_files(made: tuple[Path, site.Written], i
     assert all(f'id="{name}-button"' in page for name in TABS) and "@@" not in page
 
 
-def test_every_file_of_data_has_the_name_that_it_is_asked_by(made: tuple[Path, site.Written]) -> None:
-    folder, _ = made
-    for place in ("traces", "certificates", "data"):
-        for path in (folder / place).rglob("*.js"):
-            name = "page" if path.name == "page.js" else path.relative_to(folder).with_suffix("").as_posix()
-            assert [json.loads(key) for key in KEYS.findall(path.read_text(encoding="utf-8"))] == [name]
-
-
 def test_what_the_host_is_told_is_there(made: tuple[Path, site.Written]) -> None:
     folder, _ = made
     for language in LANGUAGES:
@@ -74,12 +66,6 @@ def test_what_the_host_is_told_is_there(made: tuple[Path, site.Written]) -> None
         }
         asked = [name for part in page["parts"] for name in part["server"].values()]
         assert [name for name in asked if not list(folder.glob(f"{name}.js"))] == []
-
-
-def test_every_recorded_run_is_among_them(made: tuple[Path, site.Written]) -> None:
-    folder, _ = made
-    recorded = [path.relative_to(session.TRACES).with_suffix(".js") for path in session.TRACES.rglob("*.jsonl")]
-    assert recorded and [path for path in recorded if not (folder / "traces" / path).is_file()] == []
 
 
 def test_a_static_space_finds_its_settings(made: tuple[Path, site.Written]) -> None:
@@ -112,16 +98,3 @@ def test_an_earlier_site_goes_and_what_lies_beside_it_stays(tmp_path: Path) -> N
     site.write(tmp_path, "1.0", lambda family: {}, languages=["en"])
     assert (tmp_path / "note.txt").exists() and (tmp_path / "index.html").exists()
     assert not (tmp_path / "old.html").exists()
-
-
-def test_words_of_the_site_stand_in_for_words_that_are_there() -> None:
-    for language in LANGUAGES:
-        told = json.loads((TEXT / language / "site.json").read_text(encoding="utf-8"))["instead"]
-        for name in ("guide/tour", "traces/traces"):
-            known = strings("guide")["tour"] if name == "guide/tour" else strings("traces")
-            assert missing(told[name], known) == []
-
-
-def missing(told: dict, known: dict) -> list[str]:  # type: ignore[type-arg]
-    gone = [name for name in told if name not in known]
-    return gone + [one for name, text in told.items() if isinstance(text, dict) for one in missing(text, known[name])]

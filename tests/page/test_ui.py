@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import itertools
 import json
@@ -22,11 +21,10 @@ import toyrun
 from specdec import events
 from specdec.exposure import OWN
 from specdec.lanes.worker import WorkerDied
-from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, ROUNDED, RULES, TUNED
+from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, RULES, TUNED
 from specdec.settings import SETTINGS
 from specdec.traces import file as trace
-from specdec.ui import menu, request, session, text, turns
-from specdec.ui.components import drawn
+from specdec.ui import menu, request, scripts, session, text
 from specdec.ui.components.player import pack, player_words
 from specdec.ui.tabs import race
 
@@ -134,11 +132,6 @@ def test_settings_that_cannot_be_read_fill_in_nothing(place):
     assert race.settings_of(log) == {}
 
 
-@pytest.mark.parametrize("sent", [None, "head", 5, [], {"head": 5}, {"head": "[]\n[]"}])
-def test_an_event_without_a_head_fills_in_nothing(sent):
-    assert race.head_of(gr.EventData(None, sent)) == (str(sent["head"]) if isinstance(sent, dict) else "")
-
-
 # ---- menus ----
 
 
@@ -188,37 +181,6 @@ def test_a_tuned_target_has_drafters_of_its_own(family):
         request.check("Hi", family="tuned")
 
 
-def test_a_rounded_target_is_a_target_of_its_own_with_the_same_drafters(family, monkeypatch):
-    assert menu.families()[2:4] == [*ROUNDED]
-    words = text.strings("page")["settings"]
-    assert words["rounded"].keys() == ROUNDED.keys()
-    for name in ROUNDED:
-        assert menu.drafters(name) == menu.drafters()
-        assert menu.drafter_lines("rejection", name) == menu.drafter_lines("rejection")
-        assert menu.family_name(name) == words["rounded"][name] and "another target" in menu.family_line(name)
-        asked = request.check("Hi", family=name, peer=True)
-        assert asked.family == name and asked.peer is (name != "embedded:int8")  # transformers has no such 8 bits
-    monkeypatch.setattr(menu.machine, "gpu_memory", lambda: 2**34)
-    assert "embedded:int8" not in menu.families() and "embedded:bfloat16" in menu.families()
-
-
-def switch_of(demo):
-    (found,) = (block for block in demo.blocks.values() if getattr(block, "label", None) == "Target")
-    return found
-
-
-def test_the_switch_of_the_target_is_shown_where_there_is_a_choice(family, traces, monkeypatch):
-    from specdec.ui.build import build
-
-    monkeypatch.setenv("SPECDEC_PAIRS", "")  # a host that offers no pair
-    monkeypatch.setattr(menu.hub, "is_here", lambda name: False)  # and has not fetched the star
-    assert switch_of(build()).visible
-    shutil.rmtree(family / "tuned")
-    assert switch_of(build()).visible
-    monkeypatch.setattr(menu, "ROUNDED", {})
-    assert not switch_of(build()).visible
-
-
 def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(family):
     def switched(*chosen):
         told, drafters = race.switch(*chosen)
@@ -241,29 +203,11 @@ def test_a_run_has_the_family_that_was_asked_for(family, monkeypatch):
     assert asked == ["embedded", "tuned"]
 
 
-def test_a_drafter_says_what_it_costs_as_its_weights_tell(family):
-    assert menu.parameters(family / "eagle3") == 6  # the vocabulary's table is no parameter
-    lines = menu.drafter_lines("rejection")
-    assert menu.size(6) + " extra parameters" in lines["eagle3:tree"] and "No extra weights" in lines["early_exit"]
-    for junk in (b"", b"\xff" * 40, (10**9).to_bytes(8, "little"), (2).to_bytes(8, "little") + b"[]"):
-        (family / "medusa" / "model.safetensors").write_bytes(junk)
-        assert "Extra weights" in menu.drafter_lines("rejection")["medusa"]
-
-
 def test_whether_a_drafter_is_lossless_depends_on_the_rule():
     for rule in RULES:
         words = text.strings("page")["settings"]["lossy" if rule in LOSSY else "lossless"]
         assert all(line.endswith(words) for line in menu.drafter_lines(rule).values())
         assert ("lossy" in text.strings("page")["settings"]["rules"][rule]) is (rule in LOSSY)
-
-
-def test_a_block_of_a_tree_is_refused_and_nothing_else(family):
-    for drafter, rule in itertools.product([*menu.drafters(), "adaptive:eagle3:tree"], RULES):
-        if rule == "block" and drafter.endswith("tree"):
-            with pytest.raises(request.InputError, match="chains only"):
-                request.check("Hi", drafter, rule=rule)
-        else:
-            assert request.check("Hi", drafter, rule=rule).rule == rule
 
 
 def test_the_menus_know_the_engines_names():
@@ -277,7 +221,7 @@ def test_the_menus_know_the_engines_names():
     words, names = text.strings("player"), {rule.name for rule in rules.RULES.values()}
     assert words["rule"].keys() | words["say"]["rejected_by"].keys() == names - {rules.RULES["rejection"].name}
     assert words["card"]["without_coin"].keys() - {"other"} < names
-    script = drawn.script("race/player")
+    script = sent("race/")
     assert set(re.findall(r'\b(?:BLOCK|NOISE) = "([^"]+)"', script)) < names
     assert menu.TARGETS.keys() == zoo.FOLDERS.keys()
     for name in menu.TARGETS if (text.ASSETS / "family" / "target").is_dir() else ():
@@ -315,46 +259,14 @@ def test_every_example_prompt_is_good_input():
 CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also called C
 
 
-def test_a_script_brings_the_files_that_it_requires():
-    whole = drawn.script("race/player")
-    names = re.findall(r"file\('\./(\w+)\.js'", whole)
-    assert names[0] == "run" and names[-1] == "player"
-    assert set(names) == {path.stem for path in (text.PAGE / "race").glob("*.js")}
-    assert all(whole.count(f"file('./{name}.js'") == 1 for name in names)
-    for name in names:
-        source = (text.PAGE / f"race/{name}.js").read_text(encoding="utf-8")
-        assert drawn.tight(drawn.lean(source)) in whole
-        assert source.count("\n") <= 300 and source.startswith("// @ts-check")
-
-
-def test_what_is_sent_of_a_file_is_all_but_comments_and_indentation():
-    source = "  /* of a\n   * rule */\n.a {\n  color: red; /* stays */\n}\n"
-    assert drawn.lean(source) == ".a {\ncolor: red; /* stays */\n}\n"
-    assert drawn.lean('one(); // a visitor\'s\n\n  two("http://a // b");\n') == 'one();\ntwo("http://a // b");\n'
-    assert drawn.tight('f(\na,\n"b", // a "c",\n[\nd,\n]\n);\n') == 'f(a,"b", // a "c",\n[d]);\n'
-    for path in text.PAGE.rglob("*.js"):  # a template literal over several lines would lose its own indentation
-        for line in drawn.lean(path.read_text(encoding="utf-8")).splitlines():
-            assert re.sub(r"/\*.*?\*/|// .*", "", line).count("`") % 2 == 0, f"{path.name}: {line}"
-
-
-def test_scripts_are_files_of_their_own():
-    for path in (ROOT / "specdec" / "ui").rglob("*.py"):
-        strings = [node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-                   if isinstance(node, ast.Constant) and isinstance(node.value, str)]  # fmt: skip
-        written = [one for one in strings if re.search(r"=> |function ?\(|\baddEventListener\b|\bconst \w+ =", one)]
-        assert path.name == "drawn.py" or not written, path
-
-
-def test_no_script_is_longer_than_a_reader_bears():
-    long = {
-        path.name: n for path in text.PAGE.rglob("*.js") if (n := path.read_text(encoding="utf-8").count("\n")) > 300
-    }
-    assert not long
+def sent(folder):
+    """The scripts of a folder of the page."""
+    return "".join(text for name, text in scripts.sources().items() if name.startswith(folder))
 
 
 def test_every_string_the_player_asks_for_exists():
     words = player_words()
-    script = drawn.script("race/player")
+    script = sent("race/")
     groups = "figures define say transport charts foot card time lane meta tree peer server finish why"
     for group in groups.split():
         letter = {"figures": "U", "say": "Y", "card": "C", "tree": "T", "server": "V"}.get(group)
@@ -368,7 +280,7 @@ def test_every_string_the_player_asks_for_exists():
 
 
 def test_every_string_that_the_theory_page_asks_for_exists():
-    words, script = text.strings("theory"), drawn.script("theory/theory")
+    words, script = text.strings("theory"), sent("theory/")
     asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script)) - {"claims.list"}
     assert len(asked) > 40
     for name in asked:
@@ -386,7 +298,7 @@ def test_every_string_that_the_theory_page_asks_for_exists():
 
 def test_every_string_that_the_step_page_asks_for_exists():
     words = text.strings("step")
-    script = drawn.script("step/step")
+    script = sent("step/").replace(scripts.sources()["step/game.js"], "")  # it has words of its own
     asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script))
     groups = {"Y": ("say", "judge", "own_says"), "P": ("position",), "A": ("what_if",), "O": ("own",), "G": ("grid",)}
     groups |= {"V": ("served",), "N": ("notation.plain", "notation.lev", "notation.chen")}
@@ -413,7 +325,7 @@ def test_every_string_that_the_step_page_asks_for_exists():
     assert page == {rule.name for rule in rules.RULES.values()}
     assert words["what_if"]["rules"].keys() == words["what_if"]["names"].keys() == page | {"first choice"}
     typical = rules.TypicalAcceptance
-    assert f"EPSILON = {typical.epsilon},DELTA = {typical.delta}" in script
+    assert f"EPSILON = {typical.epsilon}," in script and f"DELTA = {typical.delta};" in script
 
 
 def test_every_reason_and_kind_has_words():
@@ -432,10 +344,6 @@ def test_every_reason_and_kind_has_words():
 
 
 # ---- recorded runs ----
-
-
-def test_a_recorded_run_is_the_same_text_that_was_saved(traces):
-    assert trace.Trace.loads(session.recorded("story")) == toyrun.trace()
 
 
 def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
@@ -458,47 +366,11 @@ def test_an_example_without_a_recording_leaves_the_stage_as_it_is_and_says_so(tr
     assert session.recorded("story", "magic") == "" and not caplog.records  # a run that nobody recorded is no fault
 
 
-def fields_of(updates):
-    """The values that a press writes into the rail."""
-    names = [*SETTINGS]
-    return {name: one["value"] for name, one in zip(names, updates[2:], strict=True) if "value" in one}
-
-
-def test_edits_bring_the_target_that_can_continue_them_and_other_examples_take_it_back(traces):
-    names, edits = [*SETTINGS], text.prompts()["edits"]
-    asked = fields_of(race.show(names, "edits", "Hi", "draft_model"))
-    assert asked == {"prompt": edits[0], "family": TUNED, "drafter": "suffix"}
-    assert fields_of(race.show(names, "edits", edits[0], "suffix", TUNED)) == {"prompt": edits[1]}
-    again = fields_of(race.show(names, "surprising", edits[1], "suffix", TUNED))
-    assert again["family"] == EMBEDDED and again["drafter"] == "draft_model"
-
-
-def test_on_the_recorded_edit_other_drafters_change_nothing_and_its_own_plays(traces):
-    names, prompt = [*SETTINGS], text.prompts()["edits"][0]
-    toyrun.trace().save(traces / "edits.jsonl")
-    assert isinstance(race.show_drafter(names, prompt, "suffix", TUNED)[0], str)
-    for drafter, family in (("draft_model", TUNED), ("early_exit", TUNED), ("suffix", EMBEDDED)):
-        assert race.show_drafter(names, prompt, drafter, family) == [gr.skip()] * (2 + len(names))
-    assert "Suffix decoding" in race.play_recorded("edits", "early_exit")[1]["value"]
-    assert race.play_recorded("edits", "draft_model")[1]["value"] == ""
-
-
-def test_examples_whose_target_is_not_there_are_not_offered(monkeypatch, tmp_path):
-    assert "edits" in menu.kinds()
-    monkeypatch.setattr(menu, "FAMILY", tmp_path)
-    assert "edits" not in menu.kinds() and "story" in menu.kinds()
-
-
 def test_the_first_screen_takes_any_run_that_can_be_read(traces):
     (traces / "story.jsonl").write_text("{}", encoding="utf-8")
     assert session.first_recorded() == ""
     toyrun.trace().save(traces / "code.jsonl")
     assert session.first_recorded()
-
-
-@pytest.mark.parametrize("name", ["", "nothing", "../story", "/etc/passwd", "story.jsonl"])
-def test_a_name_opens_nothing_but_a_recorded_run(traces, name):
-    assert session.recorded(name) == ""
 
 
 def test_packing_keeps_the_run_and_holds_no_markup(traces):
@@ -530,36 +402,6 @@ def test_a_refused_prompt_touches_nothing_but_the_notice(engine):
     (update,) = race.start("", "draft_model", 3, 0.8, 1, 0, 24, 7, "")
     assert update[1]["wrong"] is True and update[1]["value"]
     assert all("value" not in other for other in (update[0], update[2], update[3]))
-
-
-def test_who_waits_is_told_how_many_come_first_and_is_served_in_turn(engine, monkeypatch):
-    monkeypatch.setattr(session, "LOOK", 0.01)
-    first, second, third = (session.run(request.check("Hi")) for _ in range(3))
-    next(first)
-    assert re.match(r"1 before you: about \d+ seconds", next(second).text)
-    waiting = next(third)
-    assert waiting.kind == "waiting" and waiting.text.startswith("2 before you")
-    first.close()
-    assert next(third).text.startswith("1 before you")  # though it asked first, it came last
-    done = text.strings("page")["notice"]["done"]
-    assert [news.text for news in second][-1] == [news.text for news in third][-1] == done
-    assert not session._machine.locked()
-
-
-def test_a_wait_is_estimated_from_the_turns_before(monkeypatch):
-    clock = [100.0]
-    monkeypatch.setattr(turns.time, "monotonic", lambda: clock[0])
-    line = turns.Turns({"run": 10.0, "series": 40.0})
-    tickets = [line.join(kind) for kind in ("run", "series", "run")]
-    assert [line.before(one) for one in tickets] == [(0, 0.0), (1, 10.0), (2, 50.0)]
-    clock[0] += 4
-    assert line.before(tickets[2]) == (2, 46.0)
-    clock[0] += 16  # longer than expected
-    assert line.before(tickets[1]) == (1, 0.0)
-    line.leave(tickets[0])
-    assert line.before(tickets[1]) == (0, 0.0) and line.before(tickets[2]) == (1, 40.0)
-    last = line.join("run")
-    assert line.before(last) == (2, 40.0 + 10.0 + turns.FRESH * 10.0)  # a run took 20
 
 
 def test_a_prompt_that_the_engine_refuses_never_claims_to_be_live(monkeypatch):

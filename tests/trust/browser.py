@@ -15,7 +15,7 @@ from .figures import all_of, at_least, Figure, skipped
 def count(long: bool) -> list[Figure]:
     if nodejs.find_node() is None:
         return [skipped("runs with our tokens, verdicts and draws", "all", "node is not installed")]
-    told = nodejs.check("engine.test.cjs")
+    told = nodejs.check("engine.test.js")
     planted = re.findall(r"^(not ok|ok) \d+ - planted: ", told, re.M)
     runs = 200 if long else 15
     with tempfile.TemporaryDirectory() as folder:

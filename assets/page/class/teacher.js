@@ -103,27 +103,27 @@ function teach(element, props, player, secret) {
     send();
   }
 
-  /* The next cycle that judges a draft, and the moment before it does. */
+  const judged = (draft) => draft.state === "rej" || draft.state === "acc",
+    isOpen = ({ p, q }) => p > 0.1 * q && p < 0.9 * q; // whether a coin decides
+
+  /* The next cycle that judges a draft, one by a coin if there is any, and the moment before it does. */
   function coming() {
     const all = player.run() ? speculative(player.run()).cycles : [],
-      cycle = all
+      next = all
         .slice(doneBy(all, player.moment().t))
-        .find(
-          (one) =>
-            one.check && one.drafts.some((draft) => draft.state === "rej" || draft.state === "acc"),
-        );
+        .filter((one) => one.check && one.drafts.some(judged)),
+      cycle =
+        next.find((one) => one.drafts.some((draft) => judged(draft) && isOpen(draft))) || next[0];
     if (cycle) stand(cycle.check.end - 0.001);
     else tell(T.no_cycle, true);
     return cycle;
   }
 
-  /* The one that is rejected, or the last of those that are kept. */
+  /* One that a coin decides, else the one that is rejected, or the last of those that are kept. */
   function askKeep() {
     const cycle = coming(),
-      draft =
-        cycle &&
-        (cycle.drafts.find((one) => one.state === "rej") ||
-          cycle.drafts.filter((one) => one.state === "acc").pop());
+      all = cycle ? cycle.drafts.filter(judged) : [],
+      draft = all.find(isOpen) || all.find((one) => one.state === "rej") || all.pop();
     const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
     if (draft)
       ask(

@@ -252,6 +252,7 @@ function player(element, props, watch, trigger) {
       S.below = changes[changes.length - 1].isIntersecting;
       draw();
     }).observe(root.querySelector(".sd-two"));
+    document.fonts.ready.then(() => S.run && resized()); // chips are then as wide as they stay
     new ResizeObserver(() => {
       if (S.run && measure()) resized();
     }).observe(root);
@@ -271,8 +272,8 @@ function player(element, props, watch, trigger) {
     show: time.show,
   }); // for the other views of the same run
   furniture(W, part, SPEEDS);
-  ways(part, Boolean(trigger), calm);
   const follow = () => [watch("value", pull), watch("ended", ended)];
+  ways(part, Boolean(trigger), calm);
   watchSize();
   pull();
   follow();

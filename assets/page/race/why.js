@@ -1,12 +1,12 @@
 // @ts-check
 /* Why it can be faster, in one line, with what a pass cost in this run. */
 
-import { speculative, plain, isServed, isOver, figuresAt } from "#page/race/run.js";
+import { speculative, plain, isServed, isOver, figuresAt, horizon } from "#page/race/run.js";
 import { duration, words, fixed } from "#page/race/text.js";
 
 const CHEAP = 1.35; // passes: up to here a check costs about what one token costs
 
-/* Of a whole run its totals; of one that goes on, what is known so far. */
+/* Of a whole run its totals; of one that goes on, what is known so far. A run that lost says why in its verdict. */
 function why(W, run, t) {
   const A = speculative(run);
   if (isServed(run)) return "";
@@ -14,6 +14,7 @@ function why(W, run, t) {
     one = plain(run) && F.b.k ? F.b.passing / F.b.k : 0;
   const checks = A.cycles.slice(0, F.a.k).filter((cycle) => cycle.check && cycle.drafts.length),
     guesses = checks.reduce((sum, cycle) => sum + cycle.drafts.length, 0);
+  if (isOver(run) && t >= horizon(run) && F.speedup && F.speedup < 0.98) return "";
   if (!one || !F.a.checking) return W.why.known;
   const told = {
     n: Math.round(guesses / checks.length),

@@ -13,6 +13,15 @@ export function mount(element, props) {
     );
   });
 
+  /* Enter runs, Shift and Enter begins a line. */
+  document.addEventListener("keydown", (event) => {
+    const { target, key, shiftKey, isComposing } = event;
+    if (key !== "Enter" || shiftKey || isComposing) return;
+    if (!(/** @type {Element} */ (target).matches("#prompt textarea"))) return;
+    event.preventDefault();
+    /** @type {HTMLElement} */ (document.getElementById("run")).click();
+  });
+
   /* Tabs as the pattern of the ARIA guide: one stop for all, arrow keys, Home and End from one to the next. */
   const KEYS = {
     ArrowRight: (at, n) => (at + 1) % n,

@@ -25,11 +25,8 @@ COLUMNS = (
 def build(_: gr.Tab) -> None:
     drawn("theory/theory", elem_id="theory-lab", hardware=read_json(ASSETS / "hardware.json"), results=measurements())
     with gr.Column(elem_classes="sd-methods sd-folds"):
-        many, bits = measured.report("batch"), measured.report("precision")
-        if many.get("points"):
+        if (many := measured.report("batch")).get("points"):
             batches(many)
-        if bits.get("rows"):
-            precision(bits)
 
 
 def measurements() -> list[dict[str, Any]]:
@@ -59,18 +56,6 @@ def batches(told: dict[str, Any]) -> None:
         figures(words["title"], measured.batch_table(rows))
         save("specdec-batches", told, told["points"])
     section.expand(lambda: measured.batch_charts(rows), None, shown, queue=False, **PRIVATE)
-
-
-def precision(told: dict[str, Any]) -> None:
-    words, rows = strings("theory")["precision"], pandas.DataFrame(told["rows"])
-    best = measured.fastest(rows)
-    with folded("precision", words) as section:
-        shown = plot("precision")
-        lines(measured.precision_lines(told, best), elem_classes="sd-about", elem_id="precision-lines")
-        figures(words["title"], measured.precision_table(rows))
-        save("specdec-precision", told, told["rows"])
-        lines([measured.precision_note(told)], elem_classes="sd-about")
-    section.expand(lambda: measured.precision_chart(best), None, shown, queue=False, **PRIVATE)
 
 
 def figures(caption: str, shown: pandas.DataFrame) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from contextlib import contextmanager, ExitStack
+from contextlib import contextmanager, ExitStack, suppress
 
 import pytest
 import toyrun
@@ -24,6 +24,18 @@ PATIENCE = 60_000  # milliseconds; a busy machine draws slowly
 # waiting for a part of it, the rest may simply be asked for.
 expect = playwright.expect
 expect.set_options(timeout=PATIENCE)
+long = [pytestmark, pytest.mark.long]  # of the files beside test_browser.py
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+# What reaches over the edge of the page, unless it lies in a box that scrolls or fades out on purpose.
+CUT = """() => [...document.querySelectorAll("main *, footer *")].filter((node) => {
+    const { left, right, width, height } = node.getBoundingClientRect();
+    if (!width || !height || (left >= -1 && right <= innerWidth + 1) || node.closest("svg, .sd-hidden")) return false;
+    for (let box = node.parentElement; box; box = box.parentElement) {
+        const style = getComputedStyle(box);
+        if (/auto|scroll/.test(style.overflowX) || style.maskImage !== "none") return false;
+    }
+    return true;
+}).map((node) => node.outerHTML.slice(0, 120))"""
 real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
 
 
@@ -167,6 +179,25 @@ def processor(page, what="TaskDuration"):
 
     before = taken()
     return lambda: taken() - before
+
+
+def cut_off(page):
+    """What is, once charts have followed the page's width; and whether the page is wider than its window."""
+    wide = "document.documentElement.scrollWidth > innerWidth"
+    with suppress(playwright.TimeoutError):
+        page.wait_for_function(f"() => !({CUT})().length && !({wide})", timeout=20_000)
+    return page.evaluate(CUT) + ["the page"] * page.evaluate(wide)
+
+
+def axe_told(page):
+    """A paragraph for each rule that the page breaks: where, and what axe measured there."""
+    lines = []
+    for one in axe.Axe().run(page).response["violations"]:
+        lines.append(f"{one['id']}: {one['help']}")
+        for node in one["nodes"]:
+            why = "; ".join(check["message"] for check in node["any"] + node["all"] + node["none"])
+            lines += [f"  {' '.join(map(str, node['target']))}", f"    {why}", f"    {node['html'][:200]}"]
+    return "\n".join(lines)
 
 
 def no_engine(*_):

@@ -1,31 +1,46 @@
-"""The race in a real Chromium: it draws, plays, pauses and explains itself, and asks nobody else for anything."""
+"""The page in a real Chromium, as everybody runs it: each tab, a live run, Stop, the keyboard, axe, a phone, a class.
+
+What else a browser alone can notice is in the files beside this one: `pytest -m long tests/page/browser`.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-import time
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import toyrun
-from chrome import (  # noqa: F401
+from chrome import (
+    axe_told,
+    cut_off,
     expect,
+    pages,
     part,
-    play_recorded,
-    processor,
-    pytestmark,
+    PATIENCE,
+    pytestmark,  # noqa: F401
+    real_models,
     says,
-    settings,
+    SlowEngine,
     state,
     step,
     tokens,
     until,
+    until_free,
     wait_for,
 )
 
-from specdec.traces.file import Trace
-from specdec.ui.text import strings
+from specdec.ui import classroom, session
+from specdec.ui.tabs import labels
+from specdec.ui.text import ASSETS
+
+DRAWN = {  # what is there once a tab is
+    "race": "[data-part=lane0] .sd-tok",
+    "step": ".sd-step[data-state=ready] .sd-tells",
+    "lossless": ".sd-proof [data-part=verdict] h2",
+    "methods": "#arena-chart .heatmaplayer image",
+    "theory": "[data-part=curves] svg",
+    "guide": ".sd-gd-page:visible section",
+}
+LOAD = "(log) => document.querySelector('.sd-player').load(log)"
 
 
 def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):
@@ -44,15 +59,26 @@ def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_pag
     assert "so far" not in page.inner_text(".sd-hero")
 
 
-@pytest.mark.long
-def test_who_steps_in_keeps_the_wheel(open_page):
-    page = open_page(locale="en-GB")  # a context of its own, for its clock
-    page.clock.install()
-    until(page, "first-rejection")
-    page.click("[data-part=next]")
-    until(page, "paused")
-    page.clock.run_for(8_000)  # longer than it would have waited
-    assert state(page) == "paused"
+def test_it_plays_before_gradio_is_there_and_goes_on_in_its_page(browser, address):
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.route("**/assets/*.js", lambda route: None)  # Gradio's scripts are held until `unroute`
+    page.goto(address, wait_until="commit")
+    page.wait_for_selector("#first .sd-player[data-state=playing]")
+    assert page.locator("gradio-app *").count() == 0
+    assert page.locator("#first nav.sd-first-tabs a").all_inner_texts() == list(labels().values())
+    page.evaluate("document.querySelector('.sd-player').wasThere = true")
+    page.press("[data-part=stage]", "ArrowRight")  # it is the player, not a picture of it
+    said = part(page, "say").inner_text()
+    page.focus("[data-part=next]")
+    page.unroute("**/assets/*.js")
+    page.wait_for_selector("#first", state="detached")
+    expect(page.locator(".sd-player")).to_have_count(1)
+    assert page.evaluate("document.querySelector('.gradio-container .sd-player').wasThere")
+    assert (state(page), part(page, "say").inner_text()) == ("paused", said)
+    assert page.evaluate("document.activeElement.dataset.part") == "next"
+    context.close()
 
 
 def test_every_token_state_is_drawn_and_no_token_runs_as_code(open_page):
@@ -85,293 +111,136 @@ def test_keys_step_by_cycle_and_set_the_speed(open_page):
     wait_for(page, "done")
 
 
-@pytest.mark.long
-def test_a_token_and_a_figure_explain_themselves_by_mouse_and_by_keyboard(open_page):
+def test_the_tabs_are_one_stop_and_follow_the_arrow_keys(open_page):
     page = open_page(reduced_motion="reduce")
-    card = part(page, "card")
-    page.hover("[data-part=lane0] .sd-rej:not(.sd-fut)")
-    expect(card).to_contain_text("Coin u")
-    assert "0.30" in card.inner_text()
-    page.keyboard.press("Escape")  # the mouse stays, the focus is elsewhere
-    expect(card).to_be_hidden()
-    page.mouse.move(5, 5)
-    tab_to_a_token(page)
-    expect(card).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(card).to_be_hidden()
-    page.locator(".sd-term", has_text="Block efficiency").click()
-    expect(card).to_contain_text("K + 1")
+    page.locator("#race-button").focus()
+    way = (("ArrowRight", "step"), ("ArrowRight", "lossless"), ("End", "guide"), ("ArrowRight", "race"))
+    for key, name in (*way, ("ArrowLeft", "guide"), ("Home", "race")):
+        page.keyboard.press(key)
+        tab = page.locator(f"#{name}-button")
+        expect(tab).to_be_focused()
+        expect(tab).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('role')") != "tab"
 
 
-def tab_to_a_token(page):
-    """From the stage past its links, the timeline's and the transport's buttons."""
-    page.focus("[data-part=stage]")
-    for _ in range(18):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.matches('.sd-lane .sd-tok')"):
-            return
-    raise AssertionError("no token has a place in the tab order")
-
-
-def test_a_tree_hangs_its_siblings_below_each_other_and_leaves_its_path_when_past(open_page):
-    page = open_page(reduced_motion="reduce")
-    play_recorded(page, "Facts")
-    step(page)
-    assert page.locator(".sd-tree .sd-tok:visible").count() == 3  # as prose the path alone
-    part(page, "all").click()
-    page.focus("[data-part=stage]")
-    expect(says(page)).to_contain_text("one path, t1 t5")
-    assert "2 of 2 levels" in part(page, "figures").text_content()
-    tree, card = page.locator(".sd-tree:not(.sd-fut):not(.sd-past)"), part(page, "card")
-    place = {chip.inner_text()[:2]: chip.bounding_box() for chip in tree.locator(".sd-tok").all()}
-    assert place["t0"]["x"] == place["t1"]["x"] and place["t0"]["y"] < place["t3"]["y"] < place["t1"]["y"]
-    assert place["t0"]["x"] < place["t2"]["x"] < place["t6"]["x"] and place["t0"]["y"] == place["t6"]["y"]
-    assert place["ow"]["y"] == place["t1"]["y"]  # the bonus token stands behind the path
-    tree.locator(".sd-dis", has_text="t6").hover()
-    expect(card).to_contain_text("level 3 of 3")
-    assert "follows a draft" in card.inner_text()
-    page.mouse.move(5, 5)
-    expect(card).to_be_hidden()
-    tab_to_a_token(page)
-    expect(card).to_contain_text("level 1 of 3")
-    assert page.locator("[data-part=lane0] .sd-tok:focus").get_attribute("aria-label") == "space t0, rejected, level 1"
-    page.keyboard.press("ArrowRight")
-    first = page.locator(".sd-tree").first
-    expect(first).to_have_class(re.compile("sd-past"))
-    assert [chip.inner_text()[:2] for chip in first.locator(".sd-tok:visible").all()] == ["t1", "t5", "ow"]
-    assert tree.count() == 1 and tree.locator(".sd-tok:visible").count() == 8
-
-
-def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
-    page = open_page(reduced_motion="reduce")
-    assert page.locator(".sd-tag:visible").count() == 0
-    play_recorded(page, "Code")
-    for moment, reached in (("Home", "paused"), ("End", "done")):
-        page.keyboard.press(moment)
-        wait_for(page, reached)
-        assert page.locator(".sd-lane .sd-tag:visible").count() == 1
-        assert page.locator("[data-part=figures] .sd-hero .sd-tag:visible").count() == 1
-    expect(part(page, "foot")).to_contain_text("is lossy")
-    expect(part(page, "foot")).to_contain_text("ran on the GPU step by step, not as captured graphs: a toy.")
-    part(page, "all").click()
-    page.locator(".sd-tree .sd-rej:not(.sd-fut)").last.hover()
-    card = part(page, "card")
-    expect(card).to_contain_text("No coin")
-    assert "Lossy" in card.inner_text() and "Coin u" not in card.inner_text()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("width", [375, 1280])
-def test_a_peer_has_its_lane_its_figure_and_its_time(open_page, width):
-    page = open_page(width, reduced_motion="reduce")
-    assert part(page, "peer").is_hidden() and page.locator("[data-part=figures] > div").count() == 2
-    settings(page)
-    page.locator(".sd-pills .sd-pill", has_text="Repetitive").click()
-    expect(part(page, "peer")).to_be_visible()
-    page.focus("[data-part=stage]")
-    page.keyboard.press("End")
-    wait_for(page, "done")
-    assert tokens(page, 2).count() == 12
-    part(page, "all").click()
-    assert page.locator("[data-part=lane2] .sd-bon:not(.sd-fut)").first.inner_text().endswith("+1")
-    part(page, "all").click()
-    assert "× plain" in part(page, "clock2").text_content()
-    assert page.locator("[data-part=account] tr").first.locator("th").count() == 3
-    assert "The transformers library took" in says(page).inner_text()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.locator("[data-part=lane2] .sd-rej:not(.sd-fut)").first.click()
-    expect(part(page, "card")).to_contain_text(strings("player")["card"]["untold"])
-    page.locator(".sd-pills .sd-pill", has_text="Story").click()
-    expect(part(page, "peer")).to_be_hidden()
-
-
-@pytest.mark.long
-def test_a_menus_line_follows_the_choice(open_page):
-    page = open_page(reduced_motion="reduce")
-    settings(page, advanced=True)
-    page.get_by_label("Verification rule").click()
-    page.get_by_role("option", name="Typical acceptance (lossy)").click()
-    page.get_by_text("Lossy with this rule.").wait_for()
-    page.get_by_label("Drafter").click()
-    page.get_by_role("option", name="Prompt lookup").click()
-    page.get_by_text("Copies what followed").wait_for()
-    page.get_by_text("A third lane: the prompt lookup").wait_for()
-
-
-SCRUB = """async (times) => {
-    const input = document.querySelector(".sd-player [data-part=scrub]");
-    for (let i = 1; i <= times; i++) {
-        input.value = (input.max * ((7 * i) % times)) / times; // to and fro
-        input.dispatchEvent(new Event("input"));
-        await new Promise(requestAnimationFrame);
-    }
-}"""
-
-
-@pytest.mark.long
-def test_a_run_of_five_hundred_cycles_is_scrubbed_within_a_frame(open_page):
-    page = open_page(reduced_motion="reduce")
-    run = Trace(toyrun.header(), tuple(toyrun.events(cycles=500, tokens=1250)))
-    page.evaluate("(log) => document.querySelector('.sd-player').load(log)", run.dumps())
-    assert page.evaluate("document.querySelector('.sd-player').run().lanes.speculative.cycles.length") >= 500
-    spent = processor(page, "ScriptDuration")
-    page.evaluate(SCRUB, 30)
-    assert 0 < spent() / 30 < 0.05
-
-
-@pytest.mark.long
-def test_reduced_motion_opens_at_the_first_rejection_and_stands_still(open_page):
-    page = open_page(reduced_motion="reduce")
-    expect(says(page)).to_contain_text("first rejection")
-    before = page.input_value("[data-part=scrub]")
-    time.sleep(0.6)
-    assert page.input_value("[data-part=scrub]") == before
-
-
-@pytest.mark.long
-def test_example_prompts_and_recorded_runs_are_one_press_away(open_page):
-    page = open_page(reduced_motion="reduce")
-    toy = toyrun.tree_trace()
-    page.locator(".sd-pills .sd-pill", has_text="Surprising").click()
-    expect(page.locator("#prompt textarea")).to_have_value(re.compile("^The parrot "))
-    page.locator(".sd-pills .sd-pill", has_text="Facts").click()
-    expect(part(page, "sub0")).to_contain_text("tree")
-    expect(page.locator("#prompt textarea")).to_have_value(toy.header.prompt)  # the rail tells of the run on show
-
-
-@pytest.mark.parametrize(
-    ("width", "height"), [(1280, 800), pytest.param(1280, 900, marks=pytest.mark.long), (375, 812)]
-)
-def test_the_story_fits_the_first_screen(open_page, width, height):
-    page = open_page(width=width, height=height, reduced_motion="reduce")
-    wait_for(page, "paused")
+def test_each_tab_opens_on_a_phone_and_nothing_is_cut_off(open_page):
+    page = open_page(375, 812, reduced_motion="reduce")
+    for name, drawn in DRAWN.items():
+        page.locator(f"#{name}-button").click()
+        expect(page.locator(drawn).first).to_be_visible()
+        assert cut_off(page) == [], name
+    page.locator("#race-button").click()
     for name in ("say", "flow", "gantt", "play", "lane0"):
-        box = part(page, name).bounding_box()
-        assert box and box["y"] >= 0 and box["y"] + min(box["height"], 30) <= height, (name, width)
-    assert page.locator("[data-part=flow] .sd-res").count() == 1  # what came instead of the rejected draft
-    assert page.evaluate("getComputedStyle(document.querySelector('.sd-transport')).position") == "static"
-    for name in ("#prompt", "#run"):  # one's own is at hand, and covers nothing
-        box = page.locator(name).bounding_box()
-        assert box and box["y"] >= 0 and box["y"] + box["height"] < part(page, "stage").bounding_box()["y"]
+        assert part(page, name).bounding_box()["y"] < 812, name
 
 
-@pytest.mark.long
-def test_the_end_is_a_picture_and_a_film_to_keep_and_a_long_text_stays_in_its_box(open_page):
+def test_axe_finds_nothing(open_page):
     page = open_page(reduced_motion="reduce")
-    page.press("[data-part=stage]", "End")
-    wait_for(page, "done")
-    assert "passes instead of" in page.inner_text(".sd-finish")
-    expect(page.locator("[data-zoom=run]")).to_have_attribute("aria-pressed", "true")  # both lanes are in sight
-    before = part(page, "gantt").bounding_box()["width"]
-    page.set_viewport_size({"width": 1200, "height": 900})
-    page.wait_for_function("before => document.querySelector('[data-part=gantt] svg').clientWidth < before", arg=before)
-    assert page.locator(".sd-finish").is_visible() and page.locator(".sd-flow").count() == 0
-    with page.expect_download() as saved:
-        page.click(".sd-finacts button >> nth=0")
-    assert Path(saved.value.path()).read_bytes()[:4] == b"\x89PNG"
-    with page.expect_download() as saved:
-        page.click(".sd-finacts button >> nth=1")
-    film = Path(saved.value.path()).read_bytes()
-    assert film[4:8] == b"ftyp" or film[:4] == b"\x1aE\xdf\xa3"  # mp4 or WebM
-    shown = """data => new Promise(done => {
-        const film = document.createElement("video");
-        film.onloadedmetadata = () => done([film.videoWidth, film.duration]);
-        film.src = URL.createObjectURL(new Blob([new Uint8Array(data)]));
-    })"""
-    width, seconds = page.evaluate(shown, list(film))
-    assert width == 1200 and 5.5 < seconds < 12  # a busy machine records late
-    page.evaluate("log => document.querySelector('.sd-player').load(log)", long_prompt().dumps())
-    assert part(page, "lane0").bounding_box()["height"] < 300
+    for name in ("race", "step", "theory"):  # all tabs, unfolded, light and dark: test_browser_access.py
+        page.locator(f"#{name}-button").click()
+        expect(page.locator(DRAWN[name]).first).to_be_visible()
+        assert axe_told(page) == "", name
 
 
-@pytest.mark.long
-def test_a_full_lane_follows_its_newest_words_unless_the_visitor_reads_further_up(open_page):
+def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
     page = open_page(reduced_motion="reduce")
-    long = Trace(toyrun.header(), toyrun.events(cycles=120, tokens=300)).dumps()
-    page.evaluate("log => document.querySelector('.sd-player').load(log)", long)
-    page.press("[data-part=stage]", "End")
-    wait_for(page, "done")
-    below = """() => {
-        const box = document.querySelector("[data-part=lane0]");
-        return box.scrollHeight - box.scrollTop - box.clientHeight;
-    }"""
-    page.wait_for_function(f"({below})() < 2")
-    assert page.evaluate("document.querySelector('[data-part=lane0]').scrollTop") > 100
-    page.press("[data-part=stage]", "ArrowLeft")
-    page.press("[data-part=stage]", "ArrowRight")
-    page.wait_for_function(f"({below})() < 2")
-    page.evaluate("document.querySelector('[data-part=lane0]').scrollTop = 0")
-    page.press("[data-part=stage]", "ArrowLeft")
-    assert page.evaluate("document.querySelector('[data-part=lane0]').scrollTop") == 0
+    page.get_by_role("button", name="Take this decision apart").click()
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
+    here = page.locator(".sd-steps [aria-current]")
+    tells = page.locator(".sd-step [data-part=say]")
+    expect(page.locator(".sd-step [data-part=title]")).to_have_text("Cycle 2 of 6")
+    expect(here).to_have_text("Judge 3")
+    expect(tells).to_contain_text("reject")
+    page.locator(".sd-step [data-part=coin]").fill("0.1")
+    expect(page.locator(".sd-steps")).to_contain_text("Bonus")
+    expect(tells).to_have_text(re.compile("^What if:.*keep"))
+    assert page.locator(".sd-part.sd-grey").count() == 4
+    strip = page.locator("[data-coin]").bounding_box()  # the drawing can be dragged, too
+    page.mouse.move(strip["x"] + 0.1 * strip["width"], strip["y"] + 57)
+    page.mouse.down()
+    page.mouse.move(strip["x"] + 0.95 * strip["width"], strip["y"] + 57, steps=3)
+    expect(page.locator(".sd-step [data-part=coinvalue]")).to_have_text("0.95")
+    page.mouse.up()
+    page.get_by_role("button", name="Back to what really happened").click()
+    expect(page.locator(".sd-steps")).to_contain_text("Replace")
+    assert page.locator(".sd-part.sd-grey").count() == 0
 
 
-@pytest.mark.long
-def test_lines_are_named_by_a_key_below_them(open_page):
-    page = open_page(reduced_motion="reduce")
-    for moment in ("Home", "ArrowRight", "End"):
-        page.press("[data-part=stage]", moment)
-        named = part(page, "curve").locator("text", has_text=re.compile("^(speculative|plain)$"))
-        expect(named).to_have_count(2)
-        floor = part(page, "curve").locator("svg").bounding_box()
-        assert all(
-            box["y"] > floor["y"] + floor["height"] / 2 for box in map(lambda one: one.bounding_box(), named.all())
-        )
-
-
-SHOWS_API = """document.querySelector("button.show-api").addEventListener("click", (event) => {
-    window.shown = true;
-    event.stopImmediatePropagation();
-}, true)"""
-
-
-@pytest.mark.long
-def test_how_to_read_the_page_is_one_press_away_and_the_footer_leads_to_the_api(open_page):
-    page = open_page(reduced_motion="reduce")
-    assert part(page, "how").bounding_box()["y"] < 500
-    part(page, "how").click()
-    expect(page.locator(".sd-reading")).to_contain_text("min(1, p/q)")
-    expect(page.locator(".sd-reading strong").first).to_be_in_viewport()
-    page.evaluate(SHOWS_API)  # what Gradio's own drawer then asks for is not ours
-    page.locator(".sd-end a").click()
-    page.wait_for_function("window.shown === true")
-
-
-def long_prompt():
-    trace = toyrun.trace()
-    return replace(trace, header=replace(trace.header, prompt="line\n" * 300))
-
-
-def test_a_player_that_nobody_sees_stands_still(open_page):
+@real_models
+def test_enter_runs_the_real_models(open_page):
     page = open_page()
-    wait_for(page, "playing")
-    page.get_by_role("tab", name="Theory").click()
-    expect(page.locator("#theory")).to_be_visible()
-    page.wait_for_timeout(200)
-    before = page.evaluate("document.querySelector('[data-part=scrub]').value")
-    page.wait_for_timeout(800)
-    assert page.evaluate("document.querySelector('[data-part=scrub]').value") == before
+    page.press("#prompt textarea", "Enter")
+    page.wait_for_selector("[data-source=live]")
+    page.click("[data-slow='1']")
+    wait_for(page, "done")
+    page.wait_for_selector("#run:enabled")
+    assert tokens(page, 0).count() >= tokens(page, 1).count() > 10
+    assert float(page.inner_text(".sd-hero dd").rstrip("×")) > 0
 
 
-# Takes the player out of the page and puts it back, until the browser tells of both changes in one message.
-GONE_AND_BACK = """async () => {
-  const player = document.querySelector(".sd-player"), home = player.parentNode, next = player.nextSibling;
-  const frame = () => new Promise(requestAnimationFrame);
-  let both = false;
-  new IntersectionObserver((seen) => { both = !seen[0].isIntersecting && seen.at(-1).isIntersecting; }).observe(player);
-  while (!both) {
-    player.remove();
-    await frame();
-    home.insertBefore(player, next);
-    for (const begun = performance.now(); performance.now() - begun < 40; );
-    await frame();
-    for (const begun = performance.now(); performance.now() - begun < 40; );
-  }
-}"""
+def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
+    engine = SlowEngine()
+    monkeypatch.setattr(session, "_engine", lambda *_: (engine, engine.race))
+    page = open_page(reduced_motion="reduce")
+    page.click("#run")
+    page.wait_for_selector("[data-source=live]")
+    expect(tokens(page, 0).nth(3)).to_be_visible()
+    page.click("#stop")
+    page.wait_for_selector("#run:enabled")
+    wait_for(page, "done")
+    assert tokens(page, 0).count() > 3
+    expect(says(page)).to_contain_text("Stopped")
+    expect(page.locator("#notice")).to_contain_text("Stopped")
+    until_free()
+    assert engine.closed == 1
 
 
-def test_a_player_that_was_gone_for_a_moment_goes_on(open_page):
-    page = open_page()
-    wait_for(page, "playing")
-    page.evaluate(GONE_AND_BACK)
-    before = page.evaluate("document.querySelector('[data-part=scrub]').value")
-    page.wait_for_function("(before) => document.querySelector('[data-part=scrub]').value !== before", arg=before)
+def slowed(log):
+    """The run with speculative times three times as long: it lost."""
+
+    def later(one):
+        times = {"start", "end", "at", "prefill"} & one.keys()
+        return {**one, **{name: 3 * one[name] for name in times}}
+
+    lines = map(json.loads, log.splitlines())
+    return "".join(json.dumps(later(one) if one.get("lane") == "speculative" else one) + "\n" for one in lines)
+
+
+def test_the_verdict_of_a_run_that_lost_is_there_in_full(open_page):
+    page = open_page(1280, 800, reduced_motion="reduce")
+    page.evaluate(LOAD, slowed((ASSETS / "traces/tips.jsonl").read_text(encoding="utf-8")))
+    page.press("[data-part=stage]", "End")
+    expect(says(page)).to_contain_text("Slower than plain decoding here")
+    assert says(page).evaluate("(one) => one.scrollHeight <= one.clientHeight + 1")
+
+
+@pytest.fixture(scope="module")
+def room():
+    return classroom.Room("127.0.0.1")
+
+
+@pytest.fixture(scope="module")
+def classroom_address(room, served, recorded):
+    with recorded():
+        return served(room)
+
+
+def test_a_phone_of_a_class_follows_and_votes(browser, classroom_address, room):
+    with pages(browser, classroom_address) as open_page:
+        teacher = open_page(query=f"?teach={room.secret}", reduced_motion="reduce")
+        teacher.wait_for_selector(".sd-class:not([hidden])")
+        phone = open_page(width=375, height=740, query="class", reduced_motion="reduce")
+        part(teacher, "stage").press("Home")
+        for _ in range(2):
+            step(teacher)
+            expect(says(phone)).to_have_text(says(teacher).text_content())
+        veil, line = (phone.locator(one).first.bounding_box() for one in (".sd-veil", "[data-part=gantt]"))
+        assert line["y"] - 1 <= veil["y"] and veil["y"] + veil["height"] <= line["y"] + line["height"] + 1
+        assert cut_off(phone) == [] and not part(phone, "play").is_visible()
+        teacher.get_by_role("button", name="Will it keep this token?").click()
+        expect(phone.locator("#class [data-part=text]")).to_contain_text("the target gives it p = ")
+        phone.locator("#class [data-part=choices] button").first.click()
+        expect(teacher.locator(".sd-class .sd-cl-bar b")).to_have_text(["1", "0", "0", "0"])
+        teacher.locator(".sd-class").get_by_role("button", name="Reveal").click()
+        expect(phone.locator("#class [data-part=why]")).to_contain_text("min(1, p/q) = min(1, ")

@@ -1,82 +1,33 @@
-"""What is run live, in a real Chromium: it starts, stops, breaks, and says why it does not."""
+"""What is run live: by this page's engine, in the browser, by a server of others; the line before it, and its end."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
+import chrome
 import pytest
 import toyrun
-from chrome import (  # noqa: F401
+from chrome import (
     expect,
+    no_engine,
     part,
-    PATIENCE,
-    pytestmark,
-    real_models,
-    says,
     settings,
     SlowEngine,
-    step,
     tokens,
     until_free,
     wait_for,
 )
+from chrome import long as pytestmark  # noqa: F401
+from test_watch import KEY, PLAIN, PROMPT, SPECULATIVE, vllm
 
-from specdec.events import Started
-from specdec.methods import METHODS
-from specdec.ui import menu, session
-
-
-@pytest.fixture
-def page_with_a_choice(browser, tmp_path, monkeypatch):
-    """A page of its own, whose family also holds a tuned target; nothing of it is loaded."""
-    from specdec.ui.build import build
-    from specdec.ui.theme import launch_settings
-
-    for name in {*menu.TARGETS.values(), *(method.folder for method in METHODS.values())}:
-        (tmp_path / name).mkdir(parents=True, exist_ok=True)
-    monkeypatch.setattr(menu, "FAMILY", tmp_path)
-    monkeypatch.setattr(session, "_loaded", lambda *_: True)
-    demo = build()
-    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
-    page = browser.new_context().new_page()
-    page.set_default_timeout(PATIENCE)
-    page.goto(url)
-    yield page
-    page.close()
-    demo.close()
-
-
-@pytest.mark.long
-def test_another_target_brings_its_own_drafters(page_with_a_choice, monkeypatch):
-    page, asked = page_with_a_choice, []
-
-    class Tuned:
-        def describe(self):
-            return {"family": "tuned", "target": {"parameters": 10**6}, "draft_model:tuned": {"parameters": 10**5}}
-
-        def race(self, _, prompt, drafter, *__, **___):
-            asked.append(drafter)
-            for event in toyrun.events():
-                yield replace(event, drafter=drafter) if isinstance(event, Started) else event
-
-    engine = Tuned()
-    monkeypatch.setattr(session, "_engine", lambda family: (asked.append(family), (engine, engine.race))[1])
-    settings(page, advanced=True)
-    page.get_by_label("Target", exact=True).click()
-    page.get_by_role("option", name="Built in: tuned on edits").click()
-    page.get_by_text("as it was before tuning").wait_for()
-    page.get_by_label("Drafter").click()
-    anew = page.get_by_role("option", name="Draft model, distilled anew")
-    anew.wait_for()
-    assert page.get_by_role("option", name="Medusa").count() == 0
-    anew.click()
-    page.get_by_text("distilled anew from the tuned target").wait_for()
-    page.click("#run")
-    page.wait_for_selector("[data-source=live]")
-    assert asked == ["tuned", "draft_model:tuned"]
-    expect(part(page, "meta")).to_contain_text("draft model")
-    expect(part(page, "meta")).to_contain_text("edit-tuned target")
+from specdec import exposure
+from specdec.events import Committed
+from specdec.families.zoo import load
+from specdec.lanes.race import race
+from specdec.models.grouped import INT7
+from specdec.traces import audit
+from specdec.traces.file import Trace
+from specdec.types import SamplingParams
+from specdec.ui import classroom, session
+from specdec.ui.text import strings
 
 
 def test_bad_input_is_explained_and_loses_nothing(open_page):
@@ -87,23 +38,6 @@ def test_bad_input_is_explained_and_loses_nothing(open_page):
     expect(page.locator("#notice .sd-wrong")).to_contain_text("prompt is empty")
     assert page.inner_text("[data-part=lane0]") == before and page.inner_text(".sd-badge") == "Recorded"
     expect(page.locator("#run")).to_be_enabled()
-
-
-def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
-    engine = SlowEngine()
-    monkeypatch.setattr(session, "_engine", lambda *_: (engine, engine.race))
-    page = open_page(reduced_motion="reduce")
-    page.click("#run")
-    page.wait_for_selector("[data-source=live]")
-    expect(tokens(page, 0).nth(3)).to_be_visible()
-    page.click("#stop")
-    page.wait_for_selector("#run:enabled")
-    wait_for(page, "done")
-    assert tokens(page, 0).count() > 3
-    expect(says(page)).to_contain_text("Stopped")
-    expect(page.locator("#notice")).to_contain_text("Stopped")
-    until_free()
-    assert engine.closed == 1
 
 
 def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
@@ -120,29 +54,174 @@ def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
     page.wait_for_selector("#run:enabled")
 
 
-@real_models
-def test_a_live_run_of_the_real_models_finishes(open_page):
-    page = open_page()
+@pytest.fixture
+def busy(monkeypatch):
+    """Somebody else's run has the machine, until the test lets it go."""
+    engine = SlowEngine()
+    monkeypatch.setattr(session, "_engine", lambda *_: (engine, engine.race))
+    ticket = session._machine.join("run")
+    assert session._machine.before(ticket) == (0, 0.0)
+    held = [ticket]
+
+    def free():
+        while held:
+            session._machine.leave(held.pop())
+
+    yield free
+    free()
+
+
+def test_who_waits_sees_the_place_and_leaves_by_stop(open_page, busy):
+    page, other = open_page(reduced_motion="reduce"), open_page(reduced_motion="reduce")
     page.click("#run")
-    page.wait_for_selector("[data-source=live]")
-    expect(page.locator(".sd-badge").first).to_have_text("Live")
-    page.click("[data-slow='1']")
-    wait_for(page, "done")
+    expect(page.locator("#notice")).to_contain_text("1 before you: about")
+    before = page.locator("[data-part=lane0]").inner_text()
+    assert page.locator("[data-source=live]").count() == 0 and before  # the stage stays as it was
+    other.click("#run")
+    expect(other.locator("#notice")).to_contain_text("2 before you: about")
+    page.click("#stop")
     page.wait_for_selector("#run:enabled")
-    assert tokens(page, 0).count() >= tokens(page, 1).count() > 10
-    assert float(page.inner_text(".sd-hero dd").rstrip("×")) > 0
+    expect(page.locator("#notice")).to_contain_text(strings("page")["notice"]["left"])
+    expect(other.locator("#notice")).to_contain_text("1 before you: about")
+    busy()
+    other.wait_for_selector("[data-source=live]")
+    expect(tokens(other, 0).nth(3)).to_be_visible()
+    other.click("#stop")
+    other.wait_for_selector("#run:enabled")
+    until_free()
 
 
-@pytest.mark.long
-def test_the_app_prints_its_address(tmp_path):
-    import subprocess
-    import sys
+def test_a_visitor_who_closes_the_page_frees_the_place(open_page, busy):
+    page, other = open_page(reduced_motion="reduce"), open_page(reduced_motion="reduce")
+    page.click("#run")
+    expect(page.locator("#notice")).to_contain_text("1 before you")
+    other.click("#run")
+    expect(other.locator("#notice")).to_contain_text("2 before you")
+    page.close()
+    expect(other.locator("#notice")).to_contain_text("1 before you")
+    other.click("#stop")
+    other.wait_for_selector("#run:enabled")
 
-    app = Path(__file__).resolve().parents[3] / "app.py"
-    process = subprocess.Popen([sys.executable, "-u", str(app)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        assert any("http://" in line for line in process.stdout)
-    finally:
-        process.terminate()
-        process.wait(10)
+
+TEXT = "The fox said to the moon"
+QUERY = "?drafter=draft_model&k=3&temperature=1&max_tokens=32&seed=7"
+OVER = """(prompt) => { const { header, names, lanes } = document.querySelector('.sd-player').run();
+  return header.prompt === prompt && names.every((name) => lanes[name].finished); }"""
+
+
+@pytest.fixture
+def here(open_page, monkeypatch):
+    """The page with this engine chosen, and what it sends from then on."""
+    monkeypatch.setattr(session, "_loaded", no_engine)
+    page, sent = open_page(query=QUERY), []
+    settings(page, advanced=True)
+    page.locator("#engine").get_by_label("This browser").check()
+    expect(page.get_by_label("Verification", exact=False).first).to_be_hidden()
+    page.wait_for_load_state("networkidle")  # its script comes with the choice
+    page.on("request", lambda request: sent.append((request.method, request.url)))
+    return page, sent
+
+
+def text(page):
+    return page.evaluate("document.querySelector('.sd-player').log()")
+
+
+def test_a_run_here_is_that_of_pythons_engine_and_asks_the_app_for_files_alone(here):
+    page, sent = here
+    page.locator("#prompt textarea").fill(TEXT)
+    page.locator("#run").click()
+    page.wait_for_function(OVER, arg=TEXT)
+    expect(page.locator("#notice p")).to_contain_text("the method, not knowledge")
+    expect(page.locator("#run")).to_be_enabled()
+    expect(page.locator("#stop")).to_be_disabled()
+    asked = [url for method, url in sent if "/engine/" in url]
+    assert len(asked) == 6 and all(method == "GET" for method, _ in sent if "heartbeat" not in _)
+    trace = Trace.loads(text(page))
+    assert trace.header.models["device"] == "browser" and audit.holds(audit.audit(trace.header.lanes, trace.events))
+    params = SamplingParams(temperature=1.0, max_tokens=32, seed=7)
+    ours = list(race(load("embedded", INT7), TEXT, "draft_model", 3, params))
+    for lane in ("speculative", "plain"):
+        committed = (
+            [(one.tokens, one.accepted) for one in run if isinstance(one, Committed) and one.lane == lane]
+            for run in (trace.events, ours)
+        )
+        assert next(committed) == next(committed)
+
+
+def test_in_a_class_all_but_the_teacher_compute_in_their_browsers(browser, served, monkeypatch):
+    monkeypatch.setenv(exposure.EXPOSURE, "class")
+    room = classroom.Room("127.0.0.1")
+    with chrome.pages(browser, served(room)) as open_page:
+        page = open_page(query="?max_tokens=8")
+        page.locator("#prompt textarea").fill(TEXT)
+        page.locator("#run").click()  # where settings are folded away
+        page.wait_for_function(OVER, arg=TEXT)
+        assert '"device":"browser"' in text(page).replace(" ", "")
+        settings(page, advanced=True)
+        expect(page.locator("#engine").get_by_label("This browser")).to_be_checked()
+        page.goto("about:blank")
+        page = open_page(query=f"?teach={room.secret}")
+        page.add_init_script("addEventListener('sd-engine', (event) => (window.told = event.detail[0]))")
+        page.reload()
+        page.wait_for_selector(".sd-class:not([hidden])")
+        # Gradio loses what a field is told in the moment in which it is first drawn; so this one is drawn afterwards.
+        page.wait_for_function("window.told === 'own'")
+        settings(page, advanced=True)
+        expect(page.locator("#engine").get_by_label("This page’s own")).to_be_checked()
+
+
+PAGE = f"?prompt={PROMPT}&temperature=0&max_tokens=24&seed=3"
+
+
+@pytest.fixture(scope="module")
+def servers():
+    with vllm(SPECULATIVE) as server, vllm(PLAIN) as plain:
+        yield server, plain
+
+
+def choose(page, address, plain="", key=""):
+    settings(page, advanced=True)
+    page.get_by_label("A server", exact=True).click()
+    for name, value in (("address", address), ("plain", plain), ("key", key)):
+        page.locator(f"#{name}").locator("input, textarea").fill(value)
+
+
+def test_a_server_is_watched_and_drawn_with_what_it_tells(open_page, servers):
+    page = open_page(query=PAGE)
+    choose(page, *(one.address for one in servers), key=KEY)
+    expect(page.get_by_label("Verification rule")).to_be_hidden()  # the server decides it
+    expect(page.locator("#key input, #key textarea")).to_have_attribute("type", "password")
+    page.click("#run")
+    wait_for(page, "done")
+    expect(part(page, "counted")).to_be_visible()
+    expect(page.locator(".sd-meters dt").first).to_contain_text("Measured speed-up")
+    expect(part(page, "sub0")).to_contain_text("vLLM 0.32.0, watched from outside")
+    expect(part(page, "foot")).to_contain_text("Same words: at temperature 0")
+    unnamed = page.locator("[data-part=lane0] .sd-rej[data-unnamed]").first
+    assert f"{strings('player')['server']['unnamed']}, rejected" in unnamed.get_attribute("aria-label")
+    unnamed.click()
+    expect(part(page, "card")).to_contain_text(strings("player")["server"]["unnamed_tip"])
+    kept = page.evaluate("JSON.stringify([location.href, {...sessionStorage}, {...localStorage}])")
+    log = page.evaluate("document.querySelector('.sd-player').log()")
+    for secret in (KEY, *(one.address for one in servers), *(one.address.partition("//")[2] for one in servers)):
+        assert secret not in kept + log
+    page.get_by_role("tab", name="Step through").click()
+    step = page.locator(".sd-step")
+    expect(step).to_contain_text(strings("step")["served"]["no_q"])
+    expect(step).to_contain_text(strings("step")["lacks"]["server"])
+    expect(step.locator("[data-part=rule]")).to_be_disabled()
+
+
+def test_what_is_wrong_with_a_server_is_told_beside_the_button(open_page, servers):
+    page = open_page(query=PAGE)
+    choose(page, "127.0.0.1:8000")
+    page.click("#run")
+    expect(page.locator("#notice")).to_contain_text("address begins with http://")
+    page.locator("#address").locator("input, textarea").fill("")
+    page.click("#run")
+    expect(page.locator("#notice")).to_contain_text("Give the server’s address")
+    page.locator("#address").locator("input, textarea").fill(servers[0].address)
+    page.click("#run")
+    wait_for(page, "done")
+    expect(part(page, "figures")).to_contain_text("no plain server to compare with")
+    expect(part(page, "other")).to_be_hidden()

@@ -2,7 +2,7 @@
 import test from "node:test";
 import fs from "node:fs";
 import assert from "node:assert";
-import * as traces from "#page/traces/traces.js";
+import * as traces from "#page/traces/links.js";
 import { player } from "../page.js";
 
 const SETTINGS = JSON.parse(process.env.SETTINGS);

@@ -1,0 +1,411 @@
+"""The other tabs: their sections open and are drawn, and what is computed follows what is chosen."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import toyrun
+from chrome import (
+    certificate,
+    expect,
+    no_engine,
+    open_fold,
+    SlowEngine,
+    until_free,
+)
+from chrome import long as pytestmark  # noqa: F401
+
+from specdec.methods import METHODS
+from specdec.traces.file import Trace
+from specdec.ui import session
+from specdec.ui.text import ASSETS, strings
+
+SHORT = 2400  # pixels of the whole page: three screens of a laptop
+HEIGHT = "document.documentElement.scrollHeight"
+TABS = {
+    "theory": (
+        ("[data-part=wall] svg", "[data-part=curves] svg"),
+        {
+            "Which K?": ("[data-part=table] tbody tr", "[data-part=map] td b"),
+            "Rules and temperature": ("[data-part=rules] svg rect", "[data-part=heat] svg rect"),
+            "Formula and clock": ("[data-part=measured] svg rect", "[data-part=kept] svg rect"),
+            "What the formula assumes": ("[data-part=positions] svg circle", "[data-part=checks] svg path"),
+            "The memory wall": tuple(f"[data-part={name}] svg path" for name in ("roof", "batches", "trade")),
+            "Often quoted figures, worked out": ("[data-part=claims] article",),
+            "Many texts at once": ("#batch-chart .scatterlayer .point", "#rates-chart .scatterlayer .point"),
+        },
+    ),
+    "methods": (
+        ("#arena-chart .heatmaplayer image", "#findings p"),
+        {
+            "How each method drafts": ("#cards svg[role=img]",),
+            "Three questions": (".sd-questions h3",),
+            "All figures": (".sd-table tbody tr",),
+            "Where do guesses fail?": ("#position-chart .heatmaplayer image", "#kind-chart .heatmaplayer image"),
+            "Run it here": ("#measure",),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABS)
+def test_a_tab_is_short_and_every_section_opens_by_keyboard_and_is_drawn(open_page, name):
+    page = open_page(1280, 800, reduced_motion="reduce")
+    page.locator(f"#{name}-button").click()
+    tab, (first, folds) = page.locator(f"#{name}"), TABS[name]
+    for one in first:
+        expect(tab.locator(one).first).to_be_visible()
+    assert page.evaluate(HEIGHT) <= SHORT
+    lids = tab.locator(".sd-section > summary")
+    assert lids.locator("h2").all_inner_texts() == list(folds)
+    assert all(lids.locator("span").all_inner_texts())  # what each answers
+    lids.first.focus()
+    for i, parts in enumerate(folds.values()):
+        if i:
+            page.keyboard.press("Tab")  # nothing of a section that is shut is on the way
+        expect(lids.nth(i)).to_be_focused()
+        assert not tab.locator(parts[0]).first.is_visible()
+        page.keyboard.press("Enter" if i % 2 else "Space")
+        for one in parts:
+            expect(tab.locator(one).first).to_be_visible()
+        edge = lids.nth(i).locator("xpath=..").bounding_box()
+        for chart in tab.locator(".sd-section[open] :is(.sd-chart > svg, .main-svg):visible").all():
+            box = chart.bounding_box()
+            assert box["width"] > 200 and box["x"] + box["width"] <= edge["x"] + edge["width"] + 1
+        page.keyboard.press("Enter")
+    assert page.evaluate(HEIGHT) <= SHORT
+
+
+def open_step(page):
+    page.get_by_role("tab", name="Step through").click()
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
+
+
+def stands_at(page, cycle, sub_step):
+    """Waits until the step page is there; then all of it is."""
+    expect(page.locator(".sd-step [data-part=title]")).to_have_text(cycle)
+    expect(page.locator(".sd-steps [aria-current]")).to_have_text(sub_step)
+
+
+def tells(page):
+    return page.inner_text(".sd-step [data-part=say]")
+
+
+def test_keys_and_words_lead_from_decision_to_decision(open_page):
+    page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
+    open_step(page)
+    page.focus(".sd-step [data-part=grid]")
+    page.keyboard.press("ArrowRight")
+    stands_at(page, "Cycle 3 of 6", "Draft")
+    for name in ("Check all", "Judge 1", "Judge 2", "Never judged", "Replace", "Commit", "Draft"):
+        page.keyboard.press(" ")
+        expect(page.locator(".sd-steps [aria-current]")).to_have_text(name)
+        assert page.inner_text(".sd-step [data-part=announce]") == tells(page)
+    page.locator(".sd-word", has_text="own1").click()
+    stands_at(page, "Cycle 1 of 6", "Bonus")
+    page.keyboard.press("End")  # a click on a word takes no key away
+    expect(page.locator(".sd-step [data-part=title]")).to_have_text("Cycle 6 of 6")
+    assert "<script>alert(1)</script>" in page.inner_text(".sd-whole") and "${alert(1)}" in page.inner_text(".sd-whole")
+    page.locator(".sd-step [data-name=chen]").click()
+    expect(page.locator(".sd-asks").first).to_contain_text("p and q swap")
+    assert "min(1, q(x)/p(x))" not in page.inner_text(".sd-asks")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    fits = "[...document.querySelectorAll('.sd-bar > button')].every((one) => one.scrollWidth <= one.clientWidth)"
+    assert page.evaluate(fits)
+
+
+def test_the_end_of_a_race_leads_to_ten_guesses_that_the_visitor_judges_by_keyboard(open_page):
+    page = open_page(reduced_motion="reduce")
+    log = (ASSETS / "traces" / "tips.jsonl").read_text(encoding="utf-8")
+    page.evaluate("log => document.querySelector('.sd-player').load(log)", log)
+    page.press("[data-part=stage]", "End")
+    page.get_by_role("button", name="Be the big model").click()
+    start = page.locator(".sd-game button")
+    expect(start).to_be_focused()
+    start.dblclick()  # once is enough
+    expect(page.locator(".sd-game")).to_contain_text("Guess 1 of 10")
+    page.locator(".sd-game button", has_text="Keep").focus()
+    agreed = 0
+    for number in range(1, 11):
+        keep = page.locator(".sd-game button", has_text="Keep")
+        expect(keep).to_be_focused()
+        assert f"Guess {number} of 10" in page.inner_text(".sd-game")
+        page.keyboard.press("Enter")
+        agreed += page.locator(".sd-game .sd-tok.sd-acc").count()  # as the rule did
+        assert page.locator(".sd-game .sd-tok.sd-acc, .sd-game .sd-tok.sd-rej").count() == 1
+        page.keyboard.press("Enter")
+    assert f"You and the rule agreed on {agreed} of 10." in page.inner_text(".sd-game-result")
+    assert 0 < agreed < 10
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy result").click()
+    expect(page.locator(".sd-game button", has_text="Copied")).to_be_visible()
+    told = page.evaluate("navigator.clipboard.readText()")
+    assert f"I judged {agreed}" in told and told.count("🟩") == agreed and told.endswith("?tab=step")
+    page.get_by_role("button", name="Judge ten more").click()
+    expect(page.locator(".sd-game")).to_contain_text("Guess 1 of 10")
+
+
+def verdict(page):
+    return page.locator(".sd-proof [data-part=verdict]")
+
+
+def break_it(page, key):
+    page.locator(f".sd-bug[data-key={key}]").click()
+
+
+def test_the_certificate_is_green_until_it_is_broken(open_page):
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    title, badge = verdict(page).locator("h2"), page.locator(".sd-proof [data-part=badge]")
+    expect(title).to_have_text("Lossless")
+    expect(badge).to_have_text("Recorded")
+    expect(page.locator(".sd-proof .sd-small.sd-good")).to_have_count(3)
+    break_it(page, "from_target")
+    expect(title).to_have_text("Not lossless")
+    assert "two of three checks fail" in verdict(page).inner_text()
+    assert "Greedy text still matches" in verdict(page).inner_text() and page.locator(".sd-cross").count() == 3
+    break_it(page, "extra_bonus")
+    expect(verdict(page)).to_contain_text("The next token hides it")
+    assert page.get_attribute(".sd-bug[data-key=from_target]", "aria-checked") == "false"
+    page.locator(".sd-proof [data-part=more]").click()
+    break_it(page, "ratio_epsilon")
+    expect(verdict(page)).to_contain_text("million")
+    assert page.locator(".sd-cross").count() == 0
+    break_it(page, "ratio_epsilon")
+    expect(title).to_have_text("Lossless")
+
+
+def test_a_live_certificate_of_a_broken_loop_turns_red(open_page):
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    badge = page.locator(".sd-proof [data-part=badge]")
+    break_it(page, "argmax_draft")
+    page.locator(".sd-proof [data-part=draws]").fill("1")
+    page.locator(".sd-proof [data-part=run]").click()
+    page.wait_for_selector(".sd-proof[data-source=live]")
+    page.wait_for_selector(".sd-proof [data-part=run]:enabled")
+    expect(page.locator(".sd-proof [data-part=sampled]")).to_contain_text("1,000 times")
+    expect(badge).to_have_text("Live")
+    assert page.locator(".sd-cross").count() == 3
+    break_it(page, "argmax_draft")
+    expect(badge).to_have_text("Recorded")
+
+
+def open_methods(page):
+    page.get_by_role("tab", name="Methods").click()
+    page.wait_for_selector("#arena-chart .heatmaplayer image")
+
+
+def open_where(page):
+    open_fold(page, "Where do guesses fail?")
+    page.wait_for_selector("#kind-chart .heatmaplayer image")
+
+
+def cells(page, chart):
+    return page.locator(f"#{chart}-chart .heatmaplayer text")
+
+
+def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeypatch):
+    monkeypatch.setattr(session, "_engine", no_engine)
+    page = open_page(reduced_motion="reduce")
+    assert page.evaluate("typeof window.Plotly") == "undefined"  # fetched when the tab is first opened
+    open_methods(page)
+    expect(cells(page, "arena")).to_have_count(12)
+    assert sorted(cells(page, "arena").all_text_contents())[:3] == ["0.80", "0.90", "1.00"]
+    expect(page.locator(".sd-recorded-badge p").first).to_have_text("Recorded")
+    assert "Draft model on Story (1.80×)" in page.inner_text("#findings")
+    page.get_by_label("Tokens per cycle τ").check()
+    expect(page.locator("#arena-chart .heatmaplayer")).to_contain_text("2.80")
+    open_where(page)
+    expect(cells(page, "position")).to_have_text(["0.80", "0.70", "0.60"] * 3)
+    expect(page.locator("#methods .sd-pair2")).to_contain_text("least about digits (0.25)")
+    page.locator(".sd-choices").get_by_label("Code").check()
+    open_fold(page, "How each method drafts")
+    cards = sum(method.card is not None for method in METHODS.values())
+    assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
+
+
+def test_the_table_is_sorted_by_mouse_and_by_keyboard_and_saved_as_a_file(open_page):
+    page = open_page(reduced_motion="reduce")
+    open_methods(page)
+    open_fold(page, "All figures")
+    table = page.get_by_role("table", name="All figures")
+    first, speedup, worst = (
+        table.locator("tbody tr").first,
+        *(table.get_by_role("columnheader", name=name) for name in ("Speed-up ×", "Worst ×")),
+    )
+    expect(first).to_contain_text("Prompt lookup")
+    speedup.get_by_role("button").click()
+    expect(speedup).to_have_attribute("aria-sort", "descending")
+    assert "1.80" in first.inner_text()
+    page.keyboard.press("Enter")  # the heading has kept the focus
+    expect(speedup).to_have_attribute("aria-sort", "ascending")
+    assert "0.80" in first.inner_text()
+    page.keyboard.press("Tab")
+    page.keyboard.press(" ")
+    expect(worst).to_have_attribute("aria-sort", "descending")
+    assert speedup.get_attribute("aria-sort") == "none" and table.locator("tbody tr").count() == 12
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download CSV").press("Enter")
+    lines = saved.value.path().read_text(encoding="utf-8").splitlines()
+    assert saved.value.suggested_filename == "specdec-methods.csv"
+    assert len(lines) == 13 and lines[0].startswith("drafter,domain,temperature,k,measured_speedup")
+
+
+def test_a_measurement_here_stands_beside_the_record_and_stops_when_told(open_page, monkeypatch):
+    races = []
+
+    def race(*_, **__):
+        """Quick until a method is done; then slow, so that there is something to stop however slowly a page draws."""
+        races.append(race)
+        for event in toyrun.events():
+            time.sleep(0.02 if len(races) <= 3 else 0.3)
+            yield event
+
+    monkeypatch.setattr(session, "_engine", lambda *_: (SlowEngine(), race))
+    page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
+    open_methods(page)
+    open_fold(page, "Run it here")
+    line = page.locator("#live-notice")
+    expect(line).to_contain_text("Nothing measured yet")
+    page.click("#measure")
+    expect(page.locator("#live-chart .scatterlayer .point")).not_to_have_count(0)
+    expect(page.locator(".sd-live-badge p").first).to_have_text("Live")
+    expect(line).to_contain_text("races done")
+    page.click("#halt")
+    page.wait_for_selector("#measure:enabled")
+    expect(line).to_contain_text("Stopped")
+    until_free()
+    assert "Stopped" in line.inner_text()  # nothing came late
+    expect(page.locator("#live-table")).to_contain_text("Draft model")
+    assert page.locator("#live-chart .point").count() >= 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def open_theory(page):
+    """Its parts by name."""
+    page.get_by_role("tab", name="Theory").click()
+    page.wait_for_selector(".sd-theory [data-part=headline]:not(:empty)")
+    return lambda name: page.locator(f".sd-theory [data-part={name}]")
+
+
+def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_page):
+    page = open_page(reduced_motion="reduce")
+    part = open_theory(page)
+    for name, value in {"alphavalue": "0.67", "kvalue": "3", "cvalue": "0.250", "vvalue": "1.00"}.items():
+        expect(part(name)).to_have_text(value)
+    expect(part("curves")).to_contain_text("you are here")
+    assert "measured 1.44×" in part("curves").inner_text()
+    for heading in ("Which K?", "Formula and clock", "What the formula assumes"):
+        open_fold(page, heading)
+    expect(part("measuredsay")).to_contain_text("Measured 1.44× lies inside")
+    expect(part("measured")).to_contain_text("1.44×")
+    expect(part("positions")).to_contain_text("1 (5)")
+    assert "your run" in part("table").inner_text()
+    page.get_by_role("button", name="α .8, K 4, c .1").click()
+    expect(part("headline")).to_contain_text("2.40× by the formula: 3.36 tokens per cycle, and each cycle costs 1.40")
+    assert part("announce").inner_text() == part("headline").inner_text()
+    assert "you are here" not in part("curves").inner_text()
+    recursion = part("recursion").inner_text().replace("\n", "")
+    assert "E4 = 0.00" in recursion and "E0 = 2.36" in recursion
+    assert "α must exceed 0.10: 0.80 does." in part("breakeven").inner_text()
+    part("alpha").fill("0.05")
+    expect(part("headline")).to_contain_text("slower than plain decoding")
+    assert "no K pays" in part("tablesub").inner_text()
+    part("k").focus()
+    page.keyboard.press("ArrowRight")
+    expect(part("kvalue")).to_have_text("5")
+    page.get_by_role("button", name="Your last run").click()
+    expect(part("kvalue")).to_have_text("3")
+    assert "you are here" in part("curves").inner_text()
+
+
+STEPS = strings("guide")["tour"]["steps"]
+NO_OVERLAP = """() => {
+    const ring = document.querySelector(".sd-ring"), panel = document.querySelector(".sd-tour");
+    if (ring.hidden) return false;
+    const a = ring.getBoundingClientRect(), b = panel.getBoundingClientRect();
+    const apart = a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+    return apart && a.top >= 0 && a.bottom <= innerHeight && a.width > 20;
+}"""
+
+
+def open_guide(page, sub_page="Ask"):
+    page.get_by_role("tab", name="Guide").click()
+    page.locator(".sd-gd-nav").get_by_role("link", name=sub_page, exact=True).click()
+    page.wait_for_selector(".sd-gd-page:visible section >> nth=-1")
+
+
+def start_tour(page):
+    open_guide(page, "Learn")
+    page.get_by_role("button", name="Start the tour").click()
+    page.wait_for_selector(".sd-tour:visible")
+
+
+def tour(page, name):
+    return page.locator(f".sd-tour [data-part={name}]")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), pytest.param(375, 740)])
+def test_the_tour_shows_every_step_and_covers_none_of_them(open_page, width, height):
+    page = open_page(width, height, reduced_motion="reduce")
+    start_tour(page)
+    for number, (name, told) in enumerate(STEPS.items(), start=1):
+        assert tour(page, "title").inner_text() == told["title"]
+        assert tour(page, "count").inner_text() == f"{number} of {len(STEPS)}"
+        page.wait_for_function(NO_OVERLAP)
+        if "task" in told:
+            assert told["task"] in tour(page, "task").inner_text(), name
+            tour(page, "show").click()
+            page.wait_for_selector(".sd-task.sd-done")
+            assert told["after"] in tour(page, "task").inner_text(), name
+            page.wait_for_function(NO_OVERLAP)
+        tour(page, "next").click()
+    assert not page.locator(".sd-tour").is_visible() and not page.locator(".sd-ring").is_visible()
+    assert page.get_by_role("tab", name="Race").get_attribute("aria-selected") == "true"
+
+
+def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.locator(".sd-pills .sd-pill", has_text="Repetitive").click()
+    page.wait_for_selector("[data-part=peer]:visible")
+    start_tour(page)
+    page.wait_for_selector("[data-part=peer]", state="hidden")  # the recorded run is on the stage
+    page.keyboard.press("ArrowRight")
+    assert tour(page, "count").inner_text().startswith("2 of")
+    assert STEPS["rejection"]["title"] in page.inner_text(".sd-touring > [aria-live]")
+    page.keyboard.press("ArrowLeft")
+    assert tour(page, "count").inner_text().startswith("1 of")
+    page.keyboard.press("Escape")
+    assert not page.locator(".sd-tour").is_visible()
+    page.get_by_role("tab", name="Race").click()
+    page.wait_for_selector("[data-part=peer]:visible")
+    assert Trace.loads(page.evaluate("document.querySelector('.sd-player').log()")).header == toyrun.peer_trace().header
+
+
+def test_two_clicks_open_an_answer_and_the_converter_converts(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.get_by_role("tab", name="Guide").click()  # opens with the questions
+    told = strings("guide")["answers"]
+    for name in ("which", "convert"):
+        here = page.locator(f"[data-answer={name}]")
+        here.locator("summary").click()
+        expect(here.get_by_text(told["list"][name]["say"][-1][:40])).to_be_visible()
+        assert "2026-11-2" in here.locator(".sd-sub", has_text="Checked").first.inner_text()
+    fields = {name: here.get_by_label(label, exact=True) for name, label in told["fields"].items()}
+    assert {name: field.input_value() for name, field in fields.items()} == {
+        "k": "4", "rate": "40.0", "alpha": "0.666", "tau": "2.60",
+    }  # fmt: skip
+    fields["alpha"].fill("0.8")
+    assert fields["rate"].input_value() == "59.0" and fields["tau"].input_value() == "3.36"
+    fields["k"].fill("1")
+    assert fields["rate"].input_value() == "80.0" and fields["tau"].input_value() == "1.80"
+    fields["tau"].fill("9")
+    assert fields["alpha"].input_value() == "" and "There is no such run" in here.inner_text()
+    here.get_by_role("link", name="See it: Glossary").click()
+    assert page.evaluate("document.activeElement.textContent") == strings("guide")["sections"]["glossary"]
+    assert page.locator("[data-section=glossary]").is_visible() and not here.is_visible()
+    open_guide(page)
+    here.get_by_role("button", name="See it: Theory").click()
+    assert page.get_by_role("tab", name="Theory").get_attribute("aria-selected") == "true"
