@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import ssl
 import subprocess
 import threading
@@ -236,26 +237,19 @@ def test_who_left_hangs_up_on_a_silent_server() -> None:
     assert isinstance(last, lane.FinalTrace) and last.events[-1].reason == "failed"  # type: ignore[union-attr]
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tls")
+def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path: Path, monkeypatch) -> None:
+    files = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
-    try:
-        subprocess.run([*made, "-addext", "subjectAltName=IP:127.0.0.1", *files], check=True, capture_output=True)
-    except FileNotFoundError:
+    if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
-    return folder
-
-
-def test_a_certificate_that_nobody_vouches_for_is_not_trusted(certificate: Path, monkeypatch) -> None:
+    subprocess.run([*made, "-addext", "subjectAltName=IP:127.0.0.1", *files], check=True, capture_output=True)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    tls.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
     with Stub(lambda _: Reply.of(MODELS), tls) as stub:
         with pytest.raises(ServerError, match="certificate is not trusted"):
             connect(stub.address, KEY, QUICK)
         assert not stub.asked
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
         connect(stub.address, KEY, QUICK)
         assert stub.asked
 

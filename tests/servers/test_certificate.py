@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -193,18 +192,6 @@ def test_the_terminal_tells_it_and_leaves_with_its_status(
     assert terminal.main(["certify", "--server", "http://127.0.0.1:9"]) == 2
 
 
-@pytest.mark.long
-def test_the_terminal_leaves_a_lossless_server_with_zero(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(f"{certify.__module__}.BATCH", MANY)
-    with serving(of_pair(toy())) as good, serving(plain()) as beside:
-        assert terminal.main(["certify", "--server", good, "--plain", beside, *ASKED, "-"]) == 0
-    out, progress = capsys.readouterr()
-    assert json.loads(out)["verdict"] == "lossless"
-    assert re.search(r"100 draws at each context show \d+ of \d+ known mistakes", progress)
-
-
 def test_against_a_known_distribution_the_power_is_told_before_anything_is_drawn() -> None:
     with serving(of_pair(toy())) as address:
         told = [*certify(connect(address), None, weights(toy()), 0.8, 400, contexts=PLACE, batch=MANY)]
@@ -213,14 +200,19 @@ def test_against_a_known_distribution_the_power_is_told_before_anything_is_drawn
     assert told[at]["contexts"][0]["needed"] == told[-1]["contexts"][0]["needed"]
 
 
-def test_an_engine_in_this_process_is_certified_too() -> None:
+def in_process(tells: bool = True, **instead: Any) -> InProcess:
+    """The toy pair; `instead` are settings that it puts in place of those that it is asked for."""
     made = of_pair(toy())
 
     def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
-        events = generate(made(prompt, params), RandomSampler(params.seed))
+        events = generate(made(prompt, replace(params, **instead)), RandomSampler(params.seed))
         return [token for event in events if isinstance(event, Committed) for token in event.tokens]
 
-    engine = InProcess(Facts("ours", "1", "toy"), lambda _: (0, 1), write)
+    return InProcess(Facts("ours", "1", "toy"), lambda _: (0, 1), write, lambda: (8, 5) if tells else None)
+
+
+def test_an_engine_in_this_process_is_certified_too() -> None:
+    engine = in_process(tells=False)
     *_, told = certify(engine, None, weights(toy()), 0.8, 400, contexts=PLACE)
     assert told["verdict"] == "lossless" and "does not report whether it drafted" in told["sentences"][-1]
     with pytest.raises(ServerError, match="reports no probabilities"):
@@ -228,17 +220,7 @@ def test_an_engine_in_this_process_is_certified_too() -> None:
 
 
 def test_filters_hold_for_the_reference_too() -> None:
-    made = of_pair(toy())
-
-    def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
-        events = generate(made(prompt, params), RandomSampler(params.seed))
-        return [token for event in events if isinstance(event, Committed) for token in event.tokens]
-
-    def unfiltered(prompt: Sequence[int], params: SamplingParams) -> list[int]:
-        return write(prompt, replace(params, top_k=0))
-
-    for one, verdict in (write, "lossless"), (unfiltered, "cannot be tested"):  # even the first token is wrong there
-        engine = InProcess(Facts("ours", "1", "toy"), lambda _: (0, 1), one, lambda: (8, 5))
+    for engine, verdict in (in_process(), "lossless"), (in_process(top_k=0), "cannot be tested"):  # the first is wrong
         *_, told = certify(engine, None, weights(toy()), 0.8, 400, contexts=PLACE, top_k=3)
         assert told["verdict"] == verdict and told["contexts"][0]["drafted"]["sampled"] == [8, 5]
 
@@ -270,14 +252,12 @@ def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, r
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("drafter", ["draft_model", "none"])
-def test_the_embedded_models_are_green_at_20_000_draws(drafter: str, record_property: Any) -> None:
+def test_the_embedded_models_are_green_at_20_000_draws(record_property: Any) -> None:
     family, draws = load("embedded"), 20_000
     judged = Weights(family.target, family.pieces.piece, family.draft)
     places = {"peaked": "Q: What is the capital of France?\nA:"}
-    with serving(of_family(family, drafter, k=2), family.encode) as address:
+    with serving(of_family(family, "draft_model", k=2), family.encode) as address:
         server = connect(address, limits=Limits(silence_s=3_600.0))  # all texts in one answer, which takes minutes
         *_, told = certify(server, None, judged, 0.8, draws, contexts=places, batch=draws)
-    record_property("figure", f"{drafter}: {told['verdict']} after {draws:,}, tests {told['contexts'][0].get('tests')}")
-    assert told["verdict"] == ("speculation never ran" if drafter == "none" else "lossless")
-    assert not any(told["contexts"][0]["red"])
+    record_property("figure", f"{told['verdict']} after {draws:,}, tests {told['contexts'][0].get('tests')}")
+    assert told["verdict"] == "lossless"

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
 from ours import MakeTask, of_pair, Ours, serving
 
-from specdec.drafters import DraftModelDrafter
-from specdec.engine import Task
-from specdec.proof.enumeration import JointDistribution, output_distribution, total_variation
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.scenarios import SCENARIOS, WINDOW, Windowed
-from specdec.proof.toys import run_loop, TableModel
-from specdec.sampling import probabilities
 from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
@@ -60,32 +53,6 @@ def test_texts_show_it(key: str, prompt: Sequence[int], draws: int, record_prope
 def test_too_short_a_prompt_or_too_few_at_once_show_nothing(key: str, batch: int, why: str) -> None:
     pair = windowed() if key == "kept_tail" else toy()
     assert told_of(key, pair, SHORT, 500, batch)["verdict"] == "lossless", why
-
-
-@pytest.mark.parametrize(("prompt", "shows"), [(SHORT, False), (LONG, True)])
-def test_enumeration_shows_a_kept_tail_once_the_window_is_full(prompt: Sequence[int], shows: bool) -> None:
-    target, draft = TableModel(3, seed=1), TableModel(3, seed=2)
-    task = Task(
-        Windowed(target),
-        [token % 3 for token in prompt],
-        SamplingParams(1.0, max_tokens=4),
-        DraftModelDrafter(draft),
-        2,
-    )
-    drafting = partial(replace, task, details=False)
-    distributions = [
-        output_distribution(run_loop(lambda make=make: make(drafting(drafter=DraftModelDrafter(draft)), 0)))[0]
-        for make in (lambda task, place: task, SCENARIOS["kept_tail"].plant)
-    ]
-    exact: JointDistribution = {(): 1.0}
-    for _ in range(4):
-        rows = {
-            text: probabilities(Windowed(target).logits((*task.prompt, *text))[None], task.params)[0].tolist()
-            for text in exact
-        }
-        exact = {(*text, token): p * rows[text][token] for text, p in exact.items() for token in range(3)}
-    right, wrong = (total_variation(distribution, exact) for distribution in distributions)
-    assert right < 1e-12 and (wrong > 1e-2) == shows
 
 
 def test_a_certificate_says_that_nothing_was_drafted() -> None:
