@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ..engine import Task
 from ..events import Event, Failed
 from ..families.zoo import Family
-from ..figures.stats import account, Comparison, interval, LaneStats, middle, repetition, spread, summary
+from ..figures.stats import account, Comparison, interval, LaneStats, middle, repetition, summary
 from ..gpu.lane import generate
 from ..lanes.race import SPECULATIVE, tasks
 from ..types import SamplingParams
@@ -106,7 +106,6 @@ def row(setting: Setting, measured: list[Neighbours], extra_parameters: int) -> 
         "k": setting.k,
         **summary(comparisons),
         "measured_speedup_interval": interval(c.measured_speedup for c in comparisons),
-        "measured_speedup_spread": spread(c.measured_speedup for c in comparisons),
         "worst_prompt_speedup": middle(worst),
         "worst_prompt_interval": interval(worst),
         "predicted_speedup": middle(predicted(measured, prompt) for prompt in by_prompt),

@@ -7,8 +7,6 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from statistics import median
 from typing import TYPE_CHECKING
 
 from ..events import Committed, Event, Failed, Started, Verified
@@ -18,7 +16,7 @@ from ..traces.cycle import AuditedCycle
 from ..traces.file import Header
 
 if TYPE_CHECKING:
-    from ..servers.base import Server
+    from ..servers.base import Facts
 
 BUSY = " (the machine was busy: measure again)"
 PARTED = "tokens/s, with another text than plain decoding's"
@@ -111,91 +109,57 @@ def styled(piece: str, status: str, colour: bool) -> str:
     return f"\033[{codes}m{text}{mark}\033[0m" if colour else f"{text}{mark}"
 
 
-def report(events: Sequence[Event], target: str = "", precision: str = "") -> str:
-    """Return what ran and its figures, one per line, with their units."""
-    comparison = Comparison.of(events)
-    busy = BUSY if comparison.machine_busy or machine.busy() else ""
-    spec, plain = comparison.speculative, comparison.plain
-    rows = [
-        ("speculative", spec.tokens_per_second, "tokens/s", 0),
-        ("plain decoding", plain.tokens_per_second, "tokens/s", 0),
-        ("measured speed-up", comparison.measured_speedup, f"×{busy}", 2),
-        ("acceptance rate α", spec.alpha, f"{spec.accepted} of {spec.judged} judged", 2),
-        ("draft acceptance rate", spec.draft_acceptance_rate, f"{spec.accepted} of {spec.drafted} drafted", 2),
-        ("block efficiency τ", spec.tau, "tokens per cycle", 2),
-        ("cost of one draft token c", comparison.draft_cost, "plain steps", 2),
-        ("cost of one verification v", comparison.verify_cost, "plain steps", 2),
-        ("accounted speed-up", comparison.accounted_speedup, "×", 2),
-        ("time per token", None if spec.seconds_per_token is None else spec.seconds_per_token * 1e3, "ms", 2),
-        ("time to first token", spec.prefill_seconds * 1e3, f"ms (plain {plain.prefill_seconds * 1e3:.1f})", 1),
-    ]
-    if peer := next((e.lane for e in events if e.lane not in ("speculative", "plain")), None):
-        third = LaneStats.of(events, peer)
-        rate, unit = third.tokens_per_second, "tokens/s" if third.ids == plain.ids else PARTED
-        failure = next((f"failed: {e.reason}" for e in events if isinstance(e, Failed) and e.lane == peer), unit)
-        against = rate / plain.tokens_per_second if rate and plain.tokens_per_second else None
-        rows[2:2] = [(f"{peer}, assisted", rate, failure, 0), ("  against plain decoding", against, "×", 2)]
-    lines = [
-        f"{name:<28}{'–' if value is None else f'{value:.{digits}f}'} {unit}" for name, value, unit, digits in rows
-    ]
-    started = next((e for e in events if isinstance(e, Started) and e.lane == "speculative"), None)
-    head = [("target", target), ("target in", ABOUT.get(precision, precision))]
-    if started is not None:
-        params = f"K = {started.k}, T = {started.params.temperature:g}, seed {started.params.seed}"
-        kept = "lossless" if started.lossless else "LOSSY: the text no longer follows the target's distribution"
-        head += [("drafter", f"{started.drafter}, {params}"), ("verification", f"{started.rule}, {kept}")]
-    lines = [*(f"{name:<28}{value}" for name, value in head if value), *lines]
-    if started and started.drafter.endswith(EXIT) and spec.alpha is not None and spec.alpha < UNTRAINED:
-        lines.append(BADLY)
-    legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())
-    return "\n".join([*lines, "", legend])
-
-
-def report_of_server(events: Sequence[Event], server: Server) -> str:
-    """The figures, one per line, with their units; last what this server does not report."""
+def report(events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None) -> str:
+    """Return what ran and its figures, one per line, with their units; of a server also what it does not report."""
     comparison = Comparison.of(events)
     spec, plain = comparison.speculative, comparison.plain
-    beside = any(isinstance(event, Started) and event.lane == "plain" for event in events)
-    facts, unknown = server.facts, "not reported"
-    depth = f", at most {facts.k} tokens drafted a cycle" if facts.k else ""
-    totals = spec.counted not in ("exact", "merged")
-    rows = [
-        ("server", f"{facts.kind} {facts.version}, model {facts.model}{depth}"),
-        ("cycles", COUNTED[spec.counted]),
+    started = {event.lane: event for event in events if isinstance(event, Started)}
+    failed = {event.lane: " ".join(event.reason.split()) for event in events if isinstance(event, Failed)}
+    first = started.get("speculative")
+    beside = server is None or "plain" in started
+    busy = BUSY if comparison.machine_busy or (server is None and machine.busy()) else ""
+    rows = [("target", target), ("target in", ABOUT.get(precision, precision))]
+    if server is not None:
+        depth = f", at most {server.k} tokens drafted a cycle" if server.k else ""
+        rows += [("server", f"{server.kind} {server.version}, model {server.model}{depth}")]
+        rows += [("cycles", COUNTED[spec.counted])]
+    elif first is not None:
+        params = f"K = {first.k}, T = {first.params.temperature:g}, seed {first.params.seed}"
+        lossless = "lossless" if first.lossless else "LOSSY: the text no longer follows the target's distribution"
+        rows += [("drafter", f"{first.drafter}, {params}"), ("verification", f"{first.rule}, {lossless}")]
+    rows += [
         ("speculative", figure(spec.tokens_per_second, 1, "tokens/s")),
         ("plain decoding", figure(plain.tokens_per_second, 1, "tokens/s") if beside else "– no --plain server given"),
-        *([("measured speed-up", figure(comparison.measured_speedup, 2, "×"))] if beside else []),
-        ("acceptance rate α", figure(spec.alpha, 2, unknown if totals else f"{spec.accepted} of {spec.judged} judged")),
+    ]
+    for name in [lane for lane in started if lane not in ("speculative", "plain")]:
+        peer = LaneStats.of(events, name)
+        unit = f"failed: {failed.pop(name)}" if name in failed else "tokens/s" if peer.ids == plain.ids else PARTED
+        rate, base = peer.tokens_per_second, plain.tokens_per_second
+        rows += [(f"{name}, assisted", figure(rate, 1, unit))]
+        rows += [("  against plain decoding", figure(rate / base if rate and base else None, 2, "×"))]
+    judged = "not reported" if spec.sums is not None else f"{spec.accepted} of {spec.judged} judged"
+    ms = f"ms (plain {1e3 * plain.prefill_seconds:.1f} ms)" if beside else "ms"
+    rows += [
+        ("measured speed-up", figure(comparison.measured_speedup, 2, f"×{busy}") if beside else ""),
+        ("acceptance rate α", figure(spec.alpha, 2, judged)),
         ("draft acceptance rate", figure(spec.draft_acceptance_rate, 2, f"{spec.accepted} of {spec.drafted} drafted")),
         ("block efficiency τ", figure(spec.tau, 2, "tokens per cycle")),
-        ("time to first token", figure(1e3 * spec.prefill_seconds, 1, against(plain.prefill_seconds, beside))),
-        ("time per token", figure(ms(spec.seconds_per_token), 2, against(plain.seconds_per_token, beside, 2))),
+        ("cost of one draft token c", "" if server else figure(comparison.draft_cost, 2, "plain steps")),
+        ("cost of one verification v", "" if server else figure(comparison.verify_cost, 2, "plain steps")),
+        ("accounted speed-up", "" if server else figure(comparison.accounted_speedup, 2, "×")),
+        ("time per token", figure(spec.seconds_per_token and 1e3 * spec.seconds_per_token, 2, "ms")),
+        ("time to first token", figure(1e3 * spec.prefill_seconds, 1, ms)),
     ]
-    for name in ("speculative", "plain") if beside else ("speculative",):
-        if found := gaps(events, name):
-            longest = f"median {1e3 * median(found):.1f}, longest {1e3 * max(found):.1f} ms"
-            rows.append((f"gaps, {name}", longest))
-    rows += [(f"{event.lane} failed", " ".join(event.reason.split())) for event in events if isinstance(event, Failed)]
-    told = any(isinstance(event, Verified) and event.p is not None for event in events)
-    probabilities = "the drafter's probabilities" if told else "both models' probabilities under these settings"
-    rows.append(("not reported", f"which tokens were rejected, {probabilities}, coins, the time of drafting"))
-    legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())
-    return "\n".join([*(f"{name:<28}{value}" for name, value in rows), "", legend])
+    if server is not None:
+        told = any(isinstance(event, Verified) and event.p is not None for event in events)
+        unknown = "the drafter's probabilities" if told else "both models' probabilities under these settings"
+        rows += [(f"{lane} failed", reason) for lane, reason in failed.items()]
+        rows += [("not reported", f"which tokens were rejected, {unknown}, coins, the time of drafting")]
+    elif first and first.drafter.endswith(EXIT) and spec.alpha is not None and spec.alpha < UNTRAINED:
+        rows += [("", BADLY)]
+    lines = [f"{name:<28}{value}" if name else value for name, value in rows if value]
+    return "\n".join([*lines, "", "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())])
 
 
 def figure(value: float | None, digits: int, unit: str) -> str:
-    return f"– {unit}".rstrip() if value is None else f"{value:.{digits}f} {unit}"
-
-
-def ms(seconds: float | None) -> float | None:
-    return None if seconds is None else 1e3 * seconds
-
-
-def against(plain: float | None, beside: bool, digits: int = 1) -> str:
-    return f"ms (plain {figure(ms(plain), digits, 'ms')})" if beside else "ms"
-
-
-def gaps(events: Sequence[Event], name: str) -> list[float]:
-    """Seconds between arrivals: tokens that came together are one."""
-    times = sorted({event.at for event in events if isinstance(event, Committed) and event.lane == name})
-    return [later - sooner for sooner, later in pairwise(times)]
+    return f"– {unit}" if value is None else f"{value:.{digits}f} {unit}"

@@ -21,7 +21,7 @@ from ..paths import ASSETS
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
 from .commands import KEY, Precision
-from .render import as_lines, as_text, render, report_of_server, strip_control_characters, tell
+from .render import as_lines, as_text, render, report, strip_control_characters, tell
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
@@ -152,7 +152,7 @@ def watched(
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     mine = [event for event in events if event.lane == "speculative"]
     drawn = "".join(render(event, mine[: place + 1], colour) for place, event in enumerate(mine))
-    print(f"\n\n{drawn}\n\n{report_of_server(events, server)}")
+    print(f"\n\n{drawn}\n\n{report(events, server=server.facts)}")
     return header, events
 
 

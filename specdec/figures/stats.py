@@ -17,8 +17,9 @@ from ..events import Committed, Counted, Drafted, Event, Finished, Started, Veri
 from ..types import Tree
 from .theory import accounted_speedup
 
-# Of a busy machine: how far a speed-up may exceed τ, and a mean its median; and of how few passes nothing is said.
-SLACK, SCATTER, FEW = 1.05, 1.5, 8
+MAX_SPEEDUP_OVER_TAU = 1.05
+MAX_MEAN_OVER_MEDIAN = 1.5  # of the seconds of passes
+MIN_PASSES = 8
 TOKEN_KINDS = ("word_start", "continuation", "punctuation", "digit", "white_space")
 
 
@@ -199,10 +200,10 @@ class Comparison:
         if speedup is None or spec.server or plain.server:
             return False
         scattered = any(
-            len(passes) >= FEW and fmean(passes) > SCATTER * median(passes)
+            len(passes) >= MIN_PASSES and fmean(passes) > MAX_MEAN_OVER_MEDIAN * median(passes)
             for passes in (spec.verify_seconds, plain.step_seconds)
         )
-        return scattered or speedup > SLACK * (spec.tau or 1.0)
+        return scattered or speedup > MAX_SPEEDUP_OVER_TAU * (spec.tau or 1.0)
 
     @property
     def draft_cost(self) -> float | None:
@@ -225,13 +226,6 @@ class Comparison:
         if not self.step or not spec.drafting_cycles or not spec.cycles or spec.server:
             return None
         return spec.other_seconds / spec.cycles / self.step
-
-    @property
-    def overhead_share(self) -> float | None:
-        """The same as a share of the speculative lane's time."""
-        spec = self.speculative
-        told = spec.drafting_cycles and spec.decode_seconds and not spec.server
-        return spec.other_seconds / spec.decode_seconds if told else None
 
     @property
     def step_cost(self) -> float:
@@ -340,7 +334,6 @@ def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
         "draft_cost": middle(run.draft_cost for run in runs),
         "verify_cost": middle(run.verify_cost for run in runs),
         "overhead": middle(run.overhead for run in runs),
-        "engine_overhead_share": middle(run.overhead_share for run in runs),
         "plain_tokens_per_second": middle(run.plain.tokens_per_second for run in runs),
         "tokens_per_second": middle(lane.tokens_per_second for lane in lanes),
         "plain_first_token_seconds": middle(run.plain.prefill_seconds or None for run in runs),
@@ -363,12 +356,6 @@ def interval(values: Iterable[float | None]) -> list[float] | None:
         beyond += 1
     beyond = max(0, beyond - 1)
     return [round(known[beyond], 4), round(known[-1 - beyond], 4)] if known else None
-
-
-def spread(values: Iterable[float | None]) -> list[float] | None:
-    """The least and the greatest."""
-    known = [value for value in values if value is not None]
-    return [round(min(known), 4), round(max(known), 4)] if known else None
 
 
 def ratio(part: float, whole: float) -> float | None:

@@ -19,7 +19,7 @@ from specdec.figures.stats import account, Comparison, interval, LaneStats, pool
 from specdec.paths import ASSETS
 from specdec.proof.toys import TableModel
 from specdec.traces.file import Trace
-from specdec.types import SamplingParams, Tree
+from specdec.types import SamplingParams
 
 
 def position(node: int, status: str) -> Position:
@@ -104,17 +104,6 @@ def test_trees_count_levels_reached_and_passed() -> None:
     assert (stats.accepted_at, stats.judged_at) == ([1, 0], [1, 1])
 
 
-def test_idle_runs_weigh_in_the_account() -> None:
-    idle = Comparison(
-        LaneStats.of([replace(e, lane="speculative") for e in PLAIN], "speculative"), LaneStats.of(PLAIN, "plain")
-    )
-    busy = Comparison.of([*SPEC, *PLAIN])
-    both = account([busy, idle])
-    assert both is not None and busy.accounted_speedup is not None
-    assert 1.0 < both < busy.accounted_speedup
-    assert account([idle]) is None
-
-
 RECORDED = sorted((ASSETS / "traces").glob("*/*.jsonl"))
 
 
@@ -139,20 +128,6 @@ def test_a_draft_that_is_no_tree_is_refused_not_walked_for_ever() -> None:
     for parents in ((0, 0), (1, 0), (-2, 0), (-1, 1)):
         with pytest.raises(ValueError, match="do not form a tree"):
             LaneStats.of([replace(drafted, parents=parents), verified, committed], "speculative")
-
-
-def test_a_level_may_be_judged_below_one_that_was_not() -> None:
-    """No engine writes this; a file may say it."""
-    stats = LaneStats.of(cycle("speculative", 1, 0.0, [D, A], 2, 0.001, 0.01), "speculative")
-    assert (stats.accepted_at, stats.judged_at) == ([0, 1], [1, 1])
-    assert account([Comparison(stats, LaneStats.of(PLAIN, "plain"))]) is not None
-
-
-def test_a_tree_walks_up_and_down() -> None:
-    tree = Tree((-1, -1, 0, 0, 3))
-    assert tree.children(-1) == [0, 1] and tree.children(0) == [2, 3] and tree.children(4) == []
-    assert tree.path(4) == [0, 3, 4] and tree.path(-1) == []
-    assert tree.depths() == [1, 1, 2, 2, 3] == [tree.depth(node) for node in range(5)]
 
 
 def test_an_empty_run_has_no_figures_and_no_division_by_zero() -> None:
@@ -193,11 +168,7 @@ def test_the_interval_of_a_median_is_that_of_the_tables(n: int, rank: int) -> No
     """Ranks from the tables of the sign test: the largest whose tail holds at most 2.5 %."""
     values = [float(i) for i in range(1, n + 1)]
     assert interval(reversed(values)) == [float(rank), float(n + 1 - rank)]
-    assert interval([None, *values]) == interval(values)
-
-
-def test_no_values_have_no_interval() -> None:
-    assert interval([]) is None
+    assert interval([None, *values]) == interval(values) and interval([]) is None
 
 
 def retimed(trace: Trace, lane: str, when: Any) -> Trace:

@@ -82,11 +82,6 @@ def test_throughput_over_plain_decoding_is_the_speedup() -> None:
     assert throughput(0.8, 4, 0.1 * step, step) * step == pytest.approx(speedup(0.8, 4, 0.1))
 
 
-def test_equal_positions_give_the_closed_form() -> None:
-    assert theory.tokens_by_position([0.7] * 4, 4) == pytest.approx(expected_tokens(0.7, 4))
-    assert theory.tokens_by_position([0.7] * 4, 2) == pytest.approx(expected_tokens(0.7, 2))
-
-
 def test_expected_tokens_is_what_coins_give() -> None:
     rng = random.Random(0)
     total = 0
@@ -183,22 +178,6 @@ def test_a_mixture_wakes_its_active_part_for_one_row_and_all_of_it_for_many() ->
     assert roofline.weights_read(MODELS["qwen05"], 1) == MODELS["qwen05"].parameters  # its table is the output matrix
 
 
-def test_a_large_batch_eats_the_speedup_and_a_long_context_gives_some_of_it_back() -> None:
-    def at(batch: int, context: int) -> float:
-        target, draft = MODELS["llama8"], MODELS["qwen05"]
-        return roofline.batch_speedup(MACHINES["a100"], target, draft, 16, 0.8, 4, batch, context)
-
-    assert at(1, 1024) > 2 > 1 > at(256, 256)
-    assert at(64, 32_768) > at(64, 256)
-
-
-def test_the_cache_of_llama_3_is_an_eighth_of_a_megabyte_per_token() -> None:
-    assert roofline.cache_bytes(MODELS["llama8"], 1) == 131_072
-    weights, draft, cache, drafts_cache = roofline.memory_bytes(MODELS["llama8"], MODELS["llama1"], 16, 2, 1000)
-    assert (weights, cache) == (MODELS["llama8"].parameters * 2, 2000 * 131_072)
-    assert draft < weights and drafts_cache == 2000 * 32_768
-
-
 def test_with_experts_the_gain_is_not_monotone_in_the_batch() -> None:
     """A small batch wakes further experts with each row, a large one has woken them all (arXiv 2505.19645)."""
 
@@ -224,36 +203,6 @@ def gains(
     return [roofline.batch_speedup(*pair, 16, 0.8, 4, 2**i, context, read) for i in range(10)]
 
 
-def with_experts(chosen: int, of: int = 128) -> roofline.Model:
-    """Qwen3 30B-A3B, were more or fewer of its experts chosen."""
-    model = MODELS["moe30"]
-    share = model.chosen / model.experts
-    in_experts = (model.parameters - model.active) / (1 - share)
-    active = model.parameters - in_experts * (1 - chosen / of)
-    return replace(model, chosen=chosen, active=active)
-
-
-def test_at_medium_batches_experts_gain_more_than_a_dense_model() -> None:
-    """arXiv 2505.19645: there they gain most, and the sparser they are, the larger the batches that still gain."""
-    assert with_experts(8) == MODELS["moe30"]
-    experts, dense = gains(MODELS["moe30"], "qwen05", 512), gains(MODELS["llama8"], "qwen05", 512)
-    assert experts[0] < dense[0] and all(ours > theirs for ours, theirs in zip(experts[5:], dense[5:], strict=True))
-    assert 2**4 < 2 ** experts.index(max(experts)) < 2**9
-    halves = []  # the largest batch with half of the greatest gain
-    for chosen in (128, 64, 32, 16):
-        curve = gains(with_experts(chosen), "qwen05", 512)
-        halves.append(max(i for i, gain in enumerate(curve) if gain > max(curve) / 2))
-    assert halves == sorted(halves) and halves[0] < halves[-1]
-
-
-def test_the_price_of_a_check_of_experts_rises_before_it_falls() -> None:
-    """Two texts share few experts yet; a batch that has woken them all pays for none."""
-    pair = MACHINES["h100"], MODELS["moe30"], MODELS["llama1"]
-    checks = [roofline.batch_costs(*pair, 16, 4, 2**i, 512)[2] for i in range(8)]
-    assert checks[1] > checks[0] > 3 and checks[1:] == sorted(checks[1:], reverse=True)
-    assert checks[-1] == pytest.approx(1.0, abs=0.01)
-
-
 def test_with_long_texts_the_gain_stays_and_with_a_windowed_draft_it_grows() -> None:
     """arXiv 2408.11049: the target’s caches bound its pass; a draft that reads little of its own costs ever less."""
     llama = MODELS["llama8"]
@@ -263,13 +212,6 @@ def test_with_long_texts_the_gain_stays_and_with_a_windowed_draft_it_grows() -> 
     assert windowed == sorted(windowed) and windowed[-1] > 1.4 * windowed[0]
     assert long == sorted(long, reverse=True) and long[-1] > 1.5 > 1 > short[-1]
     assert gains(llama, "llama1", 256, 512) == gains(llama, "llama1", 256)  # a window is never longer than the text
-
-
-def test_rates_are_what_the_speedup_makes_of_a_plain_step() -> None:
-    pair = MACHINES["h100"], MODELS["llama8"], MODELS["llama1"]
-    plain, speculative = roofline.batch_rates(*pair, 16, 0.8, 4, 32, 4096)
-    assert plain == pytest.approx(1 / roofline.pass_seconds(pair[0], pair[1], 16, 32, 1, 4096))
-    assert speculative / plain == pytest.approx(roofline.batch_speedup(*pair, 16, 0.8, 4, 32, 4096))
 
 
 # The page's own formulas.
