@@ -29,7 +29,6 @@ from ..servers.stream import Limits
 from ..types import SamplingParams
 from .measure import sound
 
-State = Literal["ok", "wrong", "unknown"]
 Lanes = Sequence[LaneStats]
 PROMPTS = (
     "Why is the sky blue?",
@@ -72,7 +71,7 @@ class Finding:
     """The answer to one question, and what to change."""
 
     question: str
-    state: State
+    state: Literal["ok", "wrong", "unknown"]
     told: str
     advice: str = ""
 
@@ -127,10 +126,9 @@ def examine_pair(family: Family, drafter: str, k: int, temperature: float) -> It
 def examine_server(server: Server, plain: Server | None, temperature: float) -> Iterator[Finding]:
     """Examine a server from outside. ServerError where it cannot be asked; ValueError where it breaks off."""
 
-    def lanes(
-        one: Server, params: SamplingParams, tokenize: Callable[[str], Sequence[int]] | None = None
-    ) -> list[LaneStats]:
-        return [watched(one, (tokenize or one.tokenize_chat)(prompt), params) for prompt in PROMPTS]
+    def lanes(one: Server, params: SamplingParams, chat: bool = True) -> list[LaneStats]:
+        tokenize = one.tokenize_chat if chat else one.tokenize
+        return [watched(one, tokenize(prompt), params) for prompt in PROMPTS]
 
     params, facts = SamplingParams(max_tokens=TOKENS), server.facts
     for one in filter(None, (server, plain)):
@@ -138,11 +136,11 @@ def examine_server(server: Server, plain: Server | None, temperature: float) -> 
     greedy = lanes(server, params)
     sampled = lanes(server, replace(params, temperature=temperature, seed=1)) if temperature else []
     has_template = server.tokenize_chat(PROMPTS[0]) != server.tokenize(PROMPTS[0])
-    bare = lanes(server, params, server.tokenize) if has_template else []
+    bare = lanes(server, params, chat=False) if has_template else []
     k, options = facts.k or longest_draft(greedy), OPTIONS[facts.kind]
     measured = Measured(greedy, sampled, bare, lanes(plain, params) if plain else [], k)
     if facts.speculates is False and counts(greedy) is None:
-        yield inactive(options)
+        yield finding("Is it active?", "No token was drafted.", options["active"])
         return
     yield from acceptance(measured, temperature, options)
     if not sum(one.drafted for one in greedy):
@@ -169,10 +167,6 @@ def watched(server: Server, prompt: Sequence[int], params: SamplingParams) -> La
     return stats
 
 
-def inactive(options: dict[str, str]) -> Finding:
-    return finding("Is it active?", "No token was drafted.", options["active"])
-
-
 def acceptance(measured: Measured, temperature: float, options: dict[str, str]) -> Iterator[Finding]:
     """Tell whether it drafts, and what is accepted of it: greedily, sampled, and inside the chat template."""
     greedy, sampled, bare = (counts(lanes) for lanes in (measured.greedy, measured.sampled, measured.bare))
@@ -182,9 +176,10 @@ def acceptance(measured: Measured, temperature: float, options: dict[str, str]) 
         return
     drafted, accepted = greedy
     if not drafted:
-        yield inactive(options)
+        yield finding("Is it active?", "No token was drafted.", options["active"])
         return
-    passes, drafting = passes_of(measured.greedy)
+    passes = sum(one.cycles for one in measured.greedy)
+    drafting = sum(one.drafting_cycles for one in measured.greedy)
     yield finding("Is it active?", f"{drafted} tokens were drafted in {passes} passes.")
     rate = accepted / drafted
     if rarely(measured.greedy):  # what so few passes accepted says nothing of draft and target
@@ -265,15 +260,9 @@ def counts(lanes: Lanes) -> tuple[int, int] | None:
     return sum(one.drafted for one in lanes), sum(one.accepted for one in lanes)
 
 
-def passes_of(lanes: Lanes) -> tuple[int, int]:
-    """Return the passes, and those that had a draft."""
-    return sum(one.cycles for one in lanes), sum(one.drafting_cycles for one in lanes)
-
-
 def rarely(lanes: Lanes) -> bool:
     """Whether most passes had no draft."""
-    passes, drafting = passes_of(lanes)
-    return 0 < drafting < RARELY * passes
+    return 0 < sum(one.drafting_cycles for one in lanes) < RARELY * sum(one.cycles for one in lanes)
 
 
 def longest_draft(lanes: Lanes) -> int:
@@ -283,7 +272,7 @@ def longest_draft(lanes: Lanes) -> int:
 
 
 def seconds_a_cycle(lanes: Lanes) -> float | None:
-    passes, _ = passes_of(lanes)
+    passes = sum(one.cycles for one in lanes)
     return sum(one.decode_seconds for one in lanes) / passes if passes else None
 
 

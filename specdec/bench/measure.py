@@ -98,7 +98,7 @@ def row(setting: Setting, measured: list[Neighbours], extra_parameters: int) -> 
     for pair in measured:
         by_prompt.setdefault(pair.prompt, []).append(pair.comparison.measured_speedup)
     worst = min(by_prompt.values(), key=lambda speedups: middle(speedups) or math.inf)
-    greedy = setting.temperature == 0.0
+    greedy, beside = setting.temperature == 0.0, any(c.plain.ids for c in comparisons)  # a server may be alone
     return {
         "drafter": setting.drafter,
         "domain": setting.domain,
@@ -109,7 +109,7 @@ def row(setting: Setting, measured: list[Neighbours], extra_parameters: int) -> 
         "worst_prompt_speedup": middle(worst),
         "worst_prompt_interval": interval(worst),
         "predicted_speedup": middle(predicted(measured, prompt) for prompt in by_prompt),
-        "identical_to_plain": all(c.speculative.ids == c.plain.ids for c in comparisons) if greedy else None,
+        "identical_to_plain": all(c.speculative.ids == c.plain.ids for c in comparisons) if greedy and beside else None,
         "repetition": middle(repetition(c.plain.ids) for c in comparisons),
         "extra_parameters": extra_parameters,
         "eager_because": comparisons[0].speculative.eager,

@@ -93,14 +93,6 @@ class LlamaCpp:
             texts.append(fields.ids(at(self._client.ask("/completion", body), "tokens")))
         return texts
 
-    def timed(self, prompt: Sequence[int], params: SamplingParams) -> tuple[tuple[int, ...], float]:
-        """Return a text's token ids, and its seconds after the first one by the server's own clock."""
-        payload = self._client.ask("/completion", self._body(prompt, params) | {"n_probs": 0, "return_tokens": True})
-        milliseconds = at(payload, "timings", "predicted_ms")
-        if type(milliseconds) not in (int, float) or not milliseconds > 0.0:
-            raise fields.unreadable("times")
-        return fields.ids(at(payload, "tokens")), milliseconds / 1e3
-
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         payload = self._client.ask("/completion", self._body(prompt, params) | {"n_predict": 1, "n_probs": max(top, 1)})
         likeliest = at(payload, "completion_probabilities", 0, "top_probs")

@@ -80,14 +80,15 @@ def test_counts_of_steps_are_confirmed_by_what_arrived(
         assert counts == list(histogram) and sum(step[1] for step in steps[1:]) == drafted
 
 
-def test_a_plain_servers_chunks_are_never_drafts() -> None:
-    steps, how = shape(chunks(1, 3, 2), Ending("length", 9.0), speculates=False)
-    assert [step[0] for step in steps] == [1] * 6 and how is None
-
-
-def test_what_drafted_nothing_has_no_drafts() -> None:
-    steps, how = shape(chunks(1, 3), Ending("length", 9.0, drafted=0, accepted=0))
-    assert [step[0] for step in steps] == [1] * 4 and how is None
+@pytest.mark.parametrize(
+    ("sizes", "speculates", "ending"),
+    [((1, 3, 2), False, Ending("length", 9.0)), ((1, 3), True, Ending("length", 9.0, drafted=0, accepted=0))],
+)
+def test_where_nothing_is_drafted_every_token_is_a_step(
+    sizes: tuple[int, ...], speculates: bool, ending: Ending
+) -> None:
+    steps, how = shape(chunks(*sizes), ending, speculates)
+    assert [step[0] for step in steps] == [1] * sum(sizes) and how is None
 
 
 def test_running_sums_cut_the_steps() -> None:
