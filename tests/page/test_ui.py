@@ -28,7 +28,6 @@ from specdec.ui import menu, request, scripts, session, text
 from specdec.ui.components.player import pack, player_words
 from specdec.ui.tabs import race
 
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

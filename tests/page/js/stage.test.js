@@ -5,7 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { soFar, saved, ENOUGH } from "#page/race/live.js";
 import { harder } from "#page/race/hardest.js";
-import { ASSETS, eventsOf, player } from "./page.js";
+import { ASSETS, player } from "./page.js";
 
 const { fold, figuresAt, horizon, read, newReader } = player;
 
