@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from specdec.lanes.oracle import perfect
 
 from specdec.drafters import OracleDrafter
 from specdec.events import Committed, Drafted, Event
 from specdec.families.zoo import load
-from specdec.lanes.oracle import perfect
 from specdec.methods import METHODS
 from specdec.proof.enumeration import output_distribution
 from specdec.proof.toys import Case, largest_error, PARAMS, PROMPT, run_loop
