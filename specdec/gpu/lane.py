@@ -28,7 +28,6 @@ from .accept import Record
 from .cycle import Cycle, cycle_for
 from .drafting import Draft, extent_of, form_of, places_beyond
 from .graphs import aligned, bucket_for
-from .trees import TreeRecord
 
 KEPT = 4  # cycles, with their graphs, that wait for a further run of their kind
 _idle: dict[tuple[object, ...], Cycle] = {}
@@ -157,7 +156,7 @@ class CudaExecutor:
     def stop_drafting(self) -> None:
         self.stopped = True
 
-    def describe(self, record: Record | TreeRecord, noise: Sampler | None) -> dict[str, Any]:
+    def describe(self, record: Record, noise: Sampler | None) -> dict[str, Any]:
         """The fields of `Verified` but its times, as `describe.verification` gives them for the host's executor."""
         task = self.task
         if noise is not None:

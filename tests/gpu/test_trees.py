@@ -23,11 +23,12 @@ from specdec.drafters import Eagle3Head, Eagle3TreeDrafter, MedusaHeads, MedusaT
 from specdec.engine import Task
 from specdec.events import Drafted, Event, Verified
 from specdec.gpu import graphs, lane, trees
+from specdec.gpu.accept import Record, REJECTED
 from specdec.gpu.cycle import TreeCycle
 from specdec.gpu.drafting import Branching
 from specdec.gpu.graphs import StaticDecoder
 from specdec.gpu.ops import Branches
-from specdec.gpu.trees import packed, paths_of, TreeRecord, walk
+from specdec.gpu.trees import packed, paths_of, walk
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.sampling import probabilities
@@ -145,13 +146,13 @@ def cases(count: int, sizes: Iterable[int] = range(1, 8)) -> Iterator[tuple[bool
         yield point, (rows, drafted, parents, distributions, real, coins, own)
 
 
-def walked(point: bool, case: Case, step: Any = walk) -> list[TreeRecord]:
+def walked(point: bool, case: Case, step: Any = walk) -> list[Record]:
     def cycle(rows, drafted, parents, distributions, real, coins, own):  # type: ignore[no-untyped-def]
         outcome = step(rows, drafted, parents, None if point else distributions, real, coins, own)
         yes = torch.ones(1)
         return packed(outcome, drafted, parents, yes, yes)
 
-    return [TreeRecord.read(numbers) for numbers in torch.vmap(cycle)(*case).tolist()]
+    return [Record.of_tree(numbers) for numbers in torch.vmap(cycle)(*case).tolist()]
 
 
 def disagreements(
@@ -180,7 +181,7 @@ def disagreements(
             same &= all(abs(one) < 1e-6 for pair in figures for one in pair)
             same &= replace(record.proposal(), probs=None) == replace(proposal, probs=None)
             wrong += not same
-            seen.add((len(nodes), record.accepted, record.fates.count(trees.REJECTED)))
+            seen.add((len(nodes), record.accepted, record.fates.count(REJECTED)))
     return wrong, seen
 
 
