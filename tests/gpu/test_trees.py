@@ -319,26 +319,6 @@ def test_no_node_falls_out_of_its_bucket(part: Any, params: SamplingParams, monk
         assert (*narrow.p, *narrow.q) == pytest.approx((*whole.p, *whole.q), abs=1e-4)
 
 
-@pytest.mark.parametrize("before", [False, True])
-def test_a_tree_is_replayed_as_it_ran(before: bool) -> None:
-    """Captured ahead of the text or within it, warm-ups and all; each step is a graph, for each depth and bucket."""
-    texts = []
-    for captured in (False, True):
-        cycle, steps = TreeCycle(TARGET, Branching(EAGLE3), 4, 50, GREEDY), 0
-        if captured:
-            cycle.graphs = replaying = Replaying()
-            if before:
-                cycle.prepare(len(TOY_TEXT), 50)
-        prepared = list(cycle.graphs.keys)
-        cycle.begin(TOY_TEXT, 50, 5)
-        while cycle.length.item() < 50:
-            steps += 2 if cycle.length.item() < 49 else 1  # before the last token there is nothing to draft
-            cycle.run()
-        texts.append(cycle.text[:50].tolist())
-    assert texts[0] == texts[1] and replaying.replays == steps and not replaying.reason
-    assert (cycle.graphs.keys == prepared) == before
-
-
 def test_a_broken_draft_does_not_count() -> None:
     heads = MedusaHeads(medusa_weights(), TARGET, BUSHY)
     heads.blocks = [(weight * float("nan"), bias) for weight, bias in heads.blocks]
