@@ -1,4 +1,4 @@
-"""Every way of drafting, once: menus, families, GPU lanes, bench, cards and tests read this table.
+"""Every way of drafting, once: menus, families, bench, cards and tests read this table.
 
 It is data, and to import it loads no drafter: a class is named by its place below the package and imported when a run
 needs it, because the page must not
@@ -51,7 +51,6 @@ class Method:
     folder: str = ""  # where a family keeps those weights
     families: tuple[str, ...] = (EMBEDDED,)  # those of ours that have it; none: pairs alone
     tree: bool = False  # else it drafts chains
-    gpu: str = ""  # its form in gpu/drafting.py; without one it drafts on the host
     copies: str = ""  # what a search copies from: the text of the run
     wraps: tuple[str, ...] = ()  # the drafter that it drafts with where none is named
     published: bool = False  # others publish such drafts, and `families/published.py` knows them by their tensors
@@ -86,7 +85,7 @@ def located(place: str) -> type[Any]:
 
 MODEL_DRAFT = Method(
     DEFAULT, "model", "drafters.draft_model.DraftModelDrafter", ("part", "capacity"), MODEL, DEFAULT, (EMBEDDED, TUNED),
-    gpu="DraftModelSteps", published=True, peer=True,
+    published=True, peer=True,
     card=Card(
         {"Leviathan et al. 2022": "https://arxiv.org/abs/2211.17192", "Chen et al. 2023": "https://arxiv.org/abs/2302.01318"},
         {"Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B", "meta-llama/Llama-3.2-1B-Instruct": "meta-llama/Llama-3.1-8B-Instruct"},
@@ -94,7 +93,7 @@ MODEL_DRAFT = Method(
 )  # fmt: skip
 MEDUSA = Method(
     "medusa", "heads", "drafters.medusa.MedusaDrafter", ("view", "part"), "drafters.medusa.MedusaHeads", "medusa",
-    gpu="MedusaSteps", published=True,
+    published=True,
     card=Card(
         {"Cai et al. 2024": "https://arxiv.org/abs/2401.10774"},
         {"FasterDecoding/medusa-vicuna-7b-v1.3": "lmsys/vicuna-7b-v1.3"},
@@ -102,7 +101,7 @@ MEDUSA = Method(
 )  # fmt: skip
 EAGLE3 = Method(
     "eagle3", "heads", "drafters.eagle3.Eagle3Drafter", ("view", "part", "capacity"), "drafters.eagle3.Eagle3Head",
-    "eagle3", gpu="Eagle3Steps", published=True,
+    "eagle3", published=True,
     card=Card(
         {"Li et al. 2025": "https://arxiv.org/abs/2503.01840"},
         {
@@ -127,9 +126,9 @@ def variant(of: Method, name: str, folder: str, families: tuple[str, ...] = (EMB
     return replace(of, name=name, folder=folder, families=families, variant_of=of.name, card=None)
 
 
-def tree(of: Method, drafter: str, gpu: str) -> Method:
+def tree(of: Method, drafter: str) -> Method:
     """The same part, drafting trees."""
-    return replace(of, name=f"{of.name}:tree", drafter=drafter, tree=True, gpu=gpu, variant_of=of.name, card=None)
+    return replace(of, name=f"{of.name}:tree", drafter=drafter, tree=True, variant_of=of.name, card=None)
 
 
 # In the menu's order.
@@ -156,21 +155,20 @@ METHODS = {
         ),
         Method(
             "early_exit", "layers", "drafters.early_exit.EarlyExitDrafter", ("view",), EXIT, families=(EMBEDDED, TUNED),
-            gpu="EarlyExitSteps",
             card=Card(
                 {"Elhoushi et al. 2024": "https://arxiv.org/abs/2404.16710"},
                 {"facebook/layerskip-llama3.2-1B": "", "facebook/layerskip-llama3-8B": ""},
             ),
         ),
         MEDUSA,
-        tree(MEDUSA, "drafters.medusa.MedusaTreeDrafter", "MedusaTreeSteps"),
+        tree(MEDUSA, "drafters.medusa.MedusaTreeDrafter"),
         EAGLE3,
-        tree(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter", "Eagle3TreeSteps"),
+        tree(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter"),
         MTP,
         BLOCK,
         Method(
             "prompt_lookup", "lookup", "drafters.prompt_lookup.PromptLookupDrafter", families=(EMBEDDED, TUNED),
-            gpu="LookUp", copies="text", peer=True,
+            copies="text", peer=True,
             card=Card({"Saxena 2023": "https://github.com/apoorvumang/prompt-lookup-decoding"}),
         ),
         Method(
@@ -180,7 +178,7 @@ METHODS = {
         variant(MODEL_DRAFT, "draft_model:scratch", "draft_model_scratch"),
         variant(MODEL_DRAFT, "draft_model:story", "draft_model_story"),
         variant(MODEL_DRAFT, "draft_model:large", "draft_model_large"),
-        Method("none", "none", "drafters.base.NoDrafter", families=(EMBEDDED, TUNED), gpu="Plain"),
+        Method("none", "none", "drafters.base.NoDrafter", families=(EMBEDDED, TUNED)),
     )
 }  # fmt: skip
 

@@ -27,11 +27,12 @@ ALLOWED = {
     "methods": {"types", "models", "drafters"},
     "settings": {"types", "exposure", "methods"},
     "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families"},
-    "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules"},
+    "gpu": {*READING, "models", "drafters", "gpu"} - {"text", "rules"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     "training": {"paths", "models", "drafters", "families", "figures", "training"},
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "lanes"} - {"text"},
-    "traces": {"types", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
+    "traces": {"types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
+    | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again
     "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "servers"},
     "export": {"models", "families", "export"},
     "bench": {

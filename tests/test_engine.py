@@ -275,6 +275,22 @@ class BrokenCache(TableModel):
         raise MemoryError("no room for a cache")
 
 
+class FullCard(TableModel):
+    def new_cache(self, capacity: int) -> None:  # type: ignore[override]
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+
+@pytest.mark.parametrize(
+    "full",
+    [task(target=FullCard(12, seed=1)), task(DraftModelDrafter(FullCard(12, seed=2)))],
+    ids=["the target's cache", "the drafter's"],
+)
+def test_without_room_a_run_ends_in_one_sentence(full: Task) -> None:
+    *_, failed, _ = run(full)
+    assert isinstance(failed, Failed) and failed.fatal
+    assert engine.NO_ROOM in failed.reason and "CUDA" not in failed.reason
+
+
 class BrokenSampler(RandomSampler):
     """Loses its source of noise in mid-text."""
 

@@ -1,4 +1,4 @@
-"""The registry says what is so: of classes, rules, GPU forms and names."""
+"""The registry says what is so: of classes, rules and names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from specdec import rules
-from specdec.gpu import drafting
 from specdec.methods import CHAINS_ONLY, EXIT, known, located, LOSSY, Method, METHODS, of_part, RULES
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
@@ -32,11 +31,6 @@ def test_it_is_lossless_with_the_rules_that_say_so(method: Method) -> None:
     said = {key for key in RULES if key not in LOSSY and not (method.tree and key in CHAINS_ONLY)}
     assert said == {key for key, rule in judges.items() if rule.lossless}
     assert tuple(rules.RULES) == RULES
-
-
-@every_method
-def test_a_form_on_a_gpu_serves_that_very_class(method: Method) -> None:
-    assert (drafting.FORMS.get(method.drafter_class) is not None) is bool(method.gpu)
 
 
 @every_method

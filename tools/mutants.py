@@ -39,14 +39,7 @@ COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
-COMPUTED = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult,
-    ast.Mod: ast.Mult,
-}
+COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
 # Mutants that no test can tell from the original: where, what it becomes, and the reason.
 EQUAL = {
     ("sampling.SharedNoiseSampler.__init__", "0 → 1"): "the loop says the length before anything is drawn",
@@ -97,37 +90,37 @@ class Mutant:
         return EQUAL.get(self.key)
 
 
-def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
-    """What this node may become, each with a word for it; None leaves a statement out."""
+def changes(node: ast.AST) -> Iterator[ast.AST | None]:
+    """What this node may become; None leaves a statement out."""
+    other: Any = copy.deepcopy(node)
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
-        other = copy.deepcopy(node)
         other.ops = [COMPARED[type(node.ops[0])]()]
-        yield f"{ast.unparse(node)} → {ast.unparse(other)}", other
-    if (
-        isinstance(node, ast.BinOp)
-        and type(node.op) in COMPUTED
-        and not isinstance(node.left, ast.Constant | ast.JoinedStr)
-    ):
-        other_op = copy.deepcopy(node)
-        other_op.op = COMPUTED[type(node.op)]()
-        yield f"{ast.unparse(node)} → {ast.unparse(other_op)}", other_op
-    if isinstance(node, ast.BoolOp):
-        swapped = copy.deepcopy(node)
-        swapped.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield f"{ast.unparse(node)} → {ast.unparse(swapped)}", swapped
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
-        yield f"{ast.unparse(node)} → {ast.unparse(node.operand)}", copy.deepcopy(node.operand)
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
+        yield other
+    elif isinstance(node, ast.BinOp) and type(node.op) in COMPUTED:
+        other.op = COMPUTED[type(node.op)]()
+        if not isinstance(node.left, ast.Constant | ast.JoinedStr):
+            yield other
+    elif isinstance(node, ast.BoolOp):
+        other.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield other
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+        yield other.operand
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
         value = node.value + 1 if node.value >= 1e-3 or not node.value else 1e-3
-        value = not node.value if isinstance(node.value, bool) else value
-        yield f"{node.value} → {value}", ast.Constant(value)
+        yield ast.Constant(not node.value if isinstance(node.value, bool) else value)
+    elif isinstance(node, ast.If | ast.While | ast.IfExp):
+        other.test = ast.UnaryOp(ast.Not(), other.test)
+        yield other
+    elif isinstance(node, ast.AugAssign | ast.Break) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    ):
+        yield None
+
+
+def in_words(node: ast.AST, other: ast.AST | None) -> str:
     if isinstance(node, ast.If | ast.While | ast.IfExp):
-        turned = copy.deepcopy(node)
-        turned.test = ast.UnaryOp(ast.Not(), turned.test)
-        yield f"{type(node).__name__.lower()} {ast.unparse(node.test)} → not", turned
-    called = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-    if called or isinstance(node, ast.AugAssign | ast.Break):
-        yield f"{ast.unparse(node)} → nothing", None
+        return f"{type(node).__name__.lower()} {ast.unparse(node.test)} → not"
+    return f"{ast.unparse(node)} → {'nothing' if other is None else ast.unparse(other)}"
 
 
 def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
@@ -140,12 +133,13 @@ def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
             if not hasattr(node, "lineno") or number in left_alone or is_last_dimension(node, holders):
                 continue
             function, holder = function_of(node, holders), holders[id(node)]
-            for what, other in changes(node):
+            for other in changes(node):
+                what = in_words(node, other)
                 what = f"{holder.arg}={what}" if isinstance(holder, ast.keyword) else what
                 seen[file, function, what] += 1
                 again = seen[file, function, what]
-                told = f"{what} ({again})" if again > 1 else what
-                found.append(Mutant(file, function, told, node.lineno, tree, number, other))
+                what += f" ({again})" if again > 1 else ""
+                found.append(Mutant(file, function, what, node.lineno, tree, number, other))
     return found
 
 

@@ -19,13 +19,15 @@ from ..figures import machine
 from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, Target
-from ..models.checkpoint import naming, read_config, weight_files
-from ..models.config import FAMILIES
+from ..models.checkpoint import naming, read_config, read_weights, weight_files
+from ..models.config import Config, FAMILIES
 from ..models.device import multiplies_bfloat16
 from ..models.grouped import CODES, FILE, INT7
 from ..models.matrix import of_drafts
+from ..models.packed import is_packed
 from ..models.pretrained import is_ours
 from ..models.quantised import QuantisedCopy
+from ..models.reduced import READS, ReducedDraft
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -224,8 +226,14 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
         tokenizer = published.read_tokenizer(words)
     dtype, stored = computed_in(dtype, device)
     small = of_drafts(device, stored)
-    drafts = {name: Transformer.load(path, dtype, device, small) for name, path in draft_folders(folder, tuned).items()}
-    family = Family(name, Transformer.load(folder / "target", dtype, device, stored), tokenizer, drafts)
+    target = Transformer.load(folder / "target", dtype, device, stored)
+    drafts = dict[str, Target]()
+    for draft, path in draft_folders(folder, tuned).items():
+        if is_packed(path) and READS in read_weights(path):
+            drafts[draft] = ReducedDraft(Config.load(path), read_weights(path), target, small)
+        else:
+            drafts[draft] = Transformer.load(path, dtype, device, small)
+    family = Family(name, target, tokenizer, drafts)
     family.drafters |= heads(folder, family.target, small)
     return autotune(family)
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..types import Proposal, Trial, Verdict
+from ..types import Kind, Proposal, Trial, Verdict
 
 Test = Callable[[Tensor, Tensor, Tensor], Tensor]  # p, q, u [K] -> which drafts pass, bool [K]
 HEAD = 5  # numbers of a record before those of its drafts
+ABSENT, UNJUDGED, REJECTED, KEPT = range(4)  # what became of a drafted token
 
 
 def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
@@ -102,11 +103,13 @@ def packed(outcome: Outcome, drafted: Tensor, coins: Tensor, limit: Tensor, soun
 
 @dataclass(frozen=True)
 class Record:
-    """A packed cycle as the host reads it."""
+    """A packed cycle as the host reads it, without the nodes that were not there."""
 
-    accepted: int
     token: int
+    nodes: tuple[int, ...]  # their places among all
     drafted: tuple[int, ...]
+    parents: tuple[int, ...]
+    fates: tuple[int, ...]
     p: tuple[float, ...]
     q: tuple[float, ...]
     u: tuple[float, ...]
@@ -114,28 +117,45 @@ class Record:
     finite: bool
 
     @classmethod
-    def read(cls, numbers: list[float]) -> Record:
+    def of_chain(cls, numbers: list[float]) -> Record:
+        """From `packed`."""
         accepted, token, limit, sound, finite = numbers[:HEAD]
         k, n = (len(numbers) - HEAD) // 4, int(limit)
         drafted, p, q, u = (tuple(numbers[HEAD + k * i : HEAD + k * i + n]) for i in range(4))
-        return cls(int(accepted), int(token), tuple(map(int, drafted)), p, q, u, sound != 0.0, finite != 0.0)
+        fates = tuple(KEPT if i < accepted else REJECTED if i == accepted else UNJUDGED for i in range(n))
+        tokens, parents = tuple(map(int, drafted)), tuple(range(-1, n - 1))
+        return cls(int(token), tuple(range(n)), tokens, parents, fates, p, q, u, sound != 0.0, finite != 0.0)
+
+    @classmethod
+    def of_tree(cls, numbers: list[float]) -> Record:
+        """From `trees.packed`."""
+        _, token, _, sound, finite = numbers[:HEAD]
+        n = (len(numbers) - HEAD) // 6
+        drafted, parents, fates, p, q, u = (numbers[HEAD + n * i : HEAD + n * (i + 1)] for i in range(6))
+        nodes = [node for node in range(n) if fates[node] != ABSENT]
+        place = {-1: -1, **{node: i for i, node in enumerate(nodes)}}
+        tokens, fate = (tuple(int(of[node]) for node in nodes) for of in (drafted, fates))
+        above = tuple(place[int(parents[node])] for node in nodes)
+        ps, qs, us = (tuple(of[node] for node in nodes) for of in (p, q, u))
+        return cls(int(token), tuple(nodes), tokens, above, fate, ps, qs, us, sound != 0.0, finite != 0.0)
 
     @property
-    def nodes(self) -> range:
-        """Their places among all."""
-        return range(len(self.drafted))
+    def accepted(self) -> int:
+        return self.fates.count(KEPT)
 
     def verdict(self, distribution: Tensor | None = None) -> Verdict:
         """In the words of the walk."""
-        judged = min(self.accepted + 1, len(self.drafted))
+        judged = [node for node, fate in enumerate(self.fates) if fate >= REJECTED]
+        path = tuple(node for node in judged if self.fates[node] == KEPT)
         trials = tuple(
-            Trial(i, self.drafted[i], self.p[i], self.q[i], self.u[i], i < self.accepted) for i in range(judged)
+            Trial(i, self.drafted[i], self.p[i], self.q[i], self.u[i], self.fates[i] == KEPT) for i in judged
         )
-        kind = "resampled" if self.accepted < len(self.drafted) else "bonus"
-        return Verdict(tuple(range(self.accepted)), self.token, kind, trials, distribution=distribution)  # type: ignore[arg-type]
+        last = path[-1] if path else -1
+        kind: Kind = "resampled" if last in self.parents else "bonus"
+        return Verdict(path, self.token, kind, trials, distribution=distribution)
 
     def proposal(self, distributions: Tensor | None = None) -> Proposal:
-        return Proposal.chain(list(self.drafted), distributions)
+        return Proposal(self.drafted, self.parents, distributions)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from .accept import accept, draw, HEAD, numbers, packed, ratio, Record, Test
 from .drafting import Branching, Draft, extent_of, look_up, places_beyond, steps_of, target_for, Text, TreeSteps
 from .graphs import aligned, bucket_for, Graphs
 from .ops import Branches
-from .trees import FIELDS, paths_of, TreeRecord, walk
+from .trees import FIELDS, paths_of, walk
 from .trees import packed as packed_tree
 
 
@@ -33,6 +33,7 @@ class Cycle:
     """
 
     fields = 4  # of a record, for every drafted token
+    unpack = staticmethod(Record.of_chain)
 
     @torch.inference_mode()
     def __init__(
@@ -72,7 +73,7 @@ class Cycle:
         self._seen = 0  # tokens of the text, from its start, that the draft has read
 
     @torch.inference_mode()
-    def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record | TreeRecord:
+    def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
         """Read the prompt, whose text will have at most `end` tokens, and draw the first token.
 
         The draft reads it at the beginning of the first `run`: the first token need not wait for that.
@@ -109,7 +110,7 @@ class Cycle:
                 self.graphs.prepare(key, step, self.length)
 
     @torch.inference_mode()
-    def run(self, k: int | None = None) -> Record | TreeRecord:
+    def run(self, k: int | None = None) -> Record:
         """One cycle, of drafts `k` deep at most."""
         k = self._fitting(self._end - self._known - 1) if k is None else k
         start = self._mark()
@@ -143,7 +144,7 @@ class Cycle:
         verify = (("verify", bucket, k), lambda: self._verify(bucket, k))
         return [(("draft", bucket, k), lambda: self._draft(bucket, k)), verify] if k else [verify]
 
-    def distributions_told(self, record: Record | TreeRecord) -> tuple[Tensor, Tensor | None]:
+    def distributions_told(self, record: Record) -> tuple[Tensor, Tensor | None]:
         """On the host, with `details`: the target's rows and the drafts' distributions of the cycle that was read
         last.
         """
@@ -213,10 +214,7 @@ class Cycle:
         """Drafted tokens of a cycle of depth `k`."""
         return k
 
-    def _recorded(self, told: list[float]) -> Record | TreeRecord:
-        return Record.read(told)
-
-    def _read(self, k: int, start: Mark, begun: Mark, drafted: Mark) -> Record | TreeRecord:
+    def _read(self, k: int, start: Mark, begun: Mark, drafted: Mark) -> Record:
         """The one place where the host waits."""
         verified = self._mark()
         for host, told in zip(self._host, self._told, strict=False):
@@ -226,7 +224,7 @@ class Cycle:
             done.record()
             done.synchronize()
         self.syncs += 1
-        record = self._recorded((self._host or self._told)[0][: HEAD + self.fields * self._count(k)].tolist())
+        record = self.unpack((self._host or self._told)[0][: HEAD + self.fields * self._count(k)].tolist())
         if self.steps is not None and k:
             self._seen = self._known + self.steps.kept(record.accepted, k)
         self._known += record.accepted + 1
@@ -249,6 +247,7 @@ class TreeCycle(Cycle):
     """
 
     fields = FIELDS
+    unpack = staticmethod(Record.of_tree)
 
     @torch.inference_mode()
     def __init__(
@@ -269,9 +268,6 @@ class TreeCycle(Cycle):
     def _growing(self) -> TreeSteps:
         assert isinstance(self.steps, TreeSteps)
         return self.steps
-
-    def _recorded(self, told: list[float]) -> TreeRecord:
-        return TreeRecord.read(told)
 
     def _draft(self, bucket: int, k: int) -> None:
         self._limit(k)

@@ -6,7 +6,7 @@ read, this one reads again, in shapes that never change: to read a place a secon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
@@ -14,9 +14,19 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ..drafters import Drafter, Eagle3Head, MedusaHeads
+from ..drafters import (
+    DraftModelDrafter,
+    Eagle3Drafter,
+    Eagle3Head,
+    Eagle3TreeDrafter,
+    EarlyExitDrafter,
+    MedusaDrafter,
+    MedusaHeads,
+    MedusaTreeDrafter,
+    NoDrafter,
+    PromptLookupDrafter,
+)
 from ..drafters.eagle3 import drawn_widths, NODES, WIDTH
-from ..methods import METHODS
 from ..models.transformer import Transformer
 from ..sampling import probabilities
 from ..types import SamplingParams
@@ -38,6 +48,19 @@ class Branching:
 Draft = Transformer | MedusaHeads | Eagle3Head | Branching | int | Literal["lookup"] | None
 
 
+# With what drafters of these very classes draft on the device; others, subclasses among them, draft on the host.
+SOURCES: dict[type, Callable[[Any], Draft]] = {
+    NoDrafter: lambda drafter: None,
+    PromptLookupDrafter: lambda drafter: "lookup",
+    DraftModelDrafter: lambda drafter: drafter.model,
+    EarlyExitDrafter: lambda drafter: drafter.view.exit_layer,
+    MedusaDrafter: lambda drafter: drafter.heads,
+    MedusaTreeDrafter: lambda drafter: Branching(drafter.heads),
+    Eagle3Drafter: lambda drafter: drafter.head,
+    Eagle3TreeDrafter: lambda drafter: Branching(drafter.head),
+}
+
+
 @dataclass(frozen=True)
 class Text:
     """A text on the device. The target's cache holds all of it but the last token."""
@@ -49,23 +72,6 @@ class Text:
     depth: int  # K, the most that a cycle adds but one
 
 
-class Plain:
-    """No drafts."""
-
-    @staticmethod
-    def source(drafter: Any) -> Draft:
-        """What it drafts with."""
-        return None
-
-
-class LookUp:
-    """By `look_up`, all at once."""
-
-    @staticmethod
-    def source(drafter: Any) -> Draft:
-        return "lookup"
-
-
 class Steps:
     """Drafting token by token.
 
@@ -74,10 +80,6 @@ class Steps:
     """
 
     reach: int
-
-    @staticmethod
-    def source(drafter: Any) -> Draft:
-        raise NotImplementedError
 
     def __init__(self, text: Text) -> None:
         self.text, self.k = text, text.depth  # the most
@@ -104,10 +106,6 @@ class DraftModelSteps(Steps):
     After full acceptance the model has seen neither its own last draft nor the bonus; else it reads a token again.
     """
 
-    @staticmethod
-    def source(drafter: Any) -> Draft:
-        return drafter.model
-
     def __init__(self, text: Text, model: Transformer) -> None:
         super().__init__(text)
         self.decoder, self.reach = StaticDecoder(model, len(text.tokens)), 2
@@ -132,10 +130,6 @@ class DraftModelSteps(Steps):
 class EarlyExitSteps(Steps):
     """The target's first layers. Its check goes on from the states that they leave."""
 
-    @staticmethod
-    def source(drafter: Any) -> Draft:
-        return drafter.view.exit_layer
-
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
         text, target, start = self.text, self.text.target, self.text.length - 1
         token = text.tokens.index_select(0, start)
@@ -146,10 +140,6 @@ class EarlyExitSteps(Steps):
 
 class MedusaSteps(Steps):
     """All at once, from the target's last state."""
-
-    @staticmethod
-    def source(drafter: Any) -> Draft:
-        return drafter.heads
 
     def __init__(self, text: Text, heads: MedusaHeads) -> None:
         super().__init__(text)
@@ -166,10 +156,6 @@ class Eagle3Steps(Steps):
 
     Of a shorter text it reads all, and pairs beyond its end: out of sight of the others, and overwritten in time.
     """
-
-    @staticmethod
-    def source(drafter: Any) -> Draft:
-        return drafter.head
 
     def __init__(self, text: Text, head: Eagle3Head) -> None:
         super().__init__(text)
@@ -242,10 +228,6 @@ class TreeSteps(Steps):
 class MedusaTreeSteps(MedusaSteps, TreeSteps):
     """Of fixed shape. Siblings of a level are the same below every parent."""
 
-    @staticmethod
-    def source(drafter: Any) -> Draft:
-        return Branching(drafter.heads)
-
     def __init__(self, text: Text, heads: MedusaHeads) -> None:
         super().__init__(text, heads)
         self.paths = [path for path in heads.tree if len(path) <= self.k]  # the shorter first
@@ -277,10 +259,6 @@ class MedusaTreeSteps(MedusaSteps, TreeSteps):
 
 class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
     """Greedy, the likeliest nodes of all; else a chain whose tokens have siblings."""
-
-    @staticmethod
-    def source(drafter: Any) -> Draft:
-        return Branching(drafter.head)
 
     def __init__(self, text: Text, head: Eagle3Head, drawn: bool) -> None:
         super().__init__(text, head)
@@ -372,11 +350,6 @@ def gathered(levels: Iterable[Iterable[tuple[Tensor, Tensor, Tensor]]]) -> tuple
     return torch.cat(tokens), torch.stack(distributions), torch.cat(real)
 
 
-def form_of(drafter: Drafter) -> type[Plain | LookUp | Steps] | None:
-    """How that very class drafts on the device, None where it does not: a subclass may draft differently."""
-    return FORMS.get(type(drafter))
-
-
 def extent_of(draft: Draft, k: int) -> Extent:
     """How large a draft of at most `k` tokens depth can be: Medusa has a head for each."""
     if draft is None:
@@ -437,6 +410,3 @@ def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:
     # A copy may run on into itself.
     places = match + ends[: len(text.drafted)] % (length - match).clamp(min=1)
     return tokens.index_select(0, places), best >= bucket
-
-
-FORMS: dict[type, type[Plain | LookUp | Steps]] = {m.drafter_class: globals()[m.gpu] for m in METHODS.values() if m.gpu}

@@ -26,9 +26,8 @@ from ..sampling import residual, Sampler
 from ..verify import RejectionSampling
 from .accept import Record
 from .cycle import Cycle, cycle_for
-from .drafting import Draft, extent_of, form_of, places_beyond
+from .drafting import Draft, extent_of, places_beyond, SOURCES
 from .graphs import aligned, bucket_for
-from .trees import TreeRecord
 
 KEPT = 4  # cycles, with their graphs, that wait for a further run of their kind
 _idle: dict[tuple[object, ...], Cycle] = {}
@@ -66,7 +65,7 @@ def reason_against(task: Task) -> str:
         return "only our own decoder runs on the device"
     if type(task.rule) is not RejectionSampling:
         return f"{task.rule.name} is judged on the host"
-    if form_of(drafter) is None:
+    if type(drafter) not in SOURCES:
         return f"{drafter.name} drafts on the host"
     if isinstance(drafter, PromptLookupDrafter) and (drafter.longest, drafter.shortest) != (3, 1):
         return "on the device prompt lookup takes 3, 2 or 1 tokens"
@@ -84,8 +83,8 @@ def inner_of(task: Task) -> Drafter:
 
 def draft_of(task: Task) -> Draft:
     drafter = inner_of(task)
-    form = form_of(drafter)
-    return None if task.k == 0 or form is None else form.source(drafter)
+    source = SOURCES.get(type(drafter))
+    return source(drafter) if source and task.k else None
 
 
 def capacity(task: Task) -> int:
@@ -157,7 +156,7 @@ class CudaExecutor:
     def stop_drafting(self) -> None:
         self.stopped = True
 
-    def describe(self, record: Record | TreeRecord, noise: Sampler | None) -> dict[str, Any]:
+    def describe(self, record: Record, noise: Sampler | None) -> dict[str, Any]:
         """The fields of `Verified` but its times, as `describe.verification` gives them for the host's executor."""
         task = self.task
         if noise is not None:

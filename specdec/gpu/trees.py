@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..types import Proposal, Trial, Verdict
-from .accept import draw, HEAD, left_over, ratio, Test
+from .accept import draw, KEPT, left_over, ratio, Test
 
 FIELDS = 6  # numbers of a record for every node
-ABSENT, UNJUDGED, REJECTED, KEPT = range(4)  # what became of one
 
 
 def paths_of(parents: Tensor, levels: int) -> Tensor:
@@ -98,50 +96,3 @@ def packed(walked: Walked, drafted: Tensor, parents: Tensor, sound: Tensor, fini
     head = (walked.accepted, walked.token, walked.accepted, sound, finite)
     nodes = (drafted, parents, walked.fates, walked.p, walked.q, walked.u)
     return torch.cat([part.double() for part in (*head, *nodes)])
-
-
-@dataclass(frozen=True)
-class TreeRecord:
-    """A packed cycle as the host reads it, without the nodes that were not there."""
-
-    token: int
-    nodes: tuple[int, ...]  # their places among all
-    drafted: tuple[int, ...]
-    parents: tuple[int, ...]
-    fates: tuple[int, ...]
-    p: tuple[float, ...]
-    q: tuple[float, ...]
-    u: tuple[float, ...]
-    sound: bool
-    finite: bool
-
-    @classmethod
-    def read(cls, numbers: list[float]) -> TreeRecord:
-        _, token, _, sound, finite = numbers[:HEAD]
-        n = (len(numbers) - HEAD) // FIELDS
-        drafted, parents, fates, p, q, u = (numbers[HEAD + n * i : HEAD + n * (i + 1)] for i in range(FIELDS))
-        nodes = [node for node in range(n) if fates[node] != ABSENT]
-        place = {-1: -1, **{node: i for i, node in enumerate(nodes)}}
-        tokens, fate = (tuple(int(of[node]) for node in nodes) for of in (drafted, fates))
-        above = tuple(place[int(parents[node])] for node in nodes)
-        told, asked, coins = (tuple(of[node] for node in nodes) for of in (p, q, u))
-        return cls(int(token), tuple(nodes), tokens, above, fate, told, asked, coins, sound != 0.0, finite != 0.0)
-
-    @property
-    def accepted(self) -> int:
-        return self.fates.count(KEPT)
-
-    def verdict(self, distribution: Tensor | None = None) -> Verdict:
-        """In the words of the walk."""
-        judged = [node for node, fate in enumerate(self.fates) if fate >= REJECTED]
-        path = tuple(node for node in judged if self.fates[node] == KEPT)
-        trials = tuple(
-            Trial(i, self.drafted[i], self.p[i], self.q[i], self.u[i], self.fates[i] == KEPT) for i in judged
-        )
-        last = path[-1] if path else -1
-        return Verdict(
-            path, self.token, "resampled" if last in self.parents else "bonus", trials, distribution=distribution
-        )
-
-    def proposal(self, distributions: Tensor | None = None) -> Proposal:
-        return Proposal(self.drafted, self.parents, distributions)

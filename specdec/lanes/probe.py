@@ -7,6 +7,8 @@ from dataclasses import replace
 from statistics import linear_regression, median, mode
 from typing import NamedTuple
 
+import numpy as np
+
 from ..engine import Task
 from ..events import Drafted, Event, Verified
 from ..families.zoo import Family
@@ -107,13 +109,11 @@ def fit_line(drafts: dict[int, float]) -> tuple[float, float]:
 
 
 def interpolated(passes: dict[int, float], deepest: int) -> list[float]:
-    """The cost of a pass over a draft of depth 0, 1, … `deepest`; 1.0 for none, straight lines between the measured."""
-    known = {0: 1.0} | passes
-    depths = sorted(known)
-    costs: list[float] = []
-    for n in range(deepest + 1):
-        low = max(depth for depth in depths if depth <= n)
-        high = min((depth for depth in depths if depth >= n), default=low)
-        share = (n - low) / (high - low) if high > low else 0.0
-        costs.append(max(costs[-1] if costs else 0.0, known[low] + share * (known[high] - known[low])))
-    return costs
+    """The cost of a pass over a draft of depth 0, 1, … `deepest`; 1.0 for none, straight lines between the measured.
+
+    A deeper one never costs less.
+    """
+    measured = {0: 1.0} | passes
+    depths = sorted(measured)
+    costs = np.interp(range(deepest + 1), depths, [measured[depth] for depth in depths])
+    return np.maximum.accumulate(costs).tolist()  # type: ignore[no-any-return]

@@ -111,6 +111,7 @@ def judge(path: Path) -> int:
     word, verdict = secrets.token_hex(8), None
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
     with children.start(__name__, str(path), **pipes) as child:
+        assert child.stdin and child.stdout
         try:
             child.stdin.write(word + "\n")
             child.stdin.close()
@@ -249,8 +250,8 @@ def single_cycles(rule: Rule, groups: dict[str, list[Cycle]]) -> Iterator[tuple[
     errors = [total_variation(distribution, case.exact_distribution()) for case, distribution, _ in walked]
     yield "chains of up to six", max(errors), sum(count for _, _, count in walked)
     for name, cycles in groups.items():
-        errors, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
-        yield name, max(errors), sum(counts)
+        distances, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
+        yield name, max(distances), sum(counts)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Pieces:
         self.pieces = {token: pieces.most_common(1)[0][0] for token, pieces in seen.items()}
 
     def check(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
-        for event in filter(None, (cycle.drafted, cycle.verified, cycle.committed)):
+        for event in (cycle.drafted, cycle.verified, cycle.committed):
             for token, piece in mentioned(event):
                 if (other := self.pieces.get(token, piece)) != piece:
                     yield TranslatableText(
@@ -38,7 +38,7 @@ class Pieces:
                     return
 
 
-def mentioned(event: Event) -> Iterator[tuple[int, str]]:
+def mentioned(event: Event | None) -> Iterator[tuple[int, str]]:
     """Ids with their pieces; what a server leaves unnamed is not among them."""
     pairs: list[tuple[int, str]] = []
     if isinstance(event, Drafted | Committed):

@@ -38,6 +38,7 @@ from specdec.models.view import TargetView
 from specdec.sampling import probabilities
 from tools.train import block as train_block
 from tools.train import mtp as train_mtp
+from tools.train.heads import head_config
 
 
 def test_a_block_says_what_the_naive_one_says() -> None:
@@ -115,7 +116,7 @@ def test_training_and_drafting_compute_the_same_blocks() -> None:
         block = train_block.Block(config, MODEL, len(TAPS))
         assert set(block.state_dict()) == set(block_weights())
         block.load_state_dict(block_weights())
-        loss = train_block.BlockLoss(MODEL, block, config, compiled=False)
+        loss = train_block.BlockLoss(MODEL, block, config, TAPS)
         ids = torch.tensor([text])
         last, features = states_of(ids)
         anchors = torch.tensor([2, 5, 6])
@@ -126,7 +127,7 @@ def test_training_and_drafting_compute_the_same_blocks() -> None:
         for anchor, row in zip(anchors.tolist(), rows, strict=True):
             assert torch.allclose(row, naive_slots(block_weights(), text[: anchor + 1]), atol=1e-4)
         assert torch.allclose(before[4], naive_correction(block_weights(), text[4]), atol=1e-4)
-        assert 0.0 < loss((ids, last, features), 0).item() < float("inf")
+        assert 0.0 < loss.of_states(ids, last, features).item() < float("inf")
 
 
 def test_training_and_drafting_compute_the_same_mtp_steps() -> None:
@@ -135,7 +136,7 @@ def test_training_and_drafting_compute_the_same_mtp_steps() -> None:
     layer = train_mtp.MTP(config)
     assert set(layer.state_dict()) == set(mtp_weights())
     layer.load_state_dict(mtp_weights())
-    loss = train_mtp.MTPLoss(MODEL, layer, config, compiled=False)
+    loss = train_mtp.MTPLoss(MODEL, layer, config)
     ids = torch.tensor([text])
     with torch.no_grad():
         steps = layer(F.embedding(ids, loss.words), states_of(ids)[0], loss.rotary)
@@ -148,17 +149,18 @@ def test_training_and_drafting_compute_the_same_mtp_steps() -> None:
 def test_every_slot_learns_from_the_targets_distribution_at_its_place() -> None:
     """The loss is the divergence of each slot, with the true token before it, from the target's next distribution."""
     ids = torch.tensor([TEXT * 3])
-    config = shape(num_key_value_heads=HEADS)
-    block = train_block.build(MODEL, TAPS, 0)[1].float()
-    loss = train_block.BlockLoss(MODEL, block, config, compiled=False)
+    config = head_config(MODEL, train_block.LAYERS)
+    block = train_block.Block(config, MODEL, len(TAPS))
+    loss = train_block.BlockLoss(MODEL, block, config, TAPS)
     last, features = states_of(ids)
-    before = loss((ids, last, features), 1)
+    before = loss.of_states(ids, last, features)
     before.backward()
     assert all(p.grad is not None for p in block.parameters())
     with torch.no_grad():  # one step down the slope
         for parameter in block.parameters():
             parameter -= 1e-3 * parameter.grad
-        assert loss((ids, last, features), 1) < before
+        loss.first = 0  # the same places again
+        assert loss.of_states(ids, last, features) < before
 
 
 def saved(folder: Path, weights: dict[str, torch.Tensor], config: dict[str, object]) -> Path:

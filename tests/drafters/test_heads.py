@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import torch.nn.functional as F
 from naiveheads import naive_eagle3, naive_medusa
 from safetensors.torch import save_file
 from torch import Tensor
@@ -21,7 +20,6 @@ from toyheads import (
     EAGLE3,
     eagle3_config,
     eagle3_weights,
-    HEADS,
     Make,
     MAKERS,
     MEDUSA,
@@ -61,7 +59,6 @@ from specdec.proof.enumeration import output_distribution
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities
 from specdec.types import Proposal, SamplingParams
-from tools.train import eagle3 as train_eagle3
 from tools.train import medusa as train_medusa
 
 
@@ -176,33 +173,14 @@ def test_siblings_are_drawn_from_what_their_elders_left(name: str, params: Sampl
             assert torch.allclose(tree.probs[node], distribution / distribution.sum(), atol=1e-4)
 
 
-def test_training_and_drafting_compute_the_same_steps() -> None:
-    """Row i of step s in training is token s of a draft after i + 2 tokens."""
-    text, config = TEXT * 2, shape(num_key_value_heads=HEADS)
-    config.draft_vocab_size = len(DRAFT_IDS)
-    head = train_eagle3.Eagle3(config, MODEL, torch.tensor(DRAFT_IDS))
-    assert set(head.state_dict()) == set(eagle3_weights())
-    head.load_state_dict(eagle3_weights())
-    loss = train_eagle3.Eagle3Loss(MODEL, head, config, compiled=False)
-    with torch.no_grad():
-        states = MODEL(torch.tensor([text]), output_hidden_states=True).hidden_states
-        words = F.embedding(torch.tensor([text]), loss.words)
-        steps = head(words, torch.cat([states[tap] for tap in TAPS], -1), loss.rotary)
-    assert len(steps) == train_eagle3.STEPS
-    for step, logits in enumerate(steps):
-        for i in range(len(text) - train_eagle3.STEPS):
-            expected = naive_eagle3(eagle3_weights(), text[: i + 2], text[i + 2 : i + 2 + step])
-            assert torch.allclose(logits[0, i], expected, atol=1e-4)
-
-
 def test_the_losses_are_least_where_the_head_says_what_the_target_does() -> None:
     ids = torch.tensor([TEXT * 3])
     with torch.no_grad():
         out = MODEL.model(ids, output_hidden_states=True)
-        heads, random_heads = (train_medusa.build(MODEL.lm_head.weight).float() for _ in range(2))
+        heads, random_heads = (train_medusa.build(MODEL.lm_head.weight) for _ in range(2))
         random_heads.load_state_dict(medusa_weights(train_medusa.HEADS, outputs=23, blocks=train_medusa.LAYERS))
         fresh, wrong = (
-            train_medusa.MedusaLoss(MODEL, part, compiled=False)((ids, out.last_hidden_state), 0).item()
+            train_medusa.MedusaLoss(MODEL, part).of_states(ids, out.last_hidden_state).item()
             for part in (heads, random_heads)
         )
     assert 0.0 < fresh < wrong

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from specdec.drafters import OracleDrafter
+from specdec.engine import generate
 from specdec.events import Committed, Drafted, Event
 from specdec.families.zoo import load
-from specdec.lanes.oracle import perfect
+from specdec.lanes.race import tasks
 from specdec.methods import METHODS
 from specdec.proof.enumeration import output_distribution
 from specdec.proof.toys import Case, largest_error, PARAMS, PROMPT, run_loop
@@ -32,7 +35,11 @@ def tokens(events: list[Event]) -> list[int]:
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_plain_decodings_own_text_is_kept_whole(temperature: float) -> None:
     params = SamplingParams(temperature, max_tokens=24, seed=3, ignore_end=True)
-    oracle, plain = perfect(load(), "Once upon a time", 5, params)
+    rule = "shared_noise" if temperature else "rejection"
+    lanes = tasks(load(), "Once upon a time", "none", 0, params, details=False, rule=rule)
+    plain = list(generate(lanes["plain"]))
+    drafter = OracleDrafter([*lanes["plain"].prompt, *tokens(plain)])
+    oracle = list(generate(replace(lanes["speculative"], drafter=drafter, k=5)))
     assert tokens(oracle) == tokens(plain) and len(tokens(plain)) == 24
     drafts = sum(len(event.tokens) for event in oracle if isinstance(event, Drafted))
     assert drafts == sum(event.accepted for event in oracle if isinstance(event, Committed)) > 15

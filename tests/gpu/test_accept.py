@@ -93,7 +93,7 @@ class Batch:
 
         parts = (self.rows, self.drafted, self.distributions, self.coins, self.own, self.limit)
         over = (0, 0, None if self.distributions is None else 0, 0, 0, 0)
-        return [Record.read(numbers) for numbers in torch.vmap(cycle, in_dims=over)(*parts).tolist()]
+        return [Record.of_chain(numbers) for numbers in torch.vmap(cycle, in_dims=over)(*parts).tolist()]
 
 
 def batches(count: int) -> Iterator[Batch]:

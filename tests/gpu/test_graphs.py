@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from test_models import BASE, FAMILIES, reference, TEXT
-from toyheads import DRAFTS, drafts_on, MAKERS, MODEL, ours, TARGET, view_of
+from toyheads import DRAFTS, drafts_on, MAKERS, TARGET, view_of
 from toyheads import TEXT as TOY_TEXT
 from transformers import LlamaConfig, Qwen3Config
 
@@ -300,22 +300,3 @@ def test_capturing_changes_nothing(kind: str, before: bool) -> None:
     # Behind the last but one token there is no tree to draft.
     assert 2 * cycles - replaying.replays in ((0, 1) if kind.endswith("tree") else (0,)) and not replaying.reason
     assert (set(prepared) >= set(expected.graphs.keys)) == before == (replaying.keys == prepared)
-
-
-@pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
-@pytest.mark.parametrize("kind", ["none", "model", "lookup", *DRAFTS])
-def test_both_steps_stay_on_the_device(kind: str, params: SamplingParams) -> None:
-    """On a device whose tensors have no content: no value can be asked for, and none may lie on the CPU."""
-    if kind in DRAFTS:
-        model = ours(MODEL, torch.bfloat16, "meta")
-        draft = drafts_on(model)[kind]
-    else:
-        model = lean(FAMILIES["qwen3"], torch.bfloat16, "meta")
-        draft = {"none": None, "model": model, "lookup": "lookup"}[kind]
-    cycle = cycle_for(draft)(model, draft, 4, 100, params)
-    with torch.inference_mode():
-        if cycle.k:
-            cycle._draft(32, cycle.k)
-        cycle._verify(32, cycle.k)
-    with pytest.raises(RuntimeError, match="meta"):
-        cycle.length.item()

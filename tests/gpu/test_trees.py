@@ -23,11 +23,12 @@ from specdec.drafters import Eagle3Head, Eagle3TreeDrafter, MedusaHeads, MedusaT
 from specdec.engine import Task
 from specdec.events import Drafted, Event, Verified
 from specdec.gpu import graphs, lane, trees
+from specdec.gpu.accept import Record, REJECTED
 from specdec.gpu.cycle import TreeCycle
 from specdec.gpu.drafting import Branching
 from specdec.gpu.graphs import StaticDecoder
 from specdec.gpu.ops import Branches
-from specdec.gpu.trees import packed, paths_of, TreeRecord, walk
+from specdec.gpu.trees import packed, paths_of, walk
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.sampling import probabilities
@@ -145,13 +146,13 @@ def cases(count: int, sizes: Iterable[int] = range(1, 8)) -> Iterator[tuple[bool
         yield point, (rows, drafted, parents, distributions, real, coins, own)
 
 
-def walked(point: bool, case: Case, step: Any = walk) -> list[TreeRecord]:
+def walked(point: bool, case: Case, step: Any = walk) -> list[Record]:
     def cycle(rows, drafted, parents, distributions, real, coins, own):  # type: ignore[no-untyped-def]
         outcome = step(rows, drafted, parents, None if point else distributions, real, coins, own)
         yes = torch.ones(1)
         return packed(outcome, drafted, parents, yes, yes)
 
-    return [TreeRecord.read(numbers) for numbers in torch.vmap(cycle)(*case).tolist()]
+    return [Record.of_tree(numbers) for numbers in torch.vmap(cycle)(*case).tolist()]
 
 
 def disagreements(
@@ -180,7 +181,7 @@ def disagreements(
             same &= all(abs(one) < 1e-6 for pair in figures for one in pair)
             same &= replace(record.proposal(), probs=None) == replace(proposal, probs=None)
             wrong += not same
-            seen.add((len(nodes), record.accepted, record.fates.count(trees.REJECTED)))
+            seen.add((len(nodes), record.accepted, record.fates.count(REJECTED)))
     return wrong, seen
 
 
@@ -316,26 +317,6 @@ def test_no_node_falls_out_of_its_bucket(part: Any, params: SamplingParams, monk
         narrow, whole = records
         assert replace(narrow, p=(), q=()) == replace(whole, p=(), q=())
         assert (*narrow.p, *narrow.q) == pytest.approx((*whole.p, *whole.q), abs=1e-4)
-
-
-@pytest.mark.parametrize("before", [False, True])
-def test_a_tree_is_replayed_as_it_ran(before: bool) -> None:
-    """Captured ahead of the text or within it, warm-ups and all; each step is a graph, for each depth and bucket."""
-    texts = []
-    for captured in (False, True):
-        cycle, steps = TreeCycle(TARGET, Branching(EAGLE3), 4, 50, GREEDY), 0
-        if captured:
-            cycle.graphs = replaying = Replaying()
-            if before:
-                cycle.prepare(len(TOY_TEXT), 50)
-        prepared = list(cycle.graphs.keys)
-        cycle.begin(TOY_TEXT, 50, 5)
-        while cycle.length.item() < 50:
-            steps += 2 if cycle.length.item() < 49 else 1  # before the last token there is nothing to draft
-            cycle.run()
-        texts.append(cycle.text[:50].tolist())
-    assert texts[0] == texts[1] and replaying.replays == steps and not replaying.reason
-    assert (cycle.graphs.keys == prepared) == before
 
 
 def test_a_broken_draft_does_not_count() -> None:

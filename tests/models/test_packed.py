@@ -14,7 +14,6 @@ from specdec.models import packed
 from specdec.models.checkpoint import read_weights
 from specdec.models.transformer import Transformer
 from specdec.ui import menu
-from tools.train.pack import pack, pack_difference
 
 ROOT = EMBEDDED.parents[1]
 needs_family = pytest.mark.skipif(not (EMBEDDED / "target").is_dir(), reason="the embedded family is not there")
@@ -27,41 +26,14 @@ def test_packing_what_was_unpacked_changes_nothing() -> None:
     assert all(torch.equal(again[name], tensor) for name, tensor in first.items())
 
 
-def test_a_difference_in_four_bits_loses_a_tenth_of_itself_at_most() -> None:
-    generator = torch.Generator().manual_seed(1)
-    base = {"m": torch.randn(32, 192, generator=generator), "norm": torch.randn(192, generator=generator)}
-    tuned = {name: tensor + 0.1 * torch.randn(tensor.shape, generator=generator) for name, tensor in base.items()}
-    small = pack_difference(tuned, base)
-    assert small["m"].dtype == torch.uint8 and small["m"].shape == (32, 96)
-    read = packed.unpack(small, base)
-    assert torch.equal(read["norm"], tuned["norm"])
-    assert (read["m"] - tuned["m"]).norm() <= 0.1 * (tuned["m"] - base["m"]).norm()
-
-
-def test_a_family_is_packed_once_and_read_as_before(tmp_path: Path) -> None:
+def test_a_packed_head_is_read_as_before(tmp_path: Path) -> None:
     generator = torch.Generator().manual_seed(2)
-
-    def write(name: str, tensors: dict[str, torch.Tensor]) -> Path:
-        (tmp_path / name).mkdir(parents=True)
-        save_file(tensors, tmp_path / name / "model.safetensors")
-        return tmp_path / name
-
-    base = {"m": torch.randn(8, 64, generator=generator)}
-    write("target", base)
-    tuned = write("tuned/target", {"m": base["m"] + 0.01 * torch.randn(8, 64, generator=generator)})
-    heads = write(
-        "medusa", {"0.m": torch.randn(8, 64, generator=generator), "0.b": torch.randn(8, generator=generator)}
-    )
-    before = {folder: read_weights(folder) for folder in (tuned, heads)}
-    assert menu.parameters(heads) == 8 * 64 + 8
-    assert pack(tmp_path) == [tuned, heads] and pack(tmp_path) == []
-    assert sorted(path.name for path in heads.iterdir()) == [packed.FILE]
-    assert menu.parameters(heads) == 8 * 64 + 8
-    for folder, tensors in before.items():
-        read = read_weights(folder)
-        assert read.keys() == tensors.keys()
-        assert all(torch.allclose(read[name], tensors[name], atol=0.02) for name in tensors)
-    assert not packed.is_packed(tmp_path / "target")
+    tensors = {"0.m": torch.randn(8, 64, generator=generator), "0.b": torch.randn(8, generator=generator)}
+    save_file(packed.pack_rows(tensors), tmp_path / packed.FILE, {"packed": packed.ROWS})
+    assert menu.parameters(tmp_path) == 8 * 64 + 8
+    read = read_weights(tmp_path)
+    assert read.keys() == tensors.keys()
+    assert all(torch.allclose(read[name], tensors[name], atol=0.02) for name in tensors)
 
 
 @needs_family

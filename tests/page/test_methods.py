@@ -6,20 +6,14 @@ import io
 import json
 import re
 import xml.etree.ElementTree as xml
-from itertools import pairwise
 
 import pandas
 import pytest
 import toyreport
 import toyrun
 
-from specdec.drafters import DraftModelDrafter
-from specdec.engine import generate, Task
-from specdec.events import Committed
-from specdec.figures.stats import Comparison, LaneStats, pooled_alpha_by_kind, token_kind, TOKEN_KINDS
+from specdec.figures.stats import Comparison, token_kind, TOKEN_KINDS
 from specdec.methods import METHODS
-from specdec.proof.toys import TableModel
-from specdec.types import SamplingParams
 from specdec.ui import charts, menu, request, results, session, text
 from specdec.ui.components import cards
 from specdec.ui.tabs import methods
@@ -52,22 +46,6 @@ from specdec.ui.tabs import methods
 )
 def test_a_token_is_of_the_kind_of_its_first_visible_character(piece, before, kind):
     assert token_kind(piece, before) == kind and kind in TOKEN_KINDS
-
-
-def test_kinds_are_those_of_the_text_that_came_out():
-    pieces = [" one", "two", "3", ".", "\n", " six"]
-    target = TableModel(6, seed=1)
-    drafter = DraftModelDrafter(TableModel(6, seed=2, base=target))
-    params = SamplingParams(1.0, max_tokens=60, seed=3)
-    task = Task(target, (1,), params, drafter, 3, piece=pieces.__getitem__, lane="speculative", details=False)
-    events = list(generate(task))
-    lane = LaneStats.of(events, "speculative")
-    written = [piece for event in events if isinstance(event, Committed) for piece in event.pieces]
-    seen = [token_kind(piece, before) for before, piece in pairwise(written)]
-    assert all(lane.judged_of[kind] <= seen.count(kind) for kind in lane.judged_of)
-    assert set(lane.judged_of) == set(TOKEN_KINDS)
-    rates = pooled_alpha_by_kind([lane, lane])
-    assert rates == {kind: lane.accepted_of[kind] / lane.judged_of[kind] for kind in TOKEN_KINDS}
 
 
 # ---- the report ----

@@ -28,7 +28,6 @@ from specdec.ui import menu, request, scripts, session, text
 from specdec.ui.components.player import pack, player_words
 from specdec.ui.tabs import race
 
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -350,12 +349,12 @@ def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
     path = trace.recording(traces, "story", "eagle3:tree")
     path.parent.mkdir()
     toyrun.tree_trace().save(path)
-    log, line = race.play_recorded("story", "eagle3:tree")
+    log, line = race.played([], "story", "eagle3:tree")
     assert log == pack(toyrun.tree_trace().dumps()) and line["value"] == ""
-    log, line = race.play_recorded("story", "medusa")
+    log, line = race.played([], "story", "medusa")
     assert log == pack(toyrun.trace().dumps()) and "Medusa" in line["value"]
-    assert race.play_recorded("story", "draft_model")[1]["value"] == ""
-    assert race.play_recorded("code", "medusa")[1]["wrong"]
+    assert race.played([], "story", "draft_model")[1]["value"] == ""
+    assert race.played([], "code", "medusa")[1]["wrong"]
 
 
 def test_an_example_without_a_recording_leaves_the_stage_as_it_is_and_says_so(traces, caplog):

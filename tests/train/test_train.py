@@ -1,26 +1,29 @@
-"""Training, small: every stage runs, resumes, and leaves what transformers and we can load."""
+"""Training the embedded family, small: every stage runs, goes on, and leaves what transformers and we can load."""
 
 from __future__ import annotations
 
 import json
 import random
-import shutil
 import sysconfig
-from functools import partial
+from itertools import count, cycle, islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Failed
 from specdec.families import zoo
+from specdec.training.loop import fit, Progress
 from specdec.types import SamplingParams
 from tools.train import __main__ as train
-from tools.train import corpus, data, draft, eagle3, facts, lessons, loop, report, target
+from tools.train import corpus, data, facts, target
 
 WORDS = "the a boat sea king old young went came said saw and but then home night morning".split()
+STAGES = {"tokenizer", "target", "texts", "draft_model", "eagle3", "medusa", "block", "mtp"}
 
 
 @pytest.fixture(scope="module")
@@ -33,42 +36,31 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def arguments(stage: str, books: Path, out: Path) -> list[str]:
-    return [
-        stage, "--corpus", str(books), "--out", str(out), "--tokens", "4000", "--draft-tokens", "1500",
-        "--own-tokens", "512", "--lesson-tokens", "2048", "--widths", "32", "--batch-tokens", "512",
-        "--length", "64", "--stories", "4", "--medusa-tokens", "1500", "--eagle3-tokens", "1500",
-        "--block-tokens", "1500", "--mtp-tokens", "1500",
-        "--tuned-tokens", "1500", "--tuned-draft-tokens", "1500", "--no-compile", "--device", "cpu",
-    ]  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("family")
-    patch = pytest.MonkeyPatch()
-    # The standard library and the questions stay real, but a few of them are enough here; and so are a few words.
-    library, questions = Path(sysconfig.get_path("stdlib")), facts.documents(60, 0)
-    patch.setattr(sysconfig, "get_path", lambda _: str(library / "json"))
-    patch.setattr(facts, "documents", lambda *_: questions)
-    small = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 1}
-    patch.setattr(target, "SHAPE", {"num_hidden_layers": 6, **small})
-    patch.setattr(target, "STEM", {"num_hidden_layers": 3, **small})
-    for module in (data, target):
-        patch.setattr(module, "VOCABULARY", 512)
-    patch.setattr(eagle3, "VOCABULARY", 448)
-    patch.setattr(loop, "TELL_EVERY_STEPS", 1)
-    patch.setattr(lessons, "LENGTH", 64)
-    patch.setattr(data, "bits_per_byte", partial(data.bits_per_byte, length=384))
-    patch.setattr(corpus, "rewriting", partial(corpus.rewriting, count=40))
-    patch.setattr(report, "SAMPLE_TOKENS", 8)
-    patch.setattr(report, "STORY_TOKENS", 8)
-    assert train.main(arguments("all", books, out)) == 0
-    trained = weights(out)
-    for stage in ("all", "early_exit"):  # everything is there already: nothing is trained twice
-        assert train.main(arguments(stage, books, out)) == 0
-    assert weights(out) == trained
-    patch.undo()
+    arguments = ["--corpus", str(books), "--out", str(out), "--minutes", "0.01", "--batch-tokens", "512"]
+    arguments += ["--length", "64", "--device", "cpu"]
+    with pytest.MonkeyPatch.context() as patch:
+        # The standard library and the questions stay real, but a few of them are enough here.
+        library, questions = Path(sysconfig.get_path("stdlib")), facts.documents(60, 0)
+        patch.setattr(sysconfig, "get_path", lambda _: str(library / "json"))
+        patch.setattr(facts, "documents", lambda *_: questions)
+        small = {"hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 1}
+        patch.setattr(target, "SHAPE", {"num_hidden_layers": 8, **small})
+        patch.setattr(target, "STEM", {"num_hidden_layers": 4, **small})
+        for module in (data, target):
+            patch.setattr(module, "VOCABULARY", 512)
+        patch.setattr(train, "CORPUS_TEXTS", 30)
+        patch.setattr(train, "OWN_TEXTS", 16)
+        patch.setattr("specdec.training.writing.MAX_ANSWER", 16)
+        patch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)
+        patch.setattr("specdec.training.draft_model.WIDTH", 64)
+        assert train.main(["all", *arguments]) == 0
+        trained = weights(out)
+        for stage in ("all", "target"):  # everything is there already: nothing is trained twice
+            assert train.main([stage, *arguments]) == 0
+        assert weights(out) == trained
     return out
 
 
@@ -90,187 +82,67 @@ def test_transformers_loads_what_was_saved_and_agrees_with_us(family: Path) -> N
 
 def test_provenance_tells_where_it_came_from(family: Path) -> None:
     record = json.loads((family / "provenance.json").read_text())
-    controls = {"draft_model_scratch", "draft_model_story", "draft_model_large"}
-    tuned = {"tuned/target", "tuned/draft_model"}
-    heads = {"medusa", "eagle3", "block", "mtp"}
-    assert set(record) == {"tokenizer", "target", "draft_model", "samples"} | heads | controls | tuned
-    assert record["target"]["tokens_seen"] >= 4000
-    for name in set(record) - {"tokenizer", "samples"}:
-        tokens, losses = zip(*record[name]["losses"], strict=True)
-        assert tokens[0] > 0 and tokens[-1] <= record[name]["tokens_seen"] and min(losses) > 0.0
-    assert set(record["target"]["bits_per_byte_held_out"]) == set(corpus.DOMAINS)
-    assert record["target"]["exit_layers"] == [2, 3]
+    assert set(record) == STAGES
+    for name in STAGES - {"tokenizer", "texts"}:
+        assert record[name]["tokens_seen"] > 0 and {"minutes", "machine"} <= set(record[name])
+    assert set(record["target"]["bits_per_byte_held_out"]) == {"story", "code", "facts"}
+    assert record["target"]["exit_layers"] == [2, 4]
     assert len(record["tokenizer"]["stories_sha256"]) == 3
-    assert all(len(texts) == 3 for texts in record["samples"]["samples"].values())
     for path in family.rglob("config.json"):
-        assert str(family) not in path.read_text()
-
-
-def test_the_controls_differ_from_the_draft_in_one_thing_each(family: Path) -> None:
-    record = json.loads((family / "provenance.json").read_text())
-    plain, scratch, story, large = (record[f"draft_model{name}"] for name in ("", "_scratch", "_story", "_large"))
-    assert plain["shape"] == scratch["shape"] == story["shape"] != large["shape"]
-    assert plain["parameters"] == scratch["parameters"] == story["parameters"]
-    assert 2 <= large["parameters"] / plain["parameters"] <= 3
-    assert "distilled_from" not in scratch and scratch["mixture"] == data.MIXTURE
-    assert {one["distilled_from"] for one in (plain, story, large)} == {"target"}
-    assert story["mixture"] == {"story": 1.0} and large["mixture"] == plain["mixture"] == draft.MIXTURE
-    assert all(one["tokens_seen"] >= 1500 for one in (plain, scratch, story, large))
-
-
-@pytest.mark.parametrize("width", [64, 128])
-def test_twice_the_width_is_two_to_three_times_the_size(width: int) -> None:
-    def size(width: int) -> int:
-        return sum(p.numel() for p in target.build(draft.shape(width), 0).parameters())
-
-    assert 2 <= size(draft.LARGER * width) / size(width) <= 3
-
-
-@pytest.mark.parametrize("width", [32, 64, 96])
-def test_a_student_begins_with_the_words_of_its_teacher(width: int) -> None:
-    """However wide it is: words that are alike to the teacher are alike to it."""
-    teacher, student = (
-        target.build(draft.shape(64), 0),
-        target.build(draft.shape(width) | {"num_attention_heads": 1}, 1),
-    )
-    with torch.no_grad():
-        teacher.model.embed_tokens.weight.mul_(10.0)
-    draft.inherit(student, teacher)
-    theirs, ours = (model.model.embed_tokens.weight.detach().float()[:200] for model in (teacher, student))
-    pairs = torch.stack([(theirs @ theirs.T).flatten(), (ours @ ours.T).flatten()])
-    assert torch.corrcoef(pairs)[0, 1] > 0.6  # half of the dimensions are lost at 32; by chance it is 0.2
-
-
-def test_next_tokens_are_learned_without_a_teacher(tmp_path: Path) -> None:
-    ids = torch.arange(33)[None] % 7
-    student = target.build(draft.shape(64), 0)
-    loss = draft.NextTokenLoss(student, compiled=False)
-    with torch.no_grad():
-        distributions = student(input_ids=ids[:, :-1]).logits.float().log_softmax(-1)
-        assert loss((ids,), 0).item() == pytest.approx(-distributions[0, range(32), ids[0, 1:]].mean().item(), rel=1e-3)
-
-
-def test_one_domain_gives_nothing_of_the_others(family: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(family / "tokenizer")
-    texts = {
-        name: corpus.Split([word * 200], [word]) for name, word in (("story", "sea "), ("code", "x"), ("facts", "Q"))
-    }
-    streams = data.TokenStreams(texts, tokenizer, 0)
-
-    def said(source: data.TokenStreams) -> str:
-        return "".join(tokenizer.batch_decode(source.batch(64, 16)[0], skip_special_tokens=True))
-
-    assert set(said(streams.only("code"))) == {"x"}
-    assert set(said(streams)) == set("sea xQ")
-    state = streams.only("code").state()
-    first = said(streams.only("code"))
-    streams.only("code").restore(state)
-    assert said(streams.only("code")) == first
-
-
-def test_windows_of_a_whole_domain_begin_with_a_document(family: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(family / "tokenizer")
-    text = corpus.Split(["sea sand"] * 100, ["sea"])
-    streams = data.TokenStreams({"story": text}, tokenizer, 0)
-    streams.add("edits", text, whole=True)
-    ends = {name: streams.only(name).batch(32, 16)[0][:, 0] == tokenizer.eos_token_id for name in ("story", "edits")}
-    assert ends["edits"].all() and not ends["story"].all()
-
-
-def test_a_tuned_target_is_drafted_for_by_the_old_draft_and_by_its_own(family: Path) -> None:
-    general, tuned = zoo.load(str(family), torch.float32), zoo.load(str(family / "tuned"), torch.float32)
-    assert list(tuned.drafters) == ["none", "suffix", "prompt_lookup", "draft_model", "draft_model:tuned", "early_exit"]
-    assert general.draft is not None and tuned.draft is not None
-    assert torch.equal(tuned.draft.embedding, general.draft.embedding)
-    assert not torch.equal(tuned.drafts["draft_model:tuned"].embedding, general.draft.embedding)
-    assert not torch.equal(tuned.target.embedding, general.target.embedding)
-    assert tuned.encode("import os") == general.encode("import os")
-    record = json.loads((family / "provenance.json").read_text())
-    assert record["tuned/target"]["mixture"] == data.EDITING and record["tuned/target"]["tuned_from"] == "target"
-    assert set(record["tuned/target"]["bits_per_byte_held_out"]) == {*corpus.DOMAINS, "edits"}
-    assert record["tuned/target"]["shape"] == record["target"]["shape"]
-    assert set(record["tuned/draft_model"]["mixture"]) == {"edits", "own"}
-    check_texts(tuned)
-
-
-def test_heads_whose_lessons_are_there_need_no_texts(
-    family: Path, books: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(family, tmp_path / "family")
-    for name in ("medusa", "eagle3", "block", "mtp"):
-        shutil.rmtree(tmp_path / "family" / name)
-        (tmp_path / "family" / "checkpoints" / f"{name}.pt").unlink()
-    monkeypatch.setattr(corpus, "load", lambda *_: pytest.fail("the corpus was read"))
-    for name in ("medusa", "eagle3", "block", "mtp"):
-        assert train.main(arguments(name, books, tmp_path / "family")) == 0
-        assert (tmp_path / "family" / name / "model.safetensors").exists()
+        if path.parent.name not in ("draft_model", "eagle3"):  # those say which target they are for
+            assert str(family) not in path.read_text()
+    assert all(path.stat().st_size < 9_000_000 for path in family.rglob("*.safetensors"))
 
 
 def test_what_was_trained_drafts(family: Path) -> None:
     """Every method of the folder, on the model that it was trained for: the text is plain decoding's."""
     ours = zoo.load(str(family), torch.float32)
-    assert {"draft_model", "medusa", "medusa:tree", "eagle3", "eagle3:tree", "early_exit"} < set(ours.drafters)
-    assert {"block", "mtp"} < set(ours.drafters)
-    assert {"draft_model:scratch", "draft_model:story", "draft_model:large"} < set(ours.drafters)
-    check_texts(ours)
-
-
-def check_texts(ours: zoo.Family) -> None:
+    models = {"draft_model", "medusa", "medusa:tree", "eagle3", "eagle3:tree", "early_exit", "block", "mtp"}
+    assert models < set(ours.drafters)
     params, texts = SamplingParams(max_tokens=24, ignore_end=True), {}
     for name in ours.drafters:
-        target, drafter = ours.lane(name, 48)
-        assert drafter.name == name
-        events = list(generate(Task(target, ours.encode("the old king"), params, drafter, k=4)))
+        view, drafter = ours.lane(name, 48)
+        events = list(generate(Task(view, ours.encode("the old king"), params, drafter, k=4)))
         assert not any(isinstance(event, Failed) for event in events)
         texts[name] = [token for event in events if isinstance(event, Committed) for token in event.tokens]
-        if name not in ("none", "prompt_lookup", "suffix"):
+        if name in models:
             assert any(isinstance(event, Drafted) for event in events)
     assert all(text == texts["none"] for text in texts.values())
 
 
-def test_no_shard_is_above_nine_megabytes(family: Path) -> None:
-    assert all(path.stat().st_size < 9_000_000 for path in family.rglob("*.safetensors"))
+def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = count()
+    monkeypatch.setattr("specdec.training.loop.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    torch.manual_seed(0)
+    model, wanted = nn.Linear(8, 8), 0.3 * torch.randn(8, 8)
+    batches = [(x, len(x)) for x in torch.randn(50, 32, 8)]
+    losses = list[float]()
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return (model(x) - x @ wanted).square().mean()
+
+    def run(seconds: float) -> Progress:
+        def measure(progress: Progress) -> None:
+            losses.append(loss(batches[0][0]).item())
+
+        return fit(model, [model.weight], loss, cycle(batches), seconds, tmp_path / "check.pt", measure)
+
+    first = run(1_000.0)
+    assert losses[-1] < losses[0] / 4 and 300 < first.steps < 600 and first.tokens == 32 * first.steps
+    measured = len(losses)
+    assert 10 < measured < 25
+    with torch.no_grad():
+        model.weight.zero_()
+    second = run(20.0)
+    assert second.steps > first.steps and second.seconds > first.seconds
+    assert losses[measured] == pytest.approx(losses[measured - 1], rel=1e-4)  # the checkpoint's weights
 
 
-def test_training_lowers_the_loss_and_resumes_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target, "VOCABULARY", 256)
-
-    class Stream:
-        def __init__(self) -> None:
-            self.calls = 0
-
-        def batch(self, rows: int, length: int) -> tuple[torch.Tensor]:
-            self.calls += 1
-            return ((torch.arange(length + 1)[None] + torch.arange(rows)[:, None]) % 7,)
-
-        def state(self) -> dict[str, int]:
-            return {"calls": self.calls}
-
-        def restore(self, state: dict[str, int]) -> None:
-            self.calls = state["calls"]
-
-    shape = {"num_hidden_layers": 3, "hidden_size": 48, "intermediate_size": 96, "num_attention_heads": 1}
-    model, stream = target.build(shape, 0), Stream()
-    loss = target.TargetLoss(model, compiled=False)
-    before = loss(stream.batch(4, 32), 0).item()
-
-    def fit(tokens: int) -> loop.Result:
-        return loop.fit(
-            model, loss, stream, loop.Budget(tokens), tmp_path / "check.pt", batch_tokens=256, micro_rows=4, length=32,
-            long_length=64,
-        )  # fmt: skip
-
-    first = fit(10_000)
-    assert loss(stream.batch(4, 32), 0).item() < before / 4
-    second = fit(12_000)
-    assert second.tokens >= 12_000 > first.tokens >= 10_000
-    assert second.seconds > first.seconds
-
-
-def test_blocked_paragraphs_are_left_out(books: Path) -> None:
-    texts = corpus.stories(books)
-    assert len(texts) > 3
-    assert not any("idiot" in text for text in texts)
+def test_streams_are_windows_of_the_domains_asked_for() -> None:
+    streams = {"sea": data.np.arange(7, dtype="uint16"), "x": data.np.full(100, 9, dtype="uint16")}
+    [(ids, tokens)] = islice(data.batches(streams, {"sea": 1.0}, 4, 16, random.Random(0), "cpu"), 1)
+    assert ids.shape == (4, 16) and tokens == 64
+    assert ((ids[:, 1:] - ids[:, :-1]) % 7 == 1).all()  # a short stream is repeated
 
 
 @pytest.mark.long
@@ -280,10 +152,12 @@ def test_the_whole_standard_library_is_read() -> None:
     assert not any(corpus.blocked_words().search(text) for text in texts[::20])
 
 
-def test_the_filter_finds_words_and_not_parts_of_words() -> None:
-    blocked = corpus.blocked_words()
-    assert blocked.search("What an Idiot!") and blocked.search("IDIOTS")
-    assert not blocked.search("a grape in japan, drapes")
+def test_blocked_paragraphs_are_left_out_and_words_are_not_parts_of_words(books: Path, tmp_path: Path) -> None:
+    texts, blocked = corpus.stories(books), corpus.blocked_words()
+    assert len(texts) > 3 and not any("idiot" in text for text in texts)
+    assert blocked.search("What an Idiot!") and not blocked.search("a grape in japan, drapes")
+    with pytest.raises(SystemExit, match=r"point --corpus at a folder"):
+        corpus.stories(tmp_path)
 
 
 def test_facts_are_true() -> None:
@@ -294,12 +168,4 @@ def test_facts_are_true() -> None:
             assert int(words[1]) + int(words[3]) == int(words[5])
         if line.startswith("A:") and "times" in words:
             assert int(words[1]) * int(words[3]) == int(words[5])
-
-
-def test_facts_of_one_seed_are_the_same() -> None:
     assert facts.documents(3, seed=4) == facts.documents(3, seed=4) != facts.documents(3, seed=5)
-
-
-def test_an_empty_folder_is_refused_with_advice(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"point --corpus at a folder"):
-        corpus.stories(tmp_path)

@@ -7,27 +7,18 @@ the target's and learns, since a layer this narrow gains by it (`medusa.py` tell
 
 from __future__ import annotations
 
-import copy
-
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
-from transformers.models.llama.modeling_llama import (
-    apply_rotary_pos_emb,
-    LlamaMLP,
-    LlamaRMSNorm,
-    LlamaRotaryEmbedding,
-)
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, LlamaMLP, LlamaRMSNorm
 
-from specdec.training.loss import divergence
+from .heads import decaying, divergence, log_distribution, Loss, Pair
 
-from .draft import log_distribution
-from .eagle3 import Pair
-
-LAYERS, SLOTS, RANK = 2, 6, 32
-STRIDE = 3  # tokens from one block of a lesson to the next
-DECAY = 0.8  # weight of a slot in the loss, relative to the slot before: later ones are reached less often
+LAYERS = 2
+SLOTS = 6
+RANK = 32  # of the Markov correction
+STRIDE = 3  # tokens from one block of a text to the next
 
 
 class Attention(nn.Module):
@@ -136,39 +127,23 @@ class Block(nn.Module):
         return self.norm(x)
 
 
-def build(teacher: LlamaForCausalLM, taps: tuple[int, ...], seed: int) -> tuple[LlamaConfig, Block]:
-    torch.manual_seed(seed)
-    config = copy.deepcopy(teacher.config)
-    config.num_hidden_layers, config.num_key_value_heads = LAYERS, config.num_attention_heads
-    config.architectures, config.tie_word_embeddings, config.name_or_path = None, False, ""
-    config.block_taps = list(taps)
-    return config, Block(config, teacher, len(taps)).bfloat16()
-
-
-class BlockLoss:
+class BlockLoss(Loss):
     """The divergence from the target's distribution in every slot."""
 
-    def __init__(self, teacher: LlamaForCausalLM, block: Block, config: LlamaConfig, compiled: bool = True) -> None:
-        self.block, self.words = block, teacher.model.embed_tokens.weight.detach().clone()
-        self.output = teacher.lm_head.weight.detach().clone()
-        places = torch.arange(config.max_position_embeddings, device=self.words.device)[None]
-        self.rotary = LlamaRotaryEmbedding(config).to(places.device)(self.words, places)
-        self.run = torch.compile(self.forward, dynamic=False) if compiled else self.forward
+    def __init__(
+        self, teacher: LlamaForCausalLM, block: Block, config: LlamaConfig, taps: tuple[int, ...] = ()
+    ) -> None:
+        super().__init__(teacher, config)
+        self.block, self.taps, self.first = block, taps, 0
 
-    def __call__(self, batch: tuple[Tensor, ...], step: int) -> Tensor:
-        ids, last, *features = batch  # [rows, length], then [rows, length, hidden] each
-        first = 1 + step % STRIDE
-        last_start = ids.shape[1] - SLOTS - STRIDE + first  # as many blocks whatever the first: one compiled form
-        anchors = torch.arange(first, max(last_start, first) + 1, STRIDE, device=ids.device)
-        return self.run(ids, last, torch.cat(features, -1), anchors)
-
-    def forward(self, ids: Tensor, last: Tensor, features: Tensor, anchors: Tensor) -> Tensor:
-        with torch.no_grad():
-            p = log_distribution(last @ self.output.T)
+    def of_states(self, ids: Tensor, last: Tensor, features: Tensor | None) -> Tensor:
+        self.first = 1 + self.first % STRIDE
+        anchors = torch.arange(self.first, ids.shape[1] - SLOTS, STRIDE, device=ids.device)
+        p = self.target(last)
         states = self.block(F.embedding(ids, self.words), features, anchors, self.rotary)
-        total = torch.zeros((), device=ids.device)
+        divergences = []
         for slot in range(SLOTS):
             before = self.block.markov_head(ids[:, anchors + slot])
             q = log_distribution(states[:, :, slot] @ self.block.lm_head.weight.T + before)
-            total = total + DECAY**slot * divergence(p[:, anchors + slot], q)
-        return total
+            divergences.append(divergence(p[:, anchors + slot], q))
+        return decaying(divergences)

@@ -12,9 +12,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import edits, facts
+from . import facts
 
-DOMAINS = ("story", "code", "facts")
 HOLD_OUT_ONE_IN = 50
 BLOCKLIST = Path(__file__).with_name("blocklist.txt")
 # Tables, fixtures and generated data teach a model nothing about Python.
@@ -41,15 +40,6 @@ def load(folder: Path, seed: int = 0) -> dict[str, Split]:
         "code": split(standard_library()),
         "facts": split(facts.documents(6000, seed)),
     }
-
-
-def rewriting(texts: dict[str, Split], seed: int = 0, count: int = 24000) -> Split:
-    """Edits of these stories and of this code; those held out are of texts that are held out."""
-    code, story = texts["code"], texts["story"]
-    return Split(
-        edits.documents(count, seed, edits.Sources.of(code.train, story.train)),
-        edits.documents(max(1, count // HOLD_OUT_ONE_IN), seed, edits.Sources.of(code.held_out, story.held_out)),
-    )
 
 
 def stories(folder: Path, size: int = 6000) -> list[str]:

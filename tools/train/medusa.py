@@ -7,18 +7,14 @@ matrix guessed the target's choice in 33 of 100 places; heads that shared the ta
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from transformers import LlamaForCausalLM
 
-from specdec.training.loss import divergence
+from .heads import decaying, divergence, log_distribution, Loss
 
-from .draft import log_distribution
-
-HEADS, LAYERS = 4, 2
-DECAY = 0.8  # weight of a head in the loss, relative to the head before: later places are reached less often
-RANKS = 6  # choices of a head whose accuracy is told
+HEADS = 4
+LAYERS = 2
 
 
 class ResBlock(nn.Module):
@@ -51,36 +47,17 @@ def build(output: Tensor) -> nn.ModuleList:
         matrix = Output.from_pretrained(output.detach().float().clone(), freeze=False)
         return nn.Sequential(*(ResBlock(output.shape[1]) for _ in range(LAYERS)), matrix)
 
-    return nn.ModuleList([head() for _ in range(HEADS)]).bfloat16()
+    return nn.ModuleList([head() for _ in range(HEADS)])
 
 
-class MedusaLoss:
+class MedusaLoss(Loss):
     """The divergence of every head from the target's distribution at its place."""
 
-    def __init__(self, teacher: LlamaForCausalLM, heads: nn.ModuleList, compiled: bool = True) -> None:
-        self.output, self.heads = teacher.lm_head.weight.detach().clone(), heads
-        self.run = torch.compile(self.forward, dynamic=False) if compiled else self.forward
+    def __init__(self, teacher: LlamaForCausalLM, heads: nn.ModuleList) -> None:
+        super().__init__(teacher, teacher.config)
+        self.heads = heads
 
-    def __call__(self, batch: tuple[Tensor, ...], step: int) -> Tensor:
-        _, last = batch  # [rows, length, hidden], after the final norm
-        return self.run(last)
-
-    def forward(self, last: Tensor) -> Tensor:
-        count = last.shape[1] - HEADS
-        with torch.no_grad():
-            p = log_distribution(last @ self.output.T)
-        total = torch.zeros((), device=last.device)
-        for i, head in enumerate(self.heads):
-            q = log_distribution(head(last[:, :count]))
-            total = total + DECAY**i * divergence(p[:, i + 1 : i + 1 + count], q)
-        return total
-
-    @torch.no_grad()
-    def accuracy(self, last: Tensor) -> list[list[float]]:
-        """For every head and rank: how probable its choice of that rank is to the target."""
-        count, p = last.shape[1] - HEADS, log_distribution(last @ self.output.T).exp()
-        shares = []
-        for i, head in enumerate(self.heads):
-            choice = head(last[:, :count]).topk(RANKS).indices
-            shares.append(p[:, i + 1 : i + 1 + count].gather(-1, choice).mean((0, 1)).tolist())
-        return shares
+    def of_states(self, ids: Tensor, last: Tensor, features: Tensor | None = None) -> Tensor:
+        count, p = last.shape[1] - HEADS, self.target(last)
+        q = [log_distribution(head(last[:, :count])) for head in self.heads]
+        return decaying([divergence(p[:, i + 1 : i + 1 + count], part) for i, part in enumerate(q)])

@@ -6,18 +6,42 @@ engines use theirs, one layer serves every step: first it reads the target's las
 
 from __future__ import annotations
 
-import copy
-
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
-from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm, LlamaRotaryEmbedding
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, LlamaMLP, LlamaRMSNorm
 
-from specdec.training.loss import divergence
+from .heads import decaying, divergence, log_distribution, Loss, Pair
 
-from .draft import log_distribution
-from .eagle3 import Attention, DECAY, Pair, STEPS
+STEPS = 3  # tokens of a draft that are learned
+
+
+class Attention(nn.Module):
+    """A token sees the first step's keys up to its own, and of later steps its own only: its draft so far."""
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.heads = config.num_attention_heads
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(width, width, bias=False) for _ in range(4))
+
+    def forward(self, x: Tensor, rotary: Pair, steps: list[Pair]) -> Tensor:
+        """`steps` has the keys and values of the steps so far, and gets this one's."""
+        rows, n, _ = x.shape
+        q, k, v = (p(x).view(rows, n, self.heads, -1).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        q, k = apply_rotary_pos_emb(q, k, *rotary)
+        q = q * q.shape[-1] ** -0.5
+        steps.append((k, v))
+        (keys, values), *own = steps
+        hidden = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
+        scores = [(q @ keys.transpose(2, 3)).masked_fill(hidden, float("-inf"))]
+        scores += [(q * k).sum(-1, keepdim=True) for k, _ in own]
+        shares = torch.cat(scores, -1).float().softmax(-1).to(x.dtype)
+        y = shares[..., :n] @ values
+        for i, (_, v) in enumerate(own):
+            y = y + shares[..., n + i : n + i + 1] * v
+        return self.o_proj(y.transpose(1, 2).reshape(rows, n, -1))
 
 
 class MTP(nn.Module):
@@ -30,7 +54,7 @@ class MTP(nn.Module):
             LlamaRMSNorm(width, eps) for _ in range(4)
         )
         self.eh_proj = nn.Linear(2 * width, width, bias=False)
-        self.self_attn, self.mlp = Attention(config, width), LlamaMLP(config)
+        self.self_attn, self.mlp = Attention(config), LlamaMLP(config)
         self.shared_head = nn.ModuleDict({"norm": LlamaRMSNorm(width, eps)})
         with torch.no_grad():
             self.eh_proj.weight.zero_()[:, width:].fill_diagonal_(1.0)
@@ -54,32 +78,15 @@ class MTP(nn.Module):
         return normed
 
 
-def build(teacher: LlamaForCausalLM, seed: int) -> tuple[LlamaConfig, MTP]:
-    torch.manual_seed(seed)
-    config = copy.deepcopy(teacher.config)
-    config.num_hidden_layers, config.num_key_value_heads = 1, config.num_attention_heads
-    config.architectures, config.name_or_path = None, ""
-    return config, MTP(config).bfloat16()
-
-
-class MTPLoss:
+class MTPLoss(Loss):
     """The divergence from the target's distribution, at every step of a draft."""
 
-    def __init__(self, teacher: LlamaForCausalLM, layer: MTP, config: LlamaConfig, compiled: bool = True) -> None:
-        self.layer, self.words = layer, teacher.model.embed_tokens.weight.detach().clone()
-        self.output = teacher.lm_head.weight.detach().clone()
-        places = torch.arange(config.max_position_embeddings, device=self.words.device)[None]
-        self.rotary = LlamaRotaryEmbedding(config).to(places.device)(self.words, places)
-        self.run = torch.compile(self.forward, dynamic=False) if compiled else self.forward
+    def __init__(self, teacher: LlamaForCausalLM, layer: MTP, config: LlamaConfig) -> None:
+        super().__init__(teacher, config)
+        self.layer = layer
 
-    def __call__(self, batch: tuple[Tensor, ...], step: int) -> Tensor:
-        return self.run(*batch)
-
-    def forward(self, ids: Tensor, last: Tensor) -> Tensor:  # [rows, length], [rows, length, hidden]
-        with torch.no_grad():
-            p = log_distribution(last[:, 1:] @ self.output.T)
-        total = torch.zeros((), device=ids.device)
-        for step, state in enumerate(self.layer(F.embedding(ids, self.words), last, self.rotary)):
-            q = log_distribution(state @ self.output.T)
-            total = total + DECAY**step * divergence(p[:, step : step + q.shape[1]], q)
-        return total
+    def of_states(self, ids: Tensor, last: Tensor, features: Tensor | None = None) -> Tensor:
+        p = self.target(last[:, 1:])
+        steps = self.layer(F.embedding(ids, self.words), last, self.rotary)
+        q = [log_distribution(state @ self.output.T) for state in steps]
+        return decaying([divergence(p[:, i : i + part.shape[1]], part) for i, part in enumerate(q)])

@@ -9,8 +9,6 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from specdec.drafters.eagle3 import default_taps
-
 from .data import VOCABULARY
 
 # Deep and narrow: one draft layer is then a small part of a target pass, as it is for large models.
@@ -18,23 +16,17 @@ SHAPE = {"num_hidden_layers": 24, "hidden_size": 192, "intermediate_size": 512, 
 # The first part of the training happens at half the depth, where a token costs half as much.
 STEM = {**SHAPE, "num_hidden_layers": 12}
 EXIT_WEIGHT = 0.3
-DEEP_RATE, TUNING_RATE = 2.5e-3, 1e-3
 
 
 def build(shape: dict[str, int], seed: int) -> LlamaForCausalLM:
-    """A fresh Llama with tied embeddings, in bf16."""
+    """A fresh Llama with tied embeddings."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=VOCABULARY, **shape, num_key_value_heads=shape["num_attention_heads"],
         max_position_embeddings=512, tie_word_embeddings=True, bos_token_id=0, eos_token_id=0, pad_token_id=None,
-        attn_implementation="eager", dtype="bfloat16",
+        attn_implementation="eager",
     )  # fmt: skip
-    return made(config)
-
-
-def made(config: LlamaConfig) -> LlamaForCausalLM:
-    # Not `.bfloat16()`: that would round the rotary frequencies, which every reader of the checkpoint computes in fp32.
-    return AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    return AutoModelForCausalLM.from_config(config)
 
 
 @torch.no_grad()
@@ -46,7 +38,7 @@ def deepened(model: LlamaForCausalLM) -> LlamaForCausalLM:
     """
     config = copy.deepcopy(model.config)
     config.num_hidden_layers *= 2
-    deep = made(config).to(model.device)
+    deep = AutoModelForCausalLM.from_config(config).to(model.device)
     deep.model.embed_tokens.load_state_dict(model.model.embed_tokens.state_dict())
     deep.model.norm.load_state_dict(model.model.norm.state_dict())
     for i, layer in enumerate(deep.model.layers):
@@ -62,30 +54,23 @@ def exit_layers(model: LlamaForCausalLM) -> tuple[int, int]:
     return layers // 3, layers // 2
 
 
-def feature_layers(model: LlamaForCausalLM) -> tuple[int, int, int]:
-    """Layers whose inputs drafters fuse: low, middle, high."""
-    return default_taps(model.config.num_hidden_layers)
-
-
 class TargetLoss:
     """Next-token loss, plus the loss of one early exit on a quarter of the rows (LayerSkip, arXiv 2404.16710).
 
     The exits take turns, which keeps their cost to a few per cent.
     """
 
-    def __init__(self, model: LlamaForCausalLM, compiled: bool = True) -> None:
-        self.model, self.exits = model, exit_layers(model)
-        self.run = torch.compile(self.forward, dynamic=False) if compiled else self.forward
+    def __init__(self, model: LlamaForCausalLM) -> None:
+        self.model, self.exits, self.step = model, exit_layers(model), 0
 
-    def __call__(self, batch: tuple[Tensor, ...], step: int) -> Tensor:
-        (ids,) = batch  # [rows, length + 1]
-        return self.run(ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), self.exits[step % 2])
-
-    def forward(self, inputs: Tensor, targets: Tensor, exit_layer: int) -> Tensor:
-        out = self.model.model(input_ids=inputs, use_cache=False, output_hidden_states=True)
-        rows = max(1, len(inputs) // 4)
-        early = self.model.model.norm(out.hidden_states[exit_layer][:rows])
-        return self.nll(out.last_hidden_state, targets) + EXIT_WEIGHT * self.nll(early, targets[:rows])
+    def __call__(self, ids: Tensor) -> Tensor:  # [rows, length + 1]
+        self.step += 1
+        inputs, targets = ids[:, :-1], ids[:, 1:]
+        with torch.autocast(ids.device.type, torch.bfloat16):
+            out = self.model.model(input_ids=inputs, use_cache=False, output_hidden_states=True)
+            rows = max(1, len(inputs) // 4)
+            early = self.model.model.norm(out.hidden_states[self.exits[self.step % 2]][:rows])
+            return self.nll(out.last_hidden_state, targets) + EXIT_WEIGHT * self.nll(early, targets[:rows])
 
     def nll(self, hidden: Tensor, targets: Tensor) -> Tensor:
         return cross_entropy(self.model.lm_head(hidden).float().flatten(0, 1), targets.flatten())

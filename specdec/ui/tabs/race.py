@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import gradio as gr
@@ -85,13 +86,8 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
     ordered = [fields[name] for name in SETTINGS]
     with place_of_lids:
         told = {name: words[name] for name in ("lid", "more")}
-        drawn(
-            "shared/lids",
-            words=told,
-            names=of_drafters("name"),
-            order=list(SETTINGS),
-            values=[f.value for f in ordered],
-        )
+        values = [one.value for one in ordered]
+        drawn("shared/lids", words=told, names=of_drafters("name"), order=list(SETTINGS), values=values)
     recordings(screen, line, pills, list(SETTINGS), ordered)
     return ordered, who, run_button, stop_button, line
 
@@ -192,28 +188,15 @@ def recordings(
         with row:
             for kind in menu.kinds(bool(answers)):
                 pill = gr.Button(strings("page")["settings"]["examples"][kind], size="sm", elem_classes="sd-pill")
-                pill.click(
-                    lambda prompt, drafter, family, kind=kind: show(names, kind, prompt, drafter, family),
-                    [prompt, drafter, family], places, queue=False, **PRIVATE,
-                )  # fmt: skip
+                press = partial(lambda kind, *asked: show(names, kind, *asked), kind)
+                pill.click(press, [prompt, drafter, family], places, queue=False, **PRIVATE)
     family.change(fitting, family, list(rows), queue=False, **PRIVATE)
 
     def opened(event: gr.EventData) -> list[Any]:
-        return filled_in(names, choosable(settings_of(head_of(event))))
+        return filled_in(names, choosable(settings_of(str(sent(event, "head") or ""))))
 
-    drafter.input(
-        lambda prompt, drafter, family: show_drafter(names, prompt, drafter, family),
-        [prompt, drafter, family],
-        places,
-        queue=False,
-        **PRIVATE,
-    )
+    drafter.input(lambda *asked: show_drafter(names, *asked), [prompt, drafter, family], places, queue=False, **PRIVATE)
     screen.opened(opened, None, fields, queue=False, **PRIVATE)
-
-
-def head_of(event: gr.EventData) -> str:
-    """The first lines of the run that the page opened. Anybody can send anything in their place."""
-    return str(sent(event, "head") or "")
 
 
 def fitting(family: Any) -> list[Any]:
@@ -257,14 +240,22 @@ def show_drafter(names: Sequence[str], prompt: str, drafter: str, family: str) -
 
 def choosable(settings: dict[str, Any]) -> dict[str, Any]:
     """Those that can be chosen here: a run of the visitor's own may come from anywhere."""
-    return from_link({name: str(value).lower() if name == "peer" else str(value) for name, value in settings.items()})[
-        0
-    ]
+    asked = {name: str(value).lower() if name == "peer" else str(value) for name, value in settings.items()}
+    return from_link(asked)[0]
 
 
 def played(names: Sequence[str], kind: str, drafter: str) -> list[Any]:
-    log, line = play_recorded(kind, drafter)
-    return [log, line, *filled_in(names, settings_of(log) if isinstance(log, str) else {})]
+    """The chosen drafter's run; where it has none, the first one's, and a word about that."""
+    words, named, first = strings("page")["notice"], of_drafters("name"), menu.drafter_of(kind)
+    log = session.recorded(kind, drafter) if drafter != first else ""
+    word = ""
+    if not log:
+        log = session.recorded(kind)
+        if drafter not in (first, menu.drafters()[0]):
+            word = words["other_trace"].format(drafter=named.get(drafter, drafter), shown=named[first])
+    if not log:
+        return [gr.skip(), tell(words["no_trace"], wrong=True), *filled_in(names, {})]
+    return [pack(log), tell(word), *filled_in(names, settings_of(log))]
 
 
 def settings_of(log: str) -> dict[str, Any]:
@@ -293,17 +284,6 @@ def as_sent(value: Any) -> Any:
     return "" if value is None else "\n".join(value) if isinstance(value, list) else value
 
 
-def play_recorded(name: str, drafter: str) -> tuple[Any, Any]:
-    """The chosen drafter's run; where it has none, the first one's, and a word about that."""
-    words, named, first = strings("page"), of_drafters("name"), menu.drafter_of(name)
-    if drafter != first and (log := session.recorded(name, drafter)):
-        return pack(log), tell("")
-    if log := session.recorded(name):
-        told = words["notice"]["other_trace"].format(drafter=named.get(drafter, drafter), shown=named[first])
-        return pack(log), tell("" if drafter in (first, menu.drafters()[0]) else told)
-    return gr.skip(), tell(words["notice"]["no_trace"], wrong=True)
-
-
 def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Button, stop_button: gr.Button) -> None:
     """`fields` are the engine's and then the settings, as `begin` takes them."""
     running = run_button.click(begin, fields, [screen, line, run_button, stop_button], **ENGINE, **PRIVATE)
@@ -325,7 +305,7 @@ def begin(engine: Any, address: Any, plain: Any, key: Any, *fields: Any) -> Iter
 
 
 def start(*fields: Any) -> Iterator[tuple[Any, ...]]:
-    yield from streamed(lambda: check(*fields), session.run)
+    return streamed(lambda: check(*fields), session.run)
 
 
 def streamed(

@@ -214,24 +214,6 @@ def long_prompt():
     return replace(trace, header=replace(trace.header, prompt="line\n" * 300))
 
 
-def test_the_speed_that_plays_is_the_one_that_is_shown(open_page):
-    page = open_page()
-    pressed = page.locator("[data-part=speed] [aria-pressed=true]")
-    slow = page.evaluate("document.querySelector('.sd-player').moment().slow")
-    assert pressed.inner_text() == f"auto 1/{slow}"
-    page.click("[data-slow='10']")
-    expect(pressed).to_have_text("1/10")
-    page.click("[data-slow=auto]")
-    expect(pressed).to_contain_text("auto")
-    phone = open_page(375, 812)
-    shown = phone.locator("[data-part=speed] button:visible")
-    expect(shown).to_have_count(1)
-    expect(shown).to_contain_text("auto")
-    for name in ("1×", "1/10", "1/100", "1/400", "auto"):
-        shown.click()
-        expect(shown).to_contain_text(name)
-
-
 @pytest.fixture
 def early(browser, address):
     """Opens the page while Gradio's scripts are held back; the function beside the page lets them come."""

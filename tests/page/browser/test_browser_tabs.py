@@ -226,33 +226,6 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
 
 
-def test_the_table_is_sorted_by_mouse_and_by_keyboard_and_saved_as_a_file(open_page):
-    page = open_page(reduced_motion="reduce")
-    open_methods(page)
-    open_fold(page, "All figures")
-    table = page.get_by_role("table", name="All figures")
-    first, speedup, worst = (
-        table.locator("tbody tr").first,
-        *(table.get_by_role("columnheader", name=name) for name in ("Speed-up ×", "Worst ×")),
-    )
-    expect(first).to_contain_text("Prompt lookup")
-    speedup.get_by_role("button").click()
-    expect(speedup).to_have_attribute("aria-sort", "descending")
-    assert "1.80" in first.inner_text()
-    page.keyboard.press("Enter")  # the heading has kept the focus
-    expect(speedup).to_have_attribute("aria-sort", "ascending")
-    assert "0.80" in first.inner_text()
-    page.keyboard.press("Tab")
-    page.keyboard.press(" ")
-    expect(worst).to_have_attribute("aria-sort", "descending")
-    assert speedup.get_attribute("aria-sort") == "none" and table.locator("tbody tr").count() == 12
-    with page.expect_download() as saved:
-        page.get_by_role("button", name="Download CSV").press("Enter")
-    lines = saved.value.path().read_text(encoding="utf-8").splitlines()
-    assert saved.value.suggested_filename == "specdec-methods.csv"
-    assert len(lines) == 13 and lines[0].startswith("drafter,domain,temperature,k,measured_speedup")
-
-
 def test_a_measurement_here_stands_beside_the_record_and_stops_when_told(open_page, monkeypatch):
     races = []
 

@@ -5,7 +5,6 @@ import * as place from "#page/guide/place.js";
 import * as stops from "#page/guide/stops.js";
 import * as game from "#page/guide/game.js";
 import { PAGES } from "#page/guide/guide.js";
-import { linkOf } from "#page/guide/lessons.js";
 import { expectedTokens } from "#page/theory/formulas.js";
 import { json } from "./page.js";
 
@@ -36,23 +35,6 @@ test("the panel stands in a corner that leaves its target free, else along the b
   assert.ok(corners > 500);
   assert.equal(tour.placeOf(box(0, 0, 1280, 800), PANEL, WIDE), "sheet");
   assert.equal(tour.placeOf(box(10, 10, 40, 40), PANEL, PHONE), "sheet");
-});
-
-test("the panel stays where it is while it can", () => {
-  for (const corner of tour.CORNERS)
-    assert.equal(tour.placeOf(box(600, 380, 40, 40), PANEL, WIDE, corner), corner);
-  assert.equal(tour.placeOf(box(1000, 700, 40, 40), PANEL, WIDE, "right bottom"), "left bottom");
-  assert.equal(tour.placeOf(box(600, 380, 40, 40), PANEL, WIDE, "sheet"), "right bottom");
-});
-
-test("a target is scrolled between the lines, a tall one to its beginning", () => {
-  assert.equal(tour.scrollTo(box(0, 100, 10, 10), 16, 500), 0);
-  for (const top of [-400, 0, 480, 3000])
-    for (const height of [20, 300, 484]) {
-      const by = tour.scrollTo(box(0, top, 10, height), 16, 500);
-      assert.ok(top - by >= 16 && top - by + height <= 500, `${top} ${height}`);
-    }
-  assert.equal(2000 - tour.scrollTo(box(0, 2000, 10, 900), 16, 500), 16);
 });
 
 test("every step has its words, and asks for something just where it knows when that is done", () => {
@@ -102,9 +84,4 @@ test("the game gives the target's odds exactly, and with the mistake it does not
       [1, 2, 3, 4, 5, 6],
     );
   assert.ok(Math.abs(game.cardsOf(GAME) - 10 * expectedTokens(2 / 3, 3)) < 1e-9);
-});
-
-test("the class link holds the settings and the seed", () => {
-  const query = new URL(linkOf("http://here/app", { prompt: "a & b", k: 3 }, 12)).searchParams;
-  assert.deepEqual(Object.fromEntries(query), { tab: "race", prompt: "a & b", k: "3", seed: "12" });
 });

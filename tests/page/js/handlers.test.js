@@ -16,13 +16,6 @@ test("a run that was left a minute ago is shown again, an older one after a relo
   assert.deepEqual(after(1000, true, "#run=abc"), [NOTHING, NOTHING]); // the address brings another
 });
 
-test("a prompt is given back, an empty one too; what cannot be read is nothing", () => {
-  const fresh = { hash: "", here: true, now: 0 };
-  assert.deepEqual(restored("", null, fresh), ["", NOTHING]);
-  for (const broken of ["{", "null", "1", '"text"', "[]"])
-    assert.deepEqual(restored("long", broken, fresh), ["long", NOTHING]);
-});
-
 test("the lines follow drafter, rule and target; an unknown target has lines of its own", () => {
   const follow = choices.handler({
     drafters: {

@@ -1,7 +1,7 @@
 // What stands in the address: settings that differ from the usual ones, and the tab.
 import test from "node:test";
 import assert from "node:assert";
-import { queryOf, searchOf, stored, withTab } from "#page/shared/keep.js";
+import { queryOf, searchOf, stored } from "#page/shared/keep.js";
 
 const NAMES = ["prompt", "k", "peer"],
   USUAL = { prompt: "Once", k: 3, peer: false };
@@ -13,15 +13,6 @@ test("usual values are left out, other wishes stay", () => {
     "?tab=step&prompt=a+%26+b&k=4&peer=true",
   );
   assert.equal(searchOf(queryOf("?k=4", NAMES, ["Once", 3, false], USUAL)), "");
-});
-
-test("an emptied prompt is a value of its own", () => {
-  assert.equal(searchOf(queryOf("", NAMES, ["", 3, null], USUAL)), "?prompt=&peer=");
-});
-
-test("the first tab needs no word", () => {
-  assert.equal(searchOf(withTab("?k=4", "theory", "race")), "?k=4&tab=theory");
-  assert.equal(searchOf(withTab("?k=4&tab=theory", "race", "race")), "?k=4");
 });
 
 test("a prompt that is too long for the address is stored, wherever it stands among the settings", () => {

@@ -60,35 +60,6 @@ test("a mistake that the next token hides needs more than a hundred draws", () =
   assert.ok(lossless.neededBy(told) > 100 && lossless.neededBy(told) < 20000);
 });
 
-test("a sample is looked at where it is asked for, else as it stands; without one nothing is said", () => {
-  const told = {
-    ...RECORDED[""],
-    sampled: [
-      [100, []],
-      [250, []],
-    ],
-  };
-  assert.deepEqual(
-    [100, 20000].map((draws) => lossless.sampleAt(told, draws)[0]),
-    [100, 250],
-  );
-  assert.equal(lossless.checksOf({ ...told, sampled: [] }, 100).sampled, null);
-  assert.equal(lossless.verdictOf({ ...told, sampled: [] }, 100).kind, "good");
-});
-
-test("numbers for people", () => {
-  assert.deepEqual(
-    [88, 4577, 61044, 4.2e6, 1.55e8, 2e9].map((n) => lossless.roughly(n)),
-    ["88", "4,600", "61,000", "4.2 million", "160 million", "2.0 billion"],
-  );
-  assert.deepEqual([0, 0.1432, 0.0004, 1.2e-16].map(lossless.figure), [
-    "0",
-    "0.143",
-    "4e−4",
-    "1e−16",
-  ]);
-});
-
 test("a server's certificate tells its share of the work, and what it cannot show", () => {
   const contexts = [
     { done: 100, needed: { a: 90, b: 500, c: null, d: null } },
@@ -101,10 +72,4 @@ test("a server's certificate tells its share of the work, and what it cannot sho
     ["c", Infinity],
   ]);
   assert.deepEqual(server.blind({ draws: 100, contexts: [{ done: 3 }] }), []);
-});
-
-test("a guess is scored, and nothing ticked is no guess", () => {
-  const guess = (ticked, hidden) => ({ ticked, hidden });
-  assert.equal(lossless.scoreOf([guess(true, true), guess(true, false), guess(false, false)]), 2);
-  assert.equal(lossless.scoreOf([guess(false, true), guess(false, false)]), null);
 });

@@ -1,24 +1,11 @@
 // The pure half of the player: what a run adds up to.
 import test from "node:test";
 import assert from "node:assert";
-import { placeOf } from "#page/race/figures.js";
 import { eventsOf, player } from "./page.js";
 
 const lines = eventsOf("toy");
 const run = player.fold(lines);
-const { speculative, plain } = run.lanes;
-
-test("time zero is the end of each lane's prefill", () => {
-  assert.ok(Math.abs(speculative.zero - 0.01) < 1e-9);
-  assert.ok(Math.abs(plain.cycles[0].at - 4) < 1e-6);
-});
-
-test("the first token and a cycle without a draft are plain, not bonus", () => {
-  assert.deepEqual(speculative.first.pieces, [" and"]);
-  assert.equal(speculative.cycles[4].own.state, "pla");
-  assert.equal(speculative.cycles[0].own.state, "bon");
-  assert.equal(speculative.cycles[1].own.state, "res");
-});
+const { speculative } = run.lanes;
 
 test("tokens behind a rejection are discarded, and nobody judged them", () => {
   const cycle = speculative.cycles[2];
@@ -40,13 +27,6 @@ test("figures at the end", () => {
   assert.ok(Math.abs(F.v - 1) < 1e-6);
   assert.ok(Math.abs(F.speedup - 14 / 39 / (14 / 56)) < 1e-6);
   assert.equal(F.a.written, 15);
-});
-
-test("figures at time zero are empty, not wrong", () => {
-  const F = player.figuresAt(run, 0);
-  assert.equal(F.speedup, null);
-  assert.equal(F.alpha, null);
-  assert.equal(F.a.written, 1);
 });
 
 test("a growing log is read once, line by line, and a new first line begins a new run", () => {
@@ -116,17 +96,6 @@ test("what stands behind the end of the text counts neither as accepted nor as j
     assert.deepEqual([cycle.accepted, cycle.judged], [2, 2]);
     assert.deepEqual([F.alpha, F.dar], [1, 2 / 3]);
   }
-});
-
-test("an accepted second sibling is no cut", () => {
-  const { cycle, states } = firstCycle(["rejected", "accepted", "rejected"], {
-    tokens: [1, 2],
-    pieces: ["a", "b"],
-    accepted: 1,
-    kind: "resampled",
-  });
-  assert.deepEqual(states, ["rej", "acc", "rej"]);
-  assert.equal(cycle.own.state, "res");
 });
 
 test("in a tree levels count, and a path may lead through a second sibling", () => {
@@ -263,27 +232,6 @@ test("of sums alone there is no acceptance rate, and without a plain lane no spe
   );
 });
 
-test("servers are watched one after the other, and none holds the other back", () => {
-  const going = player.fold(
-    eventsOf("served").filter((line) => line.lane !== "plain" && line.event !== "finished"),
-  );
-  assert.ok(going.lanes.speculative.end > 0);
-  assert.equal(player.horizon(going), going.lanes.speculative.end);
-});
-
-test("texts without ids are compared by their pieces", () => {
-  const served = eventsOf("served"),
-    nameless = player.fold(
-      served.map((line) =>
-        line.event === "committed"
-          ? { ...line, tokens: line.tokens.map(() => player.UNNAMED) }
-          : line,
-      ),
-    );
-  assert.deepEqual(player.partAt(nameless), player.partAt(player.fold(served)));
-  assert.equal(player.partAt(nameless).at, 1);
-});
-
 test("unknown events, lanes and half-known cycles do no harm", () => {
   const odd = [
     { event: "news" },
@@ -303,39 +251,6 @@ test("odd characters are visible, and numbers never lie at the edges", () => {
   assert.deepEqual(player.fill("a {x} b", { x: 1 }), ["a ", 1, " b"]);
 });
 
-test("a run says where it ran, and that a GPU was shared", () => {
-  const W = {
-      meta: {
-        shared: "a shared {gpu}",
-        cores: "{n} cores",
-        one_core: "a core",
-        join: ", ",
-        torch: "torch on {n}",
-        native: "C++ on {n}",
-      },
-    },
-    machine = { gpu: "H200", cores: 2 };
-  assert.equal(placeOf(W, { device: "cuda" }, machine), "H200");
-  assert.equal(placeOf(W, { device: "cuda" }, { ...machine, shared: true }), "a shared H200");
-  assert.equal(placeOf(W, { device: "cpu" }, { ...machine, shared: true }), "2 cores");
-  assert.equal(placeOf(W, {}, { cores: 1 }), "a core");
-  assert.equal(placeOf(W, { threads: 1 }, { cores: 2 }), "2 cores, torch on 1");
-  assert.equal(placeOf(W, { threads: 2, kernels: "native" }, { cores: 2 }), "2 cores, C++ on 2");
-  assert.equal(placeOf(W, {}, {}), "");
-});
-
-test("a button that is pressed twice still goes back to its name", ({ mock }) => {
-  mock.timers.enable({ apis: ["setTimeout"] });
-  const button = { textContent: "Copy link" };
-  player.answer(button, "Copied");
-  mock.timers.tick(1000);
-  player.answer(button, "Copied");
-  mock.timers.tick(1500);
-  assert.equal(button.textContent, "Copied", "two seconds from the last press");
-  mock.timers.tick(500);
-  assert.equal(button.textContent, "Copy link");
-});
-
 test("a line break ends its line, and the indentation begins the next", () => {
   for (const [piece, ends] of [
     ["\n    ", ["\n", "    "]],
@@ -345,30 +260,4 @@ test("a line break ends its line, and the indentation begins the next", () => {
     ["", [""]],
   ])
     assert.deepEqual(player.atBreak(piece), ends);
-});
-
-test("an axis without time has no marks", () => {
-  assert.deepEqual(player.marksOf(0, player.EPS, player.EPS, 5), []);
-  assert.deepEqual(
-    player.marksOf(0, 40, 40, 5).map(({ label }) => label),
-    ["0", "10", "20", "30", "40"],
-  );
-});
-
-test("what is known of a drafter is known by its kind, whatever else its name says", () => {
-  const known = (kind, more) => ({ kind, copies: "", wraps: [], tree: false, ...more });
-  const methods = {
-    echo: known("lookup", { copies: "text" }),
-    heads: known("heads"),
-    "heads:tree": known("heads", { tree: true }),
-    choose: known("wrapper", { wraps: ["echo"] }),
-  };
-  const of = (name) => player.methodOf(methods, name);
-  assert.equal(of("echo").copies, "text");
-  assert.deepEqual(
-    [of("heads:tree:mine").tree, of("heads:mine").tree, of("choose:heads:tree").tree],
-    [true, false, true],
-  );
-  assert.deepEqual([of("choose").kind, of("choose:echo").kind], ["wrapper", "lookup"]);
-  assert.deepEqual(of("constructor"), {});
 });

@@ -4,16 +4,10 @@ import assert from "node:assert";
 import fs from "node:fs";
 import path from "node:path";
 import { soFar, saved, ENOUGH } from "#page/race/live.js";
-import { whole } from "#page/race/spelling.js";
-import { pace, livePace } from "#page/race/tempo.js";
-import { why } from "#page/race/why.js";
 import { harder } from "#page/race/hardest.js";
-import { linesOf, tokensAt } from "#page/race/frames.js";
-import { ASSETS, eventsOf, player } from "./page.js";
+import { ASSETS, player } from "./page.js";
 
 const { fold, figuresAt, horizon, read, newReader } = player;
-
-const lines = eventsOf("toy");
 
 /* A run of one token a pass and a draft of three, all kept; speculative cycles take `cycle` ms, plain passes 10. */
 function made(cycle, cycles = 12, first = cycle) {
@@ -57,75 +51,6 @@ test("no ratio below 1 on the way to a gain, and every one on the way to a loss"
   const loss = made(60),
     late = figuresAt(loss, horizon(loss));
   assert.ok(late.speedup < 1 && soFar(loss, late) === late.speedup);
-});
-
-test("half a token is told as its whole word, in scripts that part words by spaces", () => {
-  assert.equal(whole(" c", ["the"], ["raw", "led", " up"]), " crawled");
-  assert.equal(whole("led", [" the", " craw"], ["."]), " crawled");
-  assert.equal(whole(" milk", [" drank"], [" and"]), " milk");
-  assert.equal(whole("水", ["喝"], ["了"]), "水");
-  assert.equal(whole("a", Array(40).fill("a"), []), "a");
-});
-
-test("a model that is slow enough to read plays in real time after its first cycles", () => {
-  const slow = made(40); // 100 tokens a second
-  assert.equal(pace(slow, horizon(slow)), 1);
-  assert.ok(pace(slow, 0) >= 20, "the first cycle is told slowly");
-  assert.equal(livePace(slow), 1);
-  const fast = made(2);
-  assert.ok(pace(fast, fast.lanes.speculative.cycles[8].at) > 1 && livePace(fast) > 1);
-});
-
-test("why it is faster is told with this run's own two numbers", () => {
-  const W = { why: { known: "known", cheap: "{n} {check} {one}", dear: "{times}" } };
-  assert.equal(why(W, fold(lines), 0), "3 4.00 ms 4.00 ms");
-  assert.equal(why(W, made(20), 0), "known"); // nothing was timed
-});
-
-test("a frame's tokens are those of the text until then, each in its state", () => {
-  const run = fold(lines),
-    lane = run.lanes.speculative,
-    all = tokensAt(lane, Infinity);
-  assert.equal(
-    all.map((token) => token.piece).join(""),
-    [lane.first, ...lane.cycles].flatMap((cycle) => cycle.pieces).join(""),
-  );
-  const end = lane.cycles[1].at,
-    then = tokensAt(lane, end);
-  assert.equal(
-    then.length,
-    lane.first.pieces.length + lane.cycles[0].gained + lane.cycles[1].gained,
-  );
-  assert.deepEqual(
-    then.slice(lane.first.pieces.length).map((token) => token.state),
-    [0, 1].flatMap((i) => [
-      ...lane.cycles[i].drafts.filter((draft) => draft.state === "acc").map(() => "acc"),
-      lane.cycles[i].own.state,
-    ]),
-  );
-  assert.ok(tokensAt(run.lanes.plain, end).every((token) => token.state === "pla"));
-});
-
-test("a frame breaks its lines before words and at breaks, and no word in two", () => {
-  const tokens = ["One", " two", " thr", "ee", "\n\n", "    four", "x".repeat(30)].map((piece) => ({
-    piece,
-    state: "acc",
-  }));
-  const told = linesOf(tokens, (text) => text.length, 12).map((line) =>
-    line.map((part) => part.shown).join(""),
-  );
-  assert.deepEqual(told, ["One two", "three", "    four", "x".repeat(30)]);
-  const last = linesOf(
-    [" twelve", " le", "tt", "ers"].map((piece) => ({ piece, state: "acc" })),
-    (text) => text.length,
-    12,
-  );
-  assert.deepEqual(
-    last.map((line) => line.map((part) => part.shown).join("")),
-    ["twelve", "letters"],
-  );
-  for (const line of linesOf(tokens, (text) => text.length, 12))
-    line.slice(1).forEach((part, i) => assert.equal(part.x, line[i].x + line[i].width));
 });
 
 /* A recorded run of the page, as if the visitor had just made it. */

@@ -6,7 +6,6 @@ import fs from "node:fs";
 import * as judge from "#page/step/judge.js";
 import * as own from "#page/step/own.js";
 import * as distributions from "#page/step/distributions.js";
-import { figure } from "#page/step/marks.js";
 import { json, player } from "../page.js";
 
 const step = { ...judge, ...own, ...distributions };
@@ -108,47 +107,6 @@ test("another coin turns a verdict round at min(1, p/q), and nowhere else", () =
   assert.ok(turned > 3);
 });
 
-test("the laws of a place are whole: both sum to one, and the two surpluses are equal", () => {
-  for (const { cycle } of CASES)
-    for (const draft of cycle.drafts) {
-      const laws = step.distributionsOf(draft),
-        sum = (of) => laws.known.reduce((total, row) => total + of(row), 0);
-      assert.ok(Math.abs(sum((row) => row.p) + laws.rest.p - 1) < 1e-5);
-      assert.ok(Math.abs(sum((row) => row.q) + laws.rest.q - 1) < 1e-5);
-      assert.ok(Math.abs(laws.overlap - draft.overlap) < 1e-5);
-      assert.ok(Math.abs(laws.surplus - (1 - laws.overlap)) < 1e-5);
-      assert.equal(laws.half.length, 0);
-    }
-});
-
-test("a drawn replacement comes from the surplus that is drawn as an area", () => {
-  let drawn = 0;
-  for (const { cycle, rule } of CASES.filter(
-    (one) => one.rule === step.RULES[0] && !one.cycle.tree,
-  )) {
-    const own = step.ownOf(cycle, step.recorded(cycle, rule), step.recorded(cycle, rule));
-    if (own.node < 0) continue;
-    const laws = step.distributionsOf(cycle.drafts[own.node]),
-      row = laws.known.find((one) => one.token === own.sample.token);
-    assert.ok(row && row.p > row.q);
-    const stored = cycle.own.law.top.find((one) => one.token === row.token);
-    assert.ok(Math.abs((row.p - row.q) / laws.surplus - stored.prob) < 1e-4);
-    drawn++;
-  }
-  assert.ok(drawn > 3);
-});
-
-test("a fresh coin is always the same one, and fair", () => {
-  const coins = Array.from({ length: 4000 }, (_, i) =>
-    step.freshCoin(1 + Math.floor(i / 8), i % 8),
-  );
-  assert.equal(step.freshCoin(3, 2), step.freshCoin(3, 2));
-  assert.ok(coins.every((u) => u >= 0 && u < 1));
-  const mean = coins.reduce((a, b) => a + b, 0) / coins.length,
-    low = coins.filter((u) => u < 0.25).length / coins.length;
-  assert.ok(Math.abs(mean - 0.5) < 0.03 && Math.abs(low - 0.25) < 0.03, mean + " " + low);
-});
-
 /* The same trace without what was added later. */
 function older(events) {
   const strip = (law) =>
@@ -230,11 +188,4 @@ test("sub-steps: one for each judgement, one for all that nobody judged; a cycle
     "own",
     "commit",
   ]);
-});
-
-test("numbers that differ are shown so that they differ", () => {
-  assert.deepEqual(player.apart(0.2941, 0.2912), ["0.294", "0.291"]);
-  assert.deepEqual(player.apart(0.5, 0.5), ["0.50", "0.50"]);
-  assert.deepEqual([0, 0.31, 0.0043].map(figure), ["0.00", "0.31", "0.0043"]);
-  assert.equal(figure(0.0008), "8e−4", "no hyphen, where a line would break");
 });

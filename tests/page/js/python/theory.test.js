@@ -91,11 +91,3 @@ test("other runs foretell the same K from the rows as they stand, and nothing fo
     null,
   );
 });
-
-test("a law at a temperature, and how far two overlap", () => {
-  close(theory.tempered([0.5, 0.3, 0.2], 1), [0.5, 0.3, 0.2], "T 1");
-  assert.deepEqual(theory.tempered([0.3, 0.5, 0.2], 0), [0, 1, 0]);
-  close(theory.tempered([0.8, 0.2], 2), [2 / 3, 1 / 3], "T 2");
-  assert.equal(theory.overlap([1, 0], [0, 1]), 0);
-  close(theory.overlap([0.5, 0.5], [0.75, 0.25]), 0.75, "overlap");
-});

@@ -46,18 +46,6 @@ test("a link names what matters, and what is not as usual", () => {
   );
 });
 
-test("a run of which nothing is known still gives a link", () => {
-  assert.equal(
-    traces.linkOf(
-      player.fold([{ event: "header", prompt: "p", lanes: ["a"] }]),
-      "http://x/",
-      RULES,
-      SETTINGS,
-    ),
-    "http://x/?prompt=p",
-  );
-});
-
 test("nothing in an address gets out of its attribute", () => {
   const html = traces.frame('http://x/?prompt="><script>&k=1', 'a "b"');
   assert.ok(

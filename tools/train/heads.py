@@ -1,0 +1,73 @@
+"""What the trainers of drafters on the target's own states share."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+from specdec.training.loss import DECAY, VARIATION
+
+# Sharper than what the target was trained on: people decode greedily or below temperature 1.
+TEMPERATURE = 0.7
+
+Pair = tuple[Tensor, Tensor]
+
+
+class Loss:
+    """The divergence of a head's distributions from the target's, on ids [rows, n]; the target reads them first."""
+
+    taps: tuple[int, ...] = ()
+
+    def __init__(self, teacher: LlamaForCausalLM, config: LlamaConfig) -> None:
+        self.teacher = teacher
+        self.words = teacher.model.embed_tokens.weight.detach().clone()
+        self.output = teacher.lm_head.weight.detach().clone()
+        places = torch.arange(config.max_position_embeddings, device=self.words.device)[None]
+        self.rotary: Pair = LlamaRotaryEmbedding(config).to(places.device)(self.words, places)
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        with torch.no_grad():
+            read = self.teacher.model(input_ids=ids, use_cache=False, output_hidden_states=bool(self.taps))
+        features = [read.hidden_states[tap] for tap in self.taps]
+        with torch.autocast(ids.device.type, torch.bfloat16):
+            return self.of_states(ids, read.last_hidden_state, torch.cat(features, -1) if features else None)
+
+    def of_states(self, ids: Tensor, last: Tensor, features: Tensor | None) -> Tensor:
+        """`last` [rows, n, hidden] after the final norm, `features` [rows, n, taps · hidden]."""
+        raise NotImplementedError
+
+    def target(self, last: Tensor) -> Tensor:
+        """The logarithms of its distributions.  # [..., hidden] -> [..., V]"""
+        with torch.no_grad():
+            return log_distribution(last @ self.output.T)
+
+
+def head_config(teacher: LlamaForCausalLM, layers: int, **more: object) -> LlamaConfig:
+    """The target's shape, for a head of some layers. The path of the target's folder is private."""
+    config = copy.deepcopy(teacher.config)
+    config.num_hidden_layers, config.num_key_value_heads = layers, config.num_attention_heads
+    config.architectures, config.name_or_path = None, ""
+    for name, value in more.items():
+        setattr(config, name, value)
+    return config
+
+
+def log_distribution(logits: Tensor) -> Tensor:
+    return (logits.float() / TEMPERATURE).log_softmax(-1)
+
+
+def divergence(p: Tensor, q: Tensor) -> Tensor:
+    """KL(p ‖ q) plus the total variation, of two logarithms of distributions.  # [..., V] -> []"""
+    chance = p.exp()
+    variation = 0.5 * (chance - q.exp()).abs().sum(-1).mean()
+    return (chance * (p - q)).sum(-1).mean() + VARIATION * variation
+
+
+def decaying(divergences: Sequence[Tensor]) -> Tensor:
+    """Their sum; later places of a draft are reached less often, and weigh less."""
+    return torch.stack([DECAY**i * part for i, part in enumerate(divergences)]).sum()
