@@ -249,7 +249,7 @@ class Classroom:
         if not self.is_teacher(request.headers.get("x-teach", "")):
             return PlainTextResponse("only the teacher's page may do that", 403)
         sent = await body(request)
-        if "log" in sent and not self.room.write(sent.get("run"), sent.get("part"), sent["log"]):
+        if "log" in sent and not self.room.write(sent["run"], sent["part"], sent["log"]):
             return PlainTextResponse("send the run from its beginning", 409)
         if "cursor" in sent:
             self.room.point(sent["cursor"])

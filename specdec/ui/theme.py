@@ -17,6 +17,7 @@ from .gradio_private import SwappedFont
 from .kept import Kept
 from .language import LanguageRedirect
 from .refusals import HANDLERS, Refusals
+from .standalone import read
 from .tabs import TABS
 from .text import PAGE
 from .visitors import Listeners
@@ -102,10 +103,6 @@ def theme() -> gr.themes.Base:
     )
 
 
-def styles(name: str) -> str:
-    return (PAGE / f"{name}.css").read_text(encoding="utf-8")
-
-
 def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
     """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere.
 
@@ -113,8 +110,8 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
     """
     return {
         "theme": theme(),
-        "head": f"<style>{(PAGE / 'shared/root.css').read_text(encoding='utf-8')}</style>",
-        "css": "".join(styles(name) for name in (*STYLES, *(CLASS if room else ()))),
+        "head": f"<style>{read('shared/root.css')}</style>",
+        "css": "".join(read(f"{name}.css") for name in (*STYLES, *(CLASS if room else ()))),
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,
