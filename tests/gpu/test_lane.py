@@ -21,7 +21,6 @@ from specdec import engine
 from specdec.drafters import AdaptiveDrafter, DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
 from specdec.engine import Task
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
-from specdec.families import zoo
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import extent_of
 from specdec.models.view import TargetView
@@ -304,8 +303,6 @@ def test_a_short_run_has_one_graph_a_step() -> None:
         one.target = SimpleNamespace(context=context)  # type: ignore[assignment]
         capacity = lane.capacity(one)
         assert capacity >= len(one.prompt) + tokens and (capacity + one.k + 1) & (capacity + one.k) == 0
-
-
 
 
 @pytest.fixture

@@ -198,5 +198,3 @@ def test_a_server_is_watched_and_drawn_with_what_it_tells(open_page, servers):
     expect(step).to_contain_text(strings("step")["served"]["no_q"])
     expect(step).to_contain_text(strings("step")["lacks"]["server"])
     expect(step.locator("[data-part=rule]")).to_be_disabled()
-
-
