@@ -33,7 +33,7 @@ def examine(file: Path, other: Path | None = None) -> int:
         accounts = audit(trace.header.lanes, trace.events)
         traces.append(trace)
         sound &= holds(accounts)
-        print(f"{strip_control_characters(str(path))}: {verdict(accounts)}")
+        print(f"{strip_control_characters(' '.join(str(path).split()))}: {verdict(accounts)}")
         print(certificate(accounts))
     if other:
         one, two = traces
