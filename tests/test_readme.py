@@ -125,6 +125,20 @@ def test_the_lines_of_python_run(whole: bool, shallow: str, tmp_path: Path, monk
     assert isinstance(told["event"], Finished)
 
 
+def test_what_theory_says_was_measured_is_in_the_reports() -> None:
+    hardware = {one["id"]: one.get("measured") for one in tables.load(ROOT / "assets" / "hardware.json")["machines"]}
+    results = ROOT / "assets" / "results"
+    steps = tables.load(results / "machines" / "gpu.h200.json")["stages"]["steps"]
+    plain, check = (one["verify_ms"] for one in steps[:2])
+    assert steps[1]["k"] + 1 == hardware["h200"]["rows"] and hardware["h200"]["v"] == round(check / plain, 2)
+    (cpu,) = (
+        one["v"][str(hardware["cpu"]["rows"])]
+        for one in tables.load(results / "star" / "passes.json")["rows"]
+        if (one["engine"], one["precision"], one["threads"]) == ("specdec", "bfloat16", 2)
+    )
+    assert hardware["cpu"]["v"] == round(cpu, 2)
+
+
 def test_pictures_are_light_and_the_race_moves() -> None:
     sizes = {path.name: path.stat().st_size for path in PICTURES.glob("*.webp")}
     assert sum(sizes.values()) <= 4_000_000

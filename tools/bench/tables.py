@@ -28,8 +28,9 @@ COLUMNS = {
 }
 STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # SmolLM2: two precisions, and drafters measured alone
 RESULTS = ("headline", "machines", "measured", "methods", "equal", "batch", "edits", "star_passes", "browsers")
+RESULTS += ("gpu_steps", "gpu_smollm2", "gpu")
 PAGES = {
-    "README.md": ["headline", "trust"],
+    "README.md": ["headline", "gpu", "trust"],
     "docs/results.md": [*RESULTS, *(f"star_{name}" for name in STAR)],
     "docs/methods.md": ["models"],
     "docs/certify-a-server.md": ["servers", "certified"],
@@ -48,6 +49,7 @@ def blocks(root: Path) -> dict[str, str]:
     """Render the reports below `root` as Markdown, by the name of each one's place."""
     results = root / "assets" / "results"
     embedded, every = load(results / "embedded.json"), load(results / "methods.json")
+    on_gpu = load(results / "machines" / "gpu.h200.json")
     counted, servers = trust.read(results), load(results / "servers.json")
     return {
         "headline": headline(embedded, every),
@@ -65,6 +67,9 @@ def blocks(root: Path) -> dict[str, str]:
         "star_passes": passes(load(results / "star" / "passes.json")),
         **{f"star_{name}": methods(load(results / "star" / f"{name}.json")) for name in STAR},
         "browsers": browsers(load(results / "machines" / "browsers.json")),
+        "gpu": gpu(on_gpu),
+        "gpu_steps": gpu_steps(on_gpu),
+        "gpu_smollm2": gpu_smollm2(on_gpu),
         "models": models(load(root / "assets" / "family" / "provenance.json")),
     }
 
@@ -217,6 +222,62 @@ def browsers(report: Any) -> str:
         plain = (f"{median(found[place]):.0f}" for place in places)
         rows.append([family, "all, tokens/s", "plain decoding", "1", *plain])
     return table(["target", "text", "drafter, K", "τ", *places], rows, f"{machine_of(report)}.")
+
+
+def gpu(report: Any) -> str:
+    """What a card gave, in sentences: the large shapes beside transformers, the embedded pair, SmolLM2."""
+    stages, card = report["stages"], report["machine"]["gpu"]
+    plain, drafted = (one for one in stages["steps"] if "synthetic_alpha" in one and one["context"] == 128)
+    (generate,) = stages["generate"]
+    token, step = plain["seconds_per_token"], generate["seconds_per_step"]
+    by_precision = {one["dtype"]: one for one in stages["embedded"]}
+    best = {T: max(ours_at(stages["smollm2"], T), key=speedup) for T in (0.0, 0.8)}
+    return folded(
+        f"- {card}, Qwen3-8B's shape in bfloat16 with random weights, 128 tokens of context: plain decoding takes "
+        f"{1e3 * token:.2f} ms a token ({1 / token:.0f} tokens/s), {step / token:.1f}× as fast as transformers' eager "
+        f"`generate` there ({1e3 * step:.1f} ms). With Qwen3-0.6B's shape as draft, K = {drafted['k']}, and "
+        f"*synthetic* acceptance of {drafted['synthetic_alpha']}: {1e3 * drafted['seconds_per_token']:.2f} ms, "
+        f"{drafted['measured_speedup']:.2f}×.",
+        "- The embedded pair, T = 0.8, K = 4: "
+        + ", ".join(f"{one['measured_speedup']:.2f}× in {name}" for name, one in by_precision.items())
+        + f"; greedy text was plain decoding's for {by_precision['bfloat16']['identical']} of "
+        f"{by_precision['bfloat16']['prompts']} prompts in both. SmolLM2 in bfloat16, K = 4: greedy "
+        f"{best[0.0]['measured_speedup']:.2f}× (`{best[0.0]['drafter']}`), T = 0.8 "
+        f"{best[0.8]['measured_speedup']:.2f}× (`{best[0.8]['drafter']}`).",
+    )
+
+
+def ours_at(rows: Any, temperature: float) -> list[Any]:
+    return [row for row in rows if row["temperature"] == temperature]
+
+
+def speedup(row: Any) -> float:
+    return float(row["measured_speedup"])
+
+
+def gpu_steps(report: Any) -> str:
+    """A line a context and K: milliseconds of a draft and of its verification pass, c and v in plain steps."""
+    head = ["context", "K", "draft, ms", "verification, ms", "c", "v", "kernels of a cycle"]
+    rows, plain = [], 0.0
+    for one in report["stages"]["steps"]:
+        if "verify_ms" not in one:
+            continue
+        plain = plain if one["k"] else one["verify_ms"]
+        c = f"{one['draft_ms'] / one['k'] / plain:.2f}" if one["k"] else "–"
+        costs = f"{one['draft_ms']:.2f}", f"{one['verify_ms']:.2f}", c, f"{one['verify_ms'] / plain:.2f}"
+        rows.append([str(one["context"]), str(one["k"]), *costs, str(one["kernels"])])
+    about, commit = report["machine"], report["provenance"]["commit"]
+    day = report["provenance"]["measured"][:10]
+    note = f"{about['gpu']}, {day}, commit {commit}, torch {about['torch']}, Triton {about['triton']}, driver "
+    return table(head, rows, f"{note}{about['driver']}; a copy moves {report['copy_gbps']:,.0f} GB/s.")
+
+
+def gpu_smollm2(report: Any) -> str:
+    """A line a drafter of SmolLM2: speed-up, α and τ, greedy and sampled."""
+    rows = report["stages"]["smollm2"]
+    cells = {(row["drafter"], row["temperature"]): " · ".join(brief(row)) for row in rows}
+    names = dict.fromkeys(row["drafter"] for row in rows)
+    return table(["drafter", "T = 0", "T = 0.8"], ([f"`{n}`", cells[n, 0.0], cells[n, 0.8]] for n in names))
 
 
 # ---- certificates of real servers ----

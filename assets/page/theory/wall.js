@@ -63,6 +63,7 @@ function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
 
   function paintWallWords({ machine, target, draft, plain, c, v, free }) {
     const B = W.wall,
+      { measured } = byId(machines, S.machine),
       now = speedup(S.alpha, S.k, c, v),
       bytes = readingSeconds(machine, target, S.bits, S.batch, 1, S.context) * machine.bandwidth;
     const told = {
@@ -84,6 +85,7 @@ function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
       words(bound, told),
       words(now >= 1 ? B.pays : B.loses, told),
       draft.parameters >= target.parameters && B.backwards,
+      measured && words(B.measured, { ...measured, v: fixed(measured.v) }),
     );
   }
 
