@@ -43,7 +43,7 @@ def test_transformers_reads_packed_models_as_we_do(part: str) -> None:
 
     ours, tokens = Transformer.load(EMBEDDED / part), [0, 5, 77, 300, 12, 900]
     with torch.no_grad():
-        theirs = transformers.read(EMBEDDED / part, torch.float32, "cpu")(torch.tensor([tokens])).logits[0]
+        theirs = transformers.load_model(EMBEDDED / part, torch.float32, "cpu")(torch.tensor([tokens])).logits[0]
     assert torch.allclose(ours.forward(tokens, ours.new_cache(8), rows=len(tokens)), theirs, atol=2e-4)
 
 
