@@ -134,9 +134,9 @@ def check_prompt(task: Task) -> None:
     if not task.prompt:
         raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))
     if len(task.prompt) >= task.target.context:
-        told = {"n": len(task.prompt), "limit": task.target.context - 1}
+        counts = {"n": len(task.prompt), "limit": task.target.context - 1}
         raise PromptError(
-            TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told)
+            TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **counts)
         )
     if not 0 <= task.k <= MAX_NODES:
         raise ValueError(f"k must lie between 0 and {MAX_NODES}, not {task.k}")

@@ -227,7 +227,7 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
                 calls.put(message)
 
     threading.Thread(target=listen, daemon=True).start()
-    known: dict[str, Callable[..., Iterator[Any]]] = importlib.import_module(module).CALLS
+    handlers: dict[str, Callable[..., Iterator[Any]]] = importlib.import_module(module).CALLS
     from ..families import zoo
     from ..proof import certify  # noqa: F401 -- before the first call needs it
     from . import race  # noqa: F401 -- before the first call needs it
@@ -237,7 +237,7 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
         name, arguments, options = calls.get()
         error = None
         try:
-            with contextlib.closing(known[name](*arguments, **options)) as items:  # type: ignore[type-var]
+            with contextlib.closing(handlers[name](*arguments, **options)) as items:  # type: ignore[type-var]
                 for item in items:
                     connection.send(Answer(item))
                     if stopped.is_set():

@@ -107,9 +107,9 @@ class ZeroGPU:
         except Exception as error:
             if type(error) in (ValueError, TimeoutError):  # the run's own; else Gradio's, with the platform's sentence
                 raise
-            said = str(getattr(error, "message", error))
-            log.warning("the GPU was %s: %s", "lost" if begun else "refused", said)
-            raise WorkerDied(said) if begun else NoGPU(said, wait(said)) from None
+            message = str(getattr(error, "message", error))
+            log.warning("the GPU was %s: %s", "lost" if begun else "refused", message)
+            raise WorkerDied(message) if begun else NoGPU(message, wait(message)) from None
 
     def _lent(self, wanted: Any, options: Any) -> Generator[Any, None, None]:
         try:
@@ -118,9 +118,9 @@ class ZeroGPU:
             self._seats.release()
 
 
-def wait(said: str) -> timedelta | None:
+def wait(message: str) -> timedelta | None:
     """When a spent quota returns, from the platform's sentence."""
-    if found := AGAIN.search(said):
+    if found := AGAIN.search(message):
         days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
         return timedelta(days, seconds, hours=hours, minutes=minutes)
     return None

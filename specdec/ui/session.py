@@ -269,8 +269,8 @@ def _alone(kind: str, work: Iterator[T]) -> Generator[News | T, None, None]:
             if place is None:
                 raise ValueError(notice("displaced"))
             count, seconds = place
-            told = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
-            yield News("waiting", sentences(told, more))
+            text = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
+            yield News("waiting", sentences(text, more))
             time.sleep(LOOK)
         yield from work
     finally:
