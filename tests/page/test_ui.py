@@ -11,7 +11,6 @@ import shutil
 import threading
 import typing
 from dataclasses import replace
-from pathlib import Path
 
 import gradio as gr
 import nodejs
@@ -27,7 +26,6 @@ from specdec.traces import file as trace
 from specdec.ui import menu, request, scripts, session, text
 from specdec.ui.components.player import pack, player_words
 from specdec.ui.tabs import race
-
 
 
 @pytest.fixture
