@@ -15,7 +15,8 @@ from specdec.cli import main
 from specdec.exposure import EXPOSURE
 from specdec.ui import classroom
 from specdec.ui.classroom import address, Classroom, invitation, reachable, Room
-from specdec.ui.theme import launch_settings, styles
+from specdec.ui.standalone import read
+from specdec.ui.theme import launch_settings
 from specdec.ui.visitors import LEADS
 
 RUN, OTHER = "0123456789abcdef", "fedcba9876543210"
@@ -224,7 +225,7 @@ def test_without_a_class_there_is_none():
         return [one.cls for one in launch_settings(*room)["app_kwargs"]["middleware"]]
 
     assert Classroom not in stack() and stack(Room("here")) == [*stack(), Classroom]
-    teacher = styles("class/teacher")
+    teacher = read("class/teacher.css")
     assert teacher not in launch_settings()["css"] and teacher in launch_settings(Room("here"))["css"]
 
 
