@@ -48,7 +48,7 @@ TESTS = {
     "crowd": "tests/page/test_line.py tests/page/test_queue.py tests/page/test_turns.py tests/page/test_classroom.py",
     "servers": "tests/servers/test_bad.py tests/servers/test_keys.py tests/page/test_examine.py",
     "files": "tests/families/test_checkpoints.py tests/families/test_gguf.py",
-    "markup": "tests/page/test_traces.py tests/page/browser/test_browser.py tests/page/browser/test_browser_traces.py",
+    "markup": "tests/page/test_traces.py tests/page/browser/test_browser.py",
     "browser": "tests/page/test_browser_engine.py",
     "audit": "tests/traces/test_audit.py",
 }
