@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from hostreads import host_reads
 from test_graphs import BASE, GREEDY, lane_of, lean, LONG_TREES, prompt_of, WARM
 from toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 from toysampler import TableSampler
@@ -21,12 +22,12 @@ from specdec import engine
 from specdec.drafters import AdaptiveDrafter, DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
 from specdec.engine import Task
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
+from specdec.families import zoo
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import extent_of
 from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
 from specdec.types import Costs, Tree
-from tools.bench.waits import host_reads
 
 TIMES = {"start", "end", "at", "prefill", "draft_seconds", "verify", "other", "step_ends"}
 
