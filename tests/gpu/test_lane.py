@@ -22,7 +22,6 @@ from specdec import engine
 from specdec.drafters import AdaptiveDrafter, DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
 from specdec.engine import Task
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
-from specdec.families import zoo
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import extent_of
 from specdec.models.view import TargetView
