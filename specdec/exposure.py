@@ -28,22 +28,19 @@ class Exposure:
     seconds: float = 60.0  # of a run
     examination: float = 3_600.0  # seconds of a server's certificate
     waiting: int = 32  # people in the queue
-    runs_of_tab: int = 1_000  # a minute
     runs_of_address: int = 10_000  # a minute
     any_server: bool = True  # may name any server of another engine; otherwise only those in SPECDEC_SERVERS
     any_pair: bool = True  # may name any pair of models, folders too; otherwise only those in SPECDEC_PAIRS
-    body: int = 20_000_000  # bytes of a request that brings a trace
-    words: int = 256_000  # bytes of any other request
+    body: int = 8_000_000  # bytes of a request
     phones_of_address: int = 60  # in a class, until its teacher lets all in
     in_browser: bool = False  # runs are computed in the visitor's browser, unless he chooses otherwise
-    only_own_names: bool = True  # in Host and Origin: this machine's, and those in SPECDEC_HOSTS
-    only_loopback: bool = True  # in Host: of addresses, this machine's to itself; no foreign name stands for another
+    any_host: bool = False  # answers to any name; otherwise only to this machine's, and those in SPECDEC_HOSTS
 
 
 OWN = Exposure()
 NETWORK = replace(
     OWN,
-    only_loopback=False,
+    any_host=True,
     any_server=False,
     any_pair=False,
 )
@@ -55,9 +52,7 @@ PUBLIC = replace(
     k=8,
     seconds=30.0,
     examination=600.0,
-    runs_of_tab=6,
     runs_of_address=60,
-    only_own_names=False,  # a proxy may serve it under any
 )
 TABLE = {"own": OWN, "network": NETWORK, "class": CLASS, "public": PUBLIC}
 

@@ -21,12 +21,6 @@ def new_cache(target: Transformer, rows: int, capacity: int) -> Tensor:
     return torch.empty(shape, dtype=target.dtype, device=target.device)
 
 
-def cache_bytes(target: Transformer, capacity: int) -> int:
-    """Memory of one row of a cache."""
-    numbers = len(target.layers) * 2 * target.kv_heads * capacity * target.head_dim
-    return numbers * target.dtype.itemsize
-
-
 @torch.no_grad()
 def hidden_states(
     target: Transformer,

@@ -23,7 +23,7 @@ from ..figures import machine
 from ..figures.stats import repetition
 from ..models.transformer import Transformer
 from .examples import Text
-from .target_pass import cache_bytes, hidden_states, new_cache
+from .target_pass import hidden_states, new_cache
 
 TEMPERATURE = 0.8  # of half of the answers; of prompts, 1
 LEAST_RATIO = 0.04  # a token that is less likely than this, relative to the likeliest, is never drawn
@@ -122,11 +122,10 @@ def tokens_around(family: Family) -> tuple[list[int], list[int]]:
 
 def rows_that_fit(target: Transformer, around: int) -> int:
     """How many texts are written at once, by free memory: each has its cache and its logits."""
-    kind = torch.device(target.device).type
-    free = torch.cuda.mem_get_info()[0] if kind == "cuda" else machine.free_memory()
-    row = cache_bytes(target, around + MAX_PROMPT + MAX_ANSWER) + 4 * target.vocabulary
-    most = MAX_ROWS["cuda" if kind == "cuda" else "cpu"]
-    return most if free is None else max(1, min(most, int(SHARE_OF_MEMORY * free / row)))
+    on_cuda = torch.device(target.device).type == "cuda"
+    free = torch.cuda.mem_get_info()[0] if on_cuda else machine.free_memory() or 0
+    row = new_cache(target, 1, around + MAX_PROMPT + MAX_ANSWER).nbytes + 4 * target.vocabulary
+    return max(1, min(MAX_ROWS["cuda" if on_cuda else "cpu"], int(SHARE_OF_MEMORY * free / row)))
 
 
 @torch.inference_mode()

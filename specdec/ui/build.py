@@ -8,17 +8,17 @@ from typing import Any
 
 import gradio as gr
 
-from . import api, gradio_private, session
+from . import api, session
 from .components import engine as servers
 from .components.drawn import drawn, handler
 from .components.engine import Engine
 from .components.section import notice, tell
-from .refusals import Page
+from .gateway import gradio_private
+from .gateway.visitors import has_queue_priority
 from .request import from_link, tab_of_link
 from .tabs import labels, race, TABS
 from .tabs.guide import tour
 from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
-from .visitors import leads
 
 
 def build(teaching: bool = False) -> gr.Blocks:
@@ -26,14 +26,14 @@ def build(teaching: bool = False) -> gr.Blocks:
 
     `teaching` adds the teacher's panel, which shows to whoever has the class's secret (`classroom.py`).
     """
-    demo = Page(title=strings("page")["title"], analytics_enabled=False, delete_cache=(600, 1800))
+    demo = gr.Blocks(title=strings("page")["title"], analytics_enabled=False, delete_cache=(600, 1800))
     for one in LANGUAGES:
         with speaking(one):
             page(demo if one == ENGLISH else demo.route(LANGUAGES[one], one, show_in_navbar=False), teaching)
             gradio_private.wrap(demo, bound)
     gradio_private.only_tools(demo, api.TOOLS)
     demo.queue(max_size=64, default_concurrency_limit=1, api_open=False)
-    gradio_private.guard_queue(demo, "That is done in the browser alone; there is nothing to call.")
+    gradio_private.guard_queue(demo)
     return demo
 
 
@@ -83,7 +83,7 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: En
         served, unlisted = servers.from_link(request.query_params)
         wrong = tell(sentences(no_tab, trouble, unlisted), wrong=True) if no_tab or trouble or unlisted else gr.skip()
         tab = gr.update(selected=opened) if opened else gr.skip()
-        return [tab, wrong, *servers.filled_in(served, leads()), *race.filled_in(list(fields), settings)]
+        return [tab, wrong, *servers.filled_in(served, has_queue_priority()), *race.filled_in(list(fields), settings)]
 
     done = demo.load(follow, None, [tabs, told, *who.fields[:3], *fields.values()], queue=False, **race.PRIVATE)
     done.then(None, who.chosen, None, js=servers.ENGINE_CHOSEN, queue=False, **race.PRIVATE)

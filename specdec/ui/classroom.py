@@ -32,11 +32,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ..exposure import limits
 from .components.drawn import as_text
 from .components.player import pack, player_words
-from .language import known, preferred
+from .gateway.language import known, preferred
+from .gateway.visitors import address_of, LEADS
 from .scripts import served
 from .standalone import filled, read
 from .text import ENGLISH, speaking, strings, TAGS
-from .visitors import address_of, LEADS
 
 PATH = "/class"
 COOKIE = "specdec_teach"  # the secret, in requests of the teacher's page that Gradio writes: its runs go first

@@ -31,10 +31,10 @@ from ..settings import RunRequest
 from ..traces.file import line, live_header, recording, Trace
 from ..types import TranslatableText
 from . import menu
+from .gateway.turns import Turns
+from .gateway.visitors import has_queue_priority, rate_limit, visitor_address
 from .request import CertificateRequest
 from .text import ASSETS, kind_of, of_drafters, sentences, strings, translated
-from .turns import Turns
-from .visitors import asking, leads, visitors
 
 LOOK = 0.5  # seconds between two looks at the line
 TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
@@ -190,24 +190,16 @@ def _prepare() -> None:
 
 
 def guarded(work: Iterator[T], cut: str = "") -> Iterator[News | T]:
-    """`work`, unless its visitor asks too often, and while somebody listens. Whatever breaks becomes one sentence.
+    """`work`, unless its visitor asks too often. Whatever breaks becomes one sentence.
 
     `cut` is the one for a run that took too long.
     """
-    tab, address = asking()
-    if (tab or address) and (seconds := visitors.wait(tab, address)):
+    address = visitor_address()
+    if address and (seconds := rate_limit.wait_s(address)):
         yield News("error", notice("often", seconds=math.ceil(seconds)))
         return
-    since = time.monotonic()
     try:
-        with contextlib.closing(work):  # type: ignore[type-var]
-            for item in work:
-                if tab and not visitors.listening(tab, since):
-                    break
-                yield item
-            else:
-                return
-        yield News("error", notice("unheard"))  # once the machine is given back: who comes late is told why
+        yield from work
     except ValueError as error:  # what the engine refuses; its message is one sentence
         yield News("error", translated(error.args[0] if error.args else str(error)))
     except TimeoutError as late:
@@ -263,13 +255,11 @@ def _far(state: hub.Fetched | None, speed: float = 0.0) -> News:
 def _alone(kind: str, work: Iterator[T]) -> Generator[News | T, None, None]:
     """`work`, while the machine is ours; until then how long that may take, again and again."""
     more = notice("or_here") if kind == "run" else ""
-    ticket = _machine.join(kind, asking()[1], leads())
+    ticket = _machine.join(kind, visitor_address(), has_queue_priority())
     if ticket is None:
         raise ValueError(sentences(notice("full"), more))
     try:
         while (place := _machine.before(ticket)) != (0, 0.0):
-            if place is None:
-                raise ValueError(notice("displaced"))
             count, seconds = place
             text = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
             yield News("waiting", sentences(text, more))

@@ -19,8 +19,6 @@ from ..traces.file import MAX_BYTES
 from . import browser, session
 from .build import page
 from .components.drawn import as_text
-from .gradio_private import functions
-from .refusals import Page
 from .tabs import TABS
 from .text import language, of_drafters, prompts, strings
 
@@ -61,7 +59,7 @@ class Sheet:
         self.parts: list[dict[str, Any]] = []
         self.tab = ""  # the one that is being written
         self.numbers: dict[int, int] = {}  # of what is on the page, by identity
-        demo = Page(analytics_enabled=False)
+        demo = gr.Blocks(analytics_enabled=False)
         page(demo, teaching=False)
         self.body = self.inside(demo)
         self.files[f"{self.data}/page.js"] = datum("page", as_text(self.told(demo)))
@@ -248,17 +246,19 @@ class Sheet:
         """What tabs draw when they are opened, and for each choice: all answers of a function that is asked with
         nothing but choices are in one file, by the numbers of the choices."""
         found: dict[str, dict[str, Any]] = {}
-        for event in functions(demo).values():
-            asked, shown = event.inputs, event.outputs
+        for event in demo.fns.values():
+            asked: Sequence[Any] = event.inputs
+            shown = event.outputs
             here = all(id(one) in self.numbers for one in (*asked, *shown))
-            drawn = event.fn and any(isinstance(one, gr.Plot) for one in shown)
+            function: Any = event.fn
+            drawn = function and any(isinstance(one, gr.Plot) for one in shown)
             if not (here and drawn and all(isinstance(one, gr.Radio) for one in asked)):
                 continue
             name = f"{self.data}/{self.number(shown[0])}"
             if name not in found:
                 ways = itertools.product(*(enumerate(value for _, value in one.choices) for one in asked))
                 told = {
-                    "-".join(str(i) for i, _ in way): updates(event.fn(*(value for _, value in way))) for way in ways
+                    "-".join(str(i) for i, _ in way): updates(function(*(value for _, value in way))) for way in ways
                 }
                 self.files[f"{name}.js"] = datum(name, as_text(told))
             found[name] = {"asked": [*map(self.number, asked)], "shown": [*map(self.number, shown)], "file": name}

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from ..methods import EMBEDDED
 from ..traces.file import recording
-from . import first, menu, session
+from . import menu, session
 from .browser import listed
 from .components.drawn import as_text
+from .gateway import first
 from .request import PAIRS
 from .scripts import carrying, layers, sources
 from .sheet import datum, Sheet

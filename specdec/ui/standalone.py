@@ -15,7 +15,7 @@ from typing import Any
 from ..traces.file import Trace
 from .components.drawn import as_text
 from .components.player import pack, player_words
-from .gradio_private import font
+from .gateway.gradio_private import font
 from .scripts import carried
 from .text import language, PAGE, strings, TAGS
 

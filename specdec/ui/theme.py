@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import gradio as gr
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
 
-from .api import has_mcp
 from .browser import Files
 from .classroom import Classroom, Room
-from .doors import opened
-from .first import First
-from .gradio_private import SwappedFont
-from .kept import Kept
-from .language import LanguageRedirect
-from .refusals import HANDLERS, Refusals
+from .gateway import middleware
 from .standalone import read
 from .tabs import TABS
 from .text import PAGE
-from .visitors import Listeners
 
 CHINESE = ["PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"]
 STYLES = (
@@ -73,6 +66,21 @@ ROLES = {
 }
 
 
+class SwappedFont(gr.themes.LocalFont):
+    """Gradio's own copy, served by the app. Until it has arrived, text stands in a font that is there.
+
+    Its semi-bold lacks most letters, so 600 falls on the bold one.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, weights=(400, 700))
+
+    def stylesheet(self) -> dict[str, Any]:
+        sheet = dict(super().stylesheet())
+        css = (sheet.get("css") or "").replace("font-style: normal;", "font-style: normal; font-display: swap;")
+        return sheet | {"css": css}
+
+
 def theme() -> gr.themes.Base:
     colours = {name: LIGHT[role] for name, role in ROLES.items()}
     colours |= {f"{name}_dark": DARK[role] for name, role in ROLES.items()}
@@ -115,7 +123,7 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,
-        "mcp_server": has_mcp(),
+        "mcp_server": importlib.util.find_spec("mcp") is not None,
         "max_file_size": "1mb",
         "allowed_paths": [],
         "strict_cors": True,
@@ -125,16 +133,9 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
         "max_threads": 64,  # more than can wait in `session`, or the page would not answer meanwhile
         "footer_links": ["api"],
         "app_kwargs": {
-            "lifespan": opened(host),
-            "exception_handlers": HANDLERS,
             "middleware": [
-                Middleware(Refusals),
-                Middleware(Listeners),
+                *middleware(host),
                 Middleware(Files),
-                Middleware(LanguageRedirect),
-                Middleware(Kept),
-                Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=6),
-                Middleware(First),
                 *([Middleware(Classroom, room=room)] if room else []),
             ],
         },

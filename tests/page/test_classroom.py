@@ -15,9 +15,9 @@ from specdec.cli import main
 from specdec.exposure import EXPOSURE
 from specdec.ui import classroom
 from specdec.ui.classroom import address, Classroom, invitation, reachable, Room
+from specdec.ui.gateway.visitors import LEADS
 from specdec.ui.standalone import read
 from specdec.ui.theme import launch_settings
-from specdec.ui.visitors import LEADS
 
 RUN, OTHER = "0123456789abcdef", "fedcba9876543210"
 ME, YOU = "a" * 32, "b" * 32
@@ -162,7 +162,7 @@ def test_only_the_secret_steers(room, client):
 
 
 def test_the_teachers_page_proves_itself_in_requests_that_gradio_writes(room):
-    """By a cookie that no script can read and no other site can send; `visitors.leads` reads what comes of it."""
+    """By a cookie that no script can read and no other site can send; `has_queue_priority` reads what comes of it."""
     leading = []
 
     async def page(scope, receive, send):

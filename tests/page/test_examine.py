@@ -16,7 +16,6 @@ from stub import Asked, Reply, Stub
 from specdec.exposure import OWN
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import toy
-from specdec.servers.connect import LISTED
 from specdec.servers.verdict import so_far
 from specdec.ui import examine, session
 from specdec.ui.request import check_examination, ExaminationRequest, InputError
@@ -140,18 +139,6 @@ def test_too_many_at_once_are_sent_away(plain: str) -> None:
     finally:
         for _ in filter(None, gates):
             examine._free.release()
-
-
-def test_on_a_public_host_only_the_owners_servers_are_offered_and_asked(
-    plain: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert lossless.servers() == {"listed": (), "free": True, "hottest": 2.0}
-    monkeypatch.setenv("SPACE_ID", "someone/specdec")
-    assert lossless.servers()["free"] is False and lossless.servers()["listed"] == ()
-    news = list(examine.run(request("http://127.0.0.1:1", plain)))
-    assert news[-1].kind == "error" and "only the servers that its owner lists" in news[-1].text
-    monkeypatch.setenv(LISTED, plain)
-    assert lossless.servers()["listed"] == (plain,)
 
 
 BAD = {

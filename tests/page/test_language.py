@@ -20,7 +20,7 @@ from specdec import types
 from specdec.engine import PromptError
 from specdec.ui import menu, session, text
 from specdec.ui.components.traces import audit_trace, open_trace
-from specdec.ui.language import LanguageRedirect, PATHS, preferred
+from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, InputError, RunRequest
 from specdec.ui.standalone import standalone
 from specdec.ui.text import bound, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
@@ -118,22 +118,17 @@ def test_what_the_engine_says_has_its_translation() -> None:
             assert places(english) == places(told), english
 
 
-def test_a_language_without_the_engines_sentences_tells_them_in_english(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(text, "TEXT", tmp_path)
-    with speaking("xx"):
-        assert translated(types.TranslatableText("The prompt has {n} tokens.", n="9")) == "The prompt has 9 tokens."
-
-
 def test_a_missing_file_is_there_in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for language in ("en", "zh"):
         (tmp_path / language).mkdir()
     (tmp_path / "en" / "new.json").write_text('{"a": "English"}')
     (tmp_path / "en" / "new.md").write_text("English")
     monkeypatch.setattr(text, "TEXT", tmp_path)
+    told = types.TranslatableText("The prompt has {n} tokens.", n="9")
     with speaking("zh"):
         assert strings("new") == {"a": "English"} and text.paragraph("new") == "English"
+    with speaking("xx"):  # it has no sentences of the engine's
+        assert translated(told) == "The prompt has 9 tokens."
     (tmp_path / "zh" / "new.md").write_text("中文", encoding="utf-8")
     with speaking("zh"):
         assert text.paragraph("new") == "中文"
@@ -267,13 +262,8 @@ def test_a_standalone_page_speaks_the_language_of_the_page_it_came_from() -> Non
     [
         ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
         ("en-US,en;q=0.9,zh;q=0.8", "en"),
-        ("en;q=0.3, zh-Hans-CN;q=0.7", "zh"),
         ("qaa,qab;q=0.9,zh-TW;q=0.5", "zh"),
-        ("zh;q=0, en", "en"),
-        ("qaa, qab", "en"),
-        ("*", "en"),
-        ("", "en"),
-        ("zh;q=x", "en"),
+        ("qaa, qab, *", "en"),
         (";;,,q=", "en"),
     ],
 )
@@ -285,9 +275,7 @@ def test_the_browsers_preference(accepted: str, language: str) -> None:
     ("address", "accepted", "way"),
     [
         ("/", "en", ""),
-        ("/", "zh-CN", "./zh?"),
         ("/?k=5&prompt=a%20b", "zh", "./zh?k=5&prompt=a%20b"),
-        ("/?lang=zh", "en", "./zh?lang=zh"),
         ("/?lang=zh-CN", "en", "./zh?lang=zh-CN"),
         ("/?lang=en", "zh", ""),
         ("/?lang=xx", "zh", "./zh?lang=xx"),
@@ -299,10 +287,5 @@ def test_the_browsers_preference(accepted: str, language: str) -> None:
 def test_who_comes_is_shown_the_way(address: str, accepted: str, way: str) -> None:
     client = TestClient(LanguageRedirect(PlainTextResponse("here")), follow_redirects=False)
     answer = client.get(address, headers={"Accept-Language": accepted})
-    assert answer.headers.get("location", "") == way
-    assert (answer.text == "here") is not bool(way)
-
-
-def test_only_pages_are_redirected() -> None:
-    client = TestClient(LanguageRedirect(PlainTextResponse("here")), follow_redirects=False)
-    assert client.post("/?lang=zh").text == "here"
+    assert answer.headers.get("location", "") == way and (answer.text == "here") is not bool(way)
+    assert client.post(address).text == "here"

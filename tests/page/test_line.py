@@ -13,8 +13,8 @@ from gradio_client import Client
 
 from specdec.exposure import limits, OWN, PUBLIC
 from specdec.traces.file import Trace
-from specdec.ui import session, turns, visitors
-from specdec.ui.text import strings
+from specdec.ui import session
+from specdec.ui.gateway import turns, visitors
 from specdec.ui.theme import launch_settings
 
 
@@ -73,7 +73,7 @@ def test_visitors_are_served_one_at_a_time_in_the_order_in_which_they_came(addre
 
 def test_a_full_line_leaves_the_page_awake_and_refuses_with_a_sentence(address, engine, monkeypatch):
     assert launch_settings()["max_threads"] > limits().waiting + 20
-    monkeypatch.setattr(turns, "limits", lambda: replace(OWN, waiting=10))
+    monkeypatch.setattr(turns, "limits", lambda: replace(OWN, waiting=10 - turns.PLACES_OF_LEADER))
     client = Client(address, verbose=False)
     jobs = [client.submit("hello", api_name="/run") for _ in range(12)]
     until(lambda: in_line() == 11)
@@ -87,27 +87,28 @@ def test_a_full_line_leaves_the_page_awake_and_refuses_with_a_sentence(address, 
     assert (engine.running, engine.most) == (0, 1)  # the second may begin as the first is gone, before it leaves
 
 
-def test_a_run_that_nobody_listens_to_ends(address, engine, monkeypatch):
-    monkeypatch.setattr(visitors, "PATIENCE", 3.0)
-    heard = Client(address, verbose=False).submit("heard", api_name="/run")
-    until(lambda: engine.running == 1)
-    begun = httpx.post(f"{address}gradio_api/call/v2/run", json={"prompt": "unheard"}, timeout=60)
-    assert begun.status_code == 200
-    until(lambda: in_line() == 2)
-    until(lambda: in_line() == 1)  # it left the line, and the other one waits on
-    assert engine.begun == ["heard"] and engine.running == 1
-    engine.gate.set()
-    assert list(Trace.loads("".join(heard)).events) == toyrun.events()
-    until(lambda: not visitors.visitors.open)
-    late = httpx.get(f"{address}gradio_api/call/run/{begun.json()['event_id']}", timeout=60)
-    assert strings("page")["notice"]["unheard"] in late.text
-
-
-def test_a_public_host_takes_so_many_runs_a_minute_from_a_tab(address, engine, monkeypatch):
+def test_a_public_host_takes_so_many_runs_a_minute_from_an_address(address, engine, monkeypatch):
     engine.gate.set()
     monkeypatch.setenv("SPECDEC_PUBLIC", "1")
+    monkeypatch.setattr(visitors, "limits", lambda: replace(PUBLIC, runs_of_address=2))
+    monkeypatch.setattr(session, "rate_limit", visitors.RateLimit())
     client, other = (Client(address, verbose=False) for _ in range(2))
-    for _ in range(PUBLIC.runs_of_tab):
-        assert Trace.loads("".join(client.submit("hello", api_name="/run")))
-    assert "Too many runs from here" in "".join(client.submit("hello", api_name="/run"))
-    assert Trace.loads("".join(other.submit("hello", api_name="/run")))
+    for one in (client, other):
+        assert Trace.loads("".join(one.submit("hello", api_name="/run")))
+    assert "Too many runs from here" in "".join(other.submit("hello", api_name="/run"))
+
+
+def test_a_minute_later_there_are_runs_again_and_memory_is_bounded(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(visitors.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(visitors, "MOST_ADDRESSES", 50)
+    monkeypatch.setenv("SPECDEC_PUBLIC", "1")
+    rate = visitors.RateLimit()
+    for _ in range(PUBLIC.runs_of_address):
+        assert rate.wait_s("a school") == 0
+    assert rate.wait_s("a school") == visitors.MINUTE_S and rate.wait_s("elsewhere") == 0
+    now[0] += visitors.MINUTE_S
+    assert rate.wait_s("a school") == 0
+    for i in range(200):
+        rate.wait_s(f"address {i}")
+    assert len(rate._runs) == 50

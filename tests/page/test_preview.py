@@ -9,8 +9,8 @@ import httpx
 import pytest
 from PIL import Image
 
-from specdec.ui.first import introduced, PICTURE
-from specdec.ui.language import PATHS
+from specdec.ui.gateway.first import introduced, PICTURE
+from specdec.ui.gateway.language import PATHS
 from specdec.ui.text import LANGUAGES, speaking, strings
 
 LARGEST = 200_000  # bytes of the page on its way

@@ -158,8 +158,8 @@ def test_a_run_is_cut_at_its_deadline(servers: tuple[Stub, Stub], monkeypatch: p
 
 
 def test_who_asks_often_waits_for_a_server_too(servers: tuple[Stub, Stub], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "asking", lambda: ("tab", "address"))
-    monkeypatch.setattr(session.visitors, "wait", lambda tab, address: 4.5)
+    monkeypatch.setattr(session, "visitor_address", lambda: "address")
+    monkeypatch.setattr(session.rate_limit, "wait_s", lambda address: 4.5)
     servers[0].asked.clear()
     (only,) = watch.run(request(servers[0]))
     assert only.kind == "error" and "5 seconds" in only.text and not servers[0].asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sysconfig
-from itertools import count, cycle, islice
+from itertools import count, cycle
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -136,20 +136,6 @@ def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path: Path, m
     second = run(20.0)
     assert second.steps > first.steps and second.seconds > first.seconds
     assert losses[measured] == pytest.approx(losses[measured - 1], rel=1e-4)  # the checkpoint's weights
-
-
-def test_streams_are_windows_of_the_domains_asked_for() -> None:
-    streams = {"sea": data.np.arange(7, dtype="uint16"), "x": data.np.full(100, 9, dtype="uint16")}
-    [(ids, tokens)] = islice(data.batches(streams, {"sea": 1.0}, 4, 16, random.Random(0), "cpu"), 1)
-    assert ids.shape == (4, 16) and tokens == 64
-    assert ((ids[:, 1:] - ids[:, :-1]) % 7 == 1).all()  # a short stream is repeated
-
-
-@pytest.mark.long
-def test_the_whole_standard_library_is_read() -> None:
-    texts = corpus.standard_library()
-    assert len(texts) > 300 and sum(map(len, texts)) > 5e6
-    assert not any(corpus.blocked_words().search(text) for text in texts[::20])
 
 
 def test_blocked_paragraphs_are_left_out_and_words_are_not_parts_of_words(books: Path, tmp_path: Path) -> None:

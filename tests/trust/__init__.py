@@ -1,1 +1,1 @@
-"""Figures for "nothing breaks it": one file a kind. Each has `count(long)`, which counts and returns its figures."""
+"""What the report counts beside the tests that it runs: a file a kind, with `count()`, which gives its figures."""

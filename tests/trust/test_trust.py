@@ -1,23 +1,24 @@
-"""The counters of the report count, and see what they are for: a little of each, and a fault that each must find."""
+"""The report counts, and sees what it is for: a little of each, and a fault that each must find."""
 
 from __future__ import annotations
 
 import ast
-import random
 import sys
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from specdec.proof.mistakes import MISTAKES
-from specdec.traces.file import Trace
+from tests import report
 from tools import mutants
-from tools.bench import tables, trust
+from tools.bench import trust
 
-from . import bad_input, exactness, faults, figures, garbage, greedy, numbers
+from . import exactness, figures, numbers
 
 ROOT = Path(__file__).resolve().parents[2]
+PASSES = "def test_one(): pass"
+FAILS = "def test_two(): assert False"
 
 
 def test_a_figure_holds_where_it_reaches_its_target() -> None:
@@ -28,78 +29,35 @@ def test_a_figure_holds_where_it_reaches_its_target() -> None:
     assert not figures.all_of("", 6, 7, 6).holds and not figures.all_of("", 6, 6, 7).holds
 
 
-def test_a_kind_whose_process_dies_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = __import__("report")
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    found = report.alone("exactness", False)
-    assert [one["holds"] for one in found["figures"]] == [False]
+@pytest.mark.parametrize(
+    ("source", "held"), [(PASSES, True), (f"{PASSES}\n{FAILS}", False), ("import nothing.at", False)]
+)
+def test_a_kind_holds_where_all_of_its_tests_pass(tmp_path: Path, source: str, held: bool) -> None:
+    path = tmp_path / "test_kind.py"
+    path.write_text(source)
+    assert all(one.holds for one in report.passed([str(path)], False)) is held
+
+
+def test_a_kind_whose_process_dies_or_whose_tests_are_gone_does_not_hold() -> None:
+    assert not any(one["holds"] for one in report.apart([sys.executable, "-c", "exit(3)"]))
+    assert not all(one.holds for one in report.passed(["tests/test_gone.py"], False))
+
+
+def test_every_kind_is_counted_by_something_that_is_there() -> None:
+    assert report.KINDS.keys() == report.COUNTED.keys() | report.TESTS.keys()
+    assert all((ROOT / path).is_file() for tests in report.TESTS.values() for path in tests.split())
 
 
 def test_numbers_hold_and_a_broken_residual_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not numbers.tried(400)
+    assert not numbers.tried(300)
     for wrong in (lambda p, q, token: p, lambda p, q, token: p * 0, lambda p, q, token: p.flip(0)):
         monkeypatch.setattr(numbers, "residual", wrong)
         assert numbers.tried(120)
 
 
-def test_pairs_of_mistakes_break_different_seams_and_show() -> None:
-    pairs = exactness.pairs()
-    assert len(pairs) >= 120 and len(set(pairs)) == len(pairs)
-    swapped, absolute = MISTAKES["ratio_swapped"], MISTAKES["absolute"]
-    assert (swapped, absolute) in pairs and exactness.shows((swapped, absolute))
-
-
-def test_greedy_texts_are_compared_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = next(c for c in greedy.combinations(1) if c[1][0].name == "eagle3" and c[2:4] == ("block", 3))
-    assert greedy.same(*one)[0]
-    other = [*greedy.plain(one[0], one[4])]
-    other[-1] = (other[-1] + 1) % 23
-    monkeypatch.setattr(greedy, "plain", lambda *_: other)
-    assert not greedy.same(*one)[0]
-
-
-@pytest.mark.parametrize("inject", [faults.handed, faults.disks, faults.clocks], ids=lambda inject: inject.__name__)
-def test_faults_cost_no_text(inject: Callable[..., None]) -> None:
-    tally = faults.Tally()
-    inject(tally, False)
-    assert tally.injected > 3 and (tally.lost, tally.uncaught, tally.held, tally.untold) == (0, 0, 0, 0), tally
-
-
-def test_a_fault_that_costs_text_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from specdec import engine
-
-    monkeypatch.setattr(engine, "check_proposal", lambda *_: None)
-    monkeypatch.setattr(faults, "BAD_DRAFTS", {"fractions": faults.BAD_DRAFTS["ids that are fractions"]})
-    tally = faults.Tally()
-    faults.drafters(tally, False)
-    assert tally.lost
-
-
-@pytest.mark.parametrize(
-    "send", [bad_input.questions, bad_input.links, bad_input.files], ids=lambda send: send.__name__
-)
-def test_bad_input_is_answered(send: Callable[..., None]) -> None:
-    tally = bad_input.Tally()
-    send(tally, 40, random.Random(2))
-    assert not tally.wrong, tally.said
-    assert sum(tally.sent.values()) >= 40
-
-
-def test_what_escapes_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(text: str) -> Trace:
-        raise KeyError("no such field")
-
-    monkeypatch.setattr(bad_input.Trace, "loads", broken)
-    monkeypatch.setattr(bad_input, "edited", lambda rng: "{}")
-    tally = bad_input.Tally()
-    bad_input.files(tally, 2, random.Random(1))
-    assert tally.wrong["uncaught"] >= 2
-
-
-def test_garbage_is_the_same_for_a_seed_and_damages() -> None:
-    one, two = (garbage.value(random.Random(5)) for _ in range(2))
-    assert repr(one) == repr(two)
-    assert len({garbage.damaged(b"x" * 50, random.Random(seed)) for seed in range(20)}) > 10
+def test_a_mistake_shows_and_the_shipped_rule_does_not() -> None:
+    known = next(one for one in MISTAKES.values() if one.rule and one.least_k == 1)
+    assert exactness.shows(known) and not exactness.shows(replace(known, rule=None))
 
 
 def test_mutants_differ_from_the_file_and_are_python() -> None:
@@ -122,9 +80,6 @@ def test_the_tables_tell_what_does_not_hold() -> None:
     figure = {"name": "text | lost", "figure": "1", "target": "0", "holds": False, "skipped": ""}
     kinds = {"faults": {"title": "Faults", "figures": [figure], "seconds": 1, "measured": "2026-11-23T12:00"}}
     assert "| Faults | text \\| lost | 1 | 0 | **no** |" in trust.table(kinds)
-    assert trust.headline({"short": kinds, "long": {}}) == "- Not counted yet."
-    good = figure | {"name": "faults injected", "figure": "512", "holds": True}
-    assert "512 faults injected" in trust.headline(
-        {"short": {"faults": kinds["faults"] | {"figures": [good]}}, "long": {}}
-    )
-    assert tables.PAGES["docs/trust.md"]
+    assert trust.headline(kinds) == "- Not counted yet."
+    good = figure | {"name": "tests passed", "figure": "1,512", "holds": True}
+    assert "1,512 tests" in trust.headline({"faults": kinds["faults"] | {"figures": [good]}})

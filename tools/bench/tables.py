@@ -27,14 +27,24 @@ COLUMNS = {
     "repetition": "repetition",
 }
 STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # SmolLM2: two precisions, and drafters measured alone
-RESULTS = ("headline", "machines", "measured", "methods", "equal", "batch", "edits", "star_passes", "browsers")
+RESULTS: tuple[str, ...] = (
+    "headline",
+    "machines",
+    "measured",
+    "methods",
+    "equal",
+    "batch",
+    "edits",
+    "star_passes",
+    "browsers",
+)
 RESULTS += ("gpu_steps", "gpu_smollm2", "gpu")
 PAGES = {
     "README.md": ["headline", "gpu", "trust"],
     "docs/results.md": [*RESULTS, *(f"star_{name}" for name in STAR)],
     "docs/methods.md": ["models"],
     "docs/certify-a-server.md": ["servers", "certified"],
-    "docs/trust.md": ["trust_short", "trust_long"],
+    "docs/trust.md": ["trust_table"],
 }
 
 
@@ -62,8 +72,7 @@ def blocks(root: Path) -> dict[str, str]:
         "servers": certificates(servers),
         "certified": certified_methods(servers),
         "trust": trust.headline(counted),
-        "trust_short": trust.table(counted["short"]),
-        "trust_long": trust.table(counted["long"]),
+        "trust_table": trust.table(counted),
         "star_passes": passes(load(results / "star" / "passes.json")),
         **{f"star_{name}": methods(load(results / "star" / f"{name}.json")) for name in STAR},
         "browsers": browsers(load(results / "machines" / "browsers.json")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import pairwise
 
 CAPITALS = dict(
     pair.split(":")
@@ -79,13 +80,34 @@ ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth ele
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 Fact = tuple[str, str]
+REVERSED = [(b, a) for a, b in OPPOSITES if (b, a) not in OPPOSITES and b != "light"]
+ORDERED = list(zip(ORDINALS[:8], PLANETS, strict=True))
+LENGTHS = [
+    (month, f"{days} days in most years" if days == 28 else f"{days} days")
+    for month, days in zip(MONTHS, MONTH_LENGTHS, strict=True)
+]
+# A question, its answer, and the pairs that are put into both; how often it is asked follows.
+TABLES = (
+    ("What is the capital of {0}?", "The capital of {0} is {1}.", list(CAPITALS.items()), 3),
+    ("{1} is the capital of which country?", "{1} is the capital of {0}.", list(CAPITALS.items()), 1),
+    ("How is the number {0} written as a word?", "The number {0} is written {1}.", list(enumerate(NUMBERS)), 2),
+    ("How many days are in {0}?", "{0} has {1}.", LENGTHS, 2),
+    ("Which is the {0} month of the year?", "The {0} month is {1}.", list(zip(ORDINALS, MONTHS, strict=True)), 2),
+    ("Which planet is {0} from the Sun?", "The {0} planet from the Sun is {1}.", ORDERED, 1),
+    ("Is {1} a planet or a star?", "{1} is a planet. It goes around the Sun.", ORDERED, 1),
+    ("What is the opposite of {0}?", "The opposite of {0} is {1}.", OPPOSITES + REVERSED, 2),
+    ("What is a young {0} called?", "A young {0} is called a {1}.", list(YOUNG.items()), 2),
+    ("What colour is {0}?", "The colour of {0} is {1}.", list(COLOURS.items()), 2),
+    ("What is the past tense of {0}?", "The past tense of {0} is {1}.", list(PAST.items()), 2),
+    ("What is the plural of {0}?", "The plural of {0} is {1}.", list(PLURALS.items()), 2),
+    ("Which letter comes after {0}?", "The letter after {0} is {1}.", list(pairwise(LETTERS)), 2),
+)
 
 
-def capital(rng: random.Random) -> Fact:
-    country, city = rng.choice(list(CAPITALS.items()))
-    if rng.random() < 0.3:
-        return f"{city} is the capital of which country?", f"{city} is the capital of {country}."
-    return f"What is the capital of {country}?", f"The capital of {country} is {city}."
+def from_table(rng: random.Random) -> Fact:
+    question, answer, pairs, _ = rng.choices(TABLES, [often for *_, often in TABLES])[0]
+    pair = rng.choice(pairs)
+    return question.format(*pair), answer.format(*pair)
 
 
 def addition(rng: random.Random) -> Fact:
@@ -114,11 +136,6 @@ def counting(rng: random.Random) -> Fact:
     return f"Which number comes next: {seen}?", f"The next number is {start + 4 * step}."
 
 
-def number_word(rng: random.Random) -> Fact:
-    n = rng.randrange(len(NUMBERS))
-    return f"How is the number {n} written as a word?", f"The number {n} is written {NUMBERS[n]}."
-
-
 def neighbour(rng: random.Random) -> Fact:
     kind, names = rng.choice((("month", MONTHS), ("day", DAYS)))
     i, after = rng.randrange(len(names)), rng.random() < 0.6
@@ -126,59 +143,8 @@ def neighbour(rng: random.Random) -> Fact:
     return f"Which {kind} comes {word} {names[i]}?", f"The {kind} {word} {names[i]} is {other}."
 
 
-def month_length(rng: random.Random) -> Fact:
-    i = rng.randrange(12)
-    extra = " in most years" if i == 1 else ""
-    return f"How many days are in {MONTHS[i]}?", f"{MONTHS[i]} has {MONTH_LENGTHS[i]} days{extra}."
-
-
-def month_order(rng: random.Random) -> Fact:
-    i = rng.randrange(12)
-    return f"Which is the {ORDINALS[i]} month of the year?", f"The {ORDINALS[i]} month is {MONTHS[i]}."
-
-
-def planet(rng: random.Random) -> Fact:
-    i = rng.randrange(8)
-    if rng.random() < 0.5:
-        return f"Which planet is {ORDINALS[i]} from the Sun?", f"The {ORDINALS[i]} planet from the Sun is {PLANETS[i]}."
-    return f"Is {PLANETS[i]} a planet or a star?", f"{PLANETS[i]} is a planet. It goes around the Sun."
-
-
-def opposite(rng: random.Random) -> Fact:
-    a, b = rng.choice(OPPOSITES)
-    if rng.random() < 0.5 and (b, a) not in OPPOSITES and b != "light":
-        a, b = b, a
-    return f"What is the opposite of {a}?", f"The opposite of {a} is {b}."
-
-
-def young_animal(rng: random.Random) -> Fact:
-    animal, name = rng.choice(list(YOUNG.items()))
-    return f"What is a young {animal} called?", f"A young {animal} is called a {name}."
-
-
-def colour(rng: random.Random) -> Fact:
-    thing, name = rng.choice(list(COLOURS.items()))
-    return f"What colour is {thing}?", f"The colour of {thing} is {name}."
-
-
-def past_tense(rng: random.Random) -> Fact:
-    verb, past = rng.choice(list(PAST.items()))
-    return f"What is the past tense of {verb}?", f"The past tense of {verb} is {past}."
-
-
-def plural(rng: random.Random) -> Fact:
-    one, many = rng.choice(list(PLURALS.items()))
-    return f"What is the plural of {one}?", f"The plural of {one} is {many}."
-
-
-def next_letter(rng: random.Random) -> Fact:
-    i = rng.randrange(25)
-    return f"Which letter comes after {LETTERS[i]}?", f"The letter after {LETTERS[i]} is {LETTERS[i + 1]}."
-
-
 KINDS: tuple[Callable[[random.Random], Fact], ...] = (
-    capital, capital, addition, subtraction, multiplication, comparison, counting, number_word, neighbour,
-    month_length, month_order, planet, opposite, young_animal, colour, past_tense, plural, next_letter,
+    *[from_table] * 12, addition, subtraction, multiplication, comparison, counting, neighbour,
 )  # fmt: skip
 
 

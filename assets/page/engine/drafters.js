@@ -131,4 +131,4 @@ class DraftModel {
   }
 }
 
-export { NoDrafter, CopyingDrafter, PromptLookup, SuffixDrafter, DraftModel };
+export { NoDrafter, PromptLookup, SuffixDrafter, DraftModel };

@@ -148,4 +148,4 @@ function placeOf(W, models, machine) {
     : cores;
 }
 
-export { figures, placeOf };
+export { figures };

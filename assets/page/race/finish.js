@@ -80,4 +80,4 @@ function finish(box, W, root) {
   return { draw };
 }
 
-export { finish, result, textOf };
+export { finish };

@@ -195,4 +195,4 @@ function film(W, run) {
   });
 }
 
-export { result, tokensAt, linesOf, picture, film, filmKind };
+export { result, tokensAt, picture, film, filmKind };

@@ -235,7 +235,6 @@ export {
   attribute,
   bundle,
   hatch,
-  body,
   atBreak,
   chip,
   statusOf,

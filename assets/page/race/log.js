@@ -191,4 +191,4 @@ function read(reader, text) {
   return fresh;
 }
 
-export { newRun, fold, apply, newReader, read };
+export { fold, apply, newReader, read };

@@ -125,7 +125,6 @@ export {
   words,
   sentences,
   niceStep,
-  tick,
   marksOf,
   widthOf,
 };

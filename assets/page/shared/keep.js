@@ -117,4 +117,4 @@ function keep(props, player) {
 
 export const mount = (element, props) => whenPlayed((player) => keep(props, player));
 
-export { queryOf, searchOf, stored, withTab };
+export { queryOf, searchOf, stored };

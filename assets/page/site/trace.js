@@ -4,6 +4,10 @@
 
 import { fold } from "#page/race/log.js";
 
+const isText = ({ event, pieces }) =>
+  event !== "committed" ||
+  (Array.isArray(pieces) && pieces.every((piece) => typeof piece === "string"));
+
 /* The log of a recorded run, `most` characters long at the utmost; "" for any other text. */
 function sound(text, most) {
   if (typeof text !== "string" || text.length > most) return "";
@@ -14,9 +18,9 @@ function sound(text, most) {
         .split("\n")
         .map((line) => JSON.parse(line)),
       [{ event, prompt }] = lines,
-      run = fold(lines);
-    if (event !== "header" || typeof prompt !== "string") return "";
-    if (!run || !Object.values(run.lanes).some((lane) => lane.cycles.length)) return "";
+      run = /** @type {any} */ (fold(lines));
+    if (event !== "header" || typeof prompt !== "string" || !lines.every(isText)) return "";
+    if (!Object.values(run.lanes).some((lane) => lane.cycles.length)) return "";
     lines[0].source = "recorded";
     return lines.map((one) => JSON.stringify(one) + "\n").join("");
   } catch {

@@ -242,5 +242,4 @@ export {
   statesOf,
   lacks,
   headOf,
-  freshCoin,
 };

@@ -17,11 +17,12 @@ from typing import Any
 import gradio as gr
 
 from ...events import Committed, Started
+from ...exposure import limits
 from ...figures.stats import Comparison
 from ...settings import REQUIRED, SETTINGS
 from ...traces import compare as comparing
 from ...traces.audit import audit, shown
-from ...traces.file import MAX_BYTES, Trace, TraceError
+from ...traces.file import Trace, TraceError
 from .. import menu
 from ..standalone import standalone
 from ..tabs import labels
@@ -43,7 +44,7 @@ def traces() -> gr.HTML:
         tabs=labels(),
         rules={name: key for key, name in menu.RULE_NAMES.items()},
         settings=for_links(),
-        limit=MAX_BYTES,
+        limit=limits().body // 2,  # JSON escapes its quotes
     )
 
 

@@ -72,9 +72,8 @@ def arena(tab: gr.Tab, report: dict[str, Any], rows: Rows) -> None:
             about = lines([words["chart"]["measured_speedup"]], elem_classes="sd-about")
         with gr.Column(scale=2, min_width=280):
             lines(results.findings(rows), elem_classes="sd-findings", elem_id="findings")
-    figure.change(lambda name: of_figure(rows, name), figure, [heat, about], queue=False, **PRIVATE)
-    # Drawn when looked at: plotly, here and in the browser, would slow down every start.
-    tab.select(lambda name: of_figure(rows, name), figure, [heat, about], queue=False, **PRIVATE)
+    for event in (tab.select, figure.change):  # drawn when looked at: plotly would slow down every start
+        event(lambda name: of_figure(rows, name), figure, [heat, about], queue=False, **PRIVATE)
 
 
 def label(report: dict[str, Any]) -> list[str]:
@@ -98,10 +97,8 @@ def figures_table(caption: str, columns: dict[str, str], rows: Cells, **more: An
     return table(caption, list(columns.values()), [results.DIGITS.get(name, 2) for name in columns], rows, **more)
 
 
-def of_figure(rows: Rows, name: str | None) -> tuple[Any, Any]:
+def of_figure(rows: Rows, name: str) -> tuple[Any, Any]:
     """The heat map of one figure: a line a method, a column a text and temperature."""
-    if name is None:
-        return gr.skip(), gr.skip()
     drafters, places, cells = results.drafters(rows), results.places(rows), results.by_place(rows)
     found = [[cells.get((drafter, *place)) for place in places] for drafter in drafters]
     chart = charts.heat_map(
@@ -146,10 +143,8 @@ def breakdown(rows: Rows) -> None:
         event(lambda *place: of_place(rows, *place), where, shown, queue=False, **PRIVATE)
 
 
-def of_place(rows: Rows, domain: str | None, temperature: float | None) -> tuple[Any, ...]:
+def of_place(rows: Rows, domain: str, temperature: float) -> tuple[Any, ...]:
     """Of one text and temperature: by place and by kind each a chart, a sentence, and the figures in words."""
-    if domain is None or temperature is None:
-        return (gr.skip(),) * 6
     words = strings("methods")["where"]
     here = [row for row in rows if row["domain"] == domain and row["temperature"] == temperature]
     best = results.fastest(here, (domain, temperature))

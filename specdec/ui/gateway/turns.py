@@ -1,20 +1,19 @@
 """Who has the machine, and who waits for it; everybody is told how long it may take.
 
 Addresses take turns, so that one which asks for much holds up itself alone; among those of one address, first come is
-first served. Many people may share one, a class behind its router say, so there is no number of places that an address
-may not pass. Only in a full line an address with many places gives one to whoever has few.
+first served. One address gets half of the places at most, which many people may share, a class behind its router say.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from dataclasses import dataclass
 
-from ..exposure import limits
+from ...exposure import limits
 
-FRESH = 0.3  # weight of the last run in what is expected of the next
+PLACES_OF_LEADER = 8  # in a line that is full for others
+WEIGHT_OF_LAST = 0.3  # of the last turn in how long the next one is expected to take
 
 
 @dataclass(slots=True, eq=False)
@@ -33,11 +32,7 @@ class Ticket:
 
 
 class Turns:
-    """A line in front of one machine. `expected` is how many seconds a turn of each kind takes, at first a guess.
-
-    As many wait as the exposure grants. If all places are taken, the address with most places gives up its last one
-    to an address that would have fewer even then.
-    """
+    """A line in front of one machine. `expected` is how many seconds a turn of each kind takes, at first a guess."""
 
     def __init__(self, expected: dict[str, float]) -> None:
         self._expected = dict(expected)
@@ -50,25 +45,19 @@ class Turns:
         return bool(self._line)
 
     def join(self, kind: str, address: str = "", leads: bool = False) -> Ticket | None:
-        """A place; None where too many wait."""
+        """A place; None where too many wait, or too many of this address."""
         with self._lock:
             rounds = [one.round + 1 for one in self._line if one.address == address]
+            most = limits().waiting
+            if len(self._line) > most + leads * PLACES_OF_LEADER or (len(rounds) > most // 2 and not leads):
+                return None
             ticket = Ticket(kind, address, leads, max(self._round, *rounds, 0))
-            if len(self._line) > limits().waiting:
-                if (other := self._yielding(ticket)) is None:
-                    return None
-                self._line.remove(other)
             self._line.append(ticket)
             return ticket
 
-    def before(self, ticket: Ticket) -> tuple[int, float] | None:
-        """How many come before this one, and in how many seconds it is probably its turn. (0, 0) begins its turn.
-
-        None where it had to give its place to somebody else.
-        """
+    def before(self, ticket: Ticket) -> tuple[int, float]:
+        """How many come before this one, and in how many seconds it is probably its turn. (0, 0) begins its turn."""
         with self._lock:
-            if ticket not in self._line:
-                return None
             order = sorted(self._line, key=lambda one: (one.since is None, not one.leads, one.round))
             now, ahead = time.monotonic(), order[: order.index(ticket)]
             if not ahead and ticket.since is None:
@@ -80,21 +69,7 @@ class Turns:
     def leave(self, ticket: Ticket) -> None:
         """Its turn is over, or it waits no longer."""
         with self._lock:
-            if ticket in self._line:
-                self._line.remove(ticket)
+            self._line.remove(ticket)
             if ticket.since is not None:
                 took = time.monotonic() - ticket.since
-                self._expected[ticket.kind] += FRESH * (took - self._expected[ticket.kind])
-
-    def _yielding(self, ticket: Ticket) -> Ticket | None:
-        """Who makes room for it: the last of the address with most places, if that has more than it may be sure of."""
-        waiting = [one for one in self._line if one.since is None]
-        others = [one for one in waiting if not one.leads]
-        if not others:
-            return None
-        places = Counter(one.address for one in others)
-        address, most = places.most_common(1)[0]
-        own = sum(one.address == ticket.address for one in waiting)
-        if not ticket.leads and most <= own + 1:
-            return None
-        return [one for one in others if one.address == address][-1]
+                self._expected[ticket.kind] += WEIGHT_OF_LAST * (took - self._expected[ticket.kind])

@@ -14,10 +14,10 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import FileResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..scripts import served
+from ..text import ASSETS, PAGE, speaking, strings, TAGS
 from .gradio_private import address_in, before_app, scripts, with_head
 from .language import LANGUAGE_AT
-from .scripts import served
-from .text import ASSETS, PAGE, speaking, strings, TAGS
 
 PICTURE, PREVIEW = ASSETS / "preview.png", "/preview.png"
 
@@ -63,29 +63,26 @@ def tags(language: str, picture: str) -> str:
     """Title, description and preview; `picture` is the address of its image."""
     with speaking(language):
         words = strings("page")
-    said, about = html.escape(words["title"]), html.escape(f"{words['headline']} {words['lead']}")
-    names = {
-        "og:type": "website",
-        "og:site_name": html.escape(words["brand"]),
-        "og:title": said,
-        "og:description": about,
-        "og:image": html.escape(picture),
-        "og:image:width": "1200",
-        "og:image:height": "630",
-        "og:image:alt": html.escape(words["preview"]),
-        "og:locale": TAGS[language].replace("-", "_"),
-    }
-    lines = [
-        f"<title>{said}</title>",
-        f'<meta name="description" content="{about}">',
-        *(f'<meta property="{name}" content="{content}">' for name, content in names.items()),
-        '<meta name="twitter:card" content="summary_large_image">',
-    ]
-    return "\n".join(lines)
+    title, about, brand, alt = map(
+        html.escape, (words["title"], f"{words['headline']} {words['lead']}", words["brand"], words["preview"])
+    )
+    return f"""<title>{title}</title>
+<meta name="description" content="{about}">
+<meta property="og:type" content="website">
+<meta property="og:site_name" content="{brand}">
+<meta property="og:title" content="{title}">
+<meta property="og:description" content="{about}">
+<meta property="og:image" content="{html.escape(picture)}">
+<meta property="og:image:width" content="1200">
+<meta property="og:image:height" content="630">
+<meta property="og:image:alt" content="{alt}">
+<meta property="og:locale" content="{TAGS[language].replace("-", "_")}">
+<meta name="twitter:card" content="summary_large_image">"""
 
 
 @cache
 def screen(language: str) -> bytes:
+    """The first screen's markup and script."""
     template, script = ((PAGE / f"shared/first.{kind}").read_text(encoding="utf-8") for kind in ("html", "js"))
     with speaking(language):
         waiting = html.escape(strings("page")["waiting"])

@@ -1,0 +1,105 @@
+"""All that the page uses of Gradio beyond its documentation. requirements.txt names the versions that have it.
+
+Names of Gradio's elements in the browser are in `assets/page`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Collection
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.context import LocalContext
+from gradio.utils import LRUCache
+
+APP = b"<gradio-app"  # the element that the page is mounted in
+METAS = re.compile(rb"""\s*<meta\s+(?:property|name)="(?:og|twitter):[^>]*>|\s*<title>[^<]*</title>""")
+ROOT = re.compile(rb'"root":"(https?://[^"\\\s<>]+)"')
+FRONTEND = Path(gr.__file__).parent / "templates" / "frontend"
+ENTRY = re.compile(r"assets/(index-[\w-]+\.js)")
+IMPORTED = re.compile(r'"\./([\w-]+\.js)"')
+MOST_SESSIONS = 2_000  # whose messages wait to be fetched
+
+
+def request() -> gr.Request | None:
+    """The request of what is being computed; None outside of one."""
+    return LocalContext.request.get(None)
+
+
+def scope_of(request: gr.Request) -> dict[str, Any]:
+    """The ASGI scope of its Starlette request: Gradio's own makes text of what it hands out."""
+    return dict(getattr(request.request, "scope", {}))
+
+
+def wrap(demo: gr.Blocks, wrapper: Callable[[Any], Any]) -> None:
+    """Wrap the functions of the page that is being built."""
+    for event in demo.fns.values():
+        if event.fn and event.page == demo.current_page:
+            event.fn = wrapper(event.fn)
+
+
+def only_tools(demo: gr.Blocks, names: Collection[str]) -> None:
+    """Of the public functions list these alone as tools for models: Gradio lists what has no other type."""
+    for event in demo.fns.values():
+        function: Any = event.fn
+        if function and event.api_visibility == "public" and event.api_name not in names:
+            function._mcp_type = "endpoint"
+
+
+class Messages(LRUCache[str, Any]):
+    """The messages of the newest sessions; those to any other session go nowhere.
+
+    Gradio's one loop, which serves all visitors, ends for good where it has a message for a session that is not here:
+    because its name is empty, its visitor left at the wrong moment, or many others came.
+    """
+
+    def __missing__(self, session: str) -> Any:
+        return asyncio.Queue()
+
+
+def guard_queue(demo: gr.Blocks) -> None:
+    """Have no visitor's call end the queue for all others."""
+    demo._queue.pending_messages_per_session = Messages(MOST_SESSIONS)
+
+
+def address_in(page: bytes) -> str:
+    """The page's own address, as a proxy names it; "" where Gradio writes none."""
+    root = ROOT.search(page)
+    return root[1].decode("latin-1").rstrip("/") if root else ""
+
+
+def with_head(page: bytes, tags: bytes) -> bytes:
+    """The page with these tags in place of Gradio's; without a head it is as it was."""
+    head, end, rest = page.partition(b"</head>")
+    return METAS.sub(b"", head) + tags + b"\n" + end + rest if end else page
+
+
+def before_app(page: bytes, screen: bytes) -> bytes:
+    """The page with `screen` before the element that Gradio mounts."""
+    return page.replace(APP, screen + APP, 1)
+
+
+@cache
+def scripts() -> list[str]:
+    """Names, in Gradio's folder `assets`, of the scripts that the page waits for, the entry first.
+
+    Its modules name each other, and a browser finds each level only after it has read the one before. Where another
+    version is built otherwise, fewer are named, and the page is as it is, later.
+    """
+    assets = FRONTEND / "assets"
+    entry = ENTRY.search((FRONTEND / "index.html").read_text(encoding="utf-8"))
+    if entry is None:
+        return []
+    first_list = (assets / entry[1]).read_text(encoding="utf-8").partition("\n")[0].partition("])")[0]
+    later = [path.name for kind in ("Blocks", "HTML") for path in sorted(assets.glob(f"{kind}-*.js"))]
+    return [entry[1], *IMPORTED.findall(first_list), *later]
+
+
+def font(name: str) -> bytes | None:
+    """Of Gradio's own fonts; None, and the reader's own stands in."""
+    path = FRONTEND / "static" / "fonts" / f"{name}.woff2"
+    return path.read_bytes() if path.is_file() else None

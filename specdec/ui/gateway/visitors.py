@@ -1,0 +1,82 @@
+"""Who asks, and how often. Nothing of it outlives the process or is written down."""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from ...exposure import is_public, limits
+from . import gradio_private
+
+MINUTE_S = 60.0
+MOST_ADDRESSES = 10_000  # that are remembered
+LEADS = "specdec.leads"  # in the scope of a request to a class: whether its teacher sent it
+
+
+class RateLimit:
+    """The runs of the last minute, by address."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, deque[float]] = {}
+        self._lock = threading.Lock()
+
+    def wait_s(self, address: str) -> float:
+        """Seconds until this address may begin another run; 0 begins one."""
+        with self._lock:
+            now, runs = time.monotonic(), self._runs.pop(address, None) or deque()
+            self._runs[address] = runs  # as the newest
+            if len(self._runs) > MOST_ADDRESSES:
+                del self._runs[next(iter(self._runs))]
+            while runs and now - runs[0] >= MINUTE_S:
+                runs.popleft()
+            if len(runs) >= limits().runs_of_address:
+                return runs[0] + MINUTE_S - now
+            runs.append(now)
+            return 0.0
+
+
+rate_limit = RateLimit()
+
+
+def visitor_address() -> str:
+    """The address of whoever asked for what is being computed; "" outside of a request."""
+    request = gradio_private.request()
+    return address_of(request) if request else ""
+
+
+def has_queue_priority() -> bool:
+    """Whether who asks goes before all others: in a class its teacher, else who sits at this machine.
+
+    For strangers nobody does: their proxy may be on this machine.
+    """
+    request = gradio_private.request()
+    if request is None:
+        return False
+    scope = gradio_private.scope_of(request)
+    if LEADS in scope:
+        return bool(scope[LEADS])
+    return not is_public() and address_of(request) in ("127.0.0.1", "::1")
+
+
+def address_of(request: Any) -> str:
+    """Where a request of Starlette's or Gradio's comes from.
+
+    Programs that come through Gradio's MCP server are one address: it asks the page for them, from this machine.
+    """
+    if request.headers.get("x-gradio-user") == "mcp":
+        return "mcp"
+    return network_of(request.client.host if request.client else "")
+
+
+def network_of(address: str) -> str:
+    """The address; of version 6 its network of 64 bits, which is often one machine's."""
+    try:
+        ip = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if ip.ipv4_mapped or ip.is_loopback:
+        return str(ip.ipv4_mapped or ip)
+    return str(ipaddress.IPv6Network((ip, 64), strict=False))

@@ -1,0 +1,43 @@
+"""Refuse or count the operations at which a GPU's host would wait for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+# What float(x), x.item(), bool(x) and results of unknown size become. In inference mode `item` stays what it is.
+WAITS = {
+    "_local_scalar_dense", "item", "is_nonzero", "equal", "allclose", "nonzero", "argwhere", "masked_select",
+    "_unique2", "unique_dim", "unique_consecutive", "bincount",
+}  # fmt: skip
+
+
+class HostRead(AssertionError):
+    """The host would have to wait here."""
+
+
+class HostReads(TorchDispatchMode):
+    """Count such operations, or raise HostRead at the first."""
+
+    def __init__(self, refuse: bool) -> None:
+        super().__init__()
+        self.refuse, self.count = refuse, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket.__name__ in WAITS:
+            self.count += 1
+            if self.refuse:
+                raise HostRead(f"{func} makes the host wait")
+        return func(*args, **(kwargs or {}))
+
+
+def no_host_reads() -> HostReads:
+    return HostReads(refuse=True)
+
+
+def host_reads(body: Callable[[], object]) -> int:
+    with HostReads(refuse=False) as watch:
+        body()
+    return watch.count

@@ -1,0 +1,91 @@
+"""What every visitor is sent: answered from memory the second time, and only where everybody gets the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from specdec.ui.gateway import cache, gradio_private
+
+Visit = Callable[..., httpx.Response]
+
+
+@pytest.fixture
+def visit() -> Visit:
+    """Ask the little app; its answer counts how often it was really asked."""
+    asked = []
+
+    def answer(request: Request) -> PlainTextResponse:
+        asked.append(request.url)
+        status = 404 if "none" in request.url.path else 200
+        return PlainTextResponse(f"{len(asked)} " + "x" * 3000, status)
+
+    routes = [Route("/{path:path}", answer, methods=["GET", "POST"])]
+    client = TestClient(Starlette(routes=routes, middleware=[Middleware(cache.Cache)]))
+
+    def get(path: str = "/", method: str = "GET", **headers: Any) -> httpx.Response:
+        return client.request(method, path, headers=headers)
+
+    return get
+
+
+def test_the_second_visitor_is_sent_what_the_first_one_was(visit: Visit) -> None:
+    first, second = visit(), visit()
+    assert first.text == second.text and first.text.startswith("1 ")
+    assert second.headers == first.headers and second.headers["content-encoding"] == "br"
+    assert visit(**{"accept-encoding": "gzip"}).headers["content-encoding"] == "gzip"
+    assert visit("/zh").text.startswith("3 ") and visit("/assets/a.js").text.startswith("4 ")
+    assert visit("/?k=5").text.startswith("1 ")  # the settings of a link are read by the page itself
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/", {"host": "elsewhere.org"}),
+        ("/", {"accept-encoding": "identity"}),
+        ("/", {"x-forwarded-host": "elsewhere.org"}),
+        ("/", {"x-gradio-server": "http://elsewhere.org"}),
+        ("/", {"range": "bytes=0-9"}),
+        ("/gradio_api/info", {}),
+    ],
+)
+def test_what_may_differ_is_asked_again(visit: Visit, path: str, headers: dict[str, str]) -> None:
+    visit("/")
+    visit("/gradio_api/info")
+    assert not visit(path, **headers).text.startswith("1 ")
+
+
+def test_a_failure_is_not_kept_and_a_post_is_no_visit(visit: Visit) -> None:
+    assert [visit("/assets/none.js").text[:2] for _ in range(2)] == ["1 ", "2 "]
+    assert [visit(method="POST").text[:2] for _ in range(2)] == ["3 ", "4 "]
+
+
+def test_memory_is_bounded_whatever_hosts_are_made_up(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "MOST_ANSWERS", 5)
+    assert visit("/assets/a.js").text.startswith("1 ") and visit().text.startswith("2 ")
+    for number in range(20):
+        visit(host=f"{number}.example")
+        assert visit().text.startswith("2 ")  # asked for all the time
+    assert visit("/assets/a.js").text.startswith("23 ")
+
+
+def test_whether_the_page_is_there_is_answered_without_making_it(visit: Visit) -> None:
+    assert visit("/", "HEAD").status_code == 200 and visit().text.startswith("1 ")
+
+
+def test_the_page_names_gradios_scripts_and_they_are_there(address: str) -> None:
+    names = gradio_private.scripts()
+    assert {name.partition("-")[0] for name in names} >= {"index", "core", "Blocks", "HTML"}
+    assert all((gradio_private.FRONTEND / "assets" / name).is_file() for name in names)
+    page = httpx.get(address, headers={"Accept-Language": "en"}).text
+    assert all(f'<link rel="modulepreload" href="./assets/{name}" crossorigin>' in page for name in names)
+    assert gradio_private.font("IBMPlexSans/IBMPlexSans-Regular") and gradio_private.font("none") is None
