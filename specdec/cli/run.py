@@ -120,8 +120,7 @@ def run(
     if asked.peer and asked.drafter == OPEN and DEFAULT in models.drafters:
         asked = replace(asked, drafter=DEFAULT)  # transformers has such a drafter, too
     choice = choose(models, asked.drafter, asked.k, asked.params.temperature)
-    if (asked.drafter, asked.k) != choice[:2]:
-        tell(default_line(choice))
+    note = "" if (asked.drafter, asked.k) == choice[:2] else default_line(choice)
     asked = replace(asked, drafter=choice.drafter, k=choice.k)
     events = race(models, **asked.arguments)
     header = trace.live_header(asked.prompt, models.describe(), kind, asked.peer)
@@ -129,12 +128,12 @@ def run(
     if as_json:
         return kept_as(save, header, as_lines(header, events))
     named = target or asked.family
-    return kept_as(save, header, as_text(asked.prompt, events, named, models.precision, answers))
+    return kept_as(save, header, as_text(asked.prompt, events, named, models.precision, answers, note))
 
 
 def default_line(choice: Choice) -> str:
     """What was chosen for the visitor, and why."""
-    line = f"default: {choice.drafter}, K {choice.k}"
+    line = f"{choice.drafter}, K {choice.k}"
     if not choice.speedup:
         return line
     if choice.speedup <= 1.0:

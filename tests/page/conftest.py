@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from specdec.ui import session
 from specdec.ui.build import build
 from specdec.ui.theme import launch_settings
+
+
+@pytest.fixture(autouse=True)
+def chosen_without_measuring(monkeypatch):
+    """Engines that stand in for ours have no costs."""
+
+    def choose(family, drafter, k, temperature):
+        return "draft_model" if drafter == "default" else drafter, k or 4, 1.5
+
+    monkeypatch.setattr(session, "_choose", choose)
 
 
 @pytest.fixture(scope="session")

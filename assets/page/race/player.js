@@ -66,7 +66,7 @@ function player(element, props, watch, trigger) {
     card = cards(W, root, part, S, touch),
     about = figures(W, root, part, S),
     meters = live(W, root, part, S, about.term),
-    told = story(W, S, fromDraft({ W, S, root, text, card, touch }));
+    told = story(W, S, fromDraft({ W, S, root, text, card, touch }), trigger);
   const picture = flow(part.flow, W),
     ending = finish(part.flow, W, root),
     drawTimeline = timeline(W, part, S),
