@@ -16,11 +16,11 @@ from typing import Annotated, Any, cast, Literal
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import check_asked, EMBEDDED, known, METHODS, RULES, TUNED
+from ..methods import adapted, check_asked, EMBEDDED, known, METHODS, ROUNDED, RULES
 from ..paths import ASSETS
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
-from .commands import KEY, Precision
+from .commands import check_family, KEY, Precision
 from .render import as_lines, as_text, render, report, strip_control_characters, tell
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
@@ -29,7 +29,7 @@ KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 def drafters(family: str = EMBEDDED) -> list[str]:
     """Return the ways of drafting that a family has here; of another target, those that it may have."""
     here = (m for m in METHODS.values() if not m.folder or (ASSETS / "family" / m.folder).is_dir())
-    return [m.name for m in here if family not in (EMBEDDED, TUNED) or family in m.families]
+    return [m.name for m in here if family != EMBEDDED or m.embedded]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
@@ -89,7 +89,9 @@ def run(
         check_place(save)
     asked = RunRequest.of(given | {"stop": tuple(given["stop"]), "peer": bool(given["peer"])})
     check_asked(asked.prompt, asked.drafter, asked.k, asked.rule)
-    if gone := GONE.get(f"--drafter {asked.drafter}"):
+    check_family(asked.family)
+    ours = target is None and asked.family in (EMBEDDED, *ROUNDED)  # a folder may have a draft_model_large of its own
+    if ours and (gone := GONE.get(f"--drafter {adapted(asked.drafter) or asked.drafter}")):
         raise ValueError(gone)
     if asked.drafter and known(asked.drafter) is None:
         raise ValueError(

@@ -12,12 +12,12 @@ from typing import Any
 
 from specdec.bench import suites
 from specdec.bench.measure import Row, Setting
+from specdec.bench.prompts import PROMPTS
 from specdec.bench.suites import speedup_of
 
 from . import peers
 from .journal import Journal
 from .options import Options
-from .prompts import prompts_of
 
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
 
@@ -29,8 +29,8 @@ def report(options: Options, journal: Journal) -> dict[str, Any]:
         k=options.k, dtype=options.dtype,
     )  # fmt: skip
     family, seconds = suites.loaded(asked)
-    prompts, rows = prompts_of(family), list[Row]()
-    for place, _, found in suites.measure(family, asked, prompts):
+    rows = list[Row]()
+    for place, _, found in suites.measure(family, asked, PROMPTS):
         rows += journal.measured(place, found)
     if rows:
         print(suites.table(rows))
@@ -42,7 +42,7 @@ def report(options: Options, journal: Journal) -> dict[str, Any]:
         print(f"; looping, left out: {', '.join(figures['looping'])}" if figures["looping"] else "")
     rivals = None
     if family.draft is not None and options.peers and family.precision != "int8":  # transformers has no such target
-        rivals = peers.measure(family, prompts, best_settings(rows), options.tokens, min(options.repeats, 5))
+        rivals = peers.measure(family, PROMPTS, best_settings(rows), options.tokens, min(options.repeats, 5))
         print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
     report = {"rows": rows, "peers": rivals, "headline": headlines, "models": family.describe()}
     return report | {"setup_seconds": seconds}

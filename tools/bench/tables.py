@@ -27,7 +27,7 @@ COLUMNS = {
     "repetition": "repetition",
 }
 STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # SmolLM2: two precisions, and drafters measured alone
-RESULTS = ("headline", "machines", "measured", "methods", "equal", "batch", "edits", "star_passes", "browsers")
+RESULTS = ("headline", "machines", "measured", "methods", "equal", "batch", "star_passes", "browsers")
 RESULTS += ("gpu_steps", "gpu_smollm2", "gpu")
 PAGES = {
     "README.md": ["headline", "gpu", "trust"],
@@ -57,7 +57,6 @@ def blocks(root: Path) -> dict[str, str]:
         "measured": measured(embedded),
         "methods": methods(every),
         "equal": at_equal_depth(every),
-        "edits": methods(load(results / "families" / "tuned.json")),
         "batch": batch(load(results / "batch.json")),
         "servers": certificates(servers),
         "certified": certified_methods(servers),
