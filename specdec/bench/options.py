@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-SUITES = ("embedded", "methods", "pair", "server")
+SUITES = ("embedded", "methods", "pair")
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,6 @@ class Options:
     repeats: int = 5
     k: tuple[int, ...] = (2, 4, 6)
     json: Path | None = None
-    server: str | None = None
-    plain: str | None = None
     dtype: str | None = None
     drafter: tuple[str, ...] = ()  # none: all of the suite
 
@@ -28,12 +26,6 @@ class Options:
         """ValueError for what belongs to another suite."""
         if self.suite not in SUITES:
             raise ValueError(f"there is no suite {self.suite!r}; choose from {', '.join(SUITES)}")
-        pair, server = self.suite == "pair", self.suite == "server"
+        pair = self.suite == "pair"
         if pair is not bool(self.target) or (not pair and self.draft):
             raise ValueError("--target and --draft belong to --suite pair, which needs a target")
-        if server and (self.device != "cpu" or self.dtype):
-            raise ValueError("--device and --dtype belong to --suite embedded, methods or pair")
-        if server and self.drafter:
-            raise ValueError("--drafter belongs to --suite embedded, methods or pair: a server has its own")
-        if server is not bool(self.server) or (self.plain and not self.server):
-            raise ValueError("--server and --plain belong to --suite server, which needs a server's address")

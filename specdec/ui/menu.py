@@ -87,11 +87,8 @@ def is_ours(family: str) -> bool:
 
 def family_name(family: str) -> str:
     words = strings("page")["settings"]
-    names = (
-        {EMBEDDED: words["embedded"]}
-        | words["rounded"]
-        | {name: words["name"] for name, words in strings("pairs").items()}
-    )
+    pairs = {name: words["name"] for name, words in strings("pairs").items()}
+    names = {EMBEDDED: words["embedded"]} | words["rounded"] | pairs
     return names.get(family, family)
 
 

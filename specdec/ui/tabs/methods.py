@@ -295,7 +295,7 @@ def plan(drafters: Any, domain: Any, temperature: Any, k: Any, texts: Any, famil
     chosen = prompts()[domain][: int(texts)]
     family = EMBEDDED if menu.is_ours(family) else family
     races = []
-    for drafter in dict.fromkeys(drafters):
+    for drafter in dict.fromkeys(map(str, drafters)):
         asked = [
             check(text, drafter, k, temperature, max_tokens=TOKENS, seed=i, family=family)
             for i, text in enumerate(chosen)
