@@ -11,17 +11,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, cast, Literal
+from typing import Annotated, Any, cast, Literal, TYPE_CHECKING
 
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import adapted, check_asked, EMBEDDED, known, METHODS, ROUNDED, RULES
+from ..methods import adapted, check_asked, DEFAULT, EMBEDDED, known, METHODS, OPEN, ROUNDED, RULES
 from ..paths import ASSETS
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
 from .commands import check_family, KEY, Precision
 from .render import as_lines, as_text, render, report, strip_control_characters, tell
+
+if TYPE_CHECKING:
+    from ..lanes.default import Choice
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
@@ -93,7 +96,7 @@ def run(
     ours = target is None and asked.family in (EMBEDDED, *ROUNDED)  # a folder may have a draft_model_large of its own
     if ours and (gone := GONE.get(f"--drafter {adapted(asked.drafter) or asked.drafter}")):
         raise ValueError(gone)
-    if asked.drafter and known(asked.drafter) is None:
+    if asked.drafter != OPEN and known(asked.drafter) is None:
         raise ValueError(
             f"there is no drafter {asked.drafter!r}; choose from {', '.join(drafters('' if target else asked.family))}"
         )
@@ -102,11 +105,12 @@ def run(
     if server is None and (plain is not None or key_env != KEY):
         raise ValueError("--plain and --key-env belong to a --server")
     if server is not None:
-        if target is not None or asked.drafter or asked.peer or asked.rule != RULES[0]:
+        if target is not None or asked.drafter != OPEN or asked.peer or asked.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
         header, told = watched(asked, server, plain, key_env, kind, as_json)
         return kept_as(save, header, told)
     from ..families import zoo  # after the arguments are known to be good
+    from ..lanes.default import choose
     from ..lanes.race import race
     from ..traces import file as trace
 
@@ -115,7 +119,12 @@ def run(
         models = zoo.load_pair(target, *draft, exit_layer=exit_layer, dtype=number, pickles=True, device=device)
     else:
         models = zoo.load(asked.family, number, device)
-    asked = replace(asked, drafter=asked.drafter or models.usual)
+    if asked.peer and asked.drafter == OPEN and DEFAULT in models.drafters:
+        asked = replace(asked, drafter=DEFAULT)  # transformers has such a drafter, too
+    choice = choose(models, asked.drafter, asked.k, asked.params.temperature)
+    if (asked.drafter, asked.k) != choice[:2]:
+        tell(default_line(choice))
+    asked = replace(asked, drafter=choice.drafter, k=choice.k)
     events = race(models, **asked.arguments)
     header = trace.live_header(asked.prompt, models.describe(), kind, asked.peer)
     answers = models.chat is not None
@@ -123,6 +132,16 @@ def run(
         return kept_as(save, header, as_lines(header, events))
     named = target or asked.family
     return kept_as(save, header, as_text(asked.prompt, events, named, models.precision, answers))
+
+
+def default_line(choice: Choice) -> str:
+    """What was chosen for the visitor, and why."""
+    line = f"default: {choice.drafter}, K {choice.k}"
+    if not choice.speedup:
+        return line
+    if choice.speedup <= 1.0:
+        return f"{line}: no draft is expected to pay on this machine"
+    return f"{line}, expected to be {choice.speedup:.1f} times as fast as plain decoding, by costs measured here"
 
 
 def watched(
