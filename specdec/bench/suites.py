@@ -11,6 +11,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,37 @@ from ..figures import machine
 from ..gpu import lane
 from ..methods import adapted, ADAPTIVE, DEFAULT, is_wrapper, METHODS
 from .measure import pairs, Row, row, Setting
-from .options import Options
 from .prompts import PROMPTS, QUESTIONS
 
+SUITES = ("embedded", "methods", "pair")
 TEMPERATURES = (0.0, 0.8)
 ADAPTIVE_MOST = 16  # who chooses the depth does so up to this
 CYCLES = 24  # of a suite on a GPU that wait for a further run: torch has streams for 32
 CHOOSING = 1  # rounds in which the best k is found; the reported rounds come afterwards and are others
 Prompts = Mapping[str, Sequence[str]]  # by domain
+
+
+@dataclass(frozen=True)
+class Options:
+    suite: str = "embedded"
+    family: str = "embedded"
+    target: str | None = None
+    draft: tuple[str, ...] = ()
+    device: str = "cpu"
+    tokens: int = 96
+    repeats: int = 5
+    k: tuple[int, ...] = (2, 4, 6)
+    json: Path | None = None
+    dtype: str | None = None
+    drafter: tuple[str, ...] = ()  # none: all of the suite
+
+    def __post_init__(self) -> None:
+        """ValueError for what belongs to another suite."""
+        if self.suite not in SUITES:
+            raise ValueError(f"there is no suite {self.suite!r}; choose from {', '.join(SUITES)}")
+        pair = self.suite == "pair"
+        if pair is not bool(self.target) or (not pair and self.draft):
+            raise ValueError("--target and --draft belong to --suite pair, which needs a target")
 
 
 def drafters_of(suite: str, family: Family) -> list[str]:
@@ -87,7 +111,7 @@ def speedup_of(entry: Row) -> float:
 COLUMNS = {
     "drafter": "drafter", "domain": "domain", "temperature": "T", "k": "K", "alpha": "α", "tau": "τ",
     "draft_cost": "c", "verify_cost": "v", "plain_tokens_per_second": "plain tok/s", "tokens_per_second": "tok/s",
-    "measured_speedup": "measured", "worst_prompt_speedup": "worst", "predicted_speedup": "predicted",
+    "measured_speedup": "measured", "worst_prompt_speedup": "worst",
     "accounted_speedup": "accounted", "identical_to_plain": "identical", "repetition": "repetition",
 }  # fmt: skip
 
