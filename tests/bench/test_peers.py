@@ -20,7 +20,7 @@ from tools.bench import options as tool_options
 def test_the_report_of_a_family_stands_beside_transformers(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shallow: str
 ) -> None:
-    monkeypatch.setattr(methods, "prompts_of", lambda _: {"story": prompts.PROMPTS["story"][:1]})
+    monkeypatch.setattr(methods, "PROMPTS", {"story": prompts.PROMPTS["story"][:1]})
     monkeypatch.setattr(peers, "ASSISTED_K", (None, 2))
     asked = ["--suite", "embedded", "--family", shallow, "--tokens", "8", "--repeats", "1", "-k", "2"]
     assert tool.main(asked) == 0

@@ -16,7 +16,7 @@ from specdec import cli as terminal
 from specdec.engine import generate
 from specdec.events import Committed
 from specdec.families.zoo import load
-from specdec.methods import EMBEDDED, METHODS
+from specdec.methods import METHODS
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
@@ -31,7 +31,7 @@ from specdec.types import SamplingParams
 from specdec.verify import RejectionSampling
 
 PLACE = {"toy": (0, 1)}
-DRAFTERS = [name for name, method in METHODS.items() if EMBEDDED in method.families and not method.wraps]
+DRAFTERS = [name for name, method in METHODS.items() if method.embedded and not method.wraps]
 MANY = 50_000  # texts a request: our server draws them together
 
 

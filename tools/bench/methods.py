@@ -12,12 +12,12 @@ from typing import Any
 
 from specdec.bench import suites
 from specdec.bench.measure import Row, Setting
+from specdec.bench.prompts import PROMPTS
 from specdec.bench.suites import speedup_of
 
 from . import peers
 from .journal import Journal
 from .options import Options
-from .prompts import prompts_of
 
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
 
@@ -27,8 +27,8 @@ def report(options: Options, journal: Journal) -> dict[str, Any]:
     shared = {name: getattr(options, name) for name in ("suite", "family", "device", "tokens", "repeats", "k", "dtype")}
     chosen = suites.Options(**shared)
     family, seconds = suites.loaded(chosen)
-    prompts, rows = prompts_of(family), list[Row]()
-    for place, _, measured in suites.measure(family, chosen, prompts):
+    rows = list[Row]()
+    for place, _, measured in suites.measure(family, chosen, PROMPTS):
         rows += journal.measured(place, measured)
     if rows:
         print(suites.table(rows))
@@ -37,7 +37,7 @@ def report(options: Options, journal: Journal) -> dict[str, Any]:
         return result
     result["headline"] = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
     if family.draft is not None and options.peers and family.precision != "int8":  # transformers has no such target
-        result["peers"] = peers.measure(family, prompts, best_settings(rows), options.tokens, min(options.repeats, 5))
+        result["peers"] = peers.measure(family, PROMPTS, best_settings(rows), options.tokens, min(options.repeats, 5))
     print(result["headline"], result["peers"], sep="\n")
     return result
 

@@ -34,7 +34,6 @@ RESULTS: tuple[str, ...] = (
     "methods",
     "equal",
     "batch",
-    "edits",
     "star_passes",
     "browsers",
 )
@@ -67,7 +66,6 @@ def blocks(root: Path) -> dict[str, str]:
         "measured": measured(embedded),
         "methods": methods(every),
         "equal": at_equal_depth(every),
-        "edits": methods(load(results / "families" / "tuned.json")),
         "batch": batch(load(results / "batch.json")),
         "servers": certificates(servers),
         "certified": certified_methods(servers),
