@@ -18,6 +18,9 @@ class ServerError(ValueError):
         super().__init__(self.said)
 
 
+TWO_MODELS = "The two servers read the prompt differently: they do not serve the same model."
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What a server says of itself; None and "" where it does not."""

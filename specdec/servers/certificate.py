@@ -37,7 +37,8 @@ from ..proof.goodness_of_fit import g_test, GTest, SMALLEST, two_samples
 from ..proof.pair import brief, CachedRows
 from ..proof.power import assumed_draft, power
 from ..types import SamplingParams, TranslatableText
-from .base import Chunk, Server, ServerError, Token
+from . import fields
+from .base import Chunk, Server, ServerError, Token, TWO_MODELS
 from .verdict import against, judge, shown_by
 
 ALARM = 1e-6  # the chance that a lossless server is called anything else, over all tests of one certificate
@@ -117,35 +118,34 @@ def certify(
     yield result | {"against": against(result)} | judge(result, error)
 
 
+@dataclass
 class Examination:
-    def __init__(
-        self,
-        server: Server,
-        plain: Server | None,
-        weights: Weights | None,
-        params: SamplingParams,
-        draws: int,
-        seed: int,
-        batch: int,
-    ) -> None:
-        self.server, self.plain, self.weights = server, plain, weights
-        self.draws, self.batch, self.seed, self.requests = draws, batch, seed, 0
+    server: Server
+    plain: Server | None
+    weights: Weights | None
+    params: SamplingParams
+    draws: int
+    seed: int
+    batch: int
+    pieces: dict[int, str] = field(default_factory=dict)
+    places: list[Place] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    requests: int = 0
+
+    def __post_init__(self) -> None:
         self.began, self.reported = time.monotonic(), 0.0
-        self.k = min(server.facts.k or 4, 6)
-        self.params = replace(params, max_tokens=max(4, self.k + 2))
+        self.k = min(self.server.facts.k or 4, 6)
+        self.params = replace(self.params, max_tokens=max(4, self.k + 2))
         self.lengths = range(1, self.params.max_tokens + 1)
-        self.reference = "weights" if weights else "log-probabilities"
-        self.pieces: dict[int, str] = {}
-        self.places: list[Place] = []
-        self.notes: list[str] = []
+        self.reference = "weights" if self.weights else "log-probabilities"
 
     def run(self, contexts: Mapping[str, str | Sequence[int]]) -> Iterator[dict[str, Any]]:
         tests = 3 * len(contexts) * len(self.lengths)  # drift, the plain distribution, the server's distribution
         self.alarm = ALARM / tests
         for name, text in contexts.items():
             prompt = self.tokenize(text) if isinstance(text, str) else tuple(text)
-            told = text if isinstance(text, str) else list(text)
-            self.places.append(Place(name, prompt, result={"name": name, "text": told}))
+            shown = text if isinstance(text, str) else list(text)
+            self.places.append(Place(name, prompt, result={"name": name, "text": shown}))
         for place in self.places:
             yield self.state(TranslatableText("greedy text: {name}", name=place.name))
             self.watch(place)
@@ -168,7 +168,7 @@ class Examination:
     def tokenize(self, text: str) -> tuple[int, ...]:
         tokens = self.server.tokenize(text)
         if self.plain and self.plain.tokenize(text) != tokens:
-            raise ServerError("The two servers read the same text as different tokens: they serve two models.")
+            raise ServerError(TWO_MODELS)
         return tokens
 
     # Texts: greedy, and whether anything is drafted.
@@ -277,10 +277,7 @@ class Examination:
             distribution = plain.distribution((*place.prompt, *text), self.params, TOP)
             mass = math.fsum(distribution.values())
             if not distribution or not 0.0 < mass < 1.001:
-                raise ServerError(
-                    "The plain server's log-probabilities are not a distribution: they sum to {mass}.",
-                    mass=f"{mass:.4f}",
-                )
+                raise fields.unreadable("log-probabilities")
             return leaving_some(distribution)
 
         return row
@@ -358,8 +355,7 @@ class Examination:
                 self.reference == "samples",
             )  # fmt: skip
         contexts = [place.result for place in self.places]
-        shown, known = len(shown_by(contexts, self.draws)), len(contexts[0]["needed"])
-        values = {"n": self.draws, "shown": shown, "known": known}
+        values = {"n": self.draws, "shown": len(shown_by(contexts, self.draws)), "known": len(contexts[0]["needed"])}
         yield self.state(TranslatableText("{n} draws at each context show {shown} of {known} known mistakes", **values))
 
     def state(self, doing: str, eta: float | None = None) -> dict[str, Any]:

@@ -25,11 +25,11 @@ from ..events import (
     Started,
     UNNAMED,
     Verified,
-)  # fmt: skip
+)
 from ..lanes.interleave import interleave, PLAIN, SPECULATIVE
 from ..types import has_lone_surrogate, SamplingParams
 from . import fields
-from .base import Chunk, Ending, Server, ServerError, Token
+from .base import Chunk, Ending, Server, ServerError, Token, TWO_MODELS
 from .steps import counted, Step
 
 NOT_ENDED = Ending("length", 0.0)  # what is known of a text that has not ended
@@ -56,7 +56,7 @@ def race(
     lanes = {SPECULATIVE: server} | ({PLAIN: plain} if plain is not None else {})
     ids = {lane: tokens(server, prompt) for lane, server in lanes.items()}
     if len(set(ids.values())) > 1:
-        raise ServerError("The two servers read the prompt differently: they do not serve the same model.")
+        raise ServerError(TWO_MODELS)
     return _race(lanes, ids[SPECULATIVE], params, top)
 
 
@@ -136,7 +136,7 @@ def watch(
 def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
     """ServerError for text without tokens, too many tokens, and running sums that cannot be."""
     if chunk.text and not chunk.tokens and not before:
-        raise ServerError("The server sent text without its tokens.")
+        raise fields.unreadable("tokens")
     if sum(len(x.tokens) for x in before) + len(chunk.tokens) > most:
         raise ServerError("The server wrote more tokens than it was asked for.")
     if before and chunk.drafted is not None and chunk.accepted is not None:

@@ -91,16 +91,8 @@ def idleness(contexts: Sequence[Any]) -> list[TranslatableText]:
         drafted, accepted = speculated(contexts, [mode]) or (1, 1)
         if not drafted:
             return [TranslatableText("Speculation never ran: the server drafted no token.")]
-        if not accepted and mode == "greedy":
-            sentence = TranslatableText(
-                "Speculation never ran: of {n} tokens drafted for greedy text it accepted none.", n=drafted
-            )
-            return [sentence]
         if not accepted:
-            sentence = TranslatableText(
-                "Speculation never ran: of {n} tokens drafted at this temperature it accepted none.", n=drafted
-            )
-            return [sentence]
+            return [TranslatableText("Speculation never ran: of {n} drafted tokens it accepted none.", n=drafted)]
     return []
 
 

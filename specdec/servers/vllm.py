@@ -125,7 +125,7 @@ class VLLM:
             self._choice(payload)
             choices = fields.listed(at(payload, "choices"), "texts")
             if len(choices) != n:
-                raise ServerError("The server wrote {found} texts where {n} were asked for.", found=len(choices), n=n)
+                raise fields.unreadable("texts")
             texts += [fields.ids(at(choice, "token_ids")) for choice in choices]
         return texts
 
@@ -197,15 +197,12 @@ class VLLM:
 
 def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...]:
     """Read the tokens of a chunk, with the distribution in use where the log-probabilities are that one's (`exact`)."""
-    names, numbers = at(choice, "logprobs", "tokens"), at(choice, "token_ids")
-    if names is None and numbers:
-        raise ServerError("The server sent ids of tokens without their text.")
-    pieces = [fields.text(name, "pieces of text") for name in fields.listed(names or [], "pieces of text")]
-    numbers = [None] * len(pieces) if numbers is None else fields.ids(numbers)
+    pieces = [fields.text(name, "tokens") for name in fields.listed(at(choice, "logprobs", "tokens") or [], "tokens")]
+    numbers = fields.ids(at(choice, "token_ids") or [])
     values = fields.listed(at(choice, "logprobs", "token_logprobs") or [], "log-probabilities")
     tops = fields.listed(at(choice, "logprobs", "top_logprobs") or [None] * len(pieces), "log-probabilities")
     if len({len(pieces), len(values), len(tops), len(numbers)}) > 1:
-        raise ServerError("The server sent {pieces} pieces of text with another number of ids.", pieces=len(pieces))
+        raise fields.unreadable("tokens")
     result = []
     for piece, number, value, top in zip(pieces, numbers, values, tops, strict=True):
         if not exact or value is None:
