@@ -38,7 +38,7 @@ from ..proof.pair import brief, CachedRows
 from ..proof.power import assumed_draft, power
 from ..types import SamplingParams, TranslatableText
 from . import fields
-from .base import Chunk, Server, ServerError, Token, TWO_MODELS
+from .base import Chunk, Server, ServerError, Token
 from .verdict import against, judge, shown_by
 
 ALARM = 1e-6  # the chance that a lossless server is called anything else, over all tests of one certificate
@@ -67,12 +67,9 @@ class Weights:
     draft: LanguageModel[Any] | None = None
 
     @classmethod
-    def load(cls, target: str, draft: str = "") -> Weights:
+    def load(cls, target: str) -> Weights:
         """Load a folder, a name on the Hub, or the embedded family in float32. ValueError says what cannot be had."""
-        if target == EMBEDDED:
-            family = zoo.load(EMBEDDED, torch.float32)
-        else:
-            family = zoo.load_pair(target, *([draft] if draft else []), dtype=torch.float32)
+        family = zoo.load(EMBEDDED, torch.float32) if target == EMBEDDED else zoo.load_pair(target, dtype=torch.float32)
         return cls(family.target, family.pieces.piece, next(iter(family.drafts.values()), None))
 
 
@@ -168,7 +165,7 @@ class Examination:
     def tokenize(self, text: str) -> tuple[int, ...]:
         tokens = self.server.tokenize(text)
         if self.plain and self.plain.tokenize(text) != tokens:
-            raise ServerError(TWO_MODELS)
+            raise ServerError("The two servers read the prompt differently: they do not serve the same model.")
         return tokens
 
     # Texts: greedy, and whether anything is drafted.
@@ -258,7 +255,7 @@ class Examination:
             if self.weights:
                 raise
             self.reference = "samples"  # from here on, for every context
-            self.notes.append(error.said)
+            self.notes.append(error.sentence)
             for one in self.places:
                 one.distributions = []
 
@@ -333,10 +330,14 @@ class Examination:
     def witness(self, place: Place) -> dict[str, Any] | None:
         best = witness(place.drawn, place.distributions)
         return best and {
-            "after": [self.piece(token) for token in best.before], "token": best.token,
-            "piece": self.piece(best.token), "place": len(best.before) + 1,
-            "expected": brief(best.expected), "seen": brief(best.seen), "of": best.texts,
-        }  # fmt: skip
+            "after": [self.piece(token) for token in best.before],
+            "token": best.token,
+            "piece": self.piece(best.token),
+            "place": len(best.before) + 1,
+            "expected": brief(best.expected),
+            "seen": brief(best.seen),
+            "of": best.texts,
+        }
 
     def piece(self, token: int) -> str:
         if self.weights:
@@ -350,10 +351,8 @@ class Examination:
             target = counted_row(place.plain) if self.reference == "samples" or place.row is None else place.row
             drafted = self.weights.draft if self.weights else None
             draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(target)
-            place.result["needed"] = power(
-                target, draft, place.distributions, self.k, self.params.temperature, self.alarm,
-                self.reference == "samples",
-            )  # fmt: skip
+            sampled, temperature = self.reference == "samples", self.params.temperature
+            place.result["needed"] = power(target, draft, place.distributions, self.k, temperature, self.alarm, sampled)
         contexts = [place.result for place in self.places]
         values = {"n": self.draws, "shown": len(shown_by(contexts, self.draws)), "known": len(contexts[0]["needed"])}
         yield self.state(TranslatableText("{n} draws at each context show {shown} of {known} known mistakes", **values))

@@ -39,10 +39,10 @@ class Left(threading.Event):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
-    def connected(self, event: str, told: dict[str, Any]) -> None:
+    def connected(self, event: str, info: dict[str, Any]) -> None:
         """Remember the socket of a request; httpx calls this at each of its steps (its extension `trace`)."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
-            self._sockets.add(told["return_value"].get_extra_info("socket"))
+            self._sockets.add(info["return_value"].get_extra_info("socket"))
             if self.is_set():
                 self.set()
 
@@ -90,7 +90,7 @@ class Client:
                         return
                     event = parsed(data)
                     if isinstance(event, dict) and "error" in event:
-                        raise ServerError("The server stopped with an error: {said}", said=self._excerpt(event))
+                        raise ServerError("The server stopped with an error: {message}", message=self._excerpt(event))
                     yield event, at
         raise ServerError("The server broke off in the middle of its answer.")
 
@@ -130,8 +130,8 @@ class Client:
         except httpx.HTTPError as error:
             if not left.is_set():
                 raise ServerError(
-                    "The server cannot be reached, or broke off: {said}. Is it running, and is the address right?",
-                    said=self._excerpt(str(error) or type(error).__name__),
+                    "The server cannot be reached, or broke off: {message}. Is it running, and is the address right?",
+                    message=self._excerpt(str(error) or type(error).__name__),
                 ) from None
         finally:
             timer.cancel()
@@ -142,13 +142,13 @@ class Client:
         """ServerError for any status but success, redirects among them, with the server's own words."""
         if response.is_success:
             return
-        said = ""
+        message = ""
         with contextlib.suppress(ValueError, RecursionError):
-            said = self._excerpt(json.loads(next(response.iter_raw(10_000), b"")))
+            message = self._excerpt(json.loads(next(response.iter_raw(10_000), b"")))
         raise ServerError(
-            "The server refused (status {status}): {said}",
+            "The server refused (status {status}): {message}",
             status=response.status_code,
-            said=said or response.reason_phrase,
+            message=message or response.reason_phrase,
         )
 
     def _excerpt(self, data: Any) -> str:

@@ -19,7 +19,7 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
     """Return the verdict, its sentences and status for a finished certificate; `error` is why it could not finish."""
     contexts = result["contexts"]
     if error is not None:
-        return verdict(UNKNOWN, error.said)
+        return verdict(UNKNOWN, error.sentence)
     idle = idleness(contexts)
     parted, red = greedy_differs(contexts), [one for one in contexts if any(one.get("red", ()))]
     if result["plain"] is None and any(one["red"][0] for one in red):

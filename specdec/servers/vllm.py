@@ -61,14 +61,14 @@ class VLLM:
         try:
             return fields.ids(at(self._client.ask("/tokenize", body), "tokens"))
         except ServerError as error:
-            if NO_TEMPLATE in error.said.values.get("said", ""):
+            if NO_TEMPLATE in error.sentence.values.get("message", ""):
                 return self.tokenize(prompt)
-            if error.said.values.get("status") not in (400, 404, 422, 500):
+            if error.sentence.values.get("status") not in (400, 404, 422, 500):
                 raise
             raise ServerError(
                 "The server does not put the prompt into its model's chat template. {reason} Update the server, or "
                 "check its --chat-template.",
-                reason=error.said,
+                reason=error.sentence,
             ) from None
 
     def stream(
@@ -136,7 +136,7 @@ class VLLM:
         try:  # of log-probabilities before temperature, top-k and top-p all are needed; greedily the likeliest
             logprobs = self._first(prompt, params, top if greedy else -1)
         except ServerError as error:
-            if greedy or error.said.values.get("status") != 400:
+            if greedy or error.sentence.values.get("status") != 400:
                 raise
             raise ServerError(
                 "The server reports probabilities before the temperature only. Start it with "
