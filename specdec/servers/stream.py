@@ -20,9 +20,7 @@ import httpx
 
 from .base import ServerError
 
-BUSY = (429, 502, 503)  # a gateway's way of saying: a little later
-ATTEMPTS = 3
-RETRY_S = 0.5
+CONNECT_RETRIES = 2
 MAX_EXCERPT = 120  # characters of a server's own words
 
 
@@ -95,19 +93,15 @@ class Client:
         raise ServerError("The server broke off in the middle of its answer.")
 
     def _answer(self, path: str, body: dict[str, Any] | None) -> Generator[tuple[bytes, float], None, None]:
-        """Yield the blocks of an answer, each with the seconds since the request. Ask a busy server again."""
-        for attempt in range(1, ATTEMPTS + 1):
-            sent, size = time.perf_counter(), 0
-            with self._response(path, body) as response:
-                if response.status_code not in BUSY or attempt == ATTEMPTS:
-                    self._check(response)
-                    for block in response.iter_raw():
-                        size += len(block)
-                        if size > self.limits.answer:
-                            raise ServerError("The server sent more than {limit} bytes.", limit=self.limits.answer)
-                        yield block, time.perf_counter() - sent
-                    return
-            time.sleep(RETRY_S)
+        """Yield the blocks of an answer, each with the seconds since the request."""
+        sent, size = time.perf_counter(), 0
+        with self._response(path, body) as response:
+            self._check(response)
+            for block in response.iter_raw():
+                size += len(block)
+                if size > self.limits.answer:
+                    raise ServerError("The server sent more than {limit} bytes.", limit=self.limits.answer)
+                yield block, time.perf_counter() - sent
 
     @contextlib.contextmanager
     def _response(self, path: str, body: dict[str, Any] | None) -> Iterator[httpx.Response]:
@@ -116,7 +110,7 @@ class Client:
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         timeout = httpx.Timeout(self.limits.silence_s, connect=self.limits.connect_s)
-        transport = httpx.HTTPTransport(verify=self._trusted, trust_env=False, retries=ATTEMPTS - 1)
+        transport = httpx.HTTPTransport(verify=self._trusted, trust_env=False, retries=CONNECT_RETRIES)
         method, url, trace = "GET" if body is None else "POST", self._origin + path, {"trace": left.connected}
         timer = threading.Timer(max(0.0, self._until - time.monotonic()), left.set)
         timer.daemon = True

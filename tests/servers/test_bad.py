@@ -192,15 +192,6 @@ def test_a_key_that_cannot_be_sent_is_not_shown(key: str) -> None:
     assert key not in str(raised.value)
 
 
-def test_a_busy_server_is_asked_again_but_not_in_mid_text() -> None:
-    answers = iter([Reply([], 503), Reply.stream([*GOOD, CLOSE])])
-    with Stub(vllm(lambda _: next(answers))) as stub:
-        reason, events = run(connect(stub.address, limits=QUICK))
-        assert [asked.path for asked in stub.asked].count("/v1/completions") == 2
-    assert "broke off" in reason
-    assert "".join(e.text for e in events if isinstance(e, Committed)) == " a b"
-
-
 def test_who_stops_hangs_up() -> None:
     with Stub(vllm(endless)) as stub:
         race = lane.race(connect(stub.address), None, "Once", SamplingParams(max_tokens=500))

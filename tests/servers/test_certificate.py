@@ -159,10 +159,8 @@ def other() -> ModelPair:
 
 
 def test_other_weights_are_no_fault_of_speculation() -> None:
-    alone = told_of(of_pair(toy()), weights=weights(other()))
-    beside = told_of(of_pair(toy()), plain(), weights(other()), draws=6_000)
-    assert alone["status"] == beside["status"] == 2
-    assert "never drafted" in alone["sentences"][0] and "distribution of these weights" in beside["sentences"][0]
+    told = told_of(of_pair(toy()), weights=weights(other()))
+    assert told["status"] == 2 and "never drafted" in told["sentences"][0]
 
 
 def test_so_few_draws_that_nothing_would_show_prove_nothing() -> None:
