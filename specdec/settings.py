@@ -14,7 +14,7 @@ from inspect import Parameter
 from typing import Any, Literal
 
 from .exposure import limits
-from .methods import DEFAULT, EMBEDDED, RULES
+from .methods import EMBEDDED, OPEN, RULES
 from .types import SamplingParams, TranslatableText
 
 USUAL, REQUIRED = SamplingParams(), Parameter.empty
@@ -81,13 +81,14 @@ SETTINGS = {
             "prompt", str, REQUIRED, "the text to continue", bound="prompt", sampling=False, main=True,
         ),
         Setting(
-            "drafter", str, DEFAULT,
-            "draft_model, prompt_lookup, medusa, eagle3 …; a wrong name is answered with the list",
+            "drafter", str, OPEN,
+            "default: what is expected to pay on this machine, by costs that are measured once; or draft_model, "
+            "prompt_lookup, medusa, eagle3 …; a wrong name is answered with the list",
             sampling=False, served=False, main=True,
-            flag=Flag(str, "", "its name [default: what was trained for the target, else suffix]"),
+            flag=Flag(str, OPEN, "its name; default: what is expected to pay on this machine"),
         ),
         Setting(
-            "k", int, 4, "tokens drafted per cycle", step=1, bound="k", sampling=False, served=False, main=True,
+            "k", int, 0, "tokens drafted per cycle, 0: as many as are expected to pay", step=1, bound="k", sampling=False, served=False, main=True,
         ),
         Setting(
             "temperature", float, USUAL.temperature, "0 is greedy", 0, 2, 0.1, main=True, flag=Flag(float, 0.8),
@@ -136,7 +137,9 @@ GONE = {
     "--json-schema": NO_GRAMMAR,
     "--universal": SAME_TOKENIZER,
     "--drafter universal": SAME_TOKENIZER,
-    "--drafter auto": TranslatableText("The drafter auto has gone; choose one by the table in Methods, or adaptive."),
+    "--drafter auto": TranslatableText(
+        "The drafter auto has gone; default takes what is expected to pay on this machine."
+    ),
     "export vllm": "`export` names no engine any more: `specdec export --out FOLDER` writes what vLLM reads",
     "export llama_cpp": "`export` writes no GGUF files any more; llama.cpp's own converter does, see docs/serving.md",
 }

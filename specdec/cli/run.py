@@ -10,17 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, cast, Literal
+from typing import Annotated, Any, cast, Literal, TYPE_CHECKING
 
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import check_asked, EMBEDDED, known, METHODS, RULES, TUNED
+from ..methods import check_asked, DEFAULT, EMBEDDED, known, METHODS, OPEN, RULES, TUNED
 from ..paths import ASSETS
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
 from .commands import KEY, Precision
-from .render import as_text, render, report, strip_control_characters
+from .render import as_text, render, report, strip_control_characters, tell
+
+if TYPE_CHECKING:
+    from ..lanes.default import Choice
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
@@ -86,17 +89,20 @@ def run(
     check_asked(request.prompt, request.drafter, request.k, request.rule)
     if gone := GONE.get(f"--drafter {request.drafter}"):
         raise ValueError(gone)
-    if request.drafter and known(request.drafter) is None:
+    if request.drafter != OPEN and known(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
+    if target is not None:
+        check_name(target)
     if server is None and plain is not None:
         raise ValueError("--plain belongs to a --server")
     if server is not None:
-        if target is not None or request.drafter or request.peer or request.rule != RULES[0]:
+        if target is not None or request.drafter != OPEN or request.peer or request.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
         header, events = watched(request, server, plain, kind)
         return save_trace(save, header, events)
     from ..families import zoo  # after the arguments are known to be good
+    from ..lanes.default import choose
     from ..lanes.race import race
     from ..traces import file as trace
 
@@ -105,13 +111,28 @@ def run(
         models = zoo.load_pair(target, *draft, exit_layer=exit_layer, dtype=number, pickles=True, device=device)
     else:
         models = zoo.load(request.family, number, device)
-    request = replace(request, drafter=request.drafter or models.usual)
+    if request.peer and request.drafter == OPEN and DEFAULT in models.drafters:
+        request = replace(request, drafter=DEFAULT)  # transformers has such a drafter, too
+    choice = choose(models, request.drafter, request.k, request.params.temperature)
+    if (request.drafter, request.k) != choice[:2]:
+        tell(default_line(choice))
+    request = replace(request, drafter=choice.drafter, k=choice.k)
     header = trace.live_header(request.prompt, models.describe(), kind, request.peer)
     answers = models.chat is not None
     events = as_text(
         request.prompt, race(models, **request.arguments), target or request.family, models.precision, answers
     )
     return save_trace(save, header, events)
+
+
+def default_line(choice: Choice) -> str:
+    """What was chosen for the visitor, and why."""
+    line = f"default: {choice.drafter}, K {choice.k}"
+    if not choice.speedup:
+        return line
+    if choice.speedup <= 1.0:
+        return f"{line}: no draft is expected to pay on this machine"
+    return f"{line}, expected to be {choice.speedup:.1f} times as fast as plain decoding, by costs measured here"
 
 
 def watched(
@@ -155,3 +176,13 @@ def check_place(path: Path) -> None:
     path = writable(path)
     if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"the run cannot be saved: nothing can be written to {path}")
+
+
+def check_name(target: str) -> None:
+    """ValueError where a name is almost that of a model that we know."""
+    from ..families.presets import PRESETS, STAR
+
+    names = (STAR, *PRESETS)
+    if target not in names and "/" not in target and not Path(target).exists():
+        for close in difflib.get_close_matches(target, names, 1):
+            raise ValueError(f"there is no model {target!r} here; did you mean {close}?")
