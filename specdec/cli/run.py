@@ -92,8 +92,6 @@ def run(
     if request.drafter != OPEN and known(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
-    if target is not None:
-        check_name(target)
     if server is None and plain is not None:
         raise ValueError("--plain belongs to a --server")
     if server is not None:
@@ -176,13 +174,3 @@ def check_place(path: Path) -> None:
     path = writable(path)
     if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"the run cannot be saved: nothing can be written to {path}")
-
-
-def check_name(target: str) -> None:
-    """ValueError where a name is almost that of a model that we know."""
-    from ..families.presets import PRESETS, STAR
-
-    names = (STAR, *PRESETS)
-    if target not in names and "/" not in target and not Path(target).exists():
-        for close in difflib.get_close_matches(target, names, 1):
-            raise ValueError(f"there is no model {target!r} here; did you mean {close}?")
