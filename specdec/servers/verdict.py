@@ -22,7 +22,7 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
         return verdict(UNKNOWN, error.sentence)
     idle = idleness(contexts)
     parted, red = greedy_differs(contexts), [one for one in contexts if any(one.get("red", ()))]
-    if result["reference"] == "weights" and any(one["red"][0] for one in red):
+    if result.get("reference") == "weights" and any(one["red"][0] for one in red):
         return verdict(
             UNKNOWN,
             TranslatableText(
