@@ -265,12 +265,14 @@ def on_one_core() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 def test_what_cannot_be_written_gets_one_sentence() -> None:
-    done = shell("Once --max-tokens 4 > /dev/full")
+    done = shell("Once --drafter draft_model -k 4 --max-tokens 4 > /dev/full")
     assert done.returncode == 1 and b"cannot be written" in done.stderr and done.stderr.count(b"\n") == 1
 
 
 def test_a_reader_who_has_seen_enough_is_no_failure() -> None:
-    done = shell("Once --max-tokens 40 | (head -1 > /dev/null; sleep 3); exit ${PIPESTATUS[0]}")
+    done = shell(
+        "Once --drafter draft_model -k 4 --max-tokens 40 | (head -1 > /dev/null; sleep 3); exit ${PIPESTATUS[0]}"
+    )
     assert done.returncode == 0 and not done.stderr
 
 

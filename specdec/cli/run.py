@@ -113,14 +113,14 @@ def run(
     if request.peer and request.drafter == OPEN and DEFAULT in models.drafters:
         request = replace(request, drafter=DEFAULT)  # transformers has such a drafter, too
     choice = choose(models, request.drafter, request.k, request.params.temperature)
-    if (request.drafter, request.k) != choice[:2]:
-        tell(default_line(choice))
+    chosen = (request.drafter, request.k) != choice[:2]
     request = replace(request, drafter=choice.drafter, k=choice.k)
     header = trace.live_header(request.prompt, models.describe(), kind, request.peer)
+    race_events = race(models, **request.arguments)  # ValueError for what cannot be run
+    if chosen:
+        tell(default_line(choice))
     answers = models.chat is not None
-    events = as_text(
-        request.prompt, race(models, **request.arguments), target or request.family, models.precision, answers
-    )
+    events = as_text(request.prompt, race_events, target or request.family, models.precision, answers)
     return save_trace(save, header, events)
 
 
