@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
@@ -95,8 +94,6 @@ def run(
     if request.drafter != OPEN and known(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
-    if target is not None:
-        check_name(target)
     if server is None and plain is not None:
         raise ValueError("--plain belongs to a --server")
     if server is not None:
@@ -117,14 +114,14 @@ def run(
     if request.peer and request.drafter == OPEN and DEFAULT in models.drafters:
         request = replace(request, drafter=DEFAULT)  # transformers has such a drafter, too
     choice = choose(models, request.drafter, request.k, request.params.temperature)
-    if (request.drafter, request.k) != choice[:2]:
-        tell(default_line(choice))
+    chosen = (request.drafter, request.k) != choice[:2]
     request = replace(request, drafter=choice.drafter, k=choice.k)
     header = trace.live_header(request.prompt, models.describe(), kind, request.peer)
+    race_events = race(models, **request.arguments)  # ValueError for what cannot be run
+    if chosen:
+        tell(default_line(choice))
     answers = models.chat is not None
-    events = as_text(
-        request.prompt, race(models, **request.arguments), target or request.family, models.precision, answers
-    )
+    events = as_text(request.prompt, race_events, target or request.family, models.precision, answers)
     return save_trace(save, header, events)
 
 
@@ -179,13 +176,3 @@ def check_place(path: Path) -> None:
     path = writable(path)
     if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"the run cannot be saved: nothing can be written to {path}")
-
-
-def check_name(target: str) -> None:
-    """ValueError where a name is almost that of a model that we know."""
-    from ..families.presets import PRESETS, STAR
-
-    names = (STAR, *PRESETS)
-    if target not in names and "/" not in target and not Path(target).exists():
-        for close in difflib.get_close_matches(target, names, 1):
-            raise ValueError(f"there is no model {target!r} here; did you mean {close}?")

@@ -34,8 +34,8 @@ class TraceError(ValueError):
     """The text is no readable trace; `said` is why, in one sentence."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
-        self.said = TranslatableText(reason, **values)
-        super().__init__(self.said)
+        self.sentence = TranslatableText(reason, **values)
+        super().__init__(self.sentence)
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def parse(content: str, number: int) -> dict[str, Any]:
     try:
         data = json.loads(content, parse_constant=refuse)
     except TraceError as error:
-        raise TraceError("line {number} holds {what}", number=number, what=error.said) from error
+        raise TraceError("line {number} holds {what}", number=number, what=error.sentence) from error
     except (ValueError, RecursionError) as error:
         raise TraceError("line {number} is not JSON", number=number) from error
     if not isinstance(data, dict):
