@@ -27,6 +27,7 @@ IN_BROWSER = {  # who drafts there, too, for which family (assets/page/engine/wo
 }
 LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
 ADAPTIVE, DEFAULT, QUANTISED = "adaptive", "draft_model", "quantised"
+OPEN = "default"  # in a drafter's place: what `lanes.default.choose` expects to pay
 MODEL, EXIT = "models.base.LanguageModel", "exit_layer"
 Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
 

@@ -19,7 +19,7 @@ from ..figures import machine
 from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, Target
-from ..models.checkpoint import naming, read_config, read_weights, weight_files
+from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
 from ..models.config import Config, FAMILIES
 from ..models.device import multiplies_bfloat16
 from ..models.grouped import CODES, FILE, INT7
@@ -80,6 +80,8 @@ class Family:
         self.end_tokens = frozenset(self.prefix)
         self.threads = torch.get_num_threads()
         self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them
+        self.brief_costs: dict[str, Costs] = {}  # where `lanes.default` has
+        self.trained: dict[str, Mapping[str, Any]] = {}  # what the training of a drafter measured, by drafter
         self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
         self.drafters |= {draft_name: LoadedMethod(METHODS[DEFAULT], draft) for draft_name, draft in drafts.items()}
         if target.exit_layers:
@@ -294,6 +296,9 @@ def load_pair(
                     continue
                 name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
                 family.drafters[name] = LoadedMethod(method, part)
+                family.trained[name] = (
+                    section(read_config(place), "trained") if (place / "config.json").is_file() else {}
+                )
                 if isinstance(part, published.Model):
                     family.drafts[name] = part
         if isinstance(model, Transformer) and QuantisedCopy.pays(model):

@@ -26,7 +26,7 @@ SHARED = 3  # heads that read the same keys
 class Eagle3(Draft):
     """It starts from the target's own feature, and writes through the target's output rows, by one small matrix."""
 
-    def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS, inner: int = 0) -> None:
+    def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS) -> None:
         super().__init__(target, draft_ids)
         width = target.width
         self.width, self.steps, self.taps = width, steps, distinct_taps(target.depth)
@@ -38,7 +38,7 @@ class Eagle3(Draft):
         self.fc.data[:, -width:] += torch.eye(width)
         self.qkv = matrix((self.heads + 2 * self.kv_heads) * self.head_dim, 2 * width)
         self.out = matrix(width, self.heads * self.head_dim, START)
-        inner = inner or target.config.intermediate_size
+        inner = target.config.intermediate_size
         self.gate_up, self.down = matrix(2 * inner, width), matrix(width, inner, START)
         self.writes = nn.Parameter(torch.eye(width))
         self.word_norm, self.feature_norm, self.mlp_norm, self.norm = (nn.Parameter(torch.ones(width)) for _ in "1234")

@@ -125,13 +125,17 @@ def save(texts: Sequence[Text], path: Path) -> None:
 def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context: int) -> Examples:
     """All texts of some files, each after the tokens `before` every prompt, and no longer than the target reads.
 
+    A text that occurs twice is taken once: otherwise a draft would be measured with what it has learned.
     ValueError for a file that holds none, or tokens that the target does not have.
     """
     tokens, answers, lengths = list[Numbers](), list[Numbers](), list[Numbers]()
-    begin = np.array(before, dtype=np.int64)
+    begin, seen = np.array(before, dtype=np.int64), set[bytes]()
     for path in paths:
         for text, start in zip(*read_file(path, vocabulary), strict=True):
             whole = np.concatenate((begin, text))[:context]
+            if (content := whole.tobytes()) in seen:
+                continue
+            seen.add(content)
             tokens.append(whole)
             answers.append(np.arange(len(whole)) >= len(begin) + start)
             lengths.append(np.array([len(whole)]))

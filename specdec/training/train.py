@@ -60,7 +60,6 @@ def train(
     batch_tokens: int | None = None,
     width: int = WIDTH,
     layers: int = LAYERS,
-    inner: int = 0,
 ) -> dict[str, Any]:
     """Write examples, learn from them, and leave in `out` a folder that `--draft` takes; what was measured at the end.
 
@@ -106,7 +105,7 @@ def train(
         torch.manual_seed(seed)
         draft: Draft = DraftModel(model, draft_ids, width, layers)
         if method == "eagle3":
-            draft = Eagle3(model, draft_ids, inner=inner)
+            draft = Eagle3(model, draft_ids)
         tell(
             f"{len(taught):,} texts to learn from, with {taught.answer_tokens:,} tokens of answers, and {len(held)} to "
             f"measure with; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..families import hub, presets
 from ..figures import machine
-from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, ROUNDED, RULES, TUNED
+from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, OPEN, ROUNDED, RULES, TUNED
 from ..traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
@@ -129,7 +129,8 @@ def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
     lines = of_drafters("line") | (of_drafters("line_tuned") if family == TUNED else {})
     verdict = words["lossy" if rule in LOSSY else "lossless"]
     costs = {name: cost(name) if stored(family) in TARGETS else "" for name in drafters(family)}
-    return {name: sentences(lines[name], costs[name], verdict) for name in costs}
+    chosen = {OPEN: sentences(words["chosen"]["line"], verdict)}
+    return chosen | {name: sentences(lines[name], costs[name], verdict) for name in costs}
 
 
 def cost(name: str) -> str:
@@ -149,7 +150,8 @@ def has_peer(drafter: str) -> bool:
 def peer_lines() -> dict[str, str]:
     """Of each drafter, what the lane of transformers would be, or why there is none."""
     words = of_drafters("peer_line")
-    return {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}
+    lines = {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}
+    return lines | {OPEN: words[DEFAULT]}
 
 
 def parameters(folder: Path) -> int:

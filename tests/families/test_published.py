@@ -213,7 +213,9 @@ REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
         "tells no window",
     ),
     "choices too deep": (
-        medusa_weights(), {"medusa_choices": [[0] * n for n in range(1, 6)]}, "is no tree of at most 64 nodes for 4 heads",
+        medusa_weights(),
+        {"medusa_choices": [[0] * n for n in range(1, 6)]},
+        "is no tree of at most 64 nodes for 4 heads",
     ),
     "EAGLE-2": (
         {"fc.weight": torch.ones(WIDTH, 2 * WIDTH), "layers.0.self_attn.q_proj.weight": ONES}, plain_config(),

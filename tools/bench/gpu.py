@@ -40,7 +40,7 @@ from .journal import Journal, Row
 from .options import Options
 
 ROOT = Path(__file__).resolve().parents[2]
-FIGURES = ("alpha", "tau", "draft_cost", "verify_cost", "measured_speedup", "worst_prompt_speedup")
+FIGURES: tuple[str, ...] = ("alpha", "tau", "draft_cost", "verify_cost", "measured_speedup", "worst_prompt_speedup")
 FIGURES += ("tokens_per_second", "plain_tokens_per_second", "identical_to_plain", "eager_because")
 
 

@@ -27,7 +27,17 @@ COLUMNS = {
     "repetition": "repetition",
 }
 STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # SmolLM2: two precisions, and drafters measured alone
-RESULTS = ("headline", "machines", "measured", "methods", "equal", "batch", "edits", "star_passes", "browsers")
+RESULTS: tuple[str, ...] = (
+    "headline",
+    "machines",
+    "measured",
+    "methods",
+    "equal",
+    "batch",
+    "edits",
+    "star_passes",
+    "browsers",
+)
 RESULTS += ("gpu_steps", "gpu_smollm2", "gpu")
 PAGES = {
     "README.md": ["headline", "gpu", "trust"],

@@ -9,7 +9,13 @@ import { counted, lines, nameOf } from "#page/race/served.js";
 const PRECISIONS = ["bfloat16", "int8", "int7"]; // each makes another target of the same weights
 
 const isOurs = (family) => /^(embedded|tuned)(:|$)/.test(family || "embedded");
-const nameOfModel = (pair) => pair.split(" + ")[0].split(/[\\/]/).pop().slice(0, 60);
+const nameOfModel = (pair) =>
+  pair
+    .split(" + ")[0]
+    .split(/[\\/]/)
+    .pop()
+    .replace(/^smollm/, "SmolLM")
+    .slice(0, 60);
 
 function figures(W, root, part, S) {
   function heading() {

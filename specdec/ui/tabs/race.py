@@ -12,7 +12,7 @@ import gradio as gr
 from markdown_it import MarkdownIt
 
 from ...families import presets
-from ...methods import EMBEDDED, ROUNDED, RULES
+from ...methods import EMBEDDED, OPEN, ROUNDED, RULES
 from ...settings import Setting, SETTINGS, taking
 from .. import browser, menu, session, watch
 from ..components.drawn import drawn, handler
@@ -47,6 +47,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML]:
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.Button, gr.Button, gr.HTML]:
     """The settings, in the order of their table; those of the run on show to begin with."""
     words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.hosts()
+    shown = without_choices(shown)
     if chosen == EMBEDDED and first in menu.families():
         chosen = first
     text = shown.get("prompt", prompts()["story"][0])
@@ -64,13 +65,13 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
     place_of_lids = gr.Column(elem_classes="sd-lidrow")
     with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
         family = pairs(words, chosen)
-        drafters = sorted(menu.drafters(chosen), key=lambda name: chosen != first or name != shown.get("drafter"))
+        drafters = [OPEN, *menu.drafters(chosen)]
         drafter = dropdown("drafter", drafters, menu.drafter_lines("rejection", chosen))
         fields = {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.type_ is not str}
         with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
             place = gr.Column()
             rule = dropdown("rule", RULES, words["rule_lines"])
-            peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
+            peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[OPEN])
             fields |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
             rest = [one for one in SETTINGS.values() if one.name not in fields]
             fields |= {one.name: field(one, shown) for one in rest}
@@ -85,9 +86,9 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
     gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
     ordered = [fields[name] for name in SETTINGS]
     with place_of_lids:
-        told = {name: words[name] for name in ("lid", "more")}
+        told = {name: words[name] for name in ("lid", "more")} | {"open": words["chosen"]["k"]}
         values = [one.value for one in ordered]
-        drawn("shared/lids", words=told, names=of_drafters("name"), order=list(SETTINGS), values=values)
+        drawn("shared/lids", words=told, names=names_of_drafters(), order=list(SETTINGS), values=values)
     recordings(screen, line, pills, list(SETTINGS), ordered)
     return ordered, who, run_button, stop_button, line
 
@@ -135,8 +136,12 @@ def dropdown(name: str, choices: Sequence[str], lines: dict[str, str]) -> gr.Dro
 
 
 def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
-    words = of_drafters("name") if name == "drafter" else strings("page")["settings"][f"{name}s"]
+    words = names_of_drafters() if name == "drafter" else strings("page")["settings"][f"{name}s"]
     return [(words[choice], choice) for choice in choices]
+
+
+def names_of_drafters() -> dict[str, str]:
+    return {OPEN: strings("page")["settings"]["chosen"]["name"]} | of_drafters("name")
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
@@ -158,7 +163,7 @@ def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
         known_family(family)
     except InputError as error:
         return gr.update(info=str(error)), gr.skip()
-    names = menu.drafters(family)
+    names = [OPEN, *menu.drafters(family)]
     chosen = drafter if drafter in names else names[0]
     line = menu.drafter_lines(rule, family)[chosen]
     drafters = gr.update(choices=labels("drafter", names), value=chosen, info=line)
@@ -169,7 +174,7 @@ def filled_in(names: Sequence[str], settings: dict[str, Any]) -> list[Any]:
     """Updates of the fields of these names; another target brings its drafters."""
     updates = {name: gr.update(value=value) for name, value in settings.items()}
     if "family" in settings:
-        drafter, rule = settings.get("drafter", "draft_model"), settings.get("rule", "rejection")
+        drafter, rule = settings.get("drafter", OPEN), settings.get("rule", "rejection")
         line, updates["drafter"] = switch(settings["family"], drafter, rule)
         updates["family"] |= line
     return [updates.get(name, gr.skip()) for name in names]
@@ -225,7 +230,7 @@ def with_its_target(kind: str, before: str, family: str) -> dict[str, Any]:
     target = menu.target_of(kind)
     if target == (family if target == presets.STAR else menu.target_of(before)):
         return {}
-    return {"family": target, "drafter": menu.drafter_of(kind)}
+    return {"family": target, "drafter": OPEN}
 
 
 def show_drafter(names: Sequence[str], prompt: str, drafter: str, family: str) -> list[Any]:
@@ -251,11 +256,17 @@ def played(names: Sequence[str], kind: str, drafter: str) -> list[Any]:
     word = ""
     if not log:
         log = session.recorded(kind)
-        if drafter not in (first, menu.drafters()[0]):
+        if drafter not in (first, OPEN):
             word = words["other_trace"].format(drafter=named.get(drafter, drafter), shown=named[first])
     if not log:
         return [gr.skip(), tell(words["no_trace"], wrong=True), *filled_in(names, {})]
-    return [pack(log), tell(word), *filled_in(names, settings_of(log))]
+    settings = settings_of(log)
+    return [pack(log), tell(word), *filled_in(names, without_choices(settings) if drafter == OPEN else settings)]
+
+
+def without_choices(settings: dict[str, Any]) -> dict[str, Any]:
+    """Of a recorded run without what a live one may leave open: a recording does not choose for its visitor."""
+    return {name: value for name, value in settings.items() if name not in ("drafter", "k")}
 
 
 def settings_of(log: str) -> dict[str, Any]:
@@ -288,7 +299,11 @@ def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Bu
     """`fields` are the engine's and then the settings, as `begin` takes them."""
     running = run_button.click(begin, fields, [screen, line, run_button, stop_button], **ENGINE, **PRIVATE)
     running.then(ended, None, screen, queue=False, **PRIVATE)
+    family, drafter = (
+        fields[len(fields) - len(SETTINGS) + list(SETTINGS).index(name)] for name in ("family", "drafter")
+    )
     running.then(over, None, [line, run_button, stop_button], queue=False, **PRIVATE)
+    running.then(chosen, [family, drafter], drafter, queue=False, **PRIVATE)
     stop_button.click(None, None, None, cancels=running, queue=False, **PRIVATE)
 
 
@@ -353,6 +368,11 @@ def batches(news: Iterator[session.News]) -> Iterator[session.News]:
 def over() -> tuple[Any, ...]:
     """However it ended: the page learns that no more will come, and Run is there again."""
     return ended(), gr.update(interactive=True), gr.update(interactive=False)
+
+
+def chosen(family: Any, drafter: Any) -> Any:
+    """After a run, the menu's line says what the default is here."""
+    return gr.update(info=session.chosen_line(family)) if drafter == OPEN else gr.skip()
 
 
 @taking(list(SETTINGS.values()))
