@@ -121,8 +121,14 @@ NO_GRAMMAR = TranslatableText("SpecDec no longer decodes under a grammar; leave 
 SAME_TOKENIZER = TranslatableText(
     "SpecDec no longer drafts with another tokenizer than the target's; choose a draft model of the target's family."
 )
+BENCH_SERVER = "the bench measures no servers any more: `specdec doctor --server ADDRESS --plain ADDRESS` does"
 # What went, by the first words, the option (a link's setting, too) or the drafter that named it; what takes its place.
 GONE = {
+    "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
+    "run --key-env": "--key-env is gone: the key is read from SPECDEC_SERVER_KEY",
+    "doctor --json": "`doctor --json` is gone: its exit status says whether something is wrong",
+    "bench --suite server": BENCH_SERVER,
+    "bench --server": BENCH_SERVER,
     "serve": "`specdec serve` is gone; two lines of shell start such a pair of vLLM servers, see docs/servers.md",
     "--grammar": NO_GRAMMAR,
     "--json-schema": NO_GRAMMAR,

@@ -19,13 +19,18 @@ MARKS = {0: "✓", 1: "✗", 2: "–"}
 
 
 def certify_server(
-    address: str, plain: str = "", target: str = "", draft: str = "", draws: int = 0, temperature: float = 0.8,
+    address: str,
+    plain: str = "",
+    target: str = "",
+    draft: str = "",
+    draws: int = 0,
+    temperature: float = 0.8,
     out: str = "",
-) -> int:  # fmt: skip
-    """Print it as it grows; `out` is a file for its JSON, "-" prints that alone. The exit status."""
+) -> int:
+    """Print it as it grows, and write its JSON to the file `out`, if one is named. Return the exit status."""
     if draft and not target:
         raise ValueError("--draft belongs to a --target")
-    if out not in ("", "-"):
+    if out:
         Path(out).touch()  # what cannot be written is said before an hour is spent
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
     patience = Limits(total_s=HOUR_S * max(1.0, draws / certificate.DRAWS))
@@ -37,12 +42,8 @@ def certify_server(
         )
     weights = certificate.Weights.load(target, draft) if target else None
     result = last(certificate.certify(server, other, weights, temperature, draws))
-    written = json.dumps(result, ensure_ascii=False)
-    if out == "-":
-        print(written)
-        return int(result["status"])
     if out:
-        Path(out).write_text(written + "\n", encoding="utf-8")
+        Path(out).write_text(json.dumps(result, ensure_ascii=False) + "\n", encoding="utf-8")
     print("\n".join(lines(result)))
     return int(result["status"])
 

@@ -125,7 +125,7 @@ def certify(
     draft: Annotated[str, Option(help="of --target: those of its draft model, to tell the power exactly")] = "",
     draws: Annotated[int, Option(min=100, help="texts at each context")] = 3_000,
     temperature: Annotated[float, Option(min=0.0, max=100.0, help="0 compares greedy texts alone")] = 0.8,
-    json: Annotated[str, Option(help="a file for the certificate, or - to print it")] = "",
+    json: Annotated[str, Option(help="a file for the certificate")] = "",
 ) -> int:
     """Whether a server is lossless, by its texts.
 
@@ -177,36 +177,28 @@ def train(
 
 
 def bench(
-    suite: Annotated[str, Option(help="embedded, methods, pair, server")] = "embedded",
+    suite: Annotated[str, Option(help="embedded, methods, pair")] = "embedded",
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
     target: Annotated[
         str | None, Option(help="of --suite pair: smollm2, a name on the Hub, a folder, a GGUF file")
     ] = None,
     draft: Annotated[list[str], Option(help="of --suite pair: draft models or heads for it")] = [],  # noqa: B006
-    device: Annotated[Device, Option(help="of embedded, methods, pair: cuda for an NVIDIA GPU, or auto")] = "cpu",
+    device: Annotated[Device, Option(help="cuda for an NVIDIA GPU, or auto")] = "cpu",
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
     k: Annotated[list[int], Option("-k", min=1, max=64, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
-    server: Annotated[str | None, Option(help="of --suite server: its address")] = None,
-    plain: Annotated[str | None, Option(help="of --suite server: the same model without speculation")] = None,
-    dtype: Annotated[
-        Precision | None, Option(help="of embedded, methods, pair: the target's, another distribution in each")
-    ] = None,
-    drafter: Annotated[list[str], Option(help="of embedded, methods, pair: these alone; may be repeated")] = [],  # noqa: B006
+    dtype: Annotated[Precision | None, Option(help="the target's, another distribution in each")] = None,
+    drafter: Annotated[list[str], Option(help="these alone; may be repeated")] = [],  # noqa: B006
 ) -> int:
     """A table of measured figures and, last, one line of JSON."""
-    from ..bench.options import Options
-
-    options = Options(
-        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), json, server, plain, dtype,
-        tuple(drafter),
-    )  # fmt: skip
     try:
-        from ..bench.suites import report
+        from ..bench.suites import Options, report
     except ModuleNotFoundError as error:
         raise without(error, "bench") from error
-    return report(options)
+    return report(
+        Options(suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), json, dtype, tuple(drafter))
+    )
 
 
 def doctor(
@@ -221,7 +213,6 @@ def doctor(
     ] = "",
     k: Annotated[int, Option("-k", min=1, max=64, help="of a pair: tokens drafted a cycle")] = 5,
     temperature: Annotated[float, Option(min=0.0, max=100.0, help="of the sampled texts; 0 leaves them out")] = 0.8,
-    json: Annotated[bool, Option("--json", help="print JSON")] = False,
 ) -> int:
     """Why is nothing gained? What drafts are kept, what a cycle costs, which K is best, and what to change.
 
@@ -235,7 +226,7 @@ def doctor(
         raise ValueError("--draft and --drafter belong to a --target")
     from ..bench.doctor import examined
 
-    return examined(server, plain, target, draft, drafter, k, temperature, json)
+    return examined(server, plain, target, draft, drafter, k, temperature)
 
 
 def export(
