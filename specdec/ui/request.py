@@ -237,7 +237,7 @@ def from_link(query: Mapping[str, str]) -> tuple[dict[str, Any], str]:
 def as_typed(setting: Setting, text: str) -> Any:
     """Of the type that the setting has, where the text can be read so; else the text, for `check` to refuse."""
     if setting.type_ is bool:
-        return SWITCH.get(text, text)
+        return SWITCH.get(text.lower(), text)
     if setting.type_ is str:
         return text
     try:
