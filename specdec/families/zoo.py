@@ -286,9 +286,8 @@ def load_pair(
                     continue
                 name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
                 family.drafters[name] = LoadedMethod(method, part)
-                family.trained[name] = (
-                    section(read_config(place), "trained") if (place / "config.json").is_file() else {}
-                )
+                if (place / "config.json").is_file():
+                    family.trained[name] = section(read_config(place), "trained")
                 if isinstance(part, published.Model):
                     family.drafts[name] = part
         if isinstance(model, Transformer) and QuantisedCopy.pays(model):

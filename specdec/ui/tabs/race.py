@@ -278,9 +278,8 @@ def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Bu
     """`fields` are the engine's and then the settings, as `begin` takes them."""
     running = run_button.click(begin, fields, [screen, line, run_button, stop_button], **ENGINE, **PRIVATE)
     running.then(ended, None, screen, queue=False, **PRIVATE)
-    family, drafter = (
-        fields[len(fields) - len(SETTINGS) + list(SETTINGS).index(name)] for name in ("family", "drafter")
-    )
+    named = dict(zip(SETTINGS, fields[-len(SETTINGS) :], strict=True))
+    family, drafter = named["family"], named["drafter"]
     running.then(over, None, [line, run_button, stop_button], queue=False, **PRIVATE)
     running.then(chosen, [family, drafter], drafter, queue=False, **PRIVATE)
     stop_button.click(None, None, None, cancels=running, queue=False, **PRIVATE)
