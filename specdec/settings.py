@@ -88,7 +88,8 @@ SETTINGS = {
             flag=Flag(str, OPEN, "its name; default: what is expected to pay on this machine"),
         ),
         Setting(
-            "k", int, 0, "tokens drafted per cycle, 0: as many as are expected to pay", step=1, bound="k", sampling=False, served=False, main=True,
+            "k", int, 0, "tokens drafted per cycle, 0: as many as are expected to pay", step=1, bound="k",
+            sampling=False, served=False, main=True,
         ),
         Setting(
             "temperature", float, USUAL.temperature, "0 is greedy", 0, 2, 0.1, main=True, flag=Flag(float, 0.8),
