@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from .. import __version__, exposure
-from ..methods import EMBEDDED, ROUNDED, RULES, TUNED
+from ..methods import EMBEDDED, ROUNDED, RULES
+from ..settings import GONE
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
@@ -78,12 +79,18 @@ def begin_with(target: str | None, draft: list[str]) -> None:
     if draft and not target:
         raise ValueError("--draft belongs to a --target")
     chosen = presets.written(target, draft) if target else presets.hosts()
-    if chosen not in (EMBEDDED, TUNED, *ROUNDED) and presets.named(chosen) is None:
+    if chosen not in (EMBEDDED, *ROUNDED) and presets.named(chosen) is None:
         raise ValueError(
             f"{chosen} is no pair; name one of {', '.join(presets.PRESETS)}, or write 'TARGET + DRAFT' with "
             "names on the Hub (OWNER/MODEL), folders or GGUF files"
         )
     os.environ["SPECDEC_PAIR"] = chosen
+
+
+def check_family(name: str) -> None:
+    """ValueError for a family that came with the package once."""
+    if gone := GONE.get(f"--family {name}"):
+        raise ValueError(gone)
 
 
 def get(
@@ -174,7 +181,7 @@ def train(
 
 def bench(
     suite: Annotated[str, Option(help="embedded, methods, pair")] = "embedded",
-    family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
+    family: Annotated[str, Option(help="'embedded', or a folder")] = EMBEDDED,
     target: Annotated[
         str | None, Option(help="of --suite pair: smollm2, a name on the Hub, a folder, a GGUF file")
     ] = None,
@@ -188,6 +195,7 @@ def bench(
     drafter: Annotated[list[str], Option(help="these alone; may be repeated")] = [],  # noqa: B006
 ) -> int:
     """A table of measured figures and, last, one line of JSON."""
+    check_family(family)
     try:
         from ..bench.suites import Options, report
     except ModuleNotFoundError as error:
@@ -227,11 +235,12 @@ def doctor(
 
 def export(
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
-    family: Annotated[str, Option(help="'embedded', 'tuned', or a folder with target/ and tokenizer/")] = EMBEDDED,
+    family: Annotated[str, Option(help="'embedded', or a folder with target/ and tokenizer/")] = EMBEDDED,
 ) -> None:
     """A family as folders that vLLM, transformers and llama.cpp's converter read."""
     from ..export import export
 
+    check_family(family)
     print(*export(family, out), sep="\n")
 
 

@@ -15,11 +15,11 @@ from typing import Annotated, Any, cast, Literal, TYPE_CHECKING
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import check_asked, DEFAULT, EMBEDDED, known, METHODS, OPEN, RULES, TUNED
+from ..methods import adapted, check_asked, DEFAULT, EMBEDDED, known, METHODS, OPEN, ROUNDED, RULES
 from ..paths import ASSETS
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
-from .commands import KEY, Precision
+from .commands import check_family, KEY, Precision
 from .render import as_text, render, report, strip_control_characters, tell
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 def drafters(family: str = EMBEDDED) -> list[str]:
     """Return the ways of drafting that a family has here; of another target, those that it may have."""
     here = (m for m in METHODS.values() if not m.folder or (ASSETS / "family" / m.folder).is_dir())
-    return [m.name for m in here if family not in (EMBEDDED, TUNED) or family in m.families]
+    return [m.name for m in here if family != EMBEDDED or m.embedded]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
@@ -87,7 +87,9 @@ def run(
         check_place(save)
     request = RunRequest.of(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_asked(request.prompt, request.drafter, request.k, request.rule)
-    if gone := GONE.get(f"--drafter {request.drafter}"):
+    check_family(request.family)
+    ours = target is None and request.family in (EMBEDDED, *ROUNDED)  # a folder may have a draft_model_large of its own
+    if ours and (gone := GONE.get(f"--drafter {adapted(request.drafter) or request.drafter}")):
         raise ValueError(gone)
     if request.drafter != OPEN and known(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))

@@ -130,8 +130,8 @@ def one_of(known: Sequence[int], draws: Any) -> int:
 
 def known_family(name: Any) -> str:
     names = families()
-    if isinstance(name, str) and "+ ~" in name:
-        raise InputError(translated(GONE["--universal"]))
+    if isinstance(name, str) and (gone := GONE.get("--universal" if "+ ~" in name else f"--family {name}")):
+        raise InputError(translated(gone))
     if isinstance(name, str) and (name in names or is_pair(name)):
         return name
     raise InputError(say("family" if presets.allowed() is not None else "family_or_pair", names=", ".join(names)))
@@ -139,7 +139,7 @@ def known_family(name: Any) -> str:
 
 def known_drafter(name: Any, family: str) -> str:
     """`OPEN`, one of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
-    if gone := GONE.get(f"--drafter {name}"):
+    if gone := GONE.get(f"--drafter {name}".replace(f"{ADAPTIVE}:", "")):
         raise InputError(translated(gone))
     names = [OPEN, *drafters(family)]
     fixed = [name for name in names[1:] if METHODS[name].kind not in ("wrapper", "none")]
@@ -237,7 +237,7 @@ def from_link(query: Mapping[str, str]) -> tuple[dict[str, Any], str]:
 def as_typed(setting: Setting, text: str) -> Any:
     """Of the type that the setting has, where the text can be read so; else the text, for `check` to refuse."""
     if setting.type_ is bool:
-        return SWITCH.get(text, text)
+        return SWITCH.get(text.lower(), text)
     if setting.type_ is str:
         return text
     try:
