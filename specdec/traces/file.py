@@ -35,8 +35,8 @@ class TraceError(ValueError):
     """The text is no readable trace; `said` is why, in one sentence."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
-        self.said = TranslatableText(reason, **values)
-        super().__init__(self.said)
+        self.sentence = TranslatableText(reason, **values)
+        super().__init__(self.sentence)
 
 
 @dataclass(frozen=True)
