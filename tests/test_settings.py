@@ -88,4 +88,4 @@ def test_what_has_gone_is_answered_by_one_sentence_in_every_language(option: str
         assert from_link({name: value or "a"}) == ({}, strings("traces")["link"]["bad"].format(reasons=told))
         if value:
             with pytest.raises(InputError, match=re.escape(told)):
-                check("Once", value)
+                check("Once", **{name: value})

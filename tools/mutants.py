@@ -8,8 +8,8 @@ One that does not end counts as noticed. `python -m tools.mutants [SHARE]` lists
 from __future__ import annotations
 
 import ast
-import copy
 import importlib.util
+import math
 import os
 import random
 import resource
@@ -57,30 +57,17 @@ EQUAL = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file in which the node of that `number` is another one, or none."""
+    """A file of `specdec` with one place changed; `function` and `what` name it where lines have moved."""
 
     file: str
     function: str
     what: str
     line: int
-    tree: ast.Module
-    number: int
-    other: ast.AST | None
-
-    @property
-    def source(self) -> str:
-        copied = copy.deepcopy(self.tree)
-        place = next((one for at, one in enumerate(ast.walk(copied)) if at == self.number), None)  # none: as it is
-        return ast.unparse(ast.fix_missing_locations(put(copied, place, self.other)))
+    source: str
 
     @property
     def key(self) -> tuple[str, str]:
-        """By which it is found where lines have moved."""
         return f"{self.file}.{self.function}", self.what
-
-    @property
-    def name(self) -> str:
-        return f"{self.file}.py:{self.line}: {self.what}"
 
     @property
     def reason(self) -> str | None:
@@ -90,99 +77,77 @@ class Mutant:
         return EQUAL.get(self.key)
 
 
-def changes(node: ast.AST) -> Iterator[ast.AST | None]:
-    """What this node may become; None leaves a statement out."""
-    other: Any = copy.deepcopy(node)
+def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """What the node, or its condition, may become."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
-        other.ops = [COMPARED[type(node.ops[0])]()]
-        yield other
+        yield node, ast.unparse(ast.Compare(node.left, [COMPARED[type(node.ops[0])]()], node.comparators))
     elif isinstance(node, ast.BinOp) and type(node.op) in COMPUTED:
-        other.op = COMPUTED[type(node.op)]()
         if not isinstance(node.left, ast.Constant | ast.JoinedStr):
-            yield other
+            yield node, ast.unparse(ast.BinOp(node.left, COMPUTED[type(node.op)](), node.right))
     elif isinstance(node, ast.BoolOp):
-        other.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield other
+        yield node, ast.unparse(ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values))
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
-        yield other.operand
-    elif isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
-        value = node.value + 1 if node.value >= 1e-3 or not node.value else 1e-3
-        yield ast.Constant(not node.value if isinstance(node.value, bool) else value)
+        yield node, ast.unparse(node.operand)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield node, str(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        yield node, repr(node.value + 1 if node.value >= 1e-3 or not node.value else 1e-3)
     elif isinstance(node, ast.If | ast.While | ast.IfExp):
-        other.test = ast.UnaryOp(ast.Not(), other.test)
-        yield other
+        yield node.test, f"not ({ast.unparse(node.test)})"
     elif isinstance(node, ast.AugAssign | ast.Break) or (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
     ):
-        yield None
-
-
-def in_words(node: ast.AST, other: ast.AST | None) -> str:
-    if isinstance(node, ast.If | ast.While | ast.IfExp):
-        return f"{type(node).__name__.lower()} {ast.unparse(node.test)} → not"
-    return f"{ast.unparse(node)} → {'nothing' if other is None else ast.unparse(other)}"
+        yield node, "pass"
 
 
 def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
-    found, seen = [], Counter[tuple[str, str, str]]()
+    every, seen = list[Mutant](), Counter[tuple[str, str, str]]()
     for file in files:
-        tree = ast.parse((ROOT / "specdec" / f"{file}.py").read_text(encoding="utf-8"))
-        holders = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-        left_alone = hints(tree)
-        for number, node in enumerate(ast.walk(tree)):
-            if not hasattr(node, "lineno") or number in left_alone or is_last_dimension(node, holders):
+        source = (ROOT / "specdec" / f"{file}.py").read_bytes()
+        tree = ast.parse(source)
+        parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        for node in ast.walk(tree):
+            if is_last_dimension(node, parents):
                 continue
-            function, holder = function_of(node, holders), holders[id(node)]
-            for other in changes(node):
-                what = in_words(node, other)
-                what = f"{holder.arg}={what}" if isinstance(holder, ast.keyword) else what
+            function, parent = function_of(node, parents), parents.get(node)
+            for place, other in changes(node):
+                what = f"{ast.unparse(place)} → {other}"
+                what = f"{parent.arg}={what}" if isinstance(parent, ast.keyword) else what
                 seen[file, function, what] += 1
                 again = seen[file, function, what]
                 what += f" ({again})" if again > 1 else ""
-                found.append(Mutant(file, function, what, node.lineno, tree, number, other))
-    return found
+                every.append(Mutant(file, function, what, place.lineno, replaced(source, place, other)))  # type: ignore[attr-defined]
+    return every
 
 
-def function_of(node: ast.AST, holders: dict[int, ast.AST]) -> str:
+def replaced(source: bytes, place: Any, other: str) -> str:
+    """The source with another text at the place of a node."""
+    lines = source.splitlines(keepends=True)
+    start = sum(map(len, lines[: place.lineno - 1])) + place.col_offset
+    end = sum(map(len, lines[: place.end_lineno - 1])) + place.end_col_offset
+    other = other if other == "pass" else f"({other})"
+    return (source[:start] + other.encode() + source[end:]).decode()
+
+
+def function_of(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
     """The function or method that holds it, as Class.method; "" at the top of a file."""
-    names = []
-    while (node := holders.get(id(node), node)) and id(node) in holders:
+    names: list[str] = []
+    while node := parents.get(node):  # type: ignore[assignment]
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.append(node.name)
-    return ".".join(reversed(names))
+            names.insert(0, node.name)
+    return ".".join(names)
 
 
-def is_last_dimension(node: ast.AST, holders: dict[int, ast.AST]) -> bool:
+def is_last_dimension(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
     """A -1 that names a dimension and no entry: distributions and logits are [n, V], so dimension 1 is the same."""
     if not isinstance(node, ast.UnaryOp) or ast.unparse(node) != "-1":
         return False
-    holder = holders[id(node)]
+    parent = parents[node]
     return (
-        (isinstance(holder, ast.keyword) and holder.arg == "dim")
-        or (isinstance(holder, ast.Call) and node is holder.args[0])
-        or (isinstance(holder, ast.Subscript) and ast.unparse(holder.value).endswith(".shape"))
+        (isinstance(parent, ast.keyword) and parent.arg == "dim")
+        or (isinstance(parent, ast.Call) and node is parent.args[0])
+        or (isinstance(parent, ast.Subscript) and ast.unparse(parent.value).endswith(".shape"))
     )
-
-
-def hints(tree: ast.Module) -> set[int]:
-    """Places of annotations: what types say is mypy's to judge."""
-    found = set()
-    numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
-    for holder in ast.walk(tree):
-        for name in ("annotation", "returns"):
-            if (hint := getattr(holder, name, None)) is not None:
-                found |= {numbers[id(one)] for one in ast.walk(hint)}
-    return found
-
-
-def put(tree: ast.Module, place: ast.AST | None, other: ast.AST | None) -> ast.Module:
-    class Put(ast.NodeTransformer):
-        def visit(self, node: ast.AST) -> Any:
-            if node is place:
-                return ast.Pass() if other is None else other
-            return self.generic_visit(node)
-
-    return Put().visit(tree)  # type: ignore[no-any-return]
 
 
 def lives(mutant: Mutant) -> bool:
@@ -225,7 +190,8 @@ def tested(mutant: Mutant) -> int:
     return int(pytest.main([*options, *(f"tests/{name}" for name in TESTS)]))
 
 
-def count(long: bool, share: float = 1.0) -> list[Figure]:
+def count(long: bool, files: Sequence[str] = FILES, seconds: float = math.inf) -> list[Figure]:
+    """The figures of as many mutants, in random order, as there is time for."""
     import hypothesis
     import pytest
     import torch
@@ -234,27 +200,29 @@ def count(long: bool, share: float = 1.0) -> list[Figure]:
     assert hypothesis and pytest and torch and transformers  # once, for all forks
     for loaded in [name for name in sys.modules if name.split(".")[0] in ("specdec", "conftest", "toyheads")]:
         del sys.modules[loaded]
-    every = mutants()
-    chosen = random.Random(6).sample(every, round(share * len(every)))
-    trees = [ast.parse((ROOT / "specdec" / f"{file}.py").read_text(encoding="utf-8")) for file in FILES]
-    sound = [Mutant(file, "", "as it is", 0, tree, -1, None) for file, tree in zip(FILES, trees, strict=True)]
+    every, end = mutants(files), time.monotonic() + seconds
+    source = (ROOT / "specdec" / f"{files[0]}.py").read_text(encoding="utf-8")
+    unchanged = lives(Mutant(files[0], "", "as it is", 0, source))
+
+    def outcome(mutant: Mutant) -> bool | None:
+        return lives(mutant) if time.monotonic() < end else None
+
     with ThreadPoolExecutor(2) as pool:
-        passed = sum(pool.map(lives, sound[:1] if share < 1.0 else sound))
-        alive = [one for one, living in zip(chosen, pool.map(lives, chosen), strict=True) if living]
-    return [
-        Figure("the tests pass on what is not changed", str(passed), "≥ 1", passed >= 1),
-        *told(every, chosen, alive),
-    ]
-
-
-def told(every: Sequence[Mutant], chosen: Sequence[Mutant], alive: Sequence[Mutant]) -> list[Figure]:
+        mixed = random.Random(6).sample(every, len(every))
+        outcomes = list(zip(mixed, pool.map(outcome, mixed), strict=True))
+    tried = sum(living is not None for _, living in outcomes)
+    alive = [one for one, living in outcomes if living]
     unexplained = [one for one in alive if one.reason is None]
-    stale = EQUAL.keys() - {one.key for one in every}
-    killed = len(chosen) - len(alive)
+    stale = [key for key in EQUAL.keys() - {one.key for one in every} if key[0].split(".")[0] in files]
+    killed = tried - len(alive)
     return [
-        at_least("mutants", len(chosen), 200),
-        Figure("noticed", f"{killed:,} ({killed / len(chosen):.1%})", "≥ 95 %", killed >= 0.95 * len(chosen)),
-        *(Figure(f"lives: {one.name}", one.reason or "not explained", "", True) for one in alive),
+        Figure("the tests pass on what is not changed", str(unchanged), "True", unchanged),
+        at_least("mutants", tried, 200),
+        Figure("noticed", f"{killed:,} ({killed / max(1, tried):.1%})", "≥ 95 %", killed >= 0.95 * tried),
+        *(
+            Figure(f"lives: {one.file}.py:{one.line}: {one.what}", one.reason or "not explained", "", True)
+            for one in alive
+        ),
         Figure("living without an explanation", f"{len(unexplained)}", "0", not unexplained),
         Figure("explanations of what is no longer there", f"{len(stale)}", "0", not stale),
     ]
@@ -262,7 +230,5 @@ def told(every: Sequence[Mutant], chosen: Sequence[Mutant], alive: Sequence[Muta
 
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / room) for room in ("", "tests", "tests/proof", "tests/drafters", "tests/models")]
-    began = time.monotonic()
-    for figure in count(True, float(sys.argv[1]) if len(sys.argv) > 1 else 1.0):
+    for figure in count(True, sys.argv[2:] or FILES, float((sys.argv[1:] or ["inf"])[0])):
         print(figure.name, figure.figure, figure.target, figure.holds)
-    print(f"{time.monotonic() - began:.0f} s")

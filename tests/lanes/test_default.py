@@ -30,11 +30,9 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def family(real: dict[str, Costs], trained: dict[str, Any] | None = None, name: str = "pair") -> Any:
+def family(real: dict[str, Costs], trained: dict[str, Any] | None = None) -> Any:
     drafters = [*real, "suffix", "none"]
-    return SimpleNamespace(
-        name=name, drafters=drafters, usual="suffix", real=real, trained=trained or {}, brief_costs={}
-    )
+    return SimpleNamespace(drafters=drafters, usual="suffix", real=real, trained=trained or {}, brief_costs={})
 
 
 def test_what_is_expected_to_pay_is_taken_and_measured_once(measured: list[str]) -> None:
@@ -65,9 +63,7 @@ def test_what_was_chosen_stays(measured: list[str]) -> None:
 
 
 def test_what_is_not_measured_has_the_usual_depth(measured: list[str]) -> None:
-    alone, tuned = family({}), family({"draft_model": CHEAP}, name="tuned")
-    assert choose(alone) == Choice("suffix", 4) and choose(tuned) == Choice("suffix", 4)
-    assert choose(alone, "medusa:tree") == Choice("medusa:tree", 4) and choose(alone, "adaptive") == Choice(
-        "adaptive", 8
-    )
+    alone = family({})
+    assert choose(alone) == Choice("suffix", 4) and choose(alone, "medusa:tree") == Choice("medusa:tree", 4)
+    assert choose(alone, "adaptive") == Choice("adaptive", 8)
     assert not measured

@@ -15,12 +15,15 @@ import torch
 from specdec.engine import generate, Task
 from specdec.events import to_dict
 from specdec.families.browser import files
+from specdec.families.chat import Chat
+from specdec.families.published import read_tokenizer
 from specdec.families.star import find
 from specdec.families.star import NAME as STAR
 from specdec.families.zoo import Family, load, load_pair
 from specdec.models import native
 from specdec.models.browser import weights
 from specdec.models.grouped import FILE, INT7
+from specdec.text import ids_of
 from specdec.types import SamplingParams
 from specdec.ui import menu
 from specdec.ui.text import prompts, questions
@@ -92,6 +95,31 @@ def test_the_browser_has_the_bits_of_the_star(tmp_path: Path) -> None:
 @pytest.mark.exhaustive  # 200 runs take some minutes
 def test_two_hundred_runs_are_ours(tmp_path: Path) -> None:
     assert hold(tmp_path, range(200))["runs"] == 200
+
+
+SPACES = "\t \n\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u2003\u200b\u2028\u202f\u3000\ufeff"
+ODD = [*SPACES, "a", "don't", " 12", "٣", "é", "e\u0301", "矛", "😀", "?!", "\0", "<|endoftext|>", "_", "👩‍👧"]
+
+
+def test_an_odd_prompt_has_the_same_tokens_in_the_browser(tmp_path: Path) -> None:
+    """What looks like a control token, and spaces on which Python, Rust and JavaScript differ."""
+    chance, tokenizer = random.Random(1), read_tokenizer(menu.FAMILY / "tokenizer")
+    tokenizer.encode_special_tokens = True
+    texts = [*ODD, *("".join(chance.choices(ODD, k=chance.randint(2, 9))) for _ in range(1500))]
+    chats = [None, Chat("<|endoftext|>User: ", "\n<|endoftext|>", trims=True), Chat(" ", "", trims=False)]
+    cases = [
+        {
+            "text": text,
+            "chat": chat and vars(chat),
+            "ids": chat.tokens(text, tokenizer) if chat else [0, *ids_of(text, tokenizer)],
+        }
+        for chat in chats
+        for text in texts
+    ]
+    (tmp_path / "texts.json").write_text(json.dumps(cases))
+    nodejs.check(
+        "python/text.test.js", TOKENIZER=menu.FAMILY / "tokenizer/tokenizer.json", TEXTS=tmp_path / "texts.json"
+    )
 
 
 def test_the_table_of_tokens_is_exact() -> None:

@@ -3,7 +3,11 @@
  * UTF-8, with stop strings across tokens. As in `specdec/text.py`. */
 
 const encoder = new TextEncoder();
-const WORDS = /'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu; // GPT-2's
+// GPT-2's. Spaces are Unicode's, as in Rust: JavaScript's own \s has U+FEFF and lacks U+0085.
+const WORDS =
+  /'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
+// What Python's strip() takes away.
+const EDGES = /^[\p{White_Space}\x1c-\x1f]+|[\p{White_Space}\x1c-\x1f]+$/gu;
 
 /* GPT-2's table: every byte as a printable character. */
 function characters() {
@@ -54,11 +58,17 @@ class Tokenizer {
     }
   }
 
+  /** The tokens of a run's prompt: within the model's chat template, or after the token that begins a text.
+   * @param {string} prompt @param {any} chat @param {number} begin @returns {number[]} */
+  prompt(prompt, chat, begin) {
+    return chat ? this.within(prompt, chat) : [begin, ...this.plain(prompt)];
+  }
+
   /** A prompt within a model's chat template, as in `specdec/families/chat.py`: what looks like a control token in it
    * is none.
    * @param {string} prompt @param {{ before: string, after: string, trims: boolean }} chat @returns {number[]} */
   within(prompt, { before, after, trims }) {
-    if (trims) prompt = prompt.trim();
+    if (trims) prompt = prompt.replace(EDGES, "");
     const [whole, ...around] = [before + prompt + after, before, after].map((text) =>
         this.encode(text),
       ),
@@ -67,7 +77,7 @@ class Tokenizer {
     return [...around[0], ...this.plain(prompt), ...around[1]];
   }
 
-  /** @param {string} text @returns {number[]} special tokens are read, too */
+  /** @param {string} text of a template: special tokens are read, too @returns {number[]} */
   encode(text) {
     const marks = [...this.special.values()].map((one) =>
       one.replace(/[$()*+.?[\\\]^{|}]/g, "\\$&"),

@@ -136,7 +136,7 @@ async function run(mine, { prompt, family, drafter, k, params }, { files, base }
   });
   const { target, tokenizer } = models,
     { chat, ends = [END] } = target.head,
-    tokens = chat ? tokenizer.within(prompt, chat) : [END, ...tokenizer.encode(prompt)],
+    tokens = tokenizer.prompt(prompt, chat, END),
     around = chat && [chat.before, chat.after].map((text) => tokenizer.encode(text).length);
   if (tokens.length >= target.context)
     throw { wrong: "long", n: tokens.length, limit: target.context - 1 };

@@ -44,11 +44,33 @@ function convert(name, value, k) {
 
 /* The questions by what they are about. */
 const GROUPS = {
-  works: ["serial", "behind", "meaning", "optimal", "siblings"],
-  method: ["which", "best", "train", "adapters", "template", "local"],
-  text: ["match", "tools", "bursts", "batch", "beam"],
-  speed: ["nothing", "convert", "constant", "load", "long", "quantised", "hybrid"],
-  price: ["bill", "energy"],
+  works: ["serial", "behind", "meaning", "optimal", "siblings", "eagle3", "dflash", "domain"],
+  method: [
+    "which",
+    "best",
+    "train",
+    "adapters",
+    "template",
+    "local",
+    "chain",
+    "vision",
+    "diffusion",
+  ],
+  text: ["match", "tools", "bursts", "batch", "beam", "penalties", "logprobs", "side"],
+  speed: [
+    "nothing",
+    "convert",
+    "constant",
+    "long",
+    "quantised",
+    "hybrid",
+    "measure",
+    "chunks",
+    "good",
+    "gate",
+  ],
+  server: ["load", "chunked", "prefix", "kv", "parallel"],
+  price: ["bill", "energy", "prompt", "memory"],
 };
 
 /* Where the page shows more: tabs, and sections of the Guide. */
@@ -61,6 +83,13 @@ const SEE = {
   best: { tabs: ["methods"] },
   nothing: { tabs: ["lossless", "theory"], sections: ["mistakes"] },
   convert: { tabs: ["theory"], sections: ["glossary"] },
+  domain: { tabs: ["methods"] },
+  diffusion: { sections: ["glossary"] },
+  penalties: { sections: ["glossary"] },
+  measure: { sections: ["mistakes"] },
+  good: { tabs: ["lossless"] },
+  gate: { tabs: ["theory"] },
+  prompt: { sections: ["glossary"] },
   bill: { sections: ["mistakes"] },
   template: { sections: ["glossary"] },
   hybrid: { sections: ["glossary"] },

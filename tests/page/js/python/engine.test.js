@@ -68,7 +68,7 @@ test("the same seed gives the same run: tokens, verdicts, draws", async (told) =
     none: () => new NoDrafter(),
   };
   for (const { text, prompt, drafter, k, params, events } of json(RUNS)) {
-    assert.deepEqual(chat ? tokenizer.within(text, chat) : [0, ...tokenizer.encode(text)], prompt);
+    assert.deepEqual(tokenizer.prompt(text, chat, 0), prompt);
     const own = drafters[drafter](prompt.length + params.max_tokens + k),
       reading = { bytes: (one) => tokenizer.bytes(one), piece: (one) => tokenizer.piece(one) },
       task = {
