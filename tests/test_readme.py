@@ -58,8 +58,6 @@ def wrong(words: list[str]) -> str:
     elif first in TOOLS:
         known = {flag for option in TOOLS[first]._actions for flag in option.option_strings}
         return f"{first} has no {', '.join(unknown)}" if (unknown := flags(rest) - known) else ""
-    elif first == "specdec.bench":
-        name = "bench"
     elif first != "specdec":
         return "" if importlib.util.find_spec(first) else f"there is no module {first}"
     elif not rest:

@@ -1,1 +1,1 @@
-"""Measured figures: `python -m specdec.bench`."""
+"""Measured figures of a pair and its drafters, and the doctor."""

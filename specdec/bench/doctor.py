@@ -6,14 +6,14 @@ terminal: `specdec doctor`.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
 
+from ..events import Failed
 from ..families import presets, zoo
 from ..families.zoo import Family
 from ..figures.stats import judged_by_position, LaneStats, passing_rates
@@ -27,7 +27,6 @@ from ..servers.base import Server
 from ..servers.connect import connect_pair
 from ..servers.stream import Limits
 from ..types import SamplingParams
-from .measure import sound
 
 Lanes = Sequence[LaneStats]
 PROMPTS = (
@@ -72,13 +71,13 @@ class Finding:
 
     question: str
     state: Literal["ok", "wrong", "unknown"]
-    told: str
+    answer: str
     advice: str = ""
 
 
-def finding(question: str, told: str, advice: str = "") -> Finding:
+def finding(question: str, answer: str, advice: str = "") -> Finding:
     """Return a finding that is wrong where there is advice."""
-    return Finding(question, "wrong" if advice else "ok", told, advice)
+    return Finding(question, "wrong" if advice else "ok", answer, advice)
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ def examine_server(server: Server, plain: Server | None, temperature: float) -> 
     step, cycle = seconds_a_cycle(measured.plain), seconds_a_cycle(greedy)
     question = "What does a cycle cost?"
     if not step or not cycle or not k:
-        advice = "Too little is told." if plain else "Give --plain, a server of the same model without speculation."
+        advice = "Too little is reported." if plain else "Give --plain, a server of the same model without speculation."
         yield Finding(question, "unknown", "It is not known what a plain step takes.", advice)
         return
     yield finding(question, f"A cycle takes {cycle / step:.2f} plain steps.")
@@ -161,7 +160,10 @@ def watched(server: Server, prompt: Sequence[int], params: SamplingParams) -> La
     """Return the figures of one text as the server counts it at the end."""
     *_, last = lane.race(server, None, prompt, params, top=0)
     assert isinstance(last, lane.FinalTrace)
-    stats = LaneStats.of(sound(last.events), SPECULATIVE)
+    for event in last.events:
+        if isinstance(event, Failed):
+            raise ValueError(f"the server failed in the middle of a text: {event.reason}")
+    stats = LaneStats.of(last.events, SPECULATIVE)
     if stats.sums is not None:  # its steps cannot be told apart: any of them may have had a draft
         stats.drafting_cycles = stats.cycles
     return stats
@@ -277,7 +279,7 @@ def seconds_a_cycle(lanes: Lanes) -> float | None:
 
 
 def examined(
-    server: str, plain: str, target: str, draft: Sequence[str], drafter: str, k: int, temperature: float, as_json: bool
+    server: str, plain: str, target: str, draft: Sequence[str], drafter: str, k: int, temperature: float
 ) -> int:
     """Print each finding as it comes; return the exit status."""
     if server:
@@ -287,13 +289,9 @@ def examined(
         named = target in (EMBEDDED, *presets.PRESETS) and not draft
         family = zoo.load(target) if named else zoo.load_pair(target, *draft)
         findings = examine_pair(family, drafter or family.usual, k, temperature)
-    rows = []
+    states = set()
     for one in findings:
-        rows.append(asdict(one))
-        if not as_json:
-            advice = f"\n  → {one.advice}" if one.advice else ""
-            print(f"{MARKS[one.state]} {one.question} {one.told}{advice}", flush=True)
-    if as_json:
-        print(json.dumps(rows, ensure_ascii=False))
-    states = {row["state"] for row in rows}
+        states.add(one.state)
+        advice = f"\n  → {one.advice}" if one.advice else ""
+        print(f"{MARKS[one.state]} {one.question} {one.answer}{advice}", flush=True)
     return 1 if "wrong" in states else 2 if "unknown" in states else 0

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..engine import Task
-from ..events import Event, Failed
 from ..families.zoo import Family
-from ..figures.stats import account, Comparison, interval, LaneStats, middle, repetition, summary
+from ..figures.stats import Comparison, interval, LaneStats, middle, repetition, summary
 from ..gpu.lane import generate
 from ..lanes.race import SPECULATIVE, tasks
 from ..types import SamplingParams
-from .prompts import TASKS
+from .prompts import QUESTIONS
 
 Row = dict[str, object]
 
@@ -32,8 +31,8 @@ class Setting:
     k: int
 
     def params(self, tokens: int, seed: int) -> SamplingParams:
-        """Texts are equally long, but for tasks: what a target writes after their end is no longer what was asked."""
-        return replace(params_for(self.temperature, tokens, seed), ignore_end=self.domain not in TASKS)
+        """Texts are equally long, but for answers: what a target writes after their end is no longer what was asked."""
+        return replace(params_for(self.temperature, tokens, seed), ignore_end=self.domain not in QUESTIONS)
 
 
 @dataclass(frozen=True)
@@ -48,22 +47,19 @@ def run(task: Task) -> LaneStats:
     return LaneStats.of(list(generate(task)), task.lane)
 
 
-def sound(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events of a server's run. ValueError where it failed."""
-    for event in events:
-        if isinstance(event, Failed):
-            raise ValueError(f"the server failed in the middle of the suite: {event.reason}")
-    return events
-
-
 def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
     return SamplingParams(temperature, max_tokens=tokens, seed=seed, ignore_end=True)
 
 
 def pairs(
-    family: Family, prompts: tuple[str, ...], settings: list[Setting], tokens: int, repeats: int,
-    tick: Callable[[], object] = lambda: None, seed: int = 0,
-) -> dict[Setting, list[Neighbours]]:  # fmt: skip
+    family: Family,
+    prompts: tuple[str, ...],
+    settings: list[Setting],
+    tokens: int,
+    repeats: int,
+    tick: Callable[[], object] = lambda: None,
+    seed: int = 0,
+) -> dict[Setting, list[Neighbours]]:
     """Every setting against plain decoding; all settings of a prompt follow each other before the next repeat.
 
     A plain run stands on either side of each speculative one; the faster of the two is its baseline. The rounds take
@@ -98,7 +94,7 @@ def row(setting: Setting, measured: list[Neighbours], extra_parameters: int) -> 
     for pair in measured:
         by_prompt.setdefault(pair.prompt, []).append(pair.comparison.measured_speedup)
     worst = min(by_prompt.values(), key=lambda speedups: middle(speedups) or math.inf)
-    greedy, beside = setting.temperature == 0.0, any(c.plain.ids for c in comparisons)  # a server may be alone
+    greedy = setting.temperature == 0.0
     return {
         "drafter": setting.drafter,
         "domain": setting.domain,
@@ -107,15 +103,8 @@ def row(setting: Setting, measured: list[Neighbours], extra_parameters: int) -> 
         **summary(comparisons),
         "measured_speedup_interval": interval(c.measured_speedup for c in comparisons),
         "worst_prompt_speedup": middle(worst),
-        "worst_prompt_interval": interval(worst),
-        "predicted_speedup": middle(predicted(measured, prompt) for prompt in by_prompt),
-        "identical_to_plain": all(c.speculative.ids == c.plain.ids for c in comparisons) if greedy and beside else None,
+        "identical_to_plain": all(c.speculative.ids == c.plain.ids for c in comparisons) if greedy else None,
         "repetition": middle(repetition(c.plain.ids) for c in comparisons),
         "extra_parameters": extra_parameters,
         "eager_because": comparisons[0].speculative.eager,
     }
-
-
-def predicted(measured: list[Neighbours], prompt: int) -> float | None:
-    """What the other prompts' acceptance and costs predict for this one (leave one prompt out)."""
-    return account([pair.comparison for pair in measured if pair.prompt != prompt])

@@ -1,18 +1,17 @@
 """`specdec bench --suite embedded`: a table of measured figures and, last, one line of JSON.
 
 *embedded* has the drafters that need nothing but a second model, *methods* every way of drafting, *pair* a pair of your
-own (`--target`, `--draft`) in the same way; a target that answers is asked questions. *server* watches a server of
-others (`--server`, `--plain`).
+own (`--target`, `--draft`) in the same way; a target that answers is asked questions.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -23,22 +22,40 @@ from tqdm import tqdm
 from .. import __version__
 from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
-from ..figures.stats import Comparison
 from ..gpu import lane
 from ..methods import adapted, ADAPTIVE, DEFAULT, is_wrapper, METHODS
-from ..servers import lane as watching
-from ..servers.connect import connect_pair
-from ..servers.stream import Limits
-from .measure import Neighbours, pairs, Row, row, Setting, sound
-from .options import Options
+from .measure import pairs, Row, row, Setting
 from .prompts import PROMPTS, QUESTIONS
 
+SUITES = ("embedded", "methods", "pair")
 TEMPERATURES = (0.0, 0.8)
 ADAPTIVE_MOST = 16  # who chooses the depth does so up to this
 CYCLES = 24  # of a suite on a GPU that wait for a further run: torch has streams for 32
 CHOOSING = 1  # rounds in which the best k is found; the reported rounds come afterwards and are others
-DAY_S = 86_400.0
 Prompts = Mapping[str, Sequence[str]]  # by domain
+
+
+@dataclass(frozen=True)
+class Options:
+    suite: str = "embedded"
+    family: str = "embedded"
+    target: str | None = None
+    draft: tuple[str, ...] = ()
+    device: str = "cpu"
+    tokens: int = 96
+    repeats: int = 5
+    k: tuple[int, ...] = (2, 4, 6)
+    json: Path | None = None
+    dtype: str | None = None
+    drafter: tuple[str, ...] = ()  # none: all of the suite
+
+    def __post_init__(self) -> None:
+        """ValueError for what belongs to another suite."""
+        if self.suite not in SUITES:
+            raise ValueError(f"there is no suite {self.suite!r}; choose from {', '.join(SUITES)}")
+        pair = self.suite == "pair"
+        if pair is not bool(self.target) or (not pair and self.draft):
+            raise ValueError("--target and --draft belong to --suite pair, which needs a target")
 
 
 def drafters_of(suite: str, family: Family) -> list[str]:
@@ -86,27 +103,6 @@ def side_by_side(
         yield entry | {"tau_by_k": {str(s.k): tried[s]["tau"] for s in settings if s.drafter == setting.drafter}}
 
 
-def of_server(options: Options) -> dict[str, Any]:
-    """Measure a server of others in the same rows. ValueError where it cannot be asked, or breaks off."""
-    key = os.environ.get("SPECDEC_SERVER_KEY", "")
-    server, plain = connect_pair(options.server or "", options.plain, key, Limits(total_s=DAY_S))
-    rows = list[Row]()
-    for domain, prompts in tqdm(PROMPTS.items(), desc="measuring", unit="domain"):
-        for temperature in TEMPERATURES:
-            setting = Setting(server.facts.kind, domain, temperature, server.facts.k or 0)
-            measured = list[Neighbours]()
-            for repeat in range(options.repeats + 1):  # the first round warms up
-                for index, prompt in enumerate(prompts):
-                    *_, last = watching.race(server, plain, prompt, setting.params(options.tokens, repeat))
-                    assert isinstance(last, watching.FinalTrace)
-                    comparison = Comparison.of(sound(last.events))
-                    measured += [Neighbours(index, comparison)] if repeat else []
-            counted = {one.comparison.speculative.counted or "none" for one in measured}
-            rows.append(row(setting, measured, 0) | {"cycles": "/".join(sorted(counted))})
-    print(table(rows))
-    return {"rows": rows, "tokens": options.tokens, "models": watching.about(server, plain)}
-
-
 def speedup_of(entry: Row) -> float:
     value = entry["measured_speedup"]
     return value if isinstance(value, float) else 0.0
@@ -115,7 +111,7 @@ def speedup_of(entry: Row) -> float:
 COLUMNS = {
     "drafter": "drafter", "domain": "domain", "temperature": "T", "k": "K", "alpha": "α", "tau": "τ",
     "draft_cost": "c", "verify_cost": "v", "plain_tokens_per_second": "plain tok/s", "tokens_per_second": "tok/s",
-    "measured_speedup": "measured", "worst_prompt_speedup": "worst", "predicted_speedup": "predicted",
+    "measured_speedup": "measured", "worst_prompt_speedup": "worst",
     "accounted_speedup": "accounted", "identical_to_plain": "identical", "repetition": "repetition",
 }  # fmt: skip
 
@@ -139,24 +135,20 @@ def loaded(options: Options) -> tuple[Family, float]:
     return family, round(time.perf_counter() - start, 2)
 
 
-def of_family(options: Options) -> dict[str, Any]:
-    family, seconds = loaded(options)
-    prompts = PROMPTS if family.chat is None else QUESTIONS
-    rows = [entry for _, _, found in measure(family, options, prompts) for entry in found]
-    print(table(rows))
-    return {"rows": rows, "models": family.describe(), "setup_seconds": seconds}
-
-
 def report(options: Options) -> int:
     """Measure, print and perhaps write; ValueError for models that cannot be loaded or have no such machine."""
-    return write(of_server(options) if options.suite == "server" else of_family(options), options)
+    family, seconds = loaded(options)
+    prompts = PROMPTS if family.chat is None else QUESTIONS
+    rows = [entry for _, _, entries in measure(family, options, prompts) for entry in entries]
+    print(table(rows))
+    return write({"rows": rows, "models": family.describe(), "setup_seconds": seconds}, options)
 
 
 def commit() -> str | None:
     root = Path(__file__).resolve().parents[2]
     with contextlib.suppress(OSError):  # a machine without git
-        told = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True)
-        return told.stdout.strip() or None
+        done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True)
+        return done.stdout.strip() or None
     return None
 
 

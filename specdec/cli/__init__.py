@@ -8,7 +8,6 @@ stands before the sentence.
 
 from __future__ import annotations
 
-import codecs
 import os
 import sys
 from collections.abc import Sequence
@@ -25,25 +24,6 @@ from .run import run
 
 LISTS = {"bench": ("-k", "--draft")}  # options that take several words
 STOPPED = 130  # what a shell expects of Ctrl-C
-# What a terminal without UTF-8 is shown for our marks and letters; "?" for anything else.
-PLAIN = {
-    "✓": "v",
-    "✗": "x",
-    "·": ".",
-    "↻": "~",
-    "↵": "/",
-    "×": "x",
-    "≈": "~",
-    "–": "-",
-    "…": "...",
-    "’": "'",
-    "α": "alpha",
-    "τ": "tau",
-}
-
-SHORT = """usage: specdec "a prompt" [OPTIONS]     one race in the terminal; specdec run --help
-       specdec app                      the page
-       specdec COMMAND --help           {commands}"""
 
 app = typer.Typer(help=__doc__, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 for command in (run, *commands.COMMANDS):
@@ -51,33 +31,28 @@ for command in (run, *commands.COMMANDS):
 
 
 @app.callback(invoke_without_command=True)
-def version(told: bool = typer.Option(False, "--version", help="Tell the version and leave.", is_eager=True)) -> None:
-    if told:
+def version(wanted: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True)) -> None:
+    if wanted:
         print(__version__)
         raise typer.Exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; its exit code."""
-    if sys.stdout is None:
-        tell("there is nowhere to write to: the standard output is closed")
-        return 1
-    codecs.register_error("plain", plain)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="plain")
+            stream.reconfigure(errors="replace")
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        if not words:
-            print(SHORT.format(commands=", ".join(name for name in group().commands if name not in ("run", "app"))))
-            return 0
-        code = group().main(completed(words), "specdec", standalone_mode=False)
+        code = group().main(completed(words or ["--help"]), "specdec", standalone_mode=False)
         sys.stdout.flush()
         if code == STOPPED:  # Typer's own answer to Ctrl-C, of which it says nothing
             tell("stopped")
         return code or 0
     except TyperException as error:
-        tell(GONE.get(getattr(error, "option_name", "")) or error.format_message())
+        option, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+        gone = GONE.get(f"{context.info_name} {option}" if context else "") or GONE.get(option)
+        tell(gone or error.format_message())
         return 2
     except ValueError as error:
         tell(str(error))
@@ -91,11 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hush()  # the reader, `head` for example, has seen enough
         return 0
     except OSError as error:
-        if error.filename is not None:
-            tell(f"{error.filename}: {error.strerror}")
-        else:
+        if error.filename is None:
             hush()
-            tell(f"the output cannot be written: {error.strerror or error}")
+        tell(f"{error.filename or 'the output cannot be written'}: {error.strerror or error}")
         return 1
 
 
@@ -126,12 +99,6 @@ def completed(words: Sequence[str]) -> list[str]:
     return spread
 
 
-def plain(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    text = error.object[error.start : error.end]
-    return "".join(PLAIN.get(character, "?") for character in text), error.end
-
-
 def hush() -> None:
-    """What is still held back goes nowhere, so that Python need not complain of it as it ends."""
+    """Send buffered output nowhere, so that Python does not complain of it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

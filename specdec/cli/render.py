@@ -13,21 +13,13 @@ from ..events import Committed, Event, Failed, Started, Verified
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
 from ..traces.cycle import AuditedCycle
-from ..traces.file import Header
 
 if TYPE_CHECKING:
     from ..servers.base import Facts
 
 BUSY = " (the machine was busy: measure again)"
 PARTED = "tokens/s, with another text than plain decoding's"
-ABOUT = {
-    "float32": "float32",
-    "bfloat16": "bfloat16: greedy texts may part at near-ties",
-    "gguf": "gguf: the file's own codes, inputs in 8 bits: another target than float32's; greedy texts may part",
-    "int8": "int8: another target than float32's; greedy texts may part at near-ties",
-}
-EXIT, UNTRAINED = "early_exit", 0.3  # below that acceptance rate nobody trained the layer for it
-BADLY = "few early exits were kept: a model that was not trained to be left at that layer (LayerSkip) drafts badly"
+ROUNDED = ": another target than float32's; greedy texts may part at near-ties"
 # Background colours of the page's palette, always with a mark: colour is never the only sign.
 STYLES = {
     "accepted": ("48;5;151;38;5;16", "✓"),
@@ -46,20 +38,6 @@ COUNTED = {
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
-def as_lines(header: Header, events: Iterable[Event]) -> list[Event]:
-    from ..traces import file as trace
-
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(encoding="utf-8")  # which is what JSON is written in
-    sys.stdout.write(header.line())
-    kept = []
-    for event in events:
-        kept.append(event)
-        sys.stdout.write(trace.line(event))
-        sys.stdout.flush()
-    return kept
-
-
 def tell(sentence: str) -> None:
     """Print an error on one line of the error stream. Files, models and servers may have written parts of it."""
     if sys.stderr is not None:
@@ -74,14 +52,14 @@ def as_text(
     """Print a run as it comes, then its figures. `answers`: the text does not continue the prompt's line."""
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     sys.stdout.write(prompt + "\n\n" * answers)
-    kept: list[Event] = []
+    events_so_far: list[Event] = []
     for event in events:
-        kept.append(event)
+        events_so_far.append(event)
         if getattr(event, "lane", "") == "speculative":
-            sys.stdout.write(render(event, kept, colour))
+            sys.stdout.write(render(event, events_so_far, colour))
         sys.stdout.flush()
-    print("\n\n" + report(kept, target, precision))
-    return kept
+    print("\n\n" + report(events_so_far, target, precision))
+    return events_so_far
 
 
 def render(event: Event, before: Sequence[Event], colour: bool) -> str:
@@ -92,13 +70,13 @@ def render(event: Event, before: Sequence[Event], colour: bool) -> str:
         return ""
     verified = next((e for e in reversed(before) if isinstance(e, Verified) and e.lane == event.lane), None)
     shown = AuditedCycle(None, verified, event).shown()
-    told = ((strip_control_characters(piece), status) for piece, status, _ in shown)
-    return "".join(styled(piece, status, colour) if status else piece for piece, status in told)
+    pieces = ((strip_control_characters(piece), status) for piece, status, _ in shown)
+    return "".join(styled(piece, status, colour) if status else piece for piece, status in pieces)
 
 
 def strip_control_characters(text: str) -> str:
     """What would steer a terminal, or turn a line round, is named instead: models write it, and servers of others."""
-    return STEERING.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", text)
+    return STEERING.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
 
 
 def styled(piece: str, status: str, colour: bool) -> str:
@@ -118,7 +96,7 @@ def report(events: Sequence[Event], target: str = "", precision: str = "", serve
     first = started.get("speculative")
     beside = server is None or "plain" in started
     busy = BUSY if comparison.machine_busy or (server is None and machine.busy()) else ""
-    rows = [("target", target), ("target in", ABOUT.get(precision, precision))]
+    rows = [("target", target), ("target in", precision + ROUNDED * (precision not in ("", "float32")))]
     if server is not None:
         depth = f", at most {server.k} tokens drafted a cycle" if server.k else ""
         rows += [("server", f"{server.kind} {server.version}, model {server.model}{depth}")]
@@ -151,13 +129,11 @@ def report(events: Sequence[Event], target: str = "", precision: str = "", serve
         ("time to first token", figure(1e3 * spec.prefill_seconds, 1, ms)),
     ]
     if server is not None:
-        told = any(isinstance(event, Verified) and event.p is not None for event in events)
-        unknown = "the drafter's probabilities" if told else "both models' probabilities under these settings"
+        has_p = any(isinstance(event, Verified) and event.p is not None for event in events)
+        unknown = "the drafter's probabilities" if has_p else "both models' probabilities under these settings"
         rows += [(f"{lane} failed", reason) for lane, reason in failed.items()]
         rows += [("not reported", f"which tokens were rejected, {unknown}, coins, the time of drafting")]
-    elif first and first.drafter.endswith(EXIT) and spec.alpha is not None and spec.alpha < UNTRAINED:
-        rows += [("", BADLY)]
-    lines = [f"{name:<28}{value}" if name else value for name, value in rows if value]
+    lines = [f"{name:<28}{value}" for name, value in rows if value]
     return "\n".join([*lines, "", "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())])
 
 

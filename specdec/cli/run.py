@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
@@ -11,17 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, cast, Literal
+from typing import Annotated, Any, cast, Literal, TYPE_CHECKING
 
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import check_asked, EMBEDDED, known, METHODS, RULES, TUNED
+from ..methods import adapted, check_asked, DEFAULT, EMBEDDED, known, METHODS, OPEN, ROUNDED, RULES
 from ..paths import ASSETS
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
-from .commands import KEY, Precision
-from .render import as_lines, as_text, render, report, strip_control_characters, tell
+from .commands import check_family, KEY, Precision
+from .render import as_text, render, report, strip_control_characters, tell
+
+if TYPE_CHECKING:
+    from ..lanes.default import Choice
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
@@ -29,24 +31,24 @@ KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 def drafters(family: str = EMBEDDED) -> list[str]:
     """Return the ways of drafting that a family has here; of another target, those that it may have."""
     here = (m for m in METHODS.values() if not m.folder or (ASSETS / "family" / m.folder).is_dir())
-    return [m.name for m in here if family not in (EMBEDDED, TUNED) or family in m.families]
+    return [m.name for m in here if family != EMBEDDED or m.embedded]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
     """The command with an argument for the prompt and a flag for each other setting; it gets them by name."""
     own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.kind is KEYWORD_ONLY]
     flags = [
-        Parameter(one.name, KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, words_of(one, flag)])
+        Parameter(one.name, KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, help_of(one, flag)])
         for one in SETTINGS.values()
         for flag in [one.flag or Flag(one.type_, one.default)]
     ]
-    made: Any = functools.wraps(command)(lambda **given: command(**given))
+    made: Any = functools.wraps(command)(lambda **values: command(**values))
     made.__signature__ = inspect.Signature([*flags, *own], return_annotation=int)
     made.__annotations__ = {one.name: one.annotation for one in (*flags, *own)} | {"return": int}
     return cast(Callable[..., int], made)
 
 
-def words_of(setting: Setting, flag: Flag) -> Any:
+def help_of(setting: Setting, flag: Flag) -> Any:
     if setting.default is REQUIRED:
         return Argument(help=setting.help, show_default=False)
     about = flag.help or setting.help
@@ -72,13 +74,9 @@ def run(
         str | None, Option(help="instead of our engine: the address of a vLLM or llama.cpp server to watch")
     ] = None,
     plain: Annotated[str | None, Option(help="with --server: one that serves the same without speculation")] = None,
-    key_env: Annotated[
-        str, Option(help="with --server: the environment's variable that holds its key, if it wants one")
-    ] = KEY,
-    as_json: Annotated[bool, Option("--json", help="print the trace, one JSON object per line")] = False,
     save: Annotated[Path | None, Option(help="also keep the run as a recorded trace (.jsonl)")] = None,
     kind: Annotated[str, Option(help="with --save: what the prompt is (story, code, facts, …)")] = "",
-    **given: Any,
+    **settings: Any,
 ) -> int:
     """One race in the terminal: speculative and plain decoding of a prompt, as coloured text and figures."""
     if target is not None and not target.strip():
@@ -87,24 +85,24 @@ def run(
         raise ValueError("--draft and --exit-layer belong to a --target")
     if save is not None:
         check_place(save)
-    asked = RunRequest.of(given | {"stop": tuple(given["stop"]), "peer": bool(given["peer"])})
-    check_asked(asked.prompt, asked.drafter, asked.k, asked.rule)
-    if gone := GONE.get(f"--drafter {asked.drafter}"):
+    request = RunRequest.of(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
+    check_asked(request.prompt, request.drafter, request.k, request.rule)
+    check_family(request.family)
+    ours = target is None and request.family in (EMBEDDED, *ROUNDED)  # a folder may have a draft_model_large of its own
+    if ours and (gone := GONE.get(f"--drafter {adapted(request.drafter) or request.drafter}")):
         raise ValueError(gone)
-    if asked.drafter and known(asked.drafter) is None:
-        raise ValueError(
-            f"there is no drafter {asked.drafter!r}; choose from {', '.join(drafters('' if target else asked.family))}"
-        )
-    if target is not None:
-        check_name(target)
-    if server is None and (plain is not None or key_env != KEY):
-        raise ValueError("--plain and --key-env belong to a --server")
+    if request.drafter != OPEN and known(request.drafter) is None:
+        names = ", ".join(drafters("" if target else request.family))
+        raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
+    if server is None and plain is not None:
+        raise ValueError("--plain belongs to a --server")
     if server is not None:
-        if target is not None or asked.drafter or asked.peer or asked.rule != RULES[0]:
+        if target is not None or request.drafter != OPEN or request.peer or request.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
-        header, told = watched(asked, server, plain, key_env, kind, as_json)
-        return kept_as(save, header, told)
+        header, events = watched(request, server, plain, kind)
+        return save_trace(save, header, events)
     from ..families import zoo  # after the arguments are known to be good
+    from ..lanes.default import choose
     from ..lanes.race import race
     from ..traces import file as trace
 
@@ -112,43 +110,51 @@ def run(
     if target is not None:
         models = zoo.load_pair(target, *draft, exit_layer=exit_layer, dtype=number, pickles=True, device=device)
     else:
-        models = zoo.load(asked.family, number, device)
-    asked = replace(asked, drafter=asked.drafter or models.usual)
-    events = race(models, **asked.arguments)
-    header = trace.live_header(asked.prompt, models.describe(), kind, asked.peer)
+        models = zoo.load(request.family, number, device)
+    if request.peer and request.drafter == OPEN and DEFAULT in models.drafters:
+        request = replace(request, drafter=DEFAULT)  # transformers has such a drafter, too
+    choice = choose(models, request.drafter, request.k, request.params.temperature)
+    chosen = (request.drafter, request.k) != choice[:2]
+    request = replace(request, drafter=choice.drafter, k=choice.k)
+    header = trace.live_header(request.prompt, models.describe(), kind, request.peer)
+    race_events = race(models, **request.arguments)  # ValueError for what cannot be run
+    if chosen:
+        tell(default_line(choice))
     answers = models.chat is not None
-    if as_json:
-        return kept_as(save, header, as_lines(header, events))
-    named = target or asked.family
-    return kept_as(save, header, as_text(asked.prompt, events, named, models.precision, answers))
+    events = as_text(request.prompt, race_events, target or request.family, models.precision, answers)
+    return save_trace(save, header, events)
+
+
+def default_line(choice: Choice) -> str:
+    """What was chosen for the visitor, and why."""
+    line = f"default: {choice.drafter}, K {choice.k}"
+    if not choice.speedup:
+        return line
+    if choice.speedup <= 1.0:
+        return f"{line}: no draft is expected to pay on this machine"
+    return f"{line}, expected to be {choice.speedup:.1f} times as fast as plain decoding, by costs measured here"
 
 
 def watched(
-    asked: RunRequest, address: str, plain_address: str | None, key_env: str, kind: str, as_json: bool
-) -> tuple[Header, list[Event]]:
-    """The run as the server counts it at its end, told on the standard output. ServerError where it cannot begin."""
+    request: RunRequest, address: str, plain_address: str | None, kind: str = ""
+) -> tuple[Header, Sequence[Event]]:
+    """Print a server's text as it comes, then its cycles as counted at the end. ServerError where it cannot begin."""
     from ..servers import lane
     from ..servers.connect import connect_pair
     from ..traces import file as trace
 
-    key = os.environ.get(key_env, "")
-    if key_env != KEY and not key:
-        raise ValueError(f"the environment holds no {key_env}")
-    server, plain = connect_pair(address, plain_address, key)
-    header = trace.live_header(asked.prompt, lane.about(server, plain), kind)
+    server, plain = connect_pair(address, plain_address, os.environ.get(KEY, ""))
+    header = trace.live_header(request.prompt, lane.about(server, plain), kind)
     lanes = ("speculative", "plain") if plain else ("speculative",)
-    header = replace(header, lanes=lanes, machine={})  # the server's machine is not told
-    events = list[Event]()
-    if not as_json:
-        sys.stdout.write(asked.prompt)
-    for told in lane.race(server, plain, asked.prompt, asked.params):
-        if isinstance(told, lane.FinalTrace):
-            events = list(told.events)
-        elif isinstance(told, Committed) and told.lane == "speculative" and not as_json:
-            sys.stdout.write(strip_control_characters(told.text))
+    header = replace(header, lanes=lanes, machine={})  # the server's machine is not known
+    events: Sequence[Event] = ()
+    sys.stdout.write(request.prompt)
+    for item in lane.race(server, plain, request.prompt, request.params):
+        if isinstance(item, lane.FinalTrace):
+            events = item.events
+        elif isinstance(item, Committed) and item.lane == "speculative":
+            sys.stdout.write(strip_control_characters(item.text))
             sys.stdout.flush()
-    if as_json:
-        return header, as_lines(header, events)
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     mine = [event for event in events if event.lane == "speculative"]
     drawn = "".join(render(event, mine[: place + 1], colour) for place, event in enumerate(mine))
@@ -156,27 +162,13 @@ def watched(
     return header, events
 
 
-def kept_as(save: Path | None, header: Header, events: Sequence[Event]) -> int:
-    """Keeps the run in that file, if there is one; the command's exit code."""
+def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> int:
+    """Write the run to `path`, if one is named. Return the command's exit status."""
     from ..traces import file as trace
 
-    if save is not None:
-        try:
-            trace.Trace(replace(header, source="recorded"), tuple(events)).save(save)
-        except OSError as error:
-            tell(f"the run could not be saved: {error}")
-            return 1
+    if path is not None:
+        trace.Trace(replace(header, source="recorded"), tuple(events)).save(path)
     return int(any(isinstance(event, Failed) and event.fatal for event in events))
-
-
-def check_name(target: str) -> None:
-    """ValueError where a name is almost that of a model that we know."""
-    from ..families.presets import PRESETS, STAR
-
-    names = (STAR, *PRESETS)
-    if target not in names and "/" not in target and not Path(target).exists():
-        for close in difflib.get_close_matches(target, names, 1):
-            raise ValueError(f"there is no model {target!r} here; did you mean {close}?")
 
 
 def check_place(path: Path) -> None:

@@ -25,39 +25,44 @@ TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound
 
 
 def probe(family: Family, name: str) -> Costs:
-    """Costs of drafting with `name`, in plain steps. Measured once, then frozen for this family.
+    """Costs of drafting with `name`, in plain steps: as `measure` found them, once for this family."""
+    if name not in family.costs:
+        family.costs[name] = measure(family, name)
+    return family.costs[name]
+
+
+def measure(family: Family, name: str, depths: Sequence[int] = DEPTHS, rounds: int = ROUNDS) -> Costs:
+    """The same, measured anew, at these depths alone and so many times each.
 
     Medians of single cycles: one pause of the machine must not make a depth look permanently expensive. ValueError
     where it drafts nothing.
     """
-    if name not in family.costs:
-        compare(family, name, max(DEPTHS))  # first calls are slow
-        seen = {depth: compare(family, name, depth) for depth in DEPTHS}
-        everything = [comparison for runs in seen.values() for comparison in runs.comparisons]
-        step = median(one.step or 0.0 for one in everything)
-        drafts, passes = dict[int, float](), dict[int, float]()
-        for runs in seen.values():
-            cycles = runs.cycles
-            # Heads have a limit, and the last drafts of a text are cut short: the usual depth is the one measured.
-            if usual := mode(cycle.depth for cycle in cycles) if cycles else 0:
-                drafts[usual] = median(cycle.draft for cycle in cycles if cycle.depth == usual) / step
-                passes[usual] = median(cycle.verify for cycle in cycles if cycle.depth == usual) / step
-        if not drafts:
-            raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
-        level, start = fit_line(drafts)
-        overhead = median(one.overhead or 0.0 for one in everything)
-        found = interpolated(passes, max(DEPTHS))
-        deepest = max(drafts)
-        sampled = [
-            cycle for _ in range(ROUNDS)
-            for cycle in cycles_of(events_of(family, name, deepest, WARM)) if cycle.depth == deepest
-        ]  # fmt: skip
-        draws = median(cycle.draft for cycle in sampled) / step - drafts[deepest] if sampled else 0.0
-        family.costs[name] = Costs(
-            round(level, 4), tuple(round(cost, 4) for cost in found), round(overhead, 4),
-            round(max(0.0, draws / deepest), 4), round(start, 4),
-        )  # fmt: skip
-    return family.costs[name]
+    compare(family, name, max(depths), 1)  # first calls are slow
+    seen = {depth: compare(family, name, depth, rounds) for depth in depths}
+    everything = [comparison for runs in seen.values() for comparison in runs.comparisons]
+    step = median(one.step or 0.0 for one in everything)
+    drafts, passes = dict[int, float](), dict[int, float]()
+    for runs in seen.values():
+        cycles = runs.cycles
+        # Heads have a limit, and the last drafts of a text are cut short: the usual depth is the one measured.
+        if usual := mode(cycle.depth for cycle in cycles) if cycles else 0:
+            drafts[usual] = median(cycle.draft for cycle in cycles if cycle.depth == usual) / step
+            passes[usual] = median(cycle.verify for cycle in cycles if cycle.depth == usual) / step
+    if not drafts:
+        raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
+    level, start = fit_line(drafts)
+    overhead = median(one.overhead or 0.0 for one in everything)
+    found = interpolated(passes, max(depths))
+    deepest = max(drafts)
+    sampled = [
+        cycle for _ in range(rounds)
+        for cycle in cycles_of(events_of(family, name, deepest, WARM)) if cycle.depth == deepest
+    ]  # fmt: skip
+    draws = median(cycle.draft for cycle in sampled) / step - drafts[deepest] if sampled else 0.0
+    return Costs(
+        round(level, 4), tuple(round(cost, 4) for cost in found), round(overhead, 4),
+        round(max(0.0, draws / deepest), 4), round(start, 4),
+    )  # fmt: skip
 
 
 class Cycle(NamedTuple):
@@ -73,10 +78,10 @@ class Runs(NamedTuple):
     cycles: list[Cycle]
 
 
-def compare(family: Family, name: str, k: int) -> Runs:
+def compare(family: Family, name: str, k: int, rounds: int = ROUNDS) -> Runs:
     """Short speculative runs of fixed depth, and a plain one for comparison."""
     lane, plain = Task.lane, events_of(family, "none", 0)
-    drafted = [events_of(family, name, k) for _ in range(ROUNDS)]
+    drafted = [events_of(family, name, k) for _ in range(rounds)]
     comparisons = [Comparison(speculative=LaneStats.of(run, lane), plain=LaneStats.of(plain, lane)) for run in drafted]
     return Runs(comparisons, [cycle for run in drafted for cycle in cycles_of(run)])
 

@@ -113,6 +113,10 @@ class Worker:
             self._families[family, device] = RemoteFamily(family, device, facts)
         return self._families[family, device]
 
+    def choose(self, family: RemoteFamily, *wanted: Any) -> Generator[Any, None, None]:
+        """What `default.choose` returns, after heartbeats."""
+        return self.call("choose", family.name, family.device, *wanted)
+
     def race(self, family: RemoteFamily, *wanted: Any, **options: Any) -> Generator[Any, None, None]:
         """The events of `race.race`, and heartbeats. Closing the iterator ends the run within one cycle."""
         return self.call("race", family.name, family.device, *wanted, **options)
@@ -183,6 +187,13 @@ def load(family: str, device: str) -> Iterator[tuple[dict[str, Any], dict[str, A
     yield zoo.load(family, device=device).describe(), machine.describe()
 
 
+def choose(family: str, device: str, *wanted: Any) -> Iterator[Any]:
+    from ..families import zoo
+    from .default import choose
+
+    yield choose(zoo.load(family, device=device), *wanted)
+
+
 def race(family: str, device: str, *wanted: Any, **options: Any) -> Iterator[Any]:
     from ..families import zoo
     from .race import race
@@ -204,7 +215,7 @@ def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterat
     return certify.certify(chosen, PLANTABLE.get(mistake), draws, seed)
 
 
-CALLS: dict[str, Callable[..., Iterator[Any]]] = {"load": load, "race": race, "certify": certify}
+CALLS: dict[str, Callable[..., Iterator[Any]]] = {"load": load, "choose": choose, "race": race, "certify": certify}
 
 
 def serve(connection: Connection, module: str, environment: dict[str, str]) -> None:

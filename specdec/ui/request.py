@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..families import presets
-from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, METHODS, ROUNDED, RULES
+from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, known, METHODS, OPEN, ROUNDED, RULES
 from ..settings import GONE, RunRequest, Setting, SETTINGS
 from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, families, has_peer, is_pair
@@ -35,10 +35,12 @@ def check(*sent: Any, **named: Any) -> RunRequest:
     given.apply_defaults()
     asked = {name: checked(SETTINGS[name], given.arguments[name]) for name in IN_TURN}
     drafter = known_drafter(asked["drafter"], asked["family"])
+    if asked["peer"] and drafter == OPEN and DEFAULT in drafters(asked["family"]):
+        drafter = asked["drafter"] = DEFAULT  # transformers has such a drafter, too
     if asked["rule"] in CHAINS_ONLY and (method := known(drafter)) and method.tree:
         raise InputError(say("chains_only"))
     # transformers has no target in 8 bits
-    asked["peer"] &= has_peer(drafter) and asked["k"] > 0 and ROUNDED.get(asked["family"]) != "int8"
+    asked["peer"] &= has_peer(drafter) and ROUNDED.get(asked["family"]) != "int8"
     return RunRequest.of(asked)
 
 
@@ -128,19 +130,19 @@ def one_of(known: Sequence[int], draws: Any) -> int:
 
 def known_family(name: Any) -> str:
     names = families()
-    if isinstance(name, str) and "+ ~" in name:
-        raise InputError(translated(GONE["--universal"]))
+    if isinstance(name, str) and (gone := GONE.get("--universal" if "+ ~" in name else f"--family {name}")):
+        raise InputError(translated(gone))
     if isinstance(name, str) and (name in names or is_pair(name)):
         return name
     raise InputError(say("family" if presets.allowed() is not None else "family_or_pair", names=", ".join(names)))
 
 
 def known_drafter(name: Any, family: str) -> str:
-    """One of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
-    if gone := GONE.get(f"--drafter {name}"):
+    """`OPEN`, one of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
+    if gone := GONE.get(f"--drafter {name}".replace(f"{ADAPTIVE}:", "")):
         raise InputError(translated(gone))
-    names = drafters(family)
-    fixed = [name for name in names if METHODS[name].kind not in ("wrapper", "none")]
+    names = [OPEN, *drafters(family)]
+    fixed = [name for name in names[1:] if METHODS[name].kind not in ("wrapper", "none")]
     if not isinstance(name, str) or name not in [*names, *(f"{ADAPTIVE}:{one}" for one in fixed)]:
         raise InputError(say("drafter", names=listed(names)))
     return name
@@ -238,7 +240,7 @@ def from_link(query: Mapping[str, str], target: str = EMBEDDED) -> tuple[dict[st
 def as_typed(setting: Setting, text: str) -> Any:
     """Of the type that the setting has, where the text can be read so; else the text, for `check` to refuse."""
     if setting.type_ is bool:
-        return SWITCH.get(text, text)
+        return SWITCH.get(text.lower(), text)
     if setting.type_ is str:
         return text
     try:

@@ -26,7 +26,7 @@ from ..exposure import limits
 from ..families import hub, presets
 from ..lanes.heartbeat import with_heartbeat, within
 from ..lanes.worker import NoGPU, Worker, WorkerDied
-from ..methods import DEFAULT, EMBEDDED, is_wrapper, METHODS
+from ..methods import EMBEDDED, is_wrapper, METHODS, OPEN
 from ..settings import RunRequest
 from ..traces.file import line, live_header, recording, Trace
 from ..types import TranslatableText
@@ -34,11 +34,12 @@ from . import menu
 from .gateway.turns import Turns
 from .gateway.visitors import has_queue_priority, rate_limit, visitor_address
 from .request import CertificateRequest
-from .text import ASSETS, kind_of, sentences, strings, translated
+from .text import ASSETS, kind_of, of_drafters, sentences, strings, translated
 
 LOOK = 0.5  # seconds between two looks at the line
 TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
 FIRST = ("coding", "tips", "story")  # of what is recorded, the first screen's, which is greedy; then sampled ones
+UNMEASURED_K = 4
 WARM_AFTER = 1.0  # seconds, which are the first screen's
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ EXPECTED = {"run": 6.0, "series": 30.0, "certificate": 15.0}  # seconds, at firs
 _machine = Turns(EXPECTED)
 _warming = threading.Event()
 _fetching = threading.Lock()  # one download at a time
+_chosen: dict[str, str] = {}  # by family, the sentence on what was chosen by default
 _fetched: hub.Fetched | None = None  # its last word, for all who wait for it
 
 
@@ -93,10 +95,10 @@ def _run(request: RunRequest) -> Iterator[News]:
         if request.family != presets.STAR:
             raise
         reason = sentences(translated(error.args[0]), notice("instead"))
-        request = replace(request, family=EMBEDDED, drafter=DEFAULT)
+        request = replace(request, family=EMBEDDED, drafter=OPEN)
     if _gpu is not None and request.family == _gpu.family.name:
         try:  # takes no turn: the platform has a line of its own
-            yield from _race(request, _gpu.family, _gpu.race, _gpu)
+            yield from _race(unmeasured(request), _gpu.family, _gpu.race, _gpu)
             return
         except NoGPU as refusal:
             minutes = math.ceil(refusal.wait.total_seconds() / 60) if refusal.wait else 0
@@ -291,7 +293,33 @@ def _models(name: str) -> Generator[News, None, tuple[Any, Any]]:
 
 def _race_here(request: RunRequest) -> Iterator[News]:
     family, race = yield from _models(request.family)
-    yield from _race(request, family, race, _worker)
+    request, chosen = yield from _filled(request, family)
+    for news in _race(request, family, race, _worker):
+        yield news if news.kind == "lines" else replace(news, text=sentences(chosen, news.text))
+
+
+def _filled(request: RunRequest, family: Any) -> Generator[News, None, tuple[RunRequest, str]]:
+    """The request with what its visitor left open, and a sentence about that. Once for a pair, costs are measured."""
+    if request.drafter != OPEN and request.k:
+        return request, ""
+    yield News("notice", notice("measuring"))
+    wanted = request.drafter, request.k, request.params.temperature
+    drafter, k, speedup = yield from patiently(lambda: next(filter(None, _worker.choose(family, *wanted))))
+    words = strings("page")["settings"]["chosen"]
+    line = words["not_measured" if not speedup else "pays" if speedup > 1.0 else "never_pays"]
+    _chosen[request.family] = line.format(drafter=of_drafters("name").get(drafter, drafter), k=k)
+    return replace(request, drafter=drafter, k=k), _chosen[request.family]
+
+
+def unmeasured(request: RunRequest) -> RunRequest:
+    """The same on a machine that is lent for a run, whose seconds are too dear to measure costs."""
+    drafter = menu.drafters(request.family)[0] if request.drafter == OPEN else request.drafter
+    return replace(request, drafter=drafter, k=request.k or UNMEASURED_K)
+
+
+def chosen_line(family: Any) -> str:
+    """What was last chosen for that family by default; before a run, how it will be."""
+    return _chosen.get(str(family)) or strings("page")["settings"]["chosen"]["line"]
 
 
 def _race(request: RunRequest, family: Any, race: Any, engine: Any) -> Iterator[News]:

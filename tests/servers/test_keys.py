@@ -26,7 +26,7 @@ SOUND = vllm(lambda _: Reply.of({"error": "no"}, 400))  # it says what it is, an
 def terminal(address: str, plain: str) -> None:
     from specdec.cli.run import watched
 
-    watched(RunRequest("Once", "", 4, PARAMS), address, plain, "SPECDEC_SERVER_KEY", "", False)
+    watched(RunRequest("Once", "", 4, PARAMS), address, plain)
 
 
 def page(address: str, plain: str) -> None:
@@ -47,17 +47,10 @@ def certificate_of_the_page(address: str, plain: str) -> None:
     assert list(child.examine(address, plain, KEY, False, 100, 0.8, 0))
 
 
-def bench(address: str, plain: str) -> None:
-    from specdec.bench.options import Options
-    from specdec.bench.suites import report
-
-    report(Options("server", server=address, plain=plain, tokens=2, repeats=1))
-
-
 def doctor(address: str, plain: str) -> None:
     from specdec.bench.doctor import examined
 
-    examined(address, plain, "", (), "", 5, 0.8, True)
+    examined(address, plain, "", (), "", 5, 0.8)
 
 
 # By the module that connects: a test finds each of them, so that a new one cannot be left out.
@@ -66,7 +59,6 @@ CALLERS: dict[str, Callable[[str, str], None]] = {
     "ui/watch.py": page,
     "cli/certify.py": certificate,
     "servers/child.py": certificate_of_the_page,
-    "bench/suites.py": bench,
     "bench/doctor.py": doctor,
 }
 

@@ -31,9 +31,9 @@ function searchBox(W, root, show) {
   function update() {
     const hits = search(W, input.value);
     for (const node of root.querySelectorAll("[data-answer]"))
-      node.hidden = Boolean(hits) && !hits.questions.includes(node.dataset.answer);
+      node.hidden = hits !== null && !hits.questions.includes(node.dataset.answer);
     root.querySelectorAll(".sd-gd-words > div").forEach((node, i) => {
-      node.hidden = Boolean(hits) && !hits.terms.includes(i);
+      node.hidden = hits !== null && !hits.terms.includes(i);
     });
     root.toggleAttribute("data-search", Boolean(hits));
     show(hits);

@@ -8,7 +8,7 @@ import { counted, lines, nameOf } from "#page/race/served.js";
 
 const PRECISIONS = ["bfloat16", "int8", "int7"]; // each makes another target of the same weights
 
-const isOurs = (family) => /^(embedded|tuned)(:|$)/.test(family || "embedded");
+const isOurs = (family) => /^embedded(:|$)/.test(family || "embedded");
 const nameOfModel = (pair) =>
   pair
     .split(" + ")[0]
@@ -30,9 +30,7 @@ function figures(W, root, part, S) {
       target =
         total && !isOurs(models.family)
           ? words(W.meta.named, { target: total, name: nameOfModel(models.family) })
-          : total && models.family === "tuned"
-            ? words(W.meta.tuned, { target: total })
-            : total;
+          : total;
     const drafting =
         methodOf(W.methods, started.drafter).kind === "model" &&
         Object.hasOwn(models, started.drafter) &&

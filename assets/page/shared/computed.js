@@ -9,7 +9,9 @@ const computes = () =>
   typeof WebAssembly === "object" &&
   WebAssembly.validate(Uint8Array.from(atob(SIMD), (one) => one.charCodeAt(0)));
 
-const MUCH = 50e6, // bytes that are fetched only after a second press
+const OPEN = "default", // in a drafter's place, and 0 in that of K: here the usual ones, for no costs are measured
+  USUAL_K = 4,
+  MUCH = 50e6, // bytes that are fetched only after a second press
   bytes = (files) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
 
 const fill = (text, told) => text.replace(/\{(\w+)\}/g, (_, name) => told[name]);
@@ -22,8 +24,9 @@ const fill = (text, told) => text.replace(/\{(\w+)\}/g, (_, name) => told[name])
  * @returns {any} */
 function checked(W, values, numbers, drafters, others) {
   const told = /** @type {any} */ ({}),
-    { prompt, drafter } = values,
-    family = Object.hasOwn(drafters, values.family) ? values.family : Object.keys(drafters)[0];
+    { prompt } = values,
+    family = Object.hasOwn(drafters, values.family) ? values.family : Object.keys(drafters)[0],
+    drafter = values.drafter === OPEN ? Object.keys(drafters[family])[0] : values.drafter;
   if (!String(prompt).trim()) return W.empty;
   if (!Object.hasOwn(drafters[family], drafter))
     return fill(W.drafter, { names: Object.values(drafters[family]).join(", ") });
@@ -42,7 +45,7 @@ function checked(W, values, numbers, drafters, others) {
   if (stop.length > 4 || stop.some((one) => one.length > 64)) return W.stop;
   for (const [name, { usual, label }] of Object.entries(others))
     if (String(values[name] ?? usual) !== String(usual)) return fill(W.others, { name: label });
-  return { prompt, family, drafter, k, params: { ignore_end: false, ...params, stop } };
+  return { prompt, family, drafter, k: k || USUAL_K, params: { ignore_end: false, ...params, stop } };
 }
 
 /** @param {{ W: any, base: URL, files: (family: string) => Promise<any>,

@@ -11,6 +11,7 @@ export function mount(element, props) {
   function write(values) {
     const named = (name) => {
       const value = values[order.indexOf(name)];
+      if (name === "k" && !Number(value)) return W.open;
       return name === "drafter" ? names[value] || value : value;
     };
     settings.textContent = W.lid.replace(/\{(\w+)\}/g, (_, name) => named(name));

@@ -242,17 +242,13 @@ def of_target(family: Any) -> tuple[Any, ...]:
         family = known_family(family)
     except InputError:
         return gr.skip(), gr.skip(), gr.skip()
-    ours = is_ours(family)
+    ours = menu.is_ours(family)
     offered = [name for name in menu.drafters(EMBEDDED if ours else family) if name != "none"]
     chosen = offered if ours else [name for name in offered if not is_wrapper(name)]  # which are slow to begin
     kinds = menu.kinds(menu.answers(family))
     methods = gr.update(choices=[(results.method(name), name) for name in offered], value=chosen)
     texts = gr.update(choices=[(results.domain(kind), kind) for kind in kinds], value=kinds[0])
     return whose(EMBEDDED if ours else family), methods, texts
-
-
-def is_ours(family: str) -> bool:
-    return menu.stored(family) in menu.TARGETS
 
 
 def measured(rows: Rows, *asked: Any) -> Iterator[tuple[Any, ...]]:
@@ -297,13 +293,9 @@ def plan(drafters: Any, domain: Any, temperature: Any, k: Any, texts: Any, famil
     if isinstance(texts, bool) or not isinstance(texts, int | float) or texts not in range(1, MOST_TEXTS + 1):
         raise InputError(words["texts"].format(most=MOST_TEXTS))
     chosen = prompts()[domain][: int(texts)]
-    family = menu.target_of(domain) if is_ours(family) else family
-    others = {*menu.drafters()} - {*menu.drafters(family)}  # what this target has not
-    fitting = [name for name in dict.fromkeys(map(str, drafters)) if name not in others]
-    if not fitting:
-        raise InputError(words["methods"])
+    family = EMBEDDED if menu.is_ours(family) else family
     races = []
-    for drafter in fitting:
+    for drafter in dict.fromkeys(map(str, drafters)):
         asked = [
             check(text, drafter, k, temperature, max_tokens=TOKENS, seed=i, family=family)
             for i, text in enumerate(chosen)
@@ -323,7 +315,7 @@ def beside(rows: Rows, request: RunRequest, figures: dict[str, dict[str, Any]]) 
     """Live figures beside recorded ones: label, chart, table and files."""
     words, domain = strings("methods")["live"], next(k for k, texts in prompts().items() if request.prompt in texts)
     temperature = request.params.temperature
-    rows = rows if is_ours(request.family) else []  # what was recorded is ours
+    rows = rows if menu.is_ours(request.family) else []  # what was recorded is ours
     columns = compared(rows, list(figures), domain, temperature, figures)
     live = [
         {"source": "live", "drafter": drafter, "domain": domain, "temperature": temperature, "k": request.k, **row}

@@ -6,13 +6,13 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import gradio as gr
 from markdown_it import MarkdownIt
 
 from ...families import presets
-from ...methods import EMBEDDED, ROUNDED, RULES
+from ...methods import EMBEDDED, OPEN, ROUNDED, RULES
 from ...settings import Setting, SETTINGS, taking
 from .. import browser, menu, session, watch
 from ..components.drawn import drawn, handler
@@ -23,10 +23,9 @@ from ..components.traces import traces
 from ..request import check, from_link, InputError, known_family, sent
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
-UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
+UPDATES_PER_SECOND = 8
 # No limit of Gradio's: whoever waits in its line is told nothing. `session` has a line of its own.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
-Request = TypeVar("Request")
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
@@ -47,6 +46,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML]:
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.Button, gr.Button, gr.HTML]:
     """The settings, in the order of their table; those of the run on show to begin with."""
     words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.hosts()
+    shown = without_choices(shown)
     if chosen == EMBEDDED and first in menu.families():
         chosen = first
     text = shown.get("prompt", prompts()["story"][0])
@@ -64,13 +64,13 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
     place_of_lids = gr.Column(elem_classes="sd-lidrow")
     with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
         family = pairs(words, chosen)
-        drafters = sorted(menu.drafters(chosen), key=lambda name: chosen != first or name != shown.get("drafter"))
+        drafters = [OPEN, *menu.drafters(chosen)]
         drafter = dropdown("drafter", drafters, menu.drafter_lines("rejection", chosen))
         fields = {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.type_ is not str}
         with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
             place = gr.Column()
             rule = dropdown("rule", RULES, words["rule_lines"])
-            peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
+            peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[OPEN])
             fields |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
             rest = [one for one in SETTINGS.values() if one.name not in fields]
             fields |= {one.name: field(one, shown) for one in rest}
@@ -85,9 +85,9 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
     gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
     ordered = [fields[name] for name in SETTINGS]
     with place_of_lids:
-        told = {name: words[name] for name in ("lid", "more")}
+        texts = {name: words[name] for name in ("lid", "more")} | {"open": words["chosen"]["k"]}
         values = [one.value for one in ordered]
-        drawn("shared/lids", words=told, names=of_drafters("name"), order=list(SETTINGS), values=values)
+        drawn("shared/lids", words=texts, names=names_of_drafters(), order=list(SETTINGS), values=values)
     recordings(screen, line, pills, list(SETTINGS), ordered)
     return ordered, who, run_button, stop_button, line
 
@@ -135,8 +135,12 @@ def dropdown(name: str, choices: Sequence[str], lines: dict[str, str]) -> gr.Dro
 
 
 def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
-    words = of_drafters("name") if name == "drafter" else strings("page")["settings"][f"{name}s"]
+    words = names_of_drafters() if name == "drafter" else strings("page")["settings"][f"{name}s"]
     return [(words[choice], choice) for choice in choices]
+
+
+def names_of_drafters() -> dict[str, str]:
+    return {OPEN: strings("page")["settings"]["chosen"]["name"]} | of_drafters("name")
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
@@ -158,7 +162,7 @@ def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
         known_family(family)
     except InputError as error:
         return gr.update(info=str(error)), gr.skip()
-    names = menu.drafters(family)
+    names = [OPEN, *menu.drafters(family)]
     chosen = drafter if drafter in names else names[0]
     line = menu.drafter_lines(rule, family)[chosen]
     drafters = gr.update(choices=labels("drafter", names), value=chosen, info=line)
@@ -169,33 +173,37 @@ def filled_in(names: Sequence[str], settings: dict[str, Any]) -> list[Any]:
     """Updates of the fields of these names; another target brings its drafters."""
     updates = {name: gr.update(value=value) for name, value in settings.items()}
     if "family" in settings:
-        drafter, rule = settings.get("drafter", "draft_model"), settings.get("rule", "rejection")
+        drafter, rule = settings.get("drafter", OPEN), settings.get("rule", "rejection")
         line, updates["drafter"] = switch(settings["family"], drafter, rule)
         updates["family"] |= line
     return [updates.get(name, gr.skip()) for name in names]
 
 
 def recordings(
-    screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], names: Sequence[str], fields: list[Any]
+    screen: gr.HTML,
+    line: gr.HTML,
+    rows: tuple[gr.Row, gr.Row],
+    names: Sequence[str],
+    fields: list[Any],
 ) -> None:
     """A row of examples, texts to continue or questions as the target wants them: a press plays its recording. The
-    rail always tells the settings of the run on show."""
-    prompt, drafter = fields[:2]
-    family = fields[names.index("family")]
-    places = [screen, line, *fields]
+    rail always shows the settings of the run on show."""
+    prompt, drafter, family = (fields[names.index(name)] for name in ("prompt", "drafter", "family"))
+    inputs, places = [prompt, drafter, family], [screen, line, *fields]
     for answers, row in enumerate(rows):
         row.visible = menu.answers(family.value) == bool(answers)
         with row:
             for kind in menu.kinds(bool(answers)):
                 pill = gr.Button(strings("page")["settings"]["examples"][kind], size="sm", elem_classes="sd-pill")
-                press = partial(lambda kind, *asked: show(names, kind, *asked), kind)
-                pill.click(press, [prompt, drafter, family], places, queue=False, **PRIVATE)
+                pill.click(partial(show, names, kind), inputs, places, queue=False, **PRIVATE)
     family.change(fitting, family, list(rows), queue=False, **PRIVATE)
 
     def opened(event: gr.EventData) -> list[Any]:
-        return filled_in(names, choosable(settings_of(str(sent(event, "head") or ""))))
+        """Of a file of the visitor's, the settings that can be chosen here."""
+        settings = settings_of(str(sent(event, "head") or ""))
+        return filled_in(names, from_link({name: str(value) for name, value in settings.items()})[0])
 
-    drafter.input(lambda *asked: show_drafter(names, *asked), [prompt, drafter, family], places, queue=False, **PRIVATE)
+    drafter.input(partial(show_drafter, names), inputs, places, queue=False, **PRIVATE)
     screen.opened(opened, None, fields, queue=False, **PRIVATE)
 
 
@@ -206,26 +214,18 @@ def fitting(family: Any) -> list[Any]:
 
 
 def show(names: Sequence[str], kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
-    """The recording of this kind; where there is none, its prompt stands there already, or another model is to answer
-    it, the next example.
-
-    Then the run on show stays, and the line says that it is another one.
-    """
-    examples, words = prompts()[kind], strings("page")["notice"]
-    another = family != menu.target_of(kind) == presets.STAR and menu.answers(family)
-    if another or kind not in session.recorded_names() or prompt == examples[0]:
-        chosen = examples[(examples.index(prompt) + 1) % len(examples) if prompt in examples else 0]
-        own = {} if another else with_its_target(kind, kind_of(prompt), family)
-        return [gr.skip(), tell(words["not_recorded"]), *filled_in(names, {"prompt": chosen} | own)]
-    return played(names, kind, drafter)
-
-
-def with_its_target(kind: str, before: str, family: str) -> dict[str, Any]:
-    """Who continues prompts of this kind, and who drafts, where it is another target than for those before."""
-    target = menu.target_of(kind)
-    if target == (family if target == presets.STAR else menu.target_of(before)):
-        return {}
-    return {"family": target, "drafter": menu.drafter_of(kind)}
+    """The recording of this kind. Its next example where there is none, its prompt stands there already, or another
+    model is to take it: then the run on show stays, and the line says so."""
+    examples, target, stored = prompts()[kind], menu.target_of(kind), menu.stored(family)
+    another = stored not in menu.TARGETS and stored != target and menu.answers(family) == menu.answers(target)
+    if not another and kind in session.recorded_names() and prompt != examples[0]:
+        return played(names, kind, drafter)
+    settings: dict[str, Any] = {"prompt": examples[0]}
+    if prompt in examples:
+        settings["prompt"] = examples[(examples.index(prompt) + 1) % len(examples)]
+    if not another and stored != target:
+        settings |= {"family": target, "drafter": OPEN}
+    return [gr.skip(), tell(strings("page")["notice"]["not_recorded"]), *filled_in(names, settings)]
 
 
 def show_drafter(names: Sequence[str], prompt: str, drafter: str, family: str) -> list[Any]:
@@ -238,12 +238,6 @@ def show_drafter(names: Sequence[str], prompt: str, drafter: str, family: str) -
     return played(names, kind, drafter)
 
 
-def choosable(settings: dict[str, Any]) -> dict[str, Any]:
-    """Those that can be chosen here: a run of the visitor's own may come from anywhere."""
-    asked = {name: str(value).lower() if name == "peer" else str(value) for name, value in settings.items()}
-    return from_link(asked)[0]
-
-
 def played(names: Sequence[str], kind: str, drafter: str) -> list[Any]:
     """The chosen drafter's run; where it has none, the first one's, and a word about that."""
     words, named, first = strings("page")["notice"], of_drafters("name"), menu.drafter_of(kind)
@@ -251,44 +245,43 @@ def played(names: Sequence[str], kind: str, drafter: str) -> list[Any]:
     word = ""
     if not log:
         log = session.recorded(kind)
-        if drafter not in (first, menu.drafters()[0]):
+        if drafter not in (first, OPEN):
             word = words["other_trace"].format(drafter=named.get(drafter, drafter), shown=named[first])
     if not log:
         return [gr.skip(), tell(words["no_trace"], wrong=True), *filled_in(names, {})]
-    return [pack(log), tell(word), *filled_in(names, settings_of(log))]
+    settings = settings_of(log)
+    return [pack(log), tell(word), *filled_in(names, without_choices(settings) if drafter == OPEN else settings)]
+
+
+def without_choices(settings: dict[str, Any]) -> dict[str, Any]:
+    """Of a recorded run without what a live one may leave open: a recording does not choose for its visitor."""
+    return {name: value for name, value in settings.items() if name not in ("drafter", "k")}
 
 
 def settings_of(log: str) -> dict[str, Any]:
     """What the rail says of a run: its header and its first lane's settings; nothing where they cannot be read."""
     try:
         header, started = (json.loads(text) for text in log.split("\n", 2)[:2])
-        params, server = started["params"], started.get("server")
-        ours = {
-            "family": header.get("models", {}).get("family", EMBEDDED),
-            "drafter": started["drafter"],
-            "k": started["k"],
-            "rule": next((key for key, name in menu.RULE_NAMES.items() if name == started["rule"]), RULES[0]),
-            "peer": len(header["lanes"]) > 2,
-        }
-        return {
-            "prompt": header["prompt"],
-            **({} if server else ours),  # a server decides these by itself
-            **{one.name: as_sent(params[one.name]) for one in SETTINGS.values() if one.sampling},
-        }
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        params = started["params"]
+        values = {"prompt": header["prompt"], **params, "stop": "\n".join(params["stop"] or ())}
+        if not started.get("server"):  # which decides the others by itself
+            values["family"] = header["models"].get("family", EMBEDDED)
+            values["rule"] = next(key for key, name in menu.RULE_NAMES.items() if name == started["rule"])
+            values["peer"] = len(header["lanes"]) > 2
+            values |= {name: started[name] for name in ("drafter", "k")}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, StopIteration):
         return {}
-
-
-def as_sent(value: Any) -> Any:
-    """What a field holds for what a trace does."""
-    return "" if value is None else "\n".join(value) if isinstance(value, list) else value
+    return {name: value for name, value in values.items() if name in SETTINGS}
 
 
 def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Button, stop_button: gr.Button) -> None:
     """`fields` are the engine's and then the settings, as `begin` takes them."""
     running = run_button.click(begin, fields, [screen, line, run_button, stop_button], **ENGINE, **PRIVATE)
     running.then(ended, None, screen, queue=False, **PRIVATE)
+    named = dict(zip(SETTINGS, fields[-len(SETTINGS) :], strict=True))
+    family, drafter = named["family"], named["drafter"]
     running.then(over, None, [line, run_button, stop_button], queue=False, **PRIVATE)
+    running.then(chosen, [family, drafter], drafter, queue=False, **PRIVATE)
     stop_button.click(None, None, None, cancels=running, queue=False, **PRIVATE)
 
 
@@ -296,63 +289,63 @@ def begin(engine: Any, address: Any, plain: Any, key: Any, *fields: Any) -> Iter
     """Updates of the page for one live run, of our engine or of a server."""
     if engine == BROWSER:  # its script did not take the press
         yield gr.skip(), tell(strings("page")["errors"]["browser"], wrong=True), gr.skip(), gr.skip()
-        return
-    if engine != SERVER:
+    elif engine == SERVER:
+        settings = dict(zip(SETTINGS, fields, strict=True))
+        yield from streamed(lambda: watch.run(check_server(settings, address, plain, key)))
+    else:
         yield from start(*fields)
-        return
-    settings = dict(zip(SETTINGS, fields, strict=True))
-    yield from streamed(lambda: check_server(settings, address, plain, key), watch.run)
 
 
 def start(*fields: Any) -> Iterator[tuple[Any, ...]]:
-    return streamed(lambda: check(*fields), session.run)
+    return streamed(lambda: session.run(check(*fields)))
 
 
-def streamed(
-    asked: Callable[[], Request], run: Callable[[Request], Iterator[session.News]]
-) -> Iterator[tuple[Any, ...]]:
+def streamed(run: Callable[[], Iterator[session.News]]) -> Iterator[tuple[Any, ...]]:
     """The log as it grows. A refused input leaves everything on the page as it was."""
     try:
-        request = asked()
+        events = run()
     except InputError as error:
         yield gr.skip(), tell(str(error), wrong=True), gr.skip(), gr.skip()
         return
     yield gr.skip(), tell(""), gr.update(interactive=False), gr.update(interactive=True)
     log, words = "", strings("page")["notice"]
     stopped = {"waiting": words["left"], "notice": words["stopped"], "fetching": words["kept"]}
-    for news in batches(run(request)):
+    for news in batches(events):
         if news.kind in ("lines", "whole"):
             log = pack(news.text) if news.kind == "whole" else log + pack(news.text)
             yield log or gr.skip(), gr.skip(), gr.skip(), gr.skip()  # what is on show stays until there is another run
         else:
-            told = tell(news.text, news.kind == "error", stopped.get(news.kind, ""), news.share)
-            yield gr.skip(), told, gr.skip(), gr.skip()
+            line = tell(news.text, news.kind == "error", stopped.get(news.kind, ""), news.share)
+            yield gr.skip(), line, gr.skip(), gr.skip()
 
 
 def batches(news: Iterator[session.News]) -> Iterator[session.News]:
-    """The same, with lines put together, so that a page is sent few updates a second whatever the engine's speed.
-
-    Something comes at least that often while lines come at all: a place where a visitor who left is noticed.
-    """
-    held, size, last = "", 0, time.monotonic()
+    """The same with lines put together: few updates a second, whatever the engine's speed, but that many while lines
+    come at all, for there a visitor who left is noticed."""
+    text, last = "", time.monotonic()
     for item in news:
         if item.kind == "lines":
-            held, size = held + item.text, size + len(item.text)
-            if time.monotonic() - last < (1 if size < LONG_LOG else 3) / UPDATES_PER_SECOND:
+            text += item.text
+            if time.monotonic() - last < 1 / UPDATES_PER_SECOND:
                 continue
-        held = "" if item.kind == "whole" else held
-        if held or item.kind == "lines":
-            yield session.News("lines", held)
-            held, last = "", time.monotonic()
+        if item.kind == "lines" or (text and item.kind != "whole"):
+            yield session.News("lines", text)
+            last = time.monotonic()
+        text = ""
         if item.kind != "lines":
             yield item
-    if held:
-        yield session.News("lines", held)
+    if text:
+        yield session.News("lines", text)
 
 
 def over() -> tuple[Any, ...]:
     """However it ended: the page learns that no more will come, and Run is there again."""
     return ended(), gr.update(interactive=True), gr.update(interactive=False)
+
+
+def chosen(family: Any, drafter: Any) -> Any:
+    """After a run, the menu's line says what the default is here."""
+    return gr.update(info=session.chosen_line(family)) if drafter == OPEN else gr.skip()
 
 
 @taking(list(SETTINGS.values()))

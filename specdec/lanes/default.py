@@ -1,0 +1,58 @@
+"""The drafter and the depth of a run whose visitor left them open: what is expected to pay on this machine.
+
+Expected is τ over the cost of a cycle (Leviathan et al. 2022, theorem 3.8): acceptance as it was measured when a draft
+was trained, on text that was held out, and costs as a few short runs give them here, once for a family in a process.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..families.zoo import Family
+from ..figures.theory import tokens_by_position
+from ..methods import DEFAULT, is_wrapper, OPEN, QUANTISED
+from .probe import measure
+
+# How likely a token of each drafter is accepted, where its config.json does not say it. What copies is no candidate.
+ACCEPTANCE = {DEFAULT: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
+USUAL_K, MOST_K = 4, 8  # of what is not measured; of what chooses a depth of its own
+DEPTHS, ROUNDS = (1, 3, 5, 7), 1
+ENOUGH = 1.3  # where one drafter is expected to be so much faster, no other is measured
+
+
+class Choice(NamedTuple):
+    """A drafter, its depth, and the speed-up that is expected of them; 0 where nothing was measured."""
+
+    drafter: str
+    k: int
+    speedup: float = 0.0
+
+
+def choose(family: Family, drafter: str = OPEN, k: int = 0, temperature: float = 0.0) -> Choice:
+    """Fill in what is open: the drafter where it is `OPEN`, the depth where it is 0. What is given stays.
+
+    Where nothing is expected to pay, one token is drafted.
+    """
+    names = [name for name in ACCEPTANCE if name in family.drafters and drafter in (OPEN, name)]
+    if not names or (k and drafter != OPEN):
+        usual = MOST_K if is_wrapper(drafter) else USUAL_K
+        return Choice(family.usual if drafter == OPEN else drafter, k or usual)
+    choices: list[Choice] = []
+    for name in names:
+        if name not in family.brief_costs:
+            family.brief_costs[name] = measure(family, name, DEPTHS, ROUNDS)
+        costs = family.brief_costs[name].at(temperature)
+        for depth in [k] if k else range(1, max(DEPTHS) + 1):
+            tokens = tokens_by_position(acceptance(family, name, temperature, depth), depth)
+            choices.append(Choice(name, depth, tokens / costs.cycle(depth)))
+        best = max(choices, key=lambda choice: choice.speedup)
+        if best.speedup >= ENOUGH:
+            break
+    return best if k or best.speedup > 1.0 else best._replace(k=1)
+
+
+def acceptance(family: Family, name: str, temperature: float, depth: int) -> list[float]:
+    """At every place of a draft of that depth; beyond what training measured, as at its last place."""
+    trained = family.trained.get(name, {})
+    measured = trained.get("overlap" if temperature else "agreement") or [ACCEPTANCE[name]]
+    return [*measured, *[measured[-1]] * depth][:depth]
