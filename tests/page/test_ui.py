@@ -59,7 +59,7 @@ BAD = [
     ({"drafter": "adaptive:"}, "drafter"),
     ({"drafter": "adaptive:none"}, "drafter"),
     ({"drafter": "adaptive:adaptive"}, "drafter"),
-    ({"drafter": "auto"}, "table in Methods"),
+    ({"drafter": "auto"}, "default takes"),
     ({"drafter": "Draft_Model"}, "drafter"),
     ({"drafter": "draft_model:tuned"}, "drafter"),
     ({"rule": "magic"}, "rule"),
@@ -183,12 +183,12 @@ def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(fami
         told, drafters = race.switch(*chosen)
         assert told["info"].startswith(text.strings("page")["settings"]["target_lines"][chosen[0]])
         assert drafters["info"] == menu.drafter_lines(chosen[2], chosen[0])[drafters["value"]]
-        assert [value for _, value in drafters["choices"]] == menu.drafters(chosen[0])
+        assert [value for _, value in drafters["choices"]] == ["default", *menu.drafters(chosen[0])]
         return drafters["value"]
 
     assert switched("tuned", "prompt_lookup", "rejection") == "prompt_lookup"
-    assert switched("tuned", "medusa", "typical") == "draft_model"
-    assert switched("embedded", "draft_model:tuned", "block") == "draft_model"
+    assert switched("tuned", "medusa", "typical") == "default"
+    assert switched("embedded", "draft_model:tuned", "block") == "default"
 
 
 def test_a_run_has_the_family_that_was_asked_for(family, monkeypatch):
@@ -232,7 +232,7 @@ def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
         assert with_lane is (drafter.partition(":")[0] in ("draft_model", "prompt_lookup"))
         assert (lines[drafter] == words["other"]) is not with_lane
     assert menu.has_peer("draft_model:story") and not menu.has_peer("adaptive:draft_model")
-    assert not request.check("Hi", k=0, peer=True).peer and not request.check("Hi").peer
+    assert request.check("Hi", peer=True).drafter == "draft_model" and not request.check("Hi").peer
 
     def engine(*_, peer, **__):
         yield from toyrun.peer_trace().events if peer else toyrun.events()
@@ -480,7 +480,7 @@ def test_the_page_is_built_and_only_the_documented_endpoints_are_public(traces):
     demo = build()
     config = demo.get_config_file()
     public = {d["api_name"] for d in config["dependencies"] if d["api_visibility"] == "public"}
-    assert public == {"run", "run_zh", "theory", "summarise", "audit", "compare", "explain", "certify"}
+    assert public == {"run", "run_zh", "theory", "compare", "explain"}
     player = next(c for c in config["components"] if c["props"].get("elem_id") == "player")
     assert trace.Trace.loads(player["props"]["value"]) == toyrun.trace()
     template = player["props"]["html_template"]
