@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .drafters.base import Drafter
     from .models.view import TargetView
 
-EMBEDDED, TUNED = "embedded", "tuned"  # the families that come with the package
+EMBEDDED = "embedded"  # the family that comes with the package
 ROUNDED = {"embedded:bfloat16": "bfloat16", "embedded:int8": "int8"}  # the same weights in fewer bits: other targets
 RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
 IN_BROWSER = {  # who drafts there, too, for which family (assets/page/engine/worker.js)
@@ -50,7 +50,7 @@ class Method:
     takes: tuple[str, ...] = ()  # what the class is made from, in order: view, part, capacity
     part: str = ""  # what it drafts with: a class that loads weights and may name `taps`, or EXIT; "" nothing
     folder: str = ""  # where a family keeps those weights
-    families: tuple[str, ...] = (EMBEDDED,)  # those of ours that have it; none: pairs alone
+    embedded: bool = True  # the embedded family has it; else pairs alone
     tree: bool = False  # else it drafts chains
     copies: str = ""  # what a search copies from: the text of the run
     wraps: tuple[str, ...] = ()  # the drafter that it drafts with where none is named
@@ -85,7 +85,7 @@ def located(place: str) -> type[Any]:
 
 
 MODEL_DRAFT = Method(
-    DEFAULT, "model", "drafters.draft_model.DraftModelDrafter", ("part", "capacity"), MODEL, DEFAULT, (EMBEDDED, TUNED),
+    DEFAULT, "model", "drafters.draft_model.DraftModelDrafter", ("part", "capacity"), MODEL, DEFAULT,
     published=True, peer=True,
     card=Card(
         {"Leviathan et al. 2022": "https://arxiv.org/abs/2211.17192", "Chen et al. 2023": "https://arxiv.org/abs/2302.01318"},
@@ -123,8 +123,8 @@ MTP = Method(
 )  # fmt: skip
 
 
-def variant(of: Method, name: str, folder: str, families: tuple[str, ...] = (EMBEDDED,)) -> Method:
-    return replace(of, name=name, folder=folder, families=families, variant_of=of.name, card=None)
+def variant(of: Method, name: str, folder: str) -> Method:
+    return replace(of, name=name, folder=folder, variant_of=of.name, card=None)
 
 
 def tree(of: Method, drafter: str) -> Method:
@@ -137,10 +137,9 @@ METHODS = {
     method.name: method
     for method in (
         MODEL_DRAFT,
-        variant(MODEL_DRAFT, "draft_model:tuned", "tuned/draft_model", (TUNED,)),
         Method(
             QUANTISED, "model", "drafters.draft_model.QuantisedDrafter", ("part", "capacity"),
-            "models.quantised.QuantisedCopy", families=(),
+            "models.quantised.QuantisedCopy", embedded=False,
             card=Card({
                 "Georganas et al. 2025": "https://arxiv.org/abs/2503.13565",
                 "Tiwari et al. 2025": "https://arxiv.org/abs/2502.10424",
@@ -148,14 +147,14 @@ METHODS = {
         ),
         Method(
             ADAPTIVE, "wrapper", "drafters.adaptive.AdaptiveDrafter", part=MODEL, folder=DEFAULT,
-            families=(EMBEDDED, TUNED), wraps=(DEFAULT,),
+            wraps=(DEFAULT,),
             card=Card({
                 "Huang et al. 2024": "https://arxiv.org/abs/2405.19715",
                 "Leviathan et al. 2022, section 3": "https://arxiv.org/abs/2211.17192",
             }),
         ),
         Method(
-            "early_exit", "layers", "drafters.early_exit.EarlyExitDrafter", ("view",), EXIT, families=(EMBEDDED, TUNED),
+            "early_exit", "layers", "drafters.early_exit.EarlyExitDrafter", ("view",), EXIT,
             card=Card(
                 {"Elhoushi et al. 2024": "https://arxiv.org/abs/2404.16710"},
                 {"facebook/layerskip-llama3.2-1B": "", "facebook/layerskip-llama3-8B": ""},
@@ -168,18 +167,15 @@ METHODS = {
         MTP,
         BLOCK,
         Method(
-            "prompt_lookup", "lookup", "drafters.prompt_lookup.PromptLookupDrafter", families=(EMBEDDED, TUNED),
-            copies="text", peer=True,
+            "prompt_lookup", "lookup", "drafters.prompt_lookup.PromptLookupDrafter", copies="text", peer=True,
             card=Card({"Saxena 2023": "https://github.com/apoorvumang/prompt-lookup-decoding"}),
         ),
         Method(
-            "suffix", "lookup", "drafters.suffix.SuffixDrafter", families=(EMBEDDED, TUNED), copies="text",
+            "suffix", "lookup", "drafters.suffix.SuffixDrafter", copies="text",
             card=Card({"Oliaro et al. 2024": "https://arxiv.org/abs/2411.04975"}),
         ),
-        variant(MODEL_DRAFT, "draft_model:scratch", "draft_model_scratch"),
         variant(MODEL_DRAFT, "draft_model:story", "draft_model_story"),
-        variant(MODEL_DRAFT, "draft_model:large", "draft_model_large"),
-        Method("none", "none", "drafters.base.NoDrafter", families=(EMBEDDED, TUNED)),
+        Method("none", "none", "drafters.base.NoDrafter"),
     )
 }  # fmt: skip
 

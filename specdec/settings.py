@@ -88,7 +88,8 @@ SETTINGS = {
             flag=Flag(str, OPEN, "its name; default: what is expected to pay on this machine"),
         ),
         Setting(
-            "k", int, 0, "tokens drafted per cycle, 0: as many as are expected to pay", step=1, bound="k", sampling=False, served=False, main=True,
+            "k", int, 0, "tokens drafted per cycle; at 0 as many as are expected to pay",
+            step=1, bound="k", sampling=False, served=False, main=True,
         ),
         Setting(
             "temperature", float, USUAL.temperature, "0 is greedy", 0, 2, 0.1, main=True, flag=Flag(float, 0.8),
@@ -121,14 +122,8 @@ NO_GRAMMAR = TranslatableText("SpecDec no longer decodes under a grammar; leave 
 SAME_TOKENIZER = TranslatableText(
     "SpecDec no longer drafts with another tokenizer than the target's; choose a draft model of the target's family."
 )
-BENCH_SERVER = "the bench measures no servers any more: `specdec doctor --server ADDRESS --plain ADDRESS` does"
 # What went, by the first words, the option (a link's setting, too) or the drafter that named it; what takes its place.
 GONE = {
-    "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
-    "run --key-env": "--key-env is gone: the key is read from SPECDEC_SERVER_KEY",
-    "doctor --json": "`doctor --json` is gone: its exit status says whether something is wrong",
-    "bench --suite server": BENCH_SERVER,
-    "bench --server": BENCH_SERVER,
     "serve": "`specdec serve` is gone; two lines of shell start such a pair of vLLM servers, see docs/servers.md",
     "--grammar": NO_GRAMMAR,
     "--json-schema": NO_GRAMMAR,

@@ -35,37 +35,14 @@ ALLOWED = {
     | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again
     "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "servers"},
     "export": {"models", "families", "export"},
-    "bench": {
-        "",
-        "types",
-        "paths",
-        "events",
-        "engine",
-        "figures",
-        "methods",
-        "families",
-        "gpu",
-        "lanes",
-        "servers",
-        "bench",
-    },
+    "bench": {"", "types", "paths", "events", "engine", "methods", "families", "gpu", "lanes", "servers", "bench"}
+    | {"figures"},
 }
 for room in ("families", "lanes", "proof"):  # they start processes
     ALLOWED[room].add("children")
 # Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
 SESSION = {"exposure", "paths", "methods", "settings", "types", "events", "families", "lanes", "traces", "ui"}
-PAGE = {
-    "exposure",
-    "paths",
-    "methods",
-    "settings",
-    "events",
-    "families",
-    "traces",
-    "figures",
-    "types",
-    "ui",
-}
+PAGE = {"exposure", "paths", "methods", "settings", "events", "families", "traces", "figures", "types", "ui"}
 WATCHING = {"watch.py", "examine.py", "engine.py"}  # what of the page knows servers of others
 STARTING = {"browser.py"}  # what of it starts a process
 NOBODY = {"ui", "bench", "tools"}

@@ -16,7 +16,6 @@ from huggingface_hub import SpaceHardware
 from packaging.requirements import Requirement
 
 import specdec
-from specdec.families import zoo
 from specdec.ui import menu
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -90,7 +89,7 @@ def test_the_package_gives_its_main_names_and_loads_no_torch() -> None:
 # ---- the wheel ----
 
 MOST = 30_000_000  # bytes
-LEFT_OUT = {"tuned", "medusa", "draft_model_large", "draft_model_scratch", "draft_model_story"}  # of the family
+LEFT_OUT = {"medusa", "block", "draft_model_story"}  # of the family
 HEAD = ("models", "smollm2", "eagle3")
 
 
@@ -102,7 +101,7 @@ def wheel() -> dict[str, Path]:
 
 def left_out(path: Path) -> bool:
     parts = path.relative_to(ROOT / "assets").parts
-    runs = parts[0] == "traces" and parts[1].startswith("medusa")
+    runs = parts[0] == "traces" and parts[1].startswith(("medusa", "block"))
     return runs or (parts[0] == "family" and parts[1] in LEFT_OUT) or parts[:3] == HEAD
 
 
@@ -124,11 +123,6 @@ def test_menus_hide_what_the_wheel_leaves_out(
             link.symlink_to(path)
     family = tmp_path / "specdec" / "assets" / "family"
     monkeypatch.setattr(menu, "FAMILY", family)
-    monkeypatch.setitem(zoo.FOLDERS, "tuned", family / "tuned")
-    monkeypatch.setattr(zoo, "_loaded", {})
-    assert "tuned" not in menu.families() and "edits" not in menu.kinds() and menu.kinds()
     offered = menu.drafters()
-    assert not {"medusa", "draft_model:large", "draft_model:scratch", "draft_model:story"} & {*offered}
-    assert {"draft_model", "eagle3", "mtp", "block", "early_exit"} <= {*offered}
-    with pytest.raises(ValueError, match="clone of the repository"):
-        zoo.load("tuned")
+    assert not {"medusa", "block", "draft_model:story"} & {*offered}
+    assert {"draft_model", "eagle3", "mtp", "early_exit"} <= {*offered}

@@ -46,7 +46,7 @@ def test_its_kind_is_what_it_drafts_with(method: Method) -> None:
 @every_method
 def test_what_it_needs_is_told_whole(method: Method) -> None:
     assert set(method.takes) <= {"view", "part", "capacity"}
-    assert bool(method.folder) is (method.part_class is not None and bool(method.families))
+    assert bool(method.folder) is (method.part_class is not None and method.embedded)
     assert method.part != EXIT or method.takes == ("view",)
     if method.variant_of:
         assert METHODS[method.variant_of].part == method.part and method.card is None

@@ -21,10 +21,9 @@ from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, TooManyPaths, total_variation
 from specdec.proof.goodness_of_fit import g_test
 from specdec.proof.toys import Case, cases, deep_loops, largest_error, run_loop, shipped_error
-from specdec.proof.wrong_rules import TokenResidualAfterBlock
 from specdec.rules import BlockVerification, named, RULES, SharedNoise
 from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
-from specdec.types import Kind, Proposal, SamplingParams, Verdict
+from specdec.types import Proposal, SamplingParams
 from specdec.verify import RejectionSampling, Rule
 
 WARM = SamplingParams(temperature=1.0)
@@ -80,55 +79,6 @@ def test_what_each_rule_keeps_of_a_draft_on_average() -> None:
     assert kept("rejection", True) == pytest.approx(float(torch.minimum(p, q).sum()), abs=EXACT)
     assert kept("match", True) == pytest.approx(float(p @ q), abs=EXACT)
     assert kept("rejection", False) == pytest.approx(kept("match", False), abs=EXACT) == float(p[chosen])
-
-
-# The enumeration has power: planted mistakes.
-
-
-class ForgetsTheBlock(BlockVerification):
-    def weight(self, before: float, p: float, q: float) -> float:
-        return super().weight(1.0, p, q)
-
-
-class WeightIsEnough(BlockVerification):
-    def enough(self, weight: float, p: Tensor, q: Tensor) -> float:
-        return weight
-
-
-class NoRemainder(BlockVerification):
-    def enough(self, weight: float, p: Tensor, q: Tensor) -> float:
-        return min(1.0, float((weight * p - q).clamp(min=0.0).sum()))
-
-
-class ShortestFirst(BlockVerification):
-    """Judges token by token, with the chances meant for blocks."""
-
-    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
-        verdict = super().verify(proposal, rows, enumeration.EnumeratingSampler())
-        kept = 0
-        while kept < len(proposal) and sampler.accept(verdict.trials[kept].h or 0.0, 1.0, ("accept", kept))[0]:
-            kept += 1
-        kind: Kind = "bonus" if kept == len(proposal) else "resampled"
-        return Verdict(tuple(range(kept)), sampler.categorical(rows[kept], ("own", kept - 1)), kind, ())
-
-
-class FreshSample(SharedNoise):
-    """Tests the draft against one sample of the target and adds another."""
-
-    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
-        verdict = super().verify(proposal, rows, sampler)
-        last = verdict.path[-1] if verdict.path else -1
-        return replace(verdict, token=sampler.categorical(rows[last + 1], ("own", last)))
-
-
-BLOCK_MISTAKES = (TokenResidualAfterBlock, ForgetsTheBlock, WeightIsEnough, NoRemainder, ShortestFirst)
-
-
-@pytest.mark.parametrize(("rule", "length"), [*((rule, 3) for rule in BLOCK_MISTAKES), (FreshSample, 2)])
-def test_enumeration_catches_the_mistake(rule: type[Rule], length: int) -> None:
-    case = Case(3, 2, length, SamplingParams(0.7), seed=1)
-    distribution, _ = output_distribution(run_loop(lambda: case.task(rule())))
-    assert total_variation(distribution, case.exact_distribution()) > 1e-4
 
 
 @pytest.mark.parametrize("key", ["rejection", "match", "shared_noise"])
@@ -307,12 +257,6 @@ def test_of_a_tree_typical_acceptance_keeps_the_longest_plausible_path() -> None
 
 
 # By name, in the terminal.
-
-
-@pytest.mark.parametrize(("key", "label"), [("block", "block verification, lossless"), ("typical", "LOSSY")])
-def test_the_terminal_says_which_rule_judged(capsys: pytest.CaptureFixture[str], key: str, label: str) -> None:
-    assert terminal.main(["Once upon", "--rule", key, "--max-tokens", "8", "--dtype", "float32"]) == 0
-    assert label in capsys.readouterr().out
 
 
 @pytest.mark.long

@@ -42,7 +42,7 @@ def test_whoever_takes_settings_takes_those_of_the_table() -> None:
 def test_old_calls_keep_their_places_and_defaults() -> None:
     assert names(race.run)[: len(RUN)] == RUN and names(api.compare)[: len(COMPARE)] == COMPARE
     given = {name: one.default for name, one in inspect.signature(api.compare).parameters.items()}
-    assert (given["k"], given["temperature"], given["max_tokens"], given["seed"]) == (4, 0.0, 48, 0)
+    assert (given["k"], given["temperature"], given["max_tokens"], given["seed"]) == (0, 0.0, 48, 0)
     assert inspect.signature(api.explain).parameters["prompt"].default == ""
 
 
@@ -88,4 +88,4 @@ def test_what_has_gone_is_answered_by_one_sentence_in_every_language(option: str
         assert from_link({name: value or "a"}) == ({}, strings("traces")["link"]["bad"].format(reasons=told))
         if value:
             with pytest.raises(InputError, match=re.escape(told)):
-                check("Once", value)
+                check("Once", **{name: value})

@@ -169,18 +169,8 @@ def position(i: int, piece: str, accepted: int) -> Position:
 
 
 def node_at(i: int, piece: str, status: Status) -> Position:
-    return Position(
-        i,
-        i,
-        piece,
-        status,
-        0.2,
-        1.0,
-        None if status == "discarded" else 0.3,
-        0.2,
-        distribution(piece),
-        distribution(piece),
-    )
+    coin, both = None if status == "discarded" else 0.3, distribution(piece)
+    return Position(i, i, piece, status, 0.2, 1.0, coin, 0.2, both, both)
 
 
 def committed(

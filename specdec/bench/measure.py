@@ -16,7 +16,7 @@ from ..figures.stats import Comparison, interval, LaneStats, middle, repetition,
 from ..gpu.lane import generate
 from ..lanes.race import SPECULATIVE, tasks
 from ..types import SamplingParams
-from .prompts import TASKS
+from .prompts import QUESTIONS
 
 Row = dict[str, object]
 
@@ -31,8 +31,8 @@ class Setting:
     k: int
 
     def params(self, tokens: int, seed: int) -> SamplingParams:
-        """Texts are equally long, but for tasks: what a target writes after their end is no longer what was asked."""
-        return replace(params_for(self.temperature, tokens, seed), ignore_end=self.domain not in TASKS)
+        """Texts are equally long, but for answers: what a target writes after their end is no longer what was asked."""
+        return replace(params_for(self.temperature, tokens, seed), ignore_end=self.domain not in QUESTIONS)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     kind: tuple(asked["bench"])
     for kind, asked in json.loads((ASSETS / "questions.json").read_text(encoding="utf-8")).items()
 }
-TASKS = ("edits", "loops", *QUESTIONS)  # domains whose texts end where the task is done
 
 PROMPTS = {
     "story": (

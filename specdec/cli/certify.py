@@ -22,14 +22,11 @@ def certify_server(
     address: str,
     plain: str = "",
     target: str = "",
-    draft: str = "",
     draws: int = 0,
     temperature: float = 0.8,
     out: str = "",
 ) -> int:
     """Print it as it grows, and write its JSON to the file `out`, if one is named. Return the exit status."""
-    if draft and not target:
-        raise ValueError("--draft belongs to a --target")
     if out:
         Path(out).touch()  # what cannot be written is said before an hour is spent
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
@@ -40,7 +37,7 @@ def certify_server(
             "Name a plain server of the same model (--plain ADDRESS), or its weights "
             f"(--target {server.facts.model}), to judge it by."
         )
-    weights = certificate.Weights.load(target, draft) if target else None
+    weights = certificate.Weights.load(target) if target else None
     result = last(certificate.certify(server, other, weights, temperature, draws))
     if out:
         Path(out).write_text(json.dumps(result, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -63,9 +60,9 @@ def last(states: Iterator[dict[str, Any]]) -> dict[str, Any]:
 def lines(result: dict[str, Any]) -> list[str]:
     facts = result["server"]
     texts = f"{result['draws']} texts of {result['length']} tokens a context at T = {result['temperature']:g}, "
-    asked = f"{facts['kind']} {facts['version']}, {facts['model']}: {texts if result['draws'] else 'greedy text, '}"
+    subject = f"{facts['kind']} {facts['version']}, {facts['model']}: {texts if result['draws'] else 'greedy text, '}"
     return [
-        f"{asked}held against {result['against']}",
+        f"{subject}held against {result['against']}",
         *(f"  {note}" for note in result["notes"]),
         "",
         row("context", "greedy", "drafted", "accepted", "G (degrees) by tokens", "mistakes shown", "s"),
@@ -87,12 +84,12 @@ def cells(one: dict[str, Any], draws: int) -> list[str]:
         f"{'!' if red else ''}{'∞' if g is None else f'{g:.0f}'}({degrees})"
         for (g, degrees, _), red in zip(one.get("tests", ()), one.get("red", ()), strict=True)
     ]
-    known, seconds = one.get("needed"), one.get("seconds")
+    needed, seconds = one.get("needed"), one.get("seconds")
     return [
         one["name"],
         f"{greedy['equal']} of {greedy['of']}" if greedy else "–",
         *(map(str, counts) if counts else ("–", "–")),
         " ".join(tests) or "–",
-        f"{len(shown_by([one], draws))} of {len(known)}" if known else "–",
+        f"{len(shown_by([one], draws))} of {len(needed)}" if needed else "–",
         f"{seconds:.0f}" if seconds is not None else "–",
     ]

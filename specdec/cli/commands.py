@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from .. import __version__, exposure
-from ..methods import EMBEDDED, ROUNDED, RULES, TUNED
+from ..methods import EMBEDDED, ROUNDED, RULES
+from ..settings import GONE
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
@@ -20,10 +21,9 @@ def app(
     host: Annotated[str | None, Option(help="where to listen; 0.0.0.0 for a classroom [default: here]")] = None,
     port: Annotated[int | None, Option(min=1, max=65535, help="[default: the first free one from 7860]")] = None,
     device: Annotated[Device, Option(help="of live runs; auto: an NVIDIA GPU, where there is one")] = "auto",
-    pair: Annotated[
-        str | None, Option(help="to begin with: a preset's name, or 'TARGET + DRAFT' [default: the embedded one]")
+    target: Annotated[
+        str | None, Option(help="to begin with: a pair's name, a folder, a GGUF file, or a name on the Hub")
     ] = None,
-    target: Annotated[str | None, Option(help="instead of --pair: a folder, a GGUF file, or a name on the Hub")] = None,
     draft: Annotated[list[str], Option(help="a drafter for --target; may be repeated")] = [],  # noqa: B006
     public: Annotated[bool, Option("--public", help="for strangers: smaller runs, and not too many a minute")] = False,
     teach: Annotated[bool, Option("--class", help="a teacher's page, and one for the phones of a class")] = False,
@@ -36,7 +36,7 @@ def app(
         row = exposure.row_of(host, teach)
     except (OSError, UnicodeError) as error:
         raise ValueError(f"--host {host} is no address of this machine") from error
-    begin_with(pair, target, draft)
+    begin_with(target, draft)
     os.environ[exposure.EXPOSURE] = row
     if public:
         os.environ["SPECDEC_PUBLIC"] = "1"
@@ -72,21 +72,25 @@ def without(error: ModuleNotFoundError, extra: str) -> ValueError:
     )
 
 
-def begin_with(pair: str | None, target: str | None, draft: list[str]) -> None:
+def begin_with(target: str | None, draft: list[str]) -> None:
     """Have the page begin with that pair, as SPECDEC_PAIR does. ValueError where the options say no pair."""
     from ..families import presets
 
     if draft and not target:
         raise ValueError("--draft belongs to a --target")
-    if pair and target:
-        raise ValueError("--pair and --target name two pairs; give one of them")
-    chosen = presets.written(target, draft) if target else pair or presets.hosts()
-    if chosen not in (EMBEDDED, TUNED, *ROUNDED) and presets.named(chosen) is None:
+    chosen = presets.written(target, draft) if target else presets.hosts()
+    if chosen not in (EMBEDDED, *ROUNDED) and presets.named(chosen) is None:
         raise ValueError(
             f"{chosen} is no pair; name one of {', '.join(presets.PRESETS)}, or write 'TARGET + DRAFT' with "
             "names on the Hub (OWNER/MODEL), folders or GGUF files"
         )
     os.environ["SPECDEC_PAIR"] = chosen
+
+
+def check_family(name: str) -> None:
+    """ValueError for a family that came with the package once."""
+    if gone := GONE.get(f"--family {name}"):
+        raise ValueError(gone)
 
 
 def get(
@@ -122,7 +126,6 @@ def certify(
     server: Annotated[str, Option(help="its address", show_default=False)],
     plain: Annotated[str, Option(help="one that serves the same model without speculation")] = "",
     target: Annotated[str, Option(help="the weights of its model, as a folder or a name on the Hub")] = "",
-    draft: Annotated[str, Option(help="of --target: those of its draft model, to tell the power exactly")] = "",
     draws: Annotated[int, Option(min=100, help="texts at each context")] = 3_000,
     temperature: Annotated[float, Option(min=0.0, max=100.0, help="0 compares greedy texts alone")] = 0.8,
     json: Annotated[str, Option(help="a file for the certificate")] = "",
@@ -134,7 +137,7 @@ def certify(
     """
     from .certify import certify_server
 
-    return certify_server(server, plain, target, draft, draws, temperature, json)
+    return certify_server(server, plain, target, draws, temperature, json)
 
 
 def prove(
@@ -178,7 +181,7 @@ def train(
 
 def bench(
     suite: Annotated[str, Option(help="embedded, methods, pair")] = "embedded",
-    family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
+    family: Annotated[str, Option(help="'embedded', or a folder")] = EMBEDDED,
     target: Annotated[
         str | None, Option(help="of --suite pair: smollm2, a name on the Hub, a folder, a GGUF file")
     ] = None,
@@ -192,6 +195,7 @@ def bench(
     drafter: Annotated[list[str], Option(help="these alone; may be repeated")] = [],  # noqa: B006
 ) -> int:
     """A table of measured figures and, last, one line of JSON."""
+    check_family(family)
     try:
         from ..bench.suites import Options, report
     except ModuleNotFoundError as error:
@@ -231,18 +235,18 @@ def doctor(
 
 def export(
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
-    family: Annotated[str, Option(help="'embedded', 'tuned', or a folder with target/ and tokenizer/")] = EMBEDDED,
+    family: Annotated[str, Option(help="'embedded', or a folder with target/ and tokenizer/")] = EMBEDDED,
 ) -> None:
     """A family as folders that vLLM, transformers and llama.cpp's converter read."""
     from ..export import export
 
+    check_family(family)
     print(*export(family, out), sep="\n")
 
 
 def site(
     out: Annotated[Path, Option(help="the folder: new, empty, or with an earlier site in it", show_default=False)],
     base: Annotated[str, Option(help="the address that it will have, for previews of links to it")] = "",
-    language: Annotated[Literal["en", "zh", "all"], Option(help="which page; all: zh in a folder of its own")] = "all",
     smollm2: Annotated[bool, Option(help="with SmolLM2, 100 MB that a visitor may choose to fetch")] = False,
 ) -> None:
     """The page as files for any host: recorded runs, certificates, figures, the guide; runs in the browser itself."""
@@ -254,8 +258,7 @@ def site(
         from ..ui.text import LANGUAGES
     except ModuleNotFoundError as error:
         raise without(error, "app") from error
-    languages = tuple(LANGUAGES) if language == "all" else (language,)
-    made = write(out, __version__, files, base, languages, (EMBEDDED, *(["smollm2"] if smollm2 else [])))
+    made = write(out, __version__, files, base, tuple(LANGUAGES), (EMBEDDED, *(["smollm2"] if smollm2 else [])))
     print(
         f"{out}: {made.files} files, {made.size / 1e6:.1f} MB, of which the first screen takes {made.at_once / 1e6:.2f}"
     )

@@ -15,11 +15,11 @@ from typing import Annotated, Any, cast, Literal, TYPE_CHECKING
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import check_asked, DEFAULT, EMBEDDED, known, METHODS, OPEN, RULES, TUNED
+from ..methods import adapted, check_asked, DEFAULT, EMBEDDED, known, METHODS, OPEN, ROUNDED, RULES
 from ..paths import ASSETS
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
-from .commands import KEY, Precision
+from .commands import check_family, KEY, Precision
 from .render import as_text, render, report, strip_control_characters, tell
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 def drafters(family: str = EMBEDDED) -> list[str]:
     """Return the ways of drafting that a family has here; of another target, those that it may have."""
     here = (m for m in METHODS.values() if not m.folder or (ASSETS / "family" / m.folder).is_dir())
-    return [m.name for m in here if family not in (EMBEDDED, TUNED) or family in m.families]
+    return [m.name for m in here if family != EMBEDDED or m.embedded]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
@@ -87,13 +87,13 @@ def run(
         check_place(save)
     request = RunRequest.of(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_asked(request.prompt, request.drafter, request.k, request.rule)
-    if gone := GONE.get(f"--drafter {request.drafter}"):
+    check_family(request.family)
+    ours = target is None and request.family in (EMBEDDED, *ROUNDED)  # a folder may have a draft_model_large of its own
+    if ours and (gone := GONE.get(f"--drafter {adapted(request.drafter) or request.drafter}")):
         raise ValueError(gone)
     if request.drafter != OPEN and known(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
-    if target is not None:
-        check_name(target)
     if server is None and plain is not None:
         raise ValueError("--plain belongs to a --server")
     if server is not None:
@@ -114,14 +114,14 @@ def run(
     if request.peer and request.drafter == OPEN and DEFAULT in models.drafters:
         request = replace(request, drafter=DEFAULT)  # transformers has such a drafter, too
     choice = choose(models, request.drafter, request.k, request.params.temperature)
-    if (request.drafter, request.k) != choice[:2]:
-        tell(default_line(choice))
+    chosen = (request.drafter, request.k) != choice[:2]
     request = replace(request, drafter=choice.drafter, k=choice.k)
     header = trace.live_header(request.prompt, models.describe(), kind, request.peer)
+    race_events = race(models, **request.arguments)  # ValueError for what cannot be run
+    if chosen:
+        tell(default_line(choice))
     answers = models.chat is not None
-    events = as_text(
-        request.prompt, race(models, **request.arguments), target or request.family, models.precision, answers
-    )
+    events = as_text(request.prompt, race_events, target or request.family, models.precision, answers)
     return save_trace(save, header, events)
 
 
@@ -176,13 +176,3 @@ def check_place(path: Path) -> None:
     path = writable(path)
     if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"the run cannot be saved: nothing can be written to {path}")
-
-
-def check_name(target: str) -> None:
-    """ValueError where a name is almost that of a model that we know."""
-    from ..families.presets import PRESETS, STAR
-
-    names = (STAR, *PRESETS)
-    if target not in names and "/" not in target and not Path(target).exists():
-        for close in difflib.get_close_matches(target, names, 1):
-            raise ValueError(f"there is no model {target!r} here; did you mean {close}?")

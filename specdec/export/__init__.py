@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from ..families.zoo import draft_folders, FOLDERS
+from ..families.zoo import draft_folders, folder_of
 from ..models.checkpoint import naming, read_json, read_weights, section, Weights
 
 TARGET, HEADS = "target", ("eagle3", "medusa")
@@ -25,16 +25,15 @@ TARGET, HEADS = "target", ("eagle3", "medusa")
 def export(family: str, out: Path) -> list[Path]:
     """Write each model and head of a family into a folder below `out`, and return these folders.
 
-    `family` is a name ("embedded", "tuned") or a folder with target/ and tokenizer/. ValueError for anything else, and
+    `family` is a name ("embedded") or a folder with target/ and tokenizer/. ValueError for anything else, and
     where a folder is there already. Weights that are stored in 8 bits become float32, which loses nothing.
     """
-    folder = FOLDERS.get(family) or Path(family)
-    tuned = not (folder / "tokenizer").is_dir()
-    tokenizer = (folder.parent if tuned else folder) / "tokenizer"
+    folder = folder_of(family)
+    tokenizer = folder / "tokenizer"
     if not (folder / TARGET).is_dir() or not tokenizer.is_dir():
-        raise ValueError(f"{family} is no family: name 'embedded', 'tuned', or a folder with target/ and tokenizer/")
+        raise ValueError(f"{family} is no family: name 'embedded', or a folder with target/ and tokenizer/")
     models = {TARGET: folder / TARGET}
-    models |= {name.replace(":", "_"): path for name, path in draft_folders(folder, tuned).items()}
+    models |= {name.replace(":", "_"): path for name, path in draft_folders(folder).items()}
     heads = {name: folder / name for name in HEADS if (folder / name).is_dir()}
     if there := [out / name for name in (*models, *heads) if (out / name).exists()]:
         raise ValueError(f"{there[0]} is there already; name another folder with --out, or remove it")

@@ -17,7 +17,7 @@ from . import chat, hub, published, zoo
 def files(family: str) -> dict[str, bytes]:
     """ValueError for a family that is not on this machine."""
     if family == EMBEDDED:
-        folder = zoo.FOLDERS[EMBEDDED]
+        folder = zoo.EMBEDDED
         return {
             "target": weights(folder / "target"),
             "draft": weights(folder / "draft_model"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..exposure import limits
-from ..methods import brought_by, DEFAULT, EMBEDDED, METHODS, QUANTISED, ROUNDED, TUNED
+from ..methods import brought_by, DEFAULT, EMBEDDED, METHODS, QUANTISED, ROUNDED
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
 from . import chat, hub
@@ -149,4 +149,4 @@ def allowed() -> tuple[str, ...] | None:
     if names is None and limits().any_pair:
         return None
     pairs = dict.fromkeys(name.strip() for name in (hosts(), *(names or "").split(",")))
-    return tuple(name for name in pairs if name not in ("", EMBEDDED, TUNED, *ROUNDED))
+    return tuple(name for name in pairs if name not in ("", EMBEDDED, *ROUNDED))

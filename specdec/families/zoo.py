@@ -36,7 +36,6 @@ from ..types import Costs
 from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
-FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}  # and EMBEDDED of all in ROUNDED
 # That a target is offered in. `int7`: as in a browser. `gguf`: the codes of such a file, multiplied as they are.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": FILE}
 SMALL = 100_000_000  # bytes of weights as stored
@@ -184,12 +183,14 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
                 family = load_pair(pair.target, *pair.drafts, exit_layer=pair.exit_layer, dtype=dtype, device=device)
                 family.name = name
             else:
-                folder = EMBEDDED if name in ROUNDED else FOLDERS.get(name) or Path(name)
-                if name in FOLDERS and not (folder / "target").is_dir():
-                    raise ValueError(f"{name} is not in the installed package; run it from a clone of the repository")
+                folder = folder_of(name)
                 family = read(folder, name, dtype or fastest_dtype(folder / "target", device), device)
             _loaded[name, dtype, device] = family
         return _loaded[name, dtype, device]
+
+
+def folder_of(name: str) -> Path:
+    return EMBEDDED if name in ("embedded", *ROUNDED) else Path(name)
 
 
 def computed_in(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
@@ -216,21 +217,17 @@ def resolved(device: str) -> str:
 
 
 def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Family:
-    """A folder with `target/`, `tokenizer/`, perhaps `draft_model/`, `draft_model_NAME/` and the folders of METHODS.
-
-    Without a tokenizer it holds a tuned target, which shares the tokenizer and the draft of the family around it.
-    """
+    """A folder with `target/`, `tokenizer/`, perhaps `draft_model/`, `draft_model_NAME/` and the folders of METHODS."""
     if not (folder / "target").is_dir():
         raise ValueError(f"{folder} holds no folder 'target' with a model in it")
-    tuned = not (folder / "tokenizer").is_dir()
-    words = (folder.parent if tuned else folder) / "tokenizer"
+    words = folder / "tokenizer"
     with naming(words):
         tokenizer = published.read_tokenizer(words)
     dtype, stored = computed_in(dtype, device)
     small = of_drafts(device, stored)
     target = Transformer.load(folder / "target", dtype, device, stored)
     drafts = dict[str, Target]()
-    for draft, path in draft_folders(folder, tuned).items():
+    for draft, path in draft_folders(folder).items():
         if is_packed(path) and READS in read_weights(path):
             drafts[draft] = ReducedDraft(Config.load(path), read_weights(path), target, small)
         else:
@@ -240,17 +237,10 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     return autotune(family)
 
 
-def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
-    """Draft models by name: `draft_model`, and `draft_model:NAME` for every folder draft_model_NAME.
-
-    Beside a tuned target `draft_model` is the general one; that of the tuned target is named after the folder.
-    """
-    if tuned:
-        places = {DEFAULT: folder.parent / DEFAULT, f"{DEFAULT}:{folder.name}": folder / DEFAULT}
-    else:
-        folders = folder / DEFAULT, *sorted(folder.glob(f"{DEFAULT}_*"))
-        places = {path.name.replace(f"{DEFAULT}_", f"{DEFAULT}:", 1): path for path in folders}
-    return {name: path for name, path in places.items() if path.is_dir()}
+def draft_folders(folder: Path) -> dict[str, Path]:
+    """Draft models by name: `draft_model`, and `draft_model:NAME` for every folder draft_model_NAME."""
+    places = folder / DEFAULT, *sorted(folder.glob(f"{DEFAULT}_*"))
+    return {path.name.replace(f"{DEFAULT}_", f"{DEFAULT}:", 1): path for path in places if path.is_dir()}
 
 
 def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str, LoadedMethod]:
@@ -296,9 +286,8 @@ def load_pair(
                     continue
                 name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
                 family.drafters[name] = LoadedMethod(method, part)
-                family.trained[name] = (
-                    section(read_config(place), "trained") if (place / "config.json").is_file() else {}
-                )
+                if (place / "config.json").is_file():
+                    family.trained[name] = section(read_config(place), "trained")
                 if isinstance(part, published.Model):
                     family.drafts[name] = part
         if isinstance(model, Transformer) and QuantisedCopy.pays(model):

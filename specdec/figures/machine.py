@@ -35,15 +35,15 @@ def processor() -> str:
 
 
 def free_memory() -> int | None:
-    """Bytes that this process may still take, of the machine or of the container that it is in; None if untold."""
-    found = []
+    """Bytes that this process may still take, of the machine or of the container that it is in; None if unknown."""
+    limits = []
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
-        found.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
+        limits.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
     with contextlib.suppress(OSError, ValueError):  # "max" where nothing bounds it
         most, taken = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
-        found.append(most - taken)
-    return min(found, default=None)
+        limits.append(most - taken)
+    return min(limits, default=None)
 
 
 def give_memory_back() -> None:
@@ -58,10 +58,10 @@ def give_memory_back() -> None:
 @functools.cache
 def gpu_memory() -> int | None:
     """Bytes of the largest NVIDIA GPU, as its driver's own tool says; None without one. It needs no torch."""
-    asked = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     try:
-        told = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout
-        return 2**20 * max(map(int, told.split()))
+        output = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
+        return 2**20 * max(map(int, output.split()))
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
 

@@ -109,16 +109,16 @@ class LaneStats:
             level = depths[position.node] - 1
             passed += [False] * (level + 1 - len(passed))
             passed[level] |= position.status == "accepted"
-        for depth, kept in enumerate(passed):
+        for depth, accepted in enumerate(passed):
             if depth == len(self.judged_at):
                 self.judged_at.append(0)
                 self.accepted_at.append(0)
             self.judged_at[depth] += 1
-            self.accepted_at[depth] += kept
-        for kept, piece in zip(passed, committed.pieces, strict=False):
+            self.accepted_at[depth] += accepted
+        for accepted, piece in zip(passed, committed.pieces, strict=False):
             kind = token_kind(piece, before)
             self.judged_of[kind] = self.judged_of.get(kind, 0) + 1
-            self.accepted_of[kind] = self.accepted_of.get(kind, 0) + kept
+            self.accepted_of[kind] = self.accepted_of.get(kind, 0) + accepted
             before = piece
 
     @property
@@ -216,8 +216,8 @@ class Comparison:
     def verify_cost(self) -> float | None:
         """v: one verification pass (the mean, so that the account adds up)."""
         passes = self.speculative.verify_seconds
-        told = self.step and passes and not self.speculative.server
-        return sum(passes) / len(passes) / self.step if told and self.step else None
+        measurable = self.step and passes and not self.speculative.server
+        return sum(passes) / len(passes) / self.step if measurable and self.step else None
 
     @property
     def overhead(self) -> float | None:
@@ -281,16 +281,16 @@ def pooled_tau(lanes: Sequence[LaneStats]) -> float:
 
 def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
     """Acceptance by position over all runs: of those judged there, the share that was kept."""
-    return [kept / judged for kept, judged in judged_by_position(lanes)]
+    return [accepted / judged for accepted, judged in judged_by_position(lanes)]
 
 
 def judged_by_position(lanes: Sequence[LaneStats]) -> list[tuple[int, int]]:
     """How many drafts were kept and judged over all runs, by position."""
-    found = []
+    counts = []
     for place in range(max((len(lane.judged_at) for lane in lanes), default=0)):
         there = [lane for lane in lanes if place < len(lane.judged_at)]
-        found.append((sum(lane.accepted_at[place] for lane in there), sum(lane.judged_at[place] for lane in there)))
-    return found
+        counts.append((sum(lane.accepted_at[place] for lane in there), sum(lane.judged_at[place] for lane in there)))
+    return counts
 
 
 def pooled_alpha_by_kind(lanes: Sequence[LaneStats]) -> dict[str, float]:
@@ -344,18 +344,18 @@ def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
 
 
 def middle(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return round(median(known), 4) if known else None
+    numbers = [value for value in values if value is not None]
+    return round(median(numbers), 4) if numbers else None
 
 
 def interval(values: Iterable[float | None]) -> list[float] | None:
     """The 95 % interval of the median by order statistics; of fewer than six values their range, which covers less."""
-    known = sorted(value for value in values if value is not None)
-    n, outside, beyond = len(known), 0.0, 0  # the chance that the median is below the value at `beyond`
+    ordered = sorted(value for value in values if value is not None)
+    n, outside, beyond = len(ordered), 0.0, 0  # the chance that the median is below the value at `beyond`
     while (outside := outside + math.comb(n, beyond) / 2**n) <= 0.025:
         beyond += 1
     beyond = max(0, beyond - 1)
-    return [round(known[beyond], 4), round(known[-1 - beyond], 4)] if known else None
+    return [round(ordered[beyond], 4), round(ordered[-1 - beyond], 4)] if ordered else None
 
 
 def ratio(part: float, whole: float) -> float | None:

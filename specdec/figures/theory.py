@@ -6,7 +6,6 @@ cost of one draft token, v of one verification pass, o the overhead of a cycle; 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 
@@ -67,13 +66,3 @@ def break_even(c: float, v: float = 1.0, o: float = 0.0) -> float:
     longer drafts may still pay, because they share the overhead.
     """
     return max(0.0, c + v + o - 1.0)
-
-
-def wilson(accepted: int, judged: int, z: float = 1.96) -> tuple[float, float]:
-    """The interval of a rate, 95 % at z = 1.96 (Wilson 1927, JASA 22): it never leaves 0 to 1."""
-    if not judged:
-        return 0.0, 1.0
-    rate, square = accepted / judged, z * z / judged
-    middle = (rate + square / 2.0) / (1.0 + square)
-    reach = z / (1.0 + square) * math.sqrt(rate * (1.0 - rate) / judged + square / (4.0 * judged))
-    return max(0.0, middle - reach), min(1.0, middle + reach)

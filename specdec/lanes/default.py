@@ -10,13 +10,11 @@ from typing import NamedTuple
 
 from ..families.zoo import Family
 from ..figures.theory import tokens_by_position
-from ..methods import DEFAULT, is_wrapper, OPEN, QUANTISED, TUNED
+from ..methods import DEFAULT, is_wrapper, OPEN, QUANTISED
 from .probe import measure
 
-# How likely a token of each drafter is accepted, where its config.json does not say it. What copies is no candidate
-# but for a target that is asked for copies.
+# How likely a token of each drafter is accepted, where its config.json does not say it. What copies is no candidate.
 ACCEPTANCE = {DEFAULT: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
-COPYING = {TUNED: "suffix"}
 USUAL_K, MOST_K = 4, 8  # of what is not measured; of what chooses a depth of its own
 DEPTHS, ROUNDS = (1, 3, 5, 7), 1
 ENOUGH = 1.3  # where one drafter is expected to be so much faster, no other is measured
@@ -35,8 +33,6 @@ def choose(family: Family, drafter: str = OPEN, k: int = 0, temperature: float =
 
     Where nothing is expected to pay, one token is drafted.
     """
-    if drafter == OPEN and family.name in COPYING:
-        drafter = COPYING[family.name]
     names = [name for name in ACCEPTANCE if name in family.drafters and drafter in (OPEN, name)]
     if not names or (k and drafter != OPEN):
         usual = MOST_K if is_wrapper(drafter) else USUAL_K

@@ -25,7 +25,7 @@ TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound
 
 
 def probe(family: Family, name: str) -> Costs:
-    """Costs of drafting with `name`, in plain steps. Measured once, then frozen for this family. ValueError as below."""
+    """Costs of drafting with `name`, in plain steps: as `measure` found them, once for this family."""
     if name not in family.costs:
         family.costs[name] = measure(family, name)
     return family.costs[name]

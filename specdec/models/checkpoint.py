@@ -70,7 +70,7 @@ def section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
 def read_weights(folder: Path) -> Weights:
     """All tensors of a folder by name, packed or not. ValueError where a file is missing or damaged."""
     if packed.is_packed(folder):
-        return read_packed(folder)
+        return packed.unpack(read_file(folder / packed.FILE))
     weights: Weights = {}
     for file in weight_files(folder):
         weights |= read_file(folder / file)
@@ -85,16 +85,6 @@ def open_weights(place: Path) -> Mapping[str, Tensor]:
 def described(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """The same tensors for their names and shapes alone: those of a GGUF file are not read."""
     return weights.described if isinstance(weights, gguf.Stored) else weights
-
-
-def read_packed(folder: Path) -> Weights:
-    """The tensors of our own light format."""
-    from safetensors import safe_open
-
-    stored = read_file(folder / packed.FILE)
-    with safe_open(folder / packed.FILE, "pt") as file:
-        is_difference = (file.metadata() or {}).get("packed") == packed.DIFFERENCE
-    return packed.unpack(stored, read_weights(packed.base_of(folder)) if is_difference else None)
 
 
 def weight_files(folder: Path) -> list[str]:

@@ -1,12 +1,7 @@
-"""Weights packed to keep the repository small: matrices in 8 bits, or a checkpoint as its difference from another.
+"""Weights packed to keep the repository small: matrices in 8 bits.
 
-One file, `packed.safetensors`, instead of a folder's other weights. A matrix NAME has its scales beside it,
-`NAME.scale`; tensors without scales are stored unchanged.
-
-- `rows`: int8 [out, in] and one bfloat16 scale a row, absmax / 127.
-- `difference`: two 4-bit numbers a byte, the first in the low half: uint8 [out, in / 2], and a float16 scale for every
-  64 inputs. They are added to the tensors of the checkpoint of the same name in the folder around this family:
-  `tuned/target` is told by its difference from `target`. Vectors are stored whole.
+One file, `packed.safetensors`, instead of a folder's other weights. A matrix NAME, int8 [out, in], has its scales
+beside it, `NAME.scale`: one bfloat16 a row, absmax / 127. Tensors without scales are stored unchanged.
 """
 
 from __future__ import annotations
@@ -18,32 +13,21 @@ import torch
 from torch import Tensor
 
 FILE = "packed.safetensors"
-ROWS, DIFFERENCE = "rows", "difference"
-GROUP = 64  # inputs that share a scale of a difference
+ROWS = "rows"
 
 
 def is_packed(folder: Path) -> bool:
     return (folder / FILE).is_file()
 
 
-def base_of(folder: Path) -> Path:
-    """The checkpoint that a difference in `folder` is added to: `tuned/target` -> `target`."""
-    return folder.parent.parent / folder.name
-
-
-def unpack(stored: Mapping[str, Tensor], base: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
-    """The tensors as a checkpoint has them, matrices in float32. With `base`, `stored` is a difference from it."""
+def unpack(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors as a checkpoint has them, matrices in float32."""
     tensors = {}
     for name, tensor in stored.items():
         if name.endswith(".scale"):
             continue
-        if (scale := stored.get(f"{name}.scale")) is None:
-            tensors[name] = tensor
-        elif base is None:
-            tensors[name] = tensor.float() * scale.float()[:, None]
-        else:
-            steps = torch.stack((tensor & 15, tensor >> 4), -1).flatten(1).float() - 8  # [out, in]
-            tensors[name] = base[name].float() + (steps.unflatten(1, (-1, GROUP)) * scale.float()[..., None]).flatten(1)
+        scale = stored.get(f"{name}.scale")
+        tensors[name] = tensor if scale is None else tensor.float() * scale.float()[:, None]
     return tensors
 
 

@@ -11,11 +11,11 @@ from ..types import SamplingParams, TranslatableText
 
 
 class ServerError(ValueError):
-    """What a server did wrong, or why it cannot be asked: one sentence, `said`, which never holds the key."""
+    """What a server did wrong, or why it cannot be asked: one `sentence`, which never holds the key."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
-        self.said = reason if isinstance(reason, TranslatableText) else TranslatableText(reason, **values)
-        super().__init__(self.said)
+        self.sentence = reason if isinstance(reason, TranslatableText) else TranslatableText(reason, **values)
+        super().__init__(self.sentence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,12 +37,12 @@ from ..proof.goodness_of_fit import g_test, GTest, SMALLEST, two_samples
 from ..proof.pair import brief, CachedRows
 from ..proof.power import assumed_draft, power
 from ..types import SamplingParams, TranslatableText
+from . import fields
 from .base import Chunk, Server, ServerError, Token
 from .verdict import against, judge, shown_by
 
 ALARM = 1e-6  # the chance that a lossless server is called anything else, over all tests of one certificate
 DRAWS, BATCH = 3_000, 50  # texts at each context, and how many a request asks for
-CONTROL = 4  # one in so many texts is asked of the plain server, where a distribution is known, to see it is that
 SINGLY = 10  # one in so many of the plain server's texts is asked for alone: does its distribution stay under load?
 GREEDY = 64  # tokens of a greedy text
 TOP = 20  # log-probabilities asked for; what vLLM grants by default
@@ -66,12 +66,9 @@ class Weights:
     draft: LanguageModel[Any] | None = None
 
     @classmethod
-    def load(cls, target: str, draft: str = "") -> Weights:
+    def load(cls, target: str) -> Weights:
         """Load a folder, a name on the Hub, or the embedded family in float32. ValueError says what cannot be had."""
-        if target == EMBEDDED:
-            family = zoo.load(EMBEDDED, torch.float32)
-        else:
-            family = zoo.load_pair(target, *([draft] if draft else []), dtype=torch.float32)
+        family = zoo.load(EMBEDDED, torch.float32) if target == EMBEDDED else zoo.load_pair(target, dtype=torch.float32)
         return cls(family.target, family.pieces.piece, next(iter(family.drafts.values()), None))
 
 
@@ -117,41 +114,40 @@ def certify(
     yield result | {"against": against(result)} | judge(result, error)
 
 
+@dataclass
 class Examination:
-    def __init__(
-        self,
-        server: Server,
-        plain: Server | None,
-        weights: Weights | None,
-        params: SamplingParams,
-        draws: int,
-        seed: int,
-        batch: int,
-    ) -> None:
-        self.server, self.plain, self.weights = server, plain, weights
-        self.draws, self.batch, self.seed, self.requests = draws, batch, seed, 0
+    server: Server
+    plain: Server | None
+    weights: Weights | None
+    params: SamplingParams
+    draws: int
+    seed: int
+    batch: int
+    pieces: dict[int, str] = field(default_factory=dict)
+    places: list[Place] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    requests: int = 0
+
+    def __post_init__(self) -> None:
         self.began, self.reported = time.monotonic(), 0.0
-        self.k = min(server.facts.k or 4, 6)
-        self.params = replace(params, max_tokens=max(4, self.k + 2))
+        self.k = min(self.server.facts.k or 4, 6)
+        self.params = replace(self.params, max_tokens=max(4, self.k + 2))
         self.lengths = range(1, self.params.max_tokens + 1)
-        self.reference = "weights" if weights else "log-probabilities"
-        self.pieces: dict[int, str] = {}
-        self.places: list[Place] = []
-        self.notes: list[str] = []
+        self.reference = "weights" if self.weights else "log-probabilities"
 
     def run(self, contexts: Mapping[str, str | Sequence[int]]) -> Iterator[dict[str, Any]]:
         tests = 3 * len(contexts) * len(self.lengths)  # drift, the plain distribution, the server's distribution
         self.alarm = ALARM / tests
         for name, text in contexts.items():
             prompt = self.tokenize(text) if isinstance(text, str) else tuple(text)
-            told = text if isinstance(text, str) else list(text)
-            self.places.append(Place(name, prompt, result={"name": name, "text": told}))
+            shown = text if isinstance(text, str) else list(text)
+            self.places.append(Place(name, prompt, result={"name": name, "text": shown}))
         for place in self.places:
             yield self.state(TranslatableText("greedy text: {name}", name=place.name))
             self.watch(place)
         if self.params.temperature == 0.0:
             return
-        if self.plain:
+        if self.plain and not self.weights:
             for place in self.places:
                 yield from self.control(self.plain, place)
         for place in self.places:
@@ -168,7 +164,7 @@ class Examination:
     def tokenize(self, text: str) -> tuple[int, ...]:
         tokens = self.server.tokenize(text)
         if self.plain and self.plain.tokenize(text) != tokens:
-            raise ServerError("The two servers read the same text as different tokens: they serve two models.")
+            raise ServerError("The two servers read the prompt differently: they do not serve the same model.")
         return tokens
 
     # Texts: greedy, and whether anything is drafted.
@@ -226,11 +222,10 @@ class Examination:
 
     def control(self, plain: Server, place: Place) -> Iterator[dict[str, Any]]:
         """Hold plain texts asked for alone against plain texts in crowds: load must not change them."""
-        many = self.draws // CONTROL if self.weights else self.draws
         alone = Counter[tuple[int, ...]]()
-        for _ in self.draw(plain, place, max(1, many // SINGLY), 1, alone):
+        for _ in self.draw(plain, place, max(1, self.draws // SINGLY), 1, alone):
             yield self.state(TranslatableText("the plain server, one text at a time: {name}", name=place.name))
-        for eta in self.draw(plain, place, many, self.batch, place.plain, self.draws * len(self.places)):
+        for eta in self.draw(plain, place, self.draws, self.batch, place.plain, self.draws * len(self.places)):
             yield self.state(TranslatableText("the plain server: {name}", name=place.name), eta)
         tests = [self.pair(alone, place.plain, length)[0] for length in self.lengths]
         place.result["drift"] = [test_figures(test) for test in tests]
@@ -246,19 +241,14 @@ class Examination:
         try:
             place.row = self.row_of(place)
             place.distributions = distributions_of_cells(place.row, self.params.max_tokens, SMALLEST / self.draws)
-            tests = against_distributions(place.plain, place.distributions) if self.plain else []
-            if self.weights and any(test.tail < self.alarm for test in tests):
-                raise ServerError(
-                    "The plain server does not draw from the distribution of these weights: other weights, "
-                    "another precision, or settings of its own. Leave them out to judge by it."
-                )
+            tests = [] if self.weights else against_distributions(place.plain, place.distributions)
             if any(test.tail < self.alarm for test in tests):
                 raise ServerError("The plain server does not draw from the distribution that it reports.")
         except ServerError as error:
             if self.weights:
                 raise
             self.reference = "samples"  # from here on, for every context
-            self.notes.append(error.said)
+            self.notes.append(error.sentence)
             for one in self.places:
                 one.distributions = []
 
@@ -277,10 +267,7 @@ class Examination:
             distribution = plain.distribution((*place.prompt, *text), self.params, TOP)
             mass = math.fsum(distribution.values())
             if not distribution or not 0.0 < mass < 1.001:
-                raise ServerError(
-                    "The plain server's log-probabilities are not a distribution: they sum to {mass}.",
-                    mass=f"{mass:.4f}",
-                )
+                raise fields.unreadable("log-probabilities")
             return leaving_some(distribution)
 
         return row
@@ -336,10 +323,14 @@ class Examination:
     def witness(self, place: Place) -> dict[str, Any] | None:
         best = witness(place.drawn, place.distributions)
         return best and {
-            "after": [self.piece(token) for token in best.before], "token": best.token,
-            "piece": self.piece(best.token), "place": len(best.before) + 1,
-            "expected": brief(best.expected), "seen": brief(best.seen), "of": best.texts,
-        }  # fmt: skip
+            "after": [self.piece(token) for token in best.before],
+            "token": best.token,
+            "piece": self.piece(best.token),
+            "place": len(best.before) + 1,
+            "expected": brief(best.expected),
+            "seen": brief(best.seen),
+            "of": best.texts,
+        }
 
     def piece(self, token: int) -> str:
         if self.weights:
@@ -353,13 +344,10 @@ class Examination:
             target = counted_row(place.plain) if self.reference == "samples" or place.row is None else place.row
             drafted = self.weights.draft if self.weights else None
             draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(target)
-            place.result["needed"] = power(
-                target, draft, place.distributions, self.k, self.params.temperature, self.alarm,
-                self.reference == "samples",
-            )  # fmt: skip
+            sampled, temperature = self.reference == "samples", self.params.temperature
+            place.result["needed"] = power(target, draft, place.distributions, self.k, temperature, self.alarm, sampled)
         contexts = [place.result for place in self.places]
-        shown, known = len(shown_by(contexts, self.draws)), len(contexts[0]["needed"])
-        values = {"n": self.draws, "shown": shown, "known": known}
+        values = {"n": self.draws, "shown": len(shown_by(contexts, self.draws)), "known": len(contexts[0]["needed"])}
         yield self.state(TranslatableText("{n} draws at each context show {shown} of {known} known mistakes", **values))
 
     def state(self, doing: str, eta: float | None = None) -> dict[str, Any]:

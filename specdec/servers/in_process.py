@@ -43,4 +43,4 @@ class InProcess:
         return [tuple(self._write(prompt, replace(params, seed=seed))) for seed in seeds]
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        raise ServerError("This engine reports no probabilities.")
+        raise ServerError("The server reports no log-probabilities.")

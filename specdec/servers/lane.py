@@ -25,13 +25,14 @@ from ..events import (
     Started,
     UNNAMED,
     Verified,
-)  # fmt: skip
+)
 from ..lanes.interleave import interleave, PLAIN, SPECULATIVE
-from ..types import has_lone_surrogate, SamplingParams
+from ..types import has_lone_surrogate, Kind, SamplingParams
 from . import fields
 from .base import Chunk, Ending, Server, ServerError, Token
 from .steps import counted, Step
 
+KINDS: dict[bool, Kind] = {True: "bonus", False: "resampled"}  # by whether every drafted token was accepted
 NOT_ENDED = Ending("length", 0.0)  # what is known of a text that has not ended
 
 
@@ -119,16 +120,16 @@ def watch(
             ending = replace(ending, reason="context")
     except ServerError as error:
         ending = replace(NOT_ENDED, reason="failed")
-        failures = [Failed(lane, cycles.cycle, "target", error.said, True, cycles.at)]
+        failures = [Failed(lane, cycles.cycle, "target", error.sentence, True, cycles.at)]
     again = Cycles(lane)
     steps, how = counted(chunks, ending, facts.speculates)
     events = [event for step in steps for event in again.events(step)]
     # All time after the first token is the target's: how a server splits it is not reported.
-    finished = Finished(
-        lane, ending.reason, again.total, "".join(chunk.text for chunk in chunks), again.at, again.first, 0.0,
-        again.at - again.first, 0.0, None, None if failures else how,
-        *((ending.drafted, ending.accepted) if how == "totals" else (None, None)),
-    )  # fmt: skip
+    text, decode_s = "".join(chunk.text for chunk in chunks), again.at - again.first
+    finished = Finished(lane, ending.reason, again.total, text, again.at, again.first, 0.0, decode_s, 0.0)
+    if not failures:
+        drafted, accepted = (ending.drafted, ending.accepted) if how == "totals" else (None, None)
+        finished = replace(finished, counted=how, drafted=drafted, accepted=accepted)
     yield from (*failures, finished)
     return [started, *events, *failures, finished]
 
@@ -136,7 +137,7 @@ def watch(
 def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
     """ServerError for text without tokens, too many tokens, and running sums that cannot be."""
     if chunk.text and not chunk.tokens and not before:
-        raise ServerError("The server sent text without its tokens.")
+        raise fields.unreadable("tokens")
     if sum(len(x.tokens) for x in before) + len(chunk.tokens) > most:
         raise ServerError("The server wrote more tokens than it was asked for.")
     if before and chunk.drafted is not None and chunk.accepted is not None:
@@ -173,15 +174,12 @@ class Cycles:
             ids, pieces = tuple(x.token for x in positions), tuple(x.piece for x in positions)
             yield Drafted(self.lane, self.cycle, ids, pieces, tuple(range(-1, drafted - 1)), self.at, self.at)
         bonus = row if positions else None
-        yield Verified(
-            self.lane, self.cycle, positions, self.at, step.at, distribution=row, p=chance(own), bonus=bonus
-        )  # fmt: skip
+        yield Verified(self.lane, self.cycle, positions, self.at, step.at, row, chance(own), bonus=bonus)
         self.at, self.total = step.at, self.total + len(step.tokens)
         self.first = self.first or step.at
-        yield Committed(
-            self.lane, self.cycle, tuple(map(number, step.tokens)), tuple(x.piece for x in step.tokens),
-            min(accepted, len(step.tokens)), "bonus" if whole else "resampled", step.text, self.total, step.at,
-        )  # fmt: skip
+        ids, pieces = tuple(map(number, step.tokens)), tuple(x.piece for x in step.tokens)
+        taken, kind = min(accepted, len(ids)), KINDS[whole]
+        yield Committed(self.lane, self.cycle, ids, pieces, taken, kind, step.text, self.total, step.at)
         self.cycle += 1
 
 

@@ -97,7 +97,7 @@ class LlamaCpp:
         payload = self._client.ask("/completion", self._body(prompt, params) | {"n_predict": 1, "n_probs": max(top, 1)})
         likeliest = at(payload, "completion_probabilities", 0, "top_probs")
         if not likeliest:
-            raise ServerError("The server reports no probabilities.")
+            raise ServerError("The server reports no log-probabilities.")
         return {
             fields.integer(at(item, "id"), "token ids"): math.exp(logprob(at(item, "prob")))
             for item in fields.listed(likeliest, "probabilities")

@@ -35,18 +35,15 @@ def counted(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) ->
     lists = stepwise(rest, ending)
     aligned = align_steps([len(block.tokens) for block in rest], lists[1]) if lists else None
     if lists and aligned:
-        told = [None if place is None else (lists[0][place], lists[1][place]) for places in aligned for place in places]
-        parts = [
-            part
-            for block, places in zip(rest, aligned, strict=True)
-            for part in cut(block, sizes(block, places, lists[1]))
-        ]
-        steps = [
-            Step(part.tokens, part.text, part.at, *(count or (0, 0))) for part, count in zip(parts, told, strict=True)
-        ]
+        drafted, accepted = lists
+        steps = [first]
+        for block, places in zip(rest, aligned, strict=True):
+            for part, place in zip(cut(block, sizes(block, places, accepted)), places, strict=True):
+                counts = (0, 0) if place is None else (drafted[place], accepted[place])
+                steps.append(Step(part.tokens, part.text, part.at, *counts))
         alone = all(len(places) == 1 for places in aligned)
-        sure = None not in (place for places in aligned for place in places) or 0 not in lists[1]
-        return [first, *steps], "exact" if alone and sure else "merged"
+        sure = 0 not in accepted or not any(None in places for places in aligned)
+        return steps, "exact" if alone and sure else "merged"
     if speculates is False or ending.drafted == 0:
         return [first, *(one for block in rest for one in cut(block, [1] * len(block.tokens)))], None
     return [first, *rest], "totals"
@@ -87,15 +84,15 @@ def stepwise(blocks: Sequence[Step], ending: Ending) -> tuple[Sequence[int], Seq
     # It says how many steps accepted 0, 1, 2, … tokens. What arrived says in which order, if the two agree.
     steps, k = sum(ending.histogram), len(ending.histogram) - 1
     wanted = Counter({size: count for size, count in enumerate(ending.histogram) if count})
-    found = [len(block.tokens) - 1 for block in blocks]
+    accepted = [len(block.tokens) - 1 for block in blocks]
     if not wanted[0]:
-        found = [size for size in found if size]  # these drafted nothing
-    if len(found) != steps or ending.drafted != steps * k:
+        accepted = [size for size in accepted if size]  # these drafted nothing
+    if len(accepted) != steps or ending.drafted != steps * k:
         return None
-    last = [*(wanted - Counter(found[:-1])).elements()]  # the last one may have been cut off
-    if len(last) != 1 or last[0] < found[-1]:
+    last = [*(wanted - Counter(accepted[:-1])).elements()]  # the last one may have been cut off
+    if len(last) != 1 or last[0] < accepted[-1]:
         return None
-    return [k] * steps, [*found[:-1], last[0]]
+    return [k] * steps, [*accepted[:-1], last[0]]
 
 
 def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
@@ -135,7 +132,7 @@ def cut(block: Step, parts: Sequence[int]) -> list[Step]:
         tokens = block.tokens[start : start + size]
         own = "".join(token.piece for token in tokens)
         last = number == len(parts) - 1
-        said = text if last else own if text.startswith(own) else ""
-        steps.append(Step(tokens, said, block.at))
-        text, start = text[len(said) :], start + size
+        own_text = text if last else own if text.startswith(own) else ""
+        steps.append(Step(tokens, own_text, block.at))
+        text, start = text[len(own_text) :], start + size
     return steps

@@ -20,9 +20,7 @@ import httpx
 
 from .base import ServerError
 
-BUSY = (429, 502, 503)  # a gateway's way of saying: a little later
-ATTEMPTS = 3
-RETRY_S = 0.5
+CONNECT_RETRIES = 2
 MAX_EXCERPT = 120  # characters of a server's own words
 
 
@@ -39,10 +37,10 @@ class Left(threading.Event):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
-    def connected(self, event: str, told: dict[str, Any]) -> None:
+    def connected(self, event: str, info: dict[str, Any]) -> None:
         """Remember the socket of a request; httpx calls this at each of its steps (its extension `trace`)."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
-            self._sockets.add(told["return_value"].get_extra_info("socket"))
+            self._sockets.add(info["return_value"].get_extra_info("socket"))
             if self.is_set():
                 self.set()
 
@@ -90,24 +88,20 @@ class Client:
                         return
                     event = parsed(data)
                     if isinstance(event, dict) and "error" in event:
-                        raise ServerError("The server stopped with an error: {said}", said=self._excerpt(event))
+                        raise ServerError("The server stopped with an error: {message}", message=self._excerpt(event))
                     yield event, at
         raise ServerError("The server broke off in the middle of its answer.")
 
     def _answer(self, path: str, body: dict[str, Any] | None) -> Generator[tuple[bytes, float], None, None]:
-        """Yield the blocks of an answer, each with the seconds since the request. Ask a busy server again."""
-        for attempt in range(1, ATTEMPTS + 1):
-            sent, size = time.perf_counter(), 0
-            with self._response(path, body) as response:
-                if response.status_code not in BUSY or attempt == ATTEMPTS:
-                    self._check(response)
-                    for block in response.iter_raw():
-                        size += len(block)
-                        if size > self.limits.answer:
-                            raise ServerError("The server sent more than {limit} bytes.", limit=self.limits.answer)
-                        yield block, time.perf_counter() - sent
-                    return
-            time.sleep(RETRY_S)
+        """Yield the blocks of an answer, each with the seconds since the request."""
+        sent, size = time.perf_counter(), 0
+        with self._response(path, body) as response:
+            self._check(response)
+            for block in response.iter_raw():
+                size += len(block)
+                if size > self.limits.answer:
+                    raise ServerError("The server sent more than {limit} bytes.", limit=self.limits.answer)
+                yield block, time.perf_counter() - sent
 
     @contextlib.contextmanager
     def _response(self, path: str, body: dict[str, Any] | None) -> Iterator[httpx.Response]:
@@ -116,7 +110,7 @@ class Client:
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         timeout = httpx.Timeout(self.limits.silence_s, connect=self.limits.connect_s)
-        transport = httpx.HTTPTransport(verify=self._trusted, trust_env=False, retries=ATTEMPTS - 1)
+        transport = httpx.HTTPTransport(verify=self._trusted, trust_env=False, retries=CONNECT_RETRIES)
         method, url, trace = "GET" if body is None else "POST", self._origin + path, {"trace": left.connected}
         timer = threading.Timer(max(0.0, self._until - time.monotonic()), left.set)
         timer.daemon = True
@@ -129,28 +123,27 @@ class Client:
                 yield response
         except httpx.HTTPError as error:
             if not left.is_set():
-                raise trouble(error) from None
+                raise ServerError(
+                    "The server cannot be reached, or broke off: {message}. Is it running, and is the address right?",
+                    message=self._excerpt(str(error) or type(error).__name__),
+                ) from None
         finally:
             timer.cancel()
         if left.is_set():
             raise ServerError("The server did not finish within {seconds:g} seconds.", seconds=self.limits.total_s)
 
     def _check(self, response: httpx.Response) -> None:
-        status = response.status_code
-        if 300 <= status < 400:
-            raise ServerError("The server sends requests on to another address. Give that address itself.")
-        if status in (401, 403):
-            raise ServerError("The server wants another key (status {status}).", status=status)
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise ServerError("The server sent compressed data, which was not asked for.")
-        if status < 300:
+        """ServerError for any status but success, redirects among them, with the server's own words."""
+        if response.is_success:
             return
-        said = ""
+        message = ""
         with contextlib.suppress(ValueError, RecursionError):
-            said = self._excerpt(json.loads(next(response.iter_raw(10_000), b"")))
-        if said:
-            raise ServerError("The server refused (status {status}): {said}", status=status, said=said)
-        raise ServerError("The server answered with status {status}.", status=status)
+            message = self._excerpt(json.loads(next(response.iter_raw(10_000), b"")))
+        raise ServerError(
+            "The server refused (status {status}): {message}",
+            status=response.status_code,
+            message=message or response.reason_phrase,
+        )
 
     def _excerpt(self, data: Any) -> str:
         """Return what the server says of its error: a few plain characters, and never the key."""
@@ -168,16 +161,3 @@ def parsed(data: bytes) -> Any:
         return json.loads(data.decode(errors="replace"))
     except (ValueError, RecursionError):
         raise ServerError("The server's answer is not the JSON that it should be.") from None
-
-
-def trouble(error: httpx.HTTPError) -> ServerError:
-    """Say in one sentence why a request failed."""
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return ServerError("The server's certificate is not trusted. Name its authority's file in SSL_CERT_FILE.")
-    if "SSL" in str(error):
-        return ServerError("The server does not speak TLS as https:// wants it. Is it http://?")
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        return ServerError("The server cannot be reached. Is it running, and is the address right?")
-    if isinstance(error, httpx.TimeoutException):
-        return ServerError("The server was silent for too long.")
-    return ServerError("The server broke off in the middle of its answer.")

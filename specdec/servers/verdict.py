@@ -19,10 +19,10 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
     """Return the verdict, its sentences and status for a finished certificate; `error` is why it could not finish."""
     contexts = result["contexts"]
     if error is not None:
-        return verdict(UNKNOWN, error.said)
+        return verdict(UNKNOWN, error.sentence)
     idle = idleness(contexts)
     parted, red = greedy_differs(contexts), [one for one in contexts if any(one.get("red", ()))]
-    if result["plain"] is None and any(one["red"][0] for one in red):
+    if result.get("reference") == "weights" and any(one["red"][0] for one in red):
         return verdict(
             UNKNOWN,
             TranslatableText(
@@ -91,16 +91,8 @@ def idleness(contexts: Sequence[Any]) -> list[TranslatableText]:
         drafted, accepted = speculated(contexts, [mode]) or (1, 1)
         if not drafted:
             return [TranslatableText("Speculation never ran: the server drafted no token.")]
-        if not accepted and mode == "greedy":
-            sentence = TranslatableText(
-                "Speculation never ran: of {n} tokens drafted for greedy text it accepted none.", n=drafted
-            )
-            return [sentence]
         if not accepted:
-            sentence = TranslatableText(
-                "Speculation never ran: of {n} tokens drafted at this temperature it accepted none.", n=drafted
-            )
-            return [sentence]
+            return [TranslatableText("Speculation never ran: of {n} drafted tokens it accepted none.", n=drafted)]
     return []
 
 

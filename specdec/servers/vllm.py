@@ -61,14 +61,14 @@ class VLLM:
         try:
             return fields.ids(at(self._client.ask("/tokenize", body), "tokens"))
         except ServerError as error:
-            if NO_TEMPLATE in error.said.values.get("said", ""):
+            if NO_TEMPLATE in error.sentence.values.get("message", ""):
                 return self.tokenize(prompt)
-            if error.said.values.get("status") not in (400, 404, 422, 500):
+            if error.sentence.values.get("status") not in (400, 404, 422, 500):
                 raise
             raise ServerError(
                 "The server does not put the prompt into its model's chat template. {reason} Update the server, or "
                 "check its --chat-template.",
-                reason=error.said,
+                reason=error.sentence,
             ) from None
 
     def stream(
@@ -125,7 +125,7 @@ class VLLM:
             self._choice(payload)
             choices = fields.listed(at(payload, "choices"), "texts")
             if len(choices) != n:
-                raise ServerError("The server wrote {found} texts where {n} were asked for.", found=len(choices), n=n)
+                raise fields.unreadable("texts")
             texts += [fields.ids(at(choice, "token_ids")) for choice in choices]
         return texts
 
@@ -136,7 +136,7 @@ class VLLM:
         try:  # of log-probabilities before temperature, top-k and top-p all are needed; greedily the likeliest
             logprobs = self._first(prompt, params, top if greedy else -1)
         except ServerError as error:
-            if greedy or error.said.values.get("status") != 400:
+            if greedy or error.sentence.values.get("status") != 400:
                 raise
             raise ServerError(
                 "The server reports probabilities before the temperature only. Start it with "
@@ -197,15 +197,12 @@ class VLLM:
 
 def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...]:
     """Read the tokens of a chunk, with the distribution in use where the log-probabilities are that one's (`exact`)."""
-    names, numbers = at(choice, "logprobs", "tokens"), at(choice, "token_ids")
-    if names is None and numbers:
-        raise ServerError("The server sent ids of tokens without their text.")
-    pieces = [fields.text(name, "pieces of text") for name in fields.listed(names or [], "pieces of text")]
-    numbers = [None] * len(pieces) if numbers is None else fields.ids(numbers)
+    pieces = [fields.text(name, "tokens") for name in fields.listed(at(choice, "logprobs", "tokens") or [], "tokens")]
+    numbers = fields.ids(at(choice, "token_ids") or [])
     values = fields.listed(at(choice, "logprobs", "token_logprobs") or [], "log-probabilities")
     tops = fields.listed(at(choice, "logprobs", "top_logprobs") or [None] * len(pieces), "log-probabilities")
     if len({len(pieces), len(values), len(tops), len(numbers)}) > 1:
-        raise ServerError("The server sent {pieces} pieces of text with another number of ids.", pieces=len(pieces))
+        raise fields.unreadable("tokens")
     result = []
     for piece, number, value, top in zip(pieces, numbers, values, tops, strict=True):
         if not exact or value is None:

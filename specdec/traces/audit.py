@@ -1,13 +1,12 @@
 """Is a trace true to itself? Every decision and every draw of a run, computed again from its events.
 
-A decision is computed exactly, by the engine's own rules (`replay.py`); what depends on a distribution is held against
-bounds (`distributions.py`). Settings, text and seed must fit what was done. What a trace does not hold, because it is
+A decision is computed exactly, by the engine's own rules (`replay.py`); what it rests on is held against the
+distributions (`distributions.py`), the pieces (`pieces.py`) and the seed. What a trace does not hold, because it is
 older, lighter or cut, is counted as unchecked and never as good; so are a server's decisions, without q and coin.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from ..events import Committed, Event, Failed, Finished, Started, Verified
+from ..events import Event, Finished, Started, Verified
 from ..types import TranslatableText
 from .cycle import (
     AuditedCycle,
@@ -23,21 +22,18 @@ from .cycle import (
     contradiction,
     cycles,
     is_unnamed,
+    label,
     MATCH,
     MAX_SAID,
-    named,
     NOISE,
     REJECTION,
     ROUNDING,
     TYPICAL,
 )
 from .distributions import check_distributions, masses
-from .pieces import Pieces, Text
+from .pieces import first_wrong_text, Pieces
 
 LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}  # by rule
-ORDER = re.compile("S(f*D?V?C)*f*D?V?f*F?")  # of events by their first letters; f: Failed
-CLOCK_S = 1e-9
-SUM_S = 1e-6  # of many times
 SPARE_NUMBERS = 64  # that a run may have drawn beyond three a drafted token and eight a cycle
 
 
@@ -63,8 +59,8 @@ class Fault:
 class LaneAudit:
     """What was done again of one lane. `unchecked` counts by name what the trace does not hold.
 
-    `lossless` is None where the rule is not known; `coins` is how many were found to come from the seed. `server` is
-    whose lane it is, if it was watched from outside.
+    `lossless` is None where the rule is no shipped one; `coins` is how many come from the seed. `server` is whose lane
+    it is, if it was watched from outside.
     """
 
     lane: str
@@ -91,22 +87,18 @@ class LaneAudit:
 def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
     """One account a lane, in the header's order, and after them lanes that the header does not name.
 
-    `events` are those of a trace that was read, or of an engine: ValueError where a draft is no tree (`shape.py`).
+    `events` are those of a trace that was opened, or of an engine: ValueError where a draft is no tree (`shape.py`).
     """
     by_lane: dict[str, list[Event]] = {lane: [] for lane in lanes}
     for event in (events := list(events)):
         by_lane.setdefault(event.lane, []).append(event)
-    pieces, lists, accounts = Pieces(events), lists_what_was_chosen(events), list[LaneAudit]()
-    starts = {event.lane: event for event in reversed(events) if isinstance(event, Started)}
-    settings = [(event.params, event.prompt_tokens) for event in events if isinstance(event, Started)]
+    pieces, complete, accounts = Pieces(events), are_complete(events), list[LaneAudit]()
     for lane, own in by_lane.items():
         accounts.append(account := LaneAudit(lane))
         if lane not in lanes:
             account.fault(0, "the header names no such lane")
-        if lane in starts and settings[0] != (starts[lane].params, starts[lane].prompt_tokens):
-            account.fault(0, "this lane was started with other settings than the first")
         if own:
-            Auditor(account, starts.get(lane), pieces, lists).run(own)
+            Auditor(account, own, pieces, complete).run()
         else:
             account.not_reported("lanes of which the trace holds nothing")
         account.faults.sort(key=lambda fault: fault.cycle)
@@ -117,7 +109,7 @@ def holds(accounts: Iterable[LaneAudit]) -> bool:
     return not any(account.faults for account in accounts)
 
 
-def lists_what_was_chosen(events: Iterable[Event]) -> bool:
+def are_complete(events: Iterable[Event]) -> bool:
     """Whether distributions list what was drafted and drawn, however unlikely. The first versions listed the likeliest
     only; they wrote neither examples nor the row after a chain.
     """
@@ -126,66 +118,42 @@ def lists_what_was_chosen(events: Iterable[Event]) -> bool:
 
 
 class Auditor:
-    """Of one lane; writes its account."""
+    """Of one lane; writes its account. `complete` says that distributions list every token that was drawn."""
 
-    def __init__(self, account: LaneAudit, started: Started | None, pieces: Pieces, lists: bool) -> None:
-        self.account, self.started, self.pieces, self.lists = account, started, pieces, lists
-        account.server, self.guided = (started.server, started.guided) if started else ("", False)
-        if started and not started.server:  # which does not report its rule
-            account.rule = started.rule or REJECTION  # older versions knew no other, and did not name it
-            account.lossless = started.lossless if account.rule in LOSSLESS else None
-        if self.guided:
-            account.not_reported("texts under a grammar, which is no longer checked")
+    def __init__(self, account: LaneAudit, events: Sequence[Event], pieces: Pieces, complete: bool) -> None:
+        self.account, self.pieces, self.complete = account, pieces, complete
+        self.started = next((event for event in events if isinstance(event, Started)), None)
+        self.finished = next((event for event in events if isinstance(event, Finished)), None)
+        self.cycles = list(cycles(events, account.lane))
+        if self.started:
+            account.server = self.started.server  # which does not report its rule
+            account.rule = "" if account.server else self.started.rule or REJECTION  # which once was not named
+            account.lossless = self.started.lossless if account.rule in LOSSLESS else None
+            if self.started.guided:
+                account.not_reported("texts under a grammar, which is no longer checked")
 
-    def run(self, events: list[Event]) -> None:
-        account, started, text = self.account, self.started, Text()
+    def run(self) -> None:
+        account = self.account
         if account.lossless not in (None, LOSSLESS.get(account.rule)):
             account.fault(0, "the trace calls a lossy rule lossless, or a lossless one lossy")
-        self.check_order(events)
-        at = ended = 0.0
-        finished = next((event for event in events if isinstance(event, Finished)), None)
-        joined = finished is not None and finished.counted == "totals"  # several cycles of a server became one
-        every = list(cycles(events, account.lane))
-        for cycle in every:
+        for turn, cycle in enumerate(self.cycles):
             number, event = cycle.number, cycle.committed
-            if ended:
-                account.fault(number, "the text had ended in the cycle before")
+            if number != turn:
+                account.fault(number, "it is the turn of cycle {number}", number=turn)
             account.cycles, account.tokens = number + 1, account.tokens + len(event.tokens)
-            text.cycles.append(event)
             if event.total != account.tokens:
-                account.fault(number, "the text has {total} tokens, not {told}", total=account.tokens, told=event.total)
-            if any(later < earlier - CLOCK_S for earlier, later in pairwise([at, *times(cycle)])):
-                account.fault(number, "the clock runs backwards")
+                account.fault(
+                    number, "the text has {total} tokens, not {other}", total=account.tokens, other=event.total
+                )
             wrong = contradiction(cycle, bool(account.server))
-            for reason in [wrong] if wrong else self.check(cycle, joined):
+            for reason in [wrong] if wrong else self.check(cycle):
                 account.fault(number, reason)
-            at, ended = event.at, len(event.tokens) <= len(cycle.path)
-        if finished is None:
-            account.not_reported("lanes whose end the trace does not hold")
-        else:
-            for reason in self.check_end(finished, text, every):
-                account.fault(max(0, account.cycles - 1), reason)
-        whole = finished is not None and finished.reason != "failed"
-        if (first := text.first_wrong(bool(started and started.params.stop), whole)) is not None:
-            account.fault(first, "the text is not that of the tokens")
-        if started:
-            self.check_coins(started.params.seed, every)
+        self.check_text()
+        if self.started:
+            self.check_coins(self.started.params.seed)
 
-    def check_order(self, events: list[Event]) -> None:
-        turn, kinds = 0, ""
-        for event in events:
-            kinds += "f" if isinstance(event, Failed) else type(event).__name__[0]
-            if not isinstance(event, Failed) and (number := getattr(event, "cycle", turn)) != turn:
-                self.account.fault(number, "it is the turn of cycle {number}", number=turn)
-                turn = number
-            turn += isinstance(event, Committed)
-        if not ORDER.fullmatch(kinds):
-            self.account.fault(turn, "the lane's events are not in the order of a run")
-
-    def check(self, cycle: AuditedCycle, joined: bool) -> Iterator[TranslatableText]:
-        account, started = self.account, self.started
-        if started and not (joined or (account.server and not started.k)):
-            yield from check_depth(started, cycle)
+    def check(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
+        account = self.account
         yield from self.pieces.check(cycle)
         if account.server:
             judged = sum(x.status != "discarded" for x in cycle.positions)
@@ -194,9 +162,7 @@ class Auditor:
             account.not_reported("decisions whose q and coin the server does not report", judged)
             account.not_reported("draws whose whole distribution the server does not report", cycle.own is not None)
             return
-        if started:
-            yield from check_filters(started, cycle)
-        if self.lists or not cycle.positions:
+        if self.complete or not cycle.positions:
             yield from check_distributions(cycle, account.rule if account.rule in LOSSLESS else "")
         yield from self.check_decisions(cycle)
         yield from self.check_draw(cycle)
@@ -215,7 +181,7 @@ class Auditor:
         for x, status in zip(cycle.positions, statuses, strict=True):
             self.account.decisions += status in ("accepted", "rejected")
             if status not in (None, x.status):
-                values = {"draft": named(x), "status": TranslatableText(x.status), "other": TranslatableText(status)}
+                values = {"draft": label(x), "status": TranslatableText(x.status), "other": TranslatableText(status)}
                 yield TranslatableText("{draft} was {status}, and its rule makes it {other}", **values)
                 return  # later errors follow from it
 
@@ -225,7 +191,7 @@ class Auditor:
             return
         distribution = verified.distribution if verified else None
         listed = distribution is not None and own in masses(distribution)
-        if distribution is None or not (listed or self.lists or distribution.rest <= ROUNDING):
+        if distribution is None or not (listed or self.complete or distribution.rest <= ROUNDING):
             self.account.not_reported("draws whose distribution the trace does not hold")
             return
         self.account.draws += 1
@@ -236,73 +202,36 @@ class Auditor:
             piece = cycle.committed.pieces[-1][:MAX_SAID]
             yield TranslatableText("the target added {piece!r}, which was not drawn there", piece=piece)
 
-    def check_coins(self, seed: int, every: Sequence[AuditedCycle]) -> None:
+    def check_coins(self, seed: int) -> None:
         """A run on a CPU draws all from one generator, so its coins are among that one's numbers, in their order.
 
         Lanes most of whose coins are not there drew elsewhere: on a GPU, or in another engine.
         """
         source, block = Random(seed), self.account.rule == BLOCK  # which tosses from the end of the draft
-        most = SPARE_NUMBERS + sum(3 * len(cycle.positions) + 8 for cycle in every)
+        most = SPARE_NUMBERS + sum(3 * len(cycle.positions) + 8 for cycle in self.cycles)
         places = {source.random(): place for place in range(most)}
-        drafts = [(cycle.number, x) for cycle in every for x in cycle.positions[:: -1 if block else 1]]
+        drafts = [(cycle.number, x) for cycle in self.cycles for x in cycle.positions[:: -1 if block else 1]]
         coins = [(number, x.u) for number, x in drafts if x.u is not None]
-        known = [(coin, places[coin[1]]) for coin in coins if coin[1] in places]
-        if not known or 2 * len(known) < len(coins):
+        seeded = [(coin, places[coin[1]]) for coin in coins if coin[1] in places]
+        if not seeded or 2 * len(seeded) < len(coins):
             return
         foreign = [coin for coin in coins if coin[1] not in places]
-        foreign += [coin for (_, before), (coin, place) in pairwise(known) if place <= before]
+        foreign += [coin for (_, before), (coin, place) in pairwise(seeded) if place <= before]
         self.account.coins = len(coins) - len(foreign)
         for number, u in foreign:
             self.account.fault(number, "the seed does not give the coin u = {u:.6g} at this place", u=u)
 
-    def check_end(self, event: Finished, text: Text, every: Sequence[AuditedCycle]) -> Iterator[TranslatableText]:
-        total, reason, params = self.account.tokens, event.reason, self.started.params if self.started else None
-        if event.tokens != total:
-            yield TranslatableText(
-                "the lane ends with {ended} tokens, and {joined} joined the text", ended=event.tokens, joined=total
-            )
-        if reason == "failed":
+    def check_text(self) -> None:
+        account, finished, started = self.account, self.finished, self.started
+        committed, last = [cycle.committed for cycle in self.cycles], max(0, account.cycles - 1)
+        whole = finished is not None and finished.reason != "failed"
+        wrong = first_wrong_text(committed, bool(started and started.params.stop), whole)
+        if wrong is not None:
+            account.fault(wrong, "the text is not that of the tokens")
+        if finished is None:
+            account.not_reported("lanes whose end the trace does not hold")
             return
-        if event.text != text.written:
-            yield TranslatableText("the lane ends with another text than its cycles wrote")
-        if params:
-            short, limit = total < params.max_tokens, params.max_tokens
-            if total > limit or (reason == "length" and short) or (reason == "context" and total == limit):
-                yield TranslatableText("the lane ended with {total} tokens of {limit}", total=total, limit=limit)
-            if (reason == "stop" and not params.stop) or (reason == "end" and params.ignore_end and not self.guided):
-                yield TranslatableText("the lane ended in a way that its settings exclude")
-            if any(stop in event.text for stop in params.stop):
-                yield TranslatableText("a stop string stands in the text")
-        # Verification is what the cycles say; drafting is at least that: cycles that found nothing to draft do not.
-        later = [cycle for cycle in every if cycle.number]
-        draft = sum(cycle.drafted.end - cycle.drafted.start for cycle in later if cycle.drafted)
-        verify = sum(cycle.verified.end - cycle.verified.start for cycle in later if cycle.verified)
-        other = max(0.0, event.at - event.prefill - event.draft - event.verify)
-        sums = abs(event.verify - verify) <= SUM_S and event.draft >= draft - SUM_S
-        last = every[-1].committed.at if every else 0.0
-        if event.at < last - CLOCK_S or not sums or abs(event.other - other) > SUM_S:
-            yield TranslatableText("the lane's seconds are not those of its cycles")
-
-
-def times(cycle: AuditedCycle) -> list[float]:
-    """Of a cycle, in the order in which they must come."""
-    drafted, verified = cycle.drafted, cycle.verified
-    begun = [drafted.start, *drafted.step_ends, drafted.end] if drafted else []
-    return [*begun, *([verified.start, verified.end] if verified else []), cycle.committed.at]
-
-
-def check_depth(started: Started, cycle: AuditedCycle) -> Iterator[TranslatableText]:
-    if (deepest := max(cycle.tree.depths(), default=0)) > started.k:
-        yield TranslatableText("the draft is {depth} deep, and K is {k}", depth=deepest, k=started.k)
-
-
-def check_filters(started: Started, cycle: AuditedCycle) -> Iterator[TranslatableText]:
-    """Temperature 0 and top-k against the target's distributions."""
-    params, verified = started.params, cycle.verified
-    most = 1 if params.temperature == 0.0 else params.top_k
-    distributions = [x.target for x in cycle.positions]
-    distributions += [verified.distribution, verified.bonus] if verified else []
-    for one in filter(None, distributions):
-        if 0 < most < sum(it.prob > ROUNDING for it in one.top) + (one.rest > len(one.top) * ROUNDING):
-            yield TranslatableText("a distribution holds more than the {k} tokens of its settings", k=most)
-            return
+        if whole and finished.text != "".join(event.text for event in committed):
+            account.fault(last, "the lane ends with another text than its cycles wrote")
+        if finished.tokens != account.tokens or (started and account.tokens > started.params.max_tokens):
+            account.fault(last, "the lane ends with another number of tokens than joined the text, or with too many")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
 
-from ..events import Committed, Drafted, Event, UNNAMED, Verified
+from ..events import Committed, Event
+from .cycle import cycles
 
 
 @dataclass(frozen=True)
@@ -24,56 +25,46 @@ class Parting:
 
     def __str__(self) -> str:
         written = f"The texts are the same, {len(self.tokens[0])} tokens"
-        if self.what == "nothing":
+        if self.cycles is None:
             return f"{written}, and so is every draft and every number; only times may differ."
-        assert self.cycles is not None
-        if self.what != "words":
+        if self.token is None:
             return f"{written}; {self.what} first differ in cycle {self.cycles[0]}."
-        at = self.token or 0
-        said = [repr(pieces[at]) if at < len(pieces) else "nothing more" for pieces in self.tokens]
+        one, other = (repr(run[self.token]) if self.token < len(run) else "nothing more" for run in self.tokens)
         return (
-            f"The texts part at token {at + 1}: {said[0]} (cycle {self.cycles[0]}) "
-            f"against {said[1]} (cycle {self.cycles[1]})."
+            f"The texts part at token {self.token + 1}: {one} (cycle {self.cycles[0]}) "
+            f"against {other} (cycle {self.cycles[1]})."
         )
 
 
 def compare(a: Iterable[Event], b: Iterable[Event], lane: str = "speculative") -> Parting:
-    """The first difference between the same lane of two runs. Times do not count: they never repeat."""
-    events = [[event for event in run if event.lane == lane] for run in (a, b)]
-    words = [[token for event in run for token in written(event)] for run in events]
-    pieces = tuple(piece for _, piece, _ in words[0]), tuple(piece for _, piece, _ in words[1])
-    for at, (one, other) in enumerate(zip_longest(*words)):
-        if one is None or other is None or differ(one, other):
-            ends = [run[-1][2] if run else 0 for run in words]
-            cycles = (one[2] if one else ends[0], other[2] if other else ends[1])
-            return Parting("words", pieces, at, cycles)
-    for what, facts in (("drafts", drafts), ("numbers", numbers)):
-        told = [[fact for event in run for fact in facts(event)] for run in events]
-        for one, other in zip_longest(*told):
-            if one != other:
-                cycle = (one or other)[0]
-                return Parting(what, pieces, None, (cycle, cycle))  # type: ignore[arg-type]
-    return Parting("nothing", pieces)
+    """The first difference between the same lane of two runs. Times do not count: they never repeat.
+
+    Texts are compared by their pieces, since a server does not report every id.
+    """
+    runs = [*a], [*b]
+    one, other = ([*words(run, lane)] for run in runs)
+    pieces = tuple(piece for piece, _ in one), tuple(piece for piece, _ in other)
+    for at, (mine, yours) in enumerate(zip_longest(*pieces)):
+        if mine != yours:
+            ends = [text[min(at, len(text) - 1)][1] if text else 0 for text in (one, other)]
+            return Parting("words", pieces, at, (ends[0], ends[1]))
+    facts = zip_longest(*(facts_of(run, lane) for run in runs))
+    differing = next(((mine or yours, mine, yours) for mine, yours in facts if mine != yours), None)
+    if differing is None:
+        return Parting("nothing", pieces)
+    (cycle, *_), mine, yours = differing
+    return Parting("numbers" if mine and yours and mine[1] == yours[1] else "drafts", pieces, None, (cycle, cycle))
 
 
-def differ(one: tuple[int, str, int], other: tuple[int, str, int]) -> bool:
-    """By their ids; by their pieces where a server does not tell the ids."""
-    return one[1] != other[1] if UNNAMED in (one[0], other[0]) else one[0] != other[0]
+def words(run: Iterable[Event], lane: str) -> Iterator[tuple[str, int]]:
+    """Each piece of the text, with its cycle."""
+    for event in run:
+        if isinstance(event, Committed) and event.lane == lane:
+            yield from ((piece, event.cycle) for piece in event.pieces)
 
 
-def written(event: Event) -> Sequence[tuple[int, str, int]]:
-    if not isinstance(event, Committed):
-        return ()
-    return [(token, piece, event.cycle) for token, piece in zip(event.tokens, event.pieces, strict=False)]
-
-
-def drafts(event: Event) -> Sequence[tuple[Any, ...]]:
-    if isinstance(event, Drafted):
-        return [(event.cycle, event.tokens, event.parents)]
-    if isinstance(event, Verified):
-        return [(event.cycle, tuple(x.status for x in event.positions))]
-    return ()
-
-
-def numbers(event: Event) -> Sequence[tuple[Any, ...]]:
-    return [(event.cycle, x.node, x.p, x.q, x.u) for x in event.positions] if isinstance(event, Verified) else ()
+def facts_of(run: Iterable[Event], lane: str) -> Iterator[tuple[int, list[Any], list[Any]]]:
+    """Of each cycle: what was drafted and became of it, and the numbers of that."""
+    for one in cycles(run, lane):
+        drafts = [(x.token, parent, x.status) for x, parent in zip(one.positions, one.tree.parents, strict=True)]
+        yield one.number, drafts, [(x.p, x.q, x.u) for x in one.positions]

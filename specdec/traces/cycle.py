@@ -67,6 +67,10 @@ class AuditedCycle:
         ratios = [p / q for p, q in map(chances, self.positions)]
         return list(accumulate(ratios, lambda weight, ratio: min(1.0, weight * ratio), initial=1.0))
 
+    def weight_before(self, x: Position) -> float:
+        """By what block verification weighs p in the residual at `x`; other rules do not."""
+        return 1.0 if x.h is None else self.weights[x.node]
+
 
 def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
     """A lane's cycles in their order, the prefill first."""
@@ -95,7 +99,7 @@ def is_unnamed(x: Position) -> bool:
     return x.token == UNNAMED and not x.piece
 
 
-def named(x: Position) -> TranslatableText:
+def label(x: Position) -> TranslatableText:
     return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_SAID])
 
 
@@ -104,34 +108,23 @@ def contradiction(cycle: AuditedCycle, server: bool = False) -> TranslatableText
 
     A `server` need not report p and q.
     """
-    event, path, parents = cycle.committed, cycle.path, cycle.tree.parents
-    tokens = cycle.drafted.tokens if cycle.drafted else ()
+    event, path, tokens = cycle.committed, cycle.path, cycle.drafted.tokens if cycle.drafted else ()
     if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
         return TranslatableText("what was checked is not what was drafted")
     for x in cycle.positions:
         p, q = (1.0 if server and chance is None else chance for chance in (x.p, x.q))
         if p is None or q is None:
-            return TranslatableText("{draft} lacks p or q", draft=named(x))
+            return TranslatableText("{draft} lacks p or q", draft=label(x))
         if not (0.0 <= p <= 1.0 + ROUNDING and 0.0 < q <= 1.0 + ROUNDING and 0.0 <= (x.u or 0.0) < 1.0):
-            return TranslatableText(
-                "{draft} has p = {p:.6g}, q = {q:.6g}, u = {u}: these are not probabilities",
-                draft=named(x),
-                p=p,
-                q=q,
-                u=x.u,
-            )
-    if [parents[node] for node in path] != [-1, *path][: len(path)]:
+            return TranslatableText("p, q or u of {draft} is no probability", draft=label(x))
+    if [cycle.tree.parents[node] for node in path] != [-1, *path][: len(path)]:
         return TranslatableText("the accepted tokens do not form a path")
-    if event.tokens[: event.accepted] != tuple(tokens[node] for node in path[: event.accepted]):
-        return TranslatableText("other tokens joined the text than were accepted")
-    if event.accepted != min(len(path), len(event.tokens)) or not 1 <= len(event.tokens) <= len(path) + 1:
-        own = len(event.tokens) - event.accepted
-        return TranslatableText(
-            "{accepted} tokens were accepted, and {joined} of them and {own} of the target's joined the text",
-            accepted=len(path),
-            joined=event.accepted,
-            own=own,
-        )
+    accepted = tuple(tokens[node] for node in path)
+    own = len(event.tokens) - event.accepted
+    if event.tokens[: event.accepted] != accepted[: event.accepted] or not (
+        (own == 1 and event.accepted == len(path)) or own == 0 < event.accepted <= len(path)
+    ):
+        return TranslatableText("other tokens joined the text than were accepted, and one of the target's")
     if cycle.verified and (event.kind == "resampled") != bool(cycle.tree.children(cycle.tip)):
         return TranslatableText("the target's own token is called {kind}", kind=TranslatableText(event.kind))
     return None

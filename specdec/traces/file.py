@@ -15,10 +15,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ..events import Committed, Event, Failed, from_dict, LARGEST, SCHEMA, Started, to_dict
+from ..events import Committed, Event, Failed, from_dict, SCHEMA, Started, to_dict
 from ..figures import machine
 from ..figures.stats import Comparison, summary
-from ..types import has_lone_surrogate, TranslatableText
+from ..types import TranslatableText
 from .cycle import cycles
 from .drawn import drawn
 from .shape import Shape
@@ -27,15 +27,16 @@ MAX_BYTES, MAX_LINES = 16_000_000, 50_000
 MAX_LINE = 1_000_000  # characters; a line of empty objects takes 24 times as much memory
 MAX_LANES = 3
 MAX_SAID = 120  # characters of what a line holds
-MAX_DEPTH = 16  # of JSON in JSON; events need eight
+FIELDS = {"run": str, "source": str, "prompt": str, "lanes": list}  # of the header, and those that it may lack
+FIELDS |= {"kind": str, "models": dict, "machine": dict, "created": str}
 
 
 class TraceError(ValueError):
     """The text is no readable trace; `said` is why, in one sentence."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
-        self.said = TranslatableText(reason, **values)
-        super().__init__(self.said)
+        self.sentence = TranslatableText(reason, **values)
+        super().__init__(self.sentence)
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ class Trace:
         for event in self.events:
             if isinstance(event, Committed) and event.lane in texts:
                 texts[event.lane] += event.text
-        told = ("drafter", "k", "rule", "lossless", "prompt_tokens", "server")
-        settings = {name: getattr(started, name) for name in told} | asdict(started.params) if started else {}
+        names = ("drafter", "k", "rule", "lossless", "prompt_tokens", "server")
+        settings = {name: getattr(started, name) for name in names} | asdict(started.params) if started else {}
         comparison = Comparison.of(self.events)
         if started and started.server:
             settings["counted"] = comparison.speculative.counted
@@ -167,10 +168,8 @@ def live_header(
     """The header of a run that starts now, on this machine; `here` adds facts that this process does not know."""
     lanes = ("speculative", "transformers", "plain") if peer else ("speculative", "plain")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return Header(
-        run=uuid.uuid4().hex[:12], source="live", prompt=prompt, lanes=lanes, kind=kind,
-        models=models, machine=here or machine.describe(), created=now,
-    )  # fmt: skip
+    run, facts = uuid.uuid4().hex[:12], here or machine.describe()
+    return Header(run, "live", prompt, lanes, kind=kind, models=models, machine=facts, created=now)
 
 
 def writable(path: Path) -> Path:
@@ -196,43 +195,17 @@ def dump(data: dict[str, Any]) -> str:
 
 
 def parse(content: str, number: int) -> dict[str, Any]:
+    """One line; TraceError where it is no object, or holds what JSON cannot: NaN, infinity, half a character."""
     if len(content) > MAX_LINE:
         raise TraceError("line {number} is longer than {limit} characters", number=number, limit=f"{MAX_LINE:,}")
     try:
-        data = json.loads(content, parse_constant=refuse)
-    except TraceError as error:
-        raise TraceError("line {number} holds {what}", number=number, what=error.said) from error
+        data = json.loads(content)
+        json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         raise TraceError("line {number} is not JSON", number=number) from error
     if not isinstance(data, dict):
         raise TraceError("line {number} is not an object", number=number)
-    if trouble := why_unreadable(data):
-        raise TraceError("line {number} holds {what}", number=number, what=trouble)
     return data
-
-
-def refuse(constant: str) -> Any:
-    raise TraceError("{constant}, which is not a number", constant=constant)
-
-
-def why_unreadable(value: Any) -> str:
-    """What no reader should be handed, wherever it stands: deep nesting, numbers beyond all bounds, half characters."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        below: list[Any] = []
-        for item in level:
-            if isinstance(item, dict):
-                below += [*item.keys(), *item.values()]
-            elif isinstance(item, list):
-                below += item
-            elif isinstance(item, str) and has_lone_surrogate(item):
-                return TranslatableText("half of a character (a lone surrogate)")
-            elif isinstance(item, (int, float)) and not abs(item) < LARGEST:
-                return TranslatableText("a number that is too large")
-        if not below:
-            return ""
-        level = below
-    return TranslatableText("JSON nested deeper than {limit} levels", limit=MAX_DEPTH)
 
 
 def read_header(data: dict[str, Any]) -> Header:
@@ -240,16 +213,13 @@ def read_header(data: dict[str, Any]) -> Header:
         raise TraceError("the first line is not a trace header")
     schema = data.get("schema")
     if not isinstance(schema, int) or isinstance(schema, bool) or not 1 <= schema <= SCHEMA:
-        found = str(schema)[:20]
-        raise TraceError("the trace has schema {found}; this version reads up to {known}", found=found, known=SCHEMA)
-    wanted = {"run": str, "source": str, "prompt": str, "lanes": list}
-    for name, kind in wanted.items():
-        if not isinstance(data.get(name), kind):
-            raise TraceError("the header lacks {name!r}", name=name)
-    for name, kind in {"kind": str, "models": dict, "machine": dict, "created": str}.items():
-        if not isinstance(data.get(name, kind()), kind):
-            raise TraceError("the header's {name!r} is of the wrong type", name=name)
+        values = {"schema": str(schema)[:20], "newest": SCHEMA}
+        raise TraceError("the trace has schema {schema}; this version reads up to {newest}", **values)
+    optional = {"kind": "", "models": {}, "machine": {}, "created": ""}
+    for name, kind in FIELDS.items():
+        if not isinstance(data.get(name, optional.get(name)), kind):
+            raise TraceError("the header lacks {name!r}, or it is of the wrong type", name=name)
     if not 1 <= len(data["lanes"]) <= MAX_LANES:
         raise TraceError("the header must name 1 to {limit} lanes", limit=MAX_LANES)
-    known = {name: data[name] for name in Header.__dataclass_fields__ if name in data}
-    return Header(**{**known, "lanes": tuple(map(str, data["lanes"]))})
+    fields = {name: data[name] for name in Header.__dataclass_fields__ if name in data}
+    return Header(**{**fields, "lanes": tuple(map(str, data["lanes"]))})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..events import Committed, Drafted, Event, UNNAMED, Verified
 from ..types import TranslatableText
@@ -29,12 +29,8 @@ class Pieces:
         for event in (cycle.drafted, cycle.verified, cycle.committed):
             for token, piece in mentioned(event):
                 if (other := self.pieces.get(token, piece)) != piece:
-                    yield TranslatableText(
-                        "token {token} is called {piece!r}, and {other!r} elsewhere",
-                        token=token,
-                        piece=piece[:MAX_SAID],
-                        other=other[:MAX_SAID],
-                    )
+                    values = {"token": token, "piece": piece[:MAX_SAID], "other": other[:MAX_SAID]}
+                    yield TranslatableText("token {token} is called {piece!r}, and {other!r} elsewhere", **values)
                     return
 
 
@@ -53,35 +49,26 @@ def mentioned(event: Event | None) -> Iterator[tuple[int, str]]:
     return (pair for pair in pairs if pair[0] != UNNAMED)
 
 
-class Text:
-    """Reads a lane's text by its pieces. Where a piece is half a character, or may be silent, both ways are kept."""
+def first_wrong_text(cycles: Sequence[Committed], stops: bool, ended: bool) -> int | None:
+    """The first cycle whose text is not that of its pieces; None where all are.
 
-    def __init__(self) -> None:
-        self.cycles: list[Committed] = []
-
-    @property
-    def written(self) -> str:
-        return "".join(event.text for event in self.cycles)
-
-    def first_wrong(self, stops: bool, ended: bool) -> int | None:
-        """The first cycle whose text is not that of its pieces; None where all are.
-
-        With `stops`, or halves of characters, text may be held back for a later cycle; nothing is once it `ended`.
-        """
-        text, ways, length, number = self.written, {0}, 0, 0
-        held = stops or any(BYTES.fullmatch(piece) for event in self.cycles for piece in event.pieces)
-        for event in self.cycles:
-            number, length = event.cycle, length + len(event.text)
-            for piece in event.pieces:
-                ways = {after for way in ways for after in reading(text, way, piece, stops)}
-                if len(ways) > MAX_WAYS:
-                    return None
-            if not ways or (length > max(ways) if held else length not in ways):
-                return number
-        return number if ended and len(text) not in ways else None
+    Where a piece is half a character, or may be silent, all ways to read it are followed. With `stops`, or halves of
+    characters, text may be held back for a later cycle; nothing is once the run `ended`.
+    """
+    text, ways, length, number = "".join(event.text for event in cycles), {0}, 0, 0
+    late = stops or any(BYTES.fullmatch(piece) for event in cycles for piece in event.pieces)
+    for event in cycles:
+        number, length = event.cycle, length + len(event.text)
+        for piece in event.pieces:
+            ways = {after for way in ways for after in ends_of(piece, text, way, stops)}
+            if len(ways) > MAX_WAYS:
+                return None
+        if not ways or (length > max(ways) if late else length not in ways):
+            return number
+    return number if ended and len(text) not in ways else None
 
 
-def reading(text: str, at: int, piece: str, stops: bool) -> Iterator[int]:
+def ends_of(piece: str, text: str, at: int, stops: bool) -> Iterator[int]:
     """Where the text may go on after `piece`. A stop string may have cut the last one."""
     if BYTES.fullmatch(piece):
         yield from range(at, min(len(text), at + len(piece) // 6, at + MAX_WAYS) + 1)

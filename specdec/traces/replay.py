@@ -16,23 +16,22 @@ from ..events import UNNAMED
 from ..rules import RULES, TypicalAcceptance
 from ..sampling import Sampler
 from ..types import Proposal, Status
-from ..verify import Rule
 from .cycle import AuditedCycle, BLOCK, chances, NOISE
 
 NEAR = 1e-5  # of the limit of typical acceptance: the entropy in it is rounded
 
 
-class Untold(Exception):
+class NotRecorded(Exception):
     """The trace lacks what every decision of the cycle depends on."""
 
 
-class Replayed(Sampler):
-    """Answers with what the trace holds; `untold` are the nodes whose answer it lacks."""
+class ReplayedSampler(Sampler):
+    """Answers with what the trace holds; `unchecked` are the nodes whose answer it lacks."""
 
     def __init__(self, cycle: AuditedCycle, rule: str) -> None:
-        self.cycle, self.rule, self.untold = cycle, rule, set[int]()
+        self.cycle, self.rule, self.unchecked = cycle, rule, set[int]()
         tokens = {UNNAMED, *cycle.committed.tokens, *(x.token for x in cycle.positions)}
-        self.numbers = {token: number for number, token in enumerate(tokens)}  # a vocabulary of this cycle alone
+        self.index = {token: number for number, token in enumerate(tokens)}  # a vocabulary of this cycle alone
         self._drawn, self._node = 0, -1
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
@@ -40,27 +39,27 @@ class Replayed(Sampler):
         p, q = chances(x)
         if self.rule == BLOCK:
             if x.u is None or x.h is None:
-                raise Untold
+                raise NotRecorded
             return x.u < x.h, x.u
-        if x.u is None and 0.0 < p < 1.0:  # else it was kept or rejected, whatever the coin
-            self.untold.add(x.node)
+        if x.u is None and 0.0 < p < 1.0:  # else it was accepted or rejected, whatever the coin
+            self.unchecked.add(x.node)
             return x.status != "rejected", 0.0
         u = x.u or 0.0
         return u * q < p, u
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
         """Of the rules that draw before they look: the token at the next place of the text."""
-        children, tokens = self.cycle.tree.children(self._node), self.cycle.committed.tokens
-        token = tokens[self._drawn] if self._drawn < len(tokens) else None  # the text ended first
+        positions, children = self.cycle.positions, self.cycle.tree.children(self._node)
+        token = (*self.cycle.committed.tokens, None)[self._drawn]  # None: the text ended first
         if self.rule == NOISE:
-            row = self.cycle.positions[children[0]].target if children else None
+            row = positions[children[0]].target if children else None
             token = row.sample.token if row and row.sample else None
         if token is None:
-            self.untold |= {*children}
-            token = next((self.cycle.positions[node].token for node in children if node in self.cycle.path), UNNAMED)
-        self._drawn += 1
-        self._node = next((node for node in children if self.cycle.positions[node].token == token), self._node)
-        return self.numbers.get(token, self.numbers[UNNAMED])
+            self.unchecked |= {*children}
+            token = next((positions[node].token for node in children if node in self.cycle.path), UNNAMED)
+        self._drawn = min(self._drawn + 1, len(self.cycle.committed.tokens))
+        self._node = next((node for node in children if positions[node].token == token), self._node)
+        return self.index.get(token, self.index[UNNAMED])
 
 
 class ReplayedTypical(TypicalAcceptance):
@@ -70,25 +69,24 @@ class ReplayedTypical(TypicalAcceptance):
     def plausible(self, proposal: Proposal, rows: Tensor, node: int) -> bool:
         x = self.cycle.positions[node]
         if x.target is None:
-            raise Untold
+            raise NotRecorded
         p, limit = chances(x)[0], min(self.epsilon, self.delta * math.exp(-x.target.entropy))
         return x.status == "accepted" if abs(p - limit) <= NEAR * limit else p >= limit
 
 
 def judged(cycle: AuditedCycle, name: str) -> list[Status | None] | None:
     """What the rule makes of every draft, None where the trace does not say enough; None for an unknown rule."""
-    rule: Rule | None = next((rule() for rule in RULES.values() if rule.name == name), None)
-    if rule is None:
+    kind = next((kind for kind in RULES.values() if kind.name == name), None)
+    if kind is None:
         return None
-    sampler = Replayed(cycle, name)
-    n, size = len(cycle.positions), len(sampler.numbers)
-    tokens = tuple(sampler.numbers[x.token] for x in cycle.positions)
-    draft = Proposal(tokens, cycle.tree.parents, torch.ones(n, size))
-    rule = ReplayedTypical(cycle) if isinstance(rule, TypicalAcceptance) else rule
-    try:
-        if not (rule.trees or draft.is_chain):
-            raise Untold
-        verdict = rule.verify(draft, torch.zeros(n + 1, size), sampler)
-    except Untold:
+    sampler, n = ReplayedSampler(cycle, name), len(cycle.positions)
+    tokens = tuple(sampler.index[x.token] for x in cycle.positions)
+    draft = Proposal(tokens, cycle.tree.parents, torch.ones(n, len(sampler.index)))
+    rule = ReplayedTypical(cycle) if issubclass(kind, TypicalAcceptance) else kind()
+    if not (kind.trees or draft.is_chain):
         return [None] * n
-    return [None if node in sampler.untold else status for node, status in enumerate(statuses(draft, verdict))]
+    try:
+        verdict = rule.verify(draft, torch.zeros(n + 1, len(sampler.index)), sampler)
+    except NotRecorded:
+        return [None] * n
+    return [None if node in sampler.unchecked else status for node, status in enumerate(statuses(draft, verdict))]

@@ -143,7 +143,7 @@ def train(
 
 def load_target(target: str, device: str) -> zoo.Family:
     """A target without drafters, in 16 bits where they are multiplied fast: a model, or that of a family's folder."""
-    folder = words = zoo.FOLDERS[target] if target in zoo.FOLDERS else hub.find(target)
+    folder = words = zoo.EMBEDDED if target == "embedded" else hub.find(target)
     if (folder / "target").is_dir():
         folder, words = folder / "target", folder / "tokenizer"
     with zoo.rename_in_errors({folder: target}):

@@ -44,7 +44,13 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
         drawn("shared/access", words=words["skip"], elem_id="access")
         head(words)
         if teaching:
-            drawn("class/teacher", words=strings("class"), elem_id="class", quiz=strings("guide")["quiz"])
+            drawn(
+                "class/teacher",
+                words=strings("class"),
+                elem_id="class",
+                quiz=strings("guide")["quiz"],
+                server_functions=[session.sampled_run],
+            )
         told = notice("link-notice")  # beside every tab: a link may open any of them
         with gr.Tabs(elem_classes="sd-tabs", overflow_behavior="wrap") as tabs:
             for name, label in labels().items():
@@ -79,7 +85,7 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: En
     def follow(request: gr.Request) -> list[Any]:
         session.warm()
         opened, no_tab = tab_of_link(request.query_params, TABS)
-        settings, trouble = from_link(request.query_params)
+        settings, trouble = from_link(request.query_params, fields["family"].value)
         served, unlisted = servers.from_link(request.query_params)
         wrong = tell(sentences(no_tab, trouble, unlisted), wrong=True) if no_tab or trouble or unlisted else gr.skip()
         tab = gr.update(selected=opened) if opened else gr.skip()

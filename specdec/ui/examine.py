@@ -53,7 +53,7 @@ def _states(request: ExaminationRequest) -> Iterator[News]:
         )
         if "verdict" not in last:
             yield News("lines", written(last | (so_far(last) or judge(last, error)), request))
-        yield News("cut", translated(error.said))
+        yield News("cut", translated(error.sentence))
 
 
 def written(result: dict[str, Any], request: ExaminationRequest) -> str:

@@ -13,14 +13,11 @@ from typing import Any
 
 from ..families import hub, presets
 from ..figures import machine
-from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, OPEN, ROUNDED, RULES, TUNED
+from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, OPEN, ROUNDED, RULES
 from ..traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
 FAMILY = ASSETS / "family"
-# The families that share this folder: the general target, and the one tuned on edits, each with its drafters.
-TARGETS = {EMBEDDED: "target", TUNED: "tuned/target"}
-OWN = {"edits": {"family": TUNED, "drafter": "suffix"}}  # of example prompts that the general target cannot continue
 RULE_NAMES = dict(zip(RULES, (REJECTION, MATCH, NOISE, BLOCK, TYPICAL), strict=True))  # as a trace calls them
 MAX_HEADER = 1_000_000  # bytes
 MAX_PAIR = 300  # characters of two names
@@ -29,10 +26,9 @@ MAX_PAIR = 300  # characters of two names
 def families() -> list[str]:
     """Ours, then the pairs that this host allows; those that need more memory than it has are left out.
 
-    Of ours those whose target is there; without any, the engine says what is missing. 8 bits are for a CPU.
+    8 bits are for a CPU.
     """
-    ours = [name for name in TARGETS if name == EMBEDDED or (FAMILY / TARGETS[name]).is_dir()]
-    ours += [name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory()]
+    ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
     allowed = presets.allowed()
     if allowed is None or hub.is_here(presets.STAR):
         ours.append(presets.STAR)
@@ -42,24 +38,22 @@ def families() -> list[str]:
 
 
 def kinds(answers: bool = False) -> list[str]:
-    """Of example prompts, those whose target is there; `answers`: those for models that answer, whoever does."""
-    return [
-        kind for kind in prompts() if (kind in questions()) == answers and (answers or target_of(kind) in families())
-    ]
+    """Of example prompts, those to be continued; `answers`: those for models that answer, whoever does."""
+    return [kind for kind in prompts() if (kind in questions()) == answers]
 
 
 def answers(family: str) -> bool:
     """Whether it answers a prompt; others continue it."""
-    return stored(family) not in TARGETS and presets.answers(family)
+    return not is_ours(family) and presets.answers(family)
 
 
 def target_of(kind: str) -> str:
-    return presets.STAR if kind in questions() else OWN.get(kind, {}).get("family", EMBEDDED)
+    return presets.STAR if kind in questions() else EMBEDDED
 
 
 def drafter_of(kind: str) -> str:
     """Who drafts in the first recording of this kind."""
-    return drafters(presets.STAR)[0] if kind in questions() else OWN.get(kind, {}).get("drafter", DEFAULT)
+    return drafters(presets.STAR)[0] if kind in questions() else DEFAULT
 
 
 @functools.cache
@@ -80,28 +74,29 @@ def is_pair(name: str) -> bool:
 
 def drafters(family: str = EMBEDDED) -> list[str]:
     """Those whose weights are there. The default is always named: without weights the engine says what is missing."""
-    if (own := stored(family)) in TARGETS:
-        return [name for name, method in METHODS.items() if own in method.families and is_there(name, own)]
+    if is_ours(family):
+        return [name for name, method in METHODS.items() if method.embedded and is_there(name)]
     pair = presets.named(family) or presets.Pair(family)
     return list(dict.fromkeys((*pair.methods, *presets.ALWAYS)))
 
 
-def stored(family: str) -> str:
-    """The family whose files it is made of: another one only where it is rounded."""
-    return EMBEDDED if family in ROUNDED else family
+def is_ours(family: str) -> bool:
+    """Whether it is the embedded family, as it is or rounded."""
+    return family == EMBEDDED or family in ROUNDED
 
 
 def family_name(family: str) -> str:
     words = strings("page")["settings"]
-    names = words["targets"] | words["rounded"] | {name: words["name"] for name, words in strings("pairs").items()}
+    pairs = {name: words["name"] for name, words in strings("pairs").items()}
+    names = {EMBEDDED: words["embedded"]} | words["rounded"] | pairs
     return names.get(family, family)
 
 
 def family_line(family: str) -> str:
     """What it shows; of a pair, how large it is, what a draft costs, and under which licence it comes."""
     words, told = strings("page")["settings"], strings("pairs")
-    if family in TARGETS:
-        return sentences(words["target_lines"][family], words["target_note"] if presets.allowed() is None else "")
+    if family == EMBEDDED:
+        return sentences(words["embedded_line"], words["target_note"] if presets.allowed() is None else "")
     if family in ROUNDED:
         return words["rounded_line"]
     if family == presets.STAR:
@@ -116,19 +111,19 @@ def family_line(family: str) -> str:
     return sentences(told[family]["shows"], facts, words["gated"] if preset.gated else "")
 
 
-def is_there(name: str, family: str) -> bool:
+def is_there(name: str) -> bool:
     method = METHODS[name]
     if method.part == EXIT:
-        return bool(read_json(FAMILY / TARGETS[family] / "config.json").get("exit_layers"))
+        return bool(read_json(FAMILY / "target" / "config.json").get("exit_layers"))
     return name == DEFAULT or not method.part or (FAMILY / method.folder).is_dir()
 
 
 def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
     """Each drafter in one line: what it is, what it costs, and whether the text stays the target's under this rule."""
     words = strings("page")["settings"]
-    lines = of_drafters("line") | (of_drafters("line_tuned") if family == TUNED else {})
+    lines = of_drafters("line")
     verdict = words["lossy" if rule in LOSSY else "lossless"]
-    costs = {name: cost(name) if stored(family) in TARGETS else "" for name in drafters(family)}
+    costs = {name: cost(name) if is_ours(family) else "" for name in drafters(family)}
     chosen = {OPEN: sentences(words["chosen"]["line"], verdict)}
     return chosen | {name: sentences(lines[name], costs[name], verdict) for name in costs}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..families import presets
-from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, known, METHODS, OPEN, ROUNDED, RULES
+from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, known, METHODS, OPEN, ROUNDED, RULES
 from ..settings import GONE, RunRequest, Setting, SETTINGS
 from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, families, has_peer, is_pair
@@ -130,8 +130,8 @@ def one_of(known: Sequence[int], draws: Any) -> int:
 
 def known_family(name: Any) -> str:
     names = families()
-    if isinstance(name, str) and "+ ~" in name:
-        raise InputError(translated(GONE["--universal"]))
+    if isinstance(name, str) and (gone := GONE.get("--universal" if "+ ~" in name else f"--family {name}")):
+        raise InputError(translated(gone))
     if isinstance(name, str) and (name in names or is_pair(name)):
         return name
     raise InputError(say("family" if presets.allowed() is not None else "family_or_pair", names=", ".join(names)))
@@ -139,7 +139,7 @@ def known_family(name: Any) -> str:
 
 def known_drafter(name: Any, family: str) -> str:
     """`OPEN`, one of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
-    if gone := GONE.get(f"--drafter {name}"):
+    if gone := GONE.get(f"--drafter {name}".replace(f"{ADAPTIVE}:", "")):
         raise InputError(translated(gone))
     names = [OPEN, *drafters(family)]
     fixed = [name for name in names[1:] if METHODS[name].kind not in ("wrapper", "none")]
@@ -219,15 +219,18 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-def from_link(query: Mapping[str, str]) -> tuple[dict[str, Any], str]:
-    """What a link asks for: the good ones among its settings, by name, and what is wrong with each of the others."""
+def from_link(query: Mapping[str, str], target: str = EMBEDDED) -> tuple[dict[str, Any], str]:
+    """What a link asks for: the good ones among its settings, by name, and what is wrong with each of the others.
+
+    Without a family of its own its drafter is one of `target`, the page's by default.
+    """
     good: dict[str, Any] = {}
     wrong = [translated(GONE[f"--{name}"]) for name in query if f"--{name}" in GONE]
     for name in IN_TURN:
         if name in query:
             value = as_typed(SETTINGS[name], query[name])
             try:
-                check(**{"prompt": "any", **good, name: value})
+                check(**{"prompt": "any", "family": target, **good, name: value})
                 good[name] = value
             except InputError as error:
                 wrong.append(str(error))

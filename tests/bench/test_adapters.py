@@ -18,6 +18,7 @@ from specdec.types import SamplingParams
 from tools.bench.engines import __main__ as engines
 from tools.bench.engines.adapter import PLAIN
 from tools.bench.engines.browser import chromium
+from tools.options import run
 
 OWN = "browser"  # it starts a browser, so a process of its own does
 PAIRS = [(name, method) for name, engine in engines.ENGINES.items() if name != OWN for method in engine.methods]
@@ -33,7 +34,7 @@ def test_an_adapter_writes_the_targets_greedy_text_and_keeps_its_seed(name: str,
     if not find_spec(module := MODULES.get(name, name)):
         pytest.skip(f"{module} is not installed")
     wrong = name == "litgpt" and method != PLAIN  # docs/reports/litgpt-greedy.md: it is greedy by the filter alone
-    engine, _ = engines.made(engines.ENGINES[name], method, 4, tmp_path, mended=wrong)
+    engine, _ = engines.start(engines.Options(name, method, mended=wrong), tmp_path)
     prompt, params = engine.tokenize("import os\nimport sys\n"), SamplingParams(max_tokens=12)
     asked = replace(params, temperature=1.0, top_k=1) if wrong else params
     family = load()
@@ -83,6 +84,6 @@ def test_a_row_says_how_many_mistakes_would_have_shown_and_replaces_an_older_one
 )
 def test_what_an_engine_has_not_is_refused(words: list[str]) -> None:
     try:
-        assert engines.main(words) == 2
+        assert run(engines.report, engines.Options, words, "engines") == 2
     except SystemExit as end:
         assert end.code == 2

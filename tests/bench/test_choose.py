@@ -8,9 +8,7 @@ import pytest
 
 from specdec.events import Committed, Event, Finished, Position, Verified
 from specdec.types import SamplingParams, Status
-from tools import record
-from tools.choose import answered
-from tools.options import run
+from tools.choose import candidate, clear_coins, whole_answers
 
 WARM = SamplingParams(temperature=0.8, seed=3)
 
@@ -19,7 +17,7 @@ def judged(*parts: tuple[str, Status]) -> tuple[Position, ...]:
     return tuple(Position(i, 0, piece, status, 0.1, 0.4, 0.9) for i, (piece, status) in enumerate(parts))
 
 
-def told(early: int = 2, reason: str = "end", looped: bool = False) -> list[Event]:
+def events_of(early: int = 2, reason: str = "end", looped: bool = False) -> list[Event]:
     """A run whose first rejection is in cycle `early`: " light" gives way to " sky"."""
     events: list[Event] = [Committed("speculative", 0, (0,), ("The",), 0, "bonus", "The", 1, 0.0)]
     ids = iter([7] * 90 if looped else range(1, 90))
@@ -40,20 +38,20 @@ def told(early: int = 2, reason: str = "end", looped: bool = False) -> list[Even
     return events
 
 
-def test_an_answer_that_ends_and_begins_with_a_kept_draft_may_be_shown() -> None:
-    found = answered("Why?", WARM, told())
-    assert found is not None and (found.rejected, found.instead) == (" light", " sky")
-    assert (found.prompt, found.temperature, found.seed) == ("Why?", 0.8, 3)
-    assert found.tau == pytest.approx(26 / 3) and found.text.startswith("The blue and sky appears blue.")
+def test_a_whole_answer_that_begins_with_a_kept_draft_may_be_shown() -> None:
+    one = candidate("Why?", WARM, events_of())
+    assert one is not None and (one.rejected.piece, one.instead, one.cycle) == (" light", " sky", 2)
+    assert (one.prompt, one.params) == ("Why?", WARM)
+    assert one.tau == pytest.approx(26 / 3) and one.text.startswith("The blue and sky appears blue.")
+    assert whole_answers([one]) == clear_coins([one]) == [one]
 
 
 @pytest.mark.parametrize("wrong", [{"reason": "length"}, {"looped": True}, {"early": 1}], ids=str)
 def test_what_is_cut_loops_or_begins_with_a_rejection_is_left_out(wrong: dict[str, object]) -> None:
-    assert answered("Why?", WARM, told(**wrong)) is None  # type: ignore[arg-type]
+    one = candidate("Why?", WARM, events_of(**wrong))  # type: ignore[arg-type]
+    assert whole_answers([one] if one else []) == []
 
 
-def test_candidates_belong_to_their_family(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["--choose", "answering"], ["--choose", "story", "--family", "smollm2"]):
-        assert run(record.record, record.Options, arguments, "tools.record") == 2
-        assert "--choose answering and qa belong to --family smollm2" in capsys.readouterr().err
-    assert len(record.questions()) == 6
+def test_a_coin_is_shown_early_or_not_at_all() -> None:
+    late = candidate("Why?", WARM, events_of(early=5))
+    assert late is not None and clear_coins([late]) == []

@@ -35,7 +35,7 @@ def test_each_row_is_in_the_file_before_the_next_is_measured(tmp_path: Path) -> 
     def watching() -> Iterator[Row]:
         for i in range(3):
             yield {"i": i}
-            seen.append([line["row"]["i"] for line in lines(path) if "row" in line])
+            seen.append([line["row"]["i"] for line in lines(path) if line.get("row")])
 
     assert journal.measured("one", watching()) == [{"i": 0}, {"i": 1}, {"i": 2}]
     assert seen == [[0], [0, 1], [0, 1, 2]]

@@ -20,21 +20,19 @@ from tools.bench import options as tool_options
 def test_the_report_of_a_family_stands_beside_transformers(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shallow: str
 ) -> None:
-    monkeypatch.setattr(methods, "prompts_of", lambda _: {"story": prompts.PROMPTS["story"][:1]})
+    monkeypatch.setattr(methods, "PROMPTS", {"story": prompts.PROMPTS["story"][:1]})
     monkeypatch.setattr(peers, "ASSISTED_K", (None, 2))
     asked = ["--suite", "embedded", "--family", shallow, "--tokens", "8", "--repeats", "1", "-k", "2"]
     assert tool.main(asked) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert report["peers"]["prompts_with_identical_text"] == "1 of 1"
-    assert all(row["host_syncs_per_cycle"] >= 1.0 for row in report["rows"])  # whether the logits are finite
-    assert report["setup_seconds"] >= 0.0 and 0.0 < report["event_overhead_share"] < 1.0
+    assert report["rows"] and report["setup_seconds"] >= 0.0
 
 
 def test_every_peer_writes_the_same_text() -> None:
-    """Those for a GPU, too, where the static cache is compiled."""
     peer, prompt = peers.Peer(load("embedded", torch.float32)), prompts.PROMPTS["story"][0]
     expected = peer.generate(prompt, 12)
-    assert peer.compiled(prompt, 12) == peer.lookup(prompt, 12) == peer.assisted(2, prompt, 12) == expected
+    assert peer.assisted(2, prompt, 12) == peer.assisted(None, prompt, 12) == expected
 
 
 def test_every_suite_of_ours_is_measured_and_the_long_ones_row_by_row() -> None:

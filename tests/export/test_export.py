@@ -42,7 +42,7 @@ def test_transformers_reads_the_folders_and_computes_our_logits(folders: Path, n
 
 
 def test_our_own_engine_reads_a_pair_and_vllms_head_of_eagle3(folders: Path) -> None:
-    family = load_pair(folders / "target", folders / "draft_model_large", folders / "eagle3", dtype=torch.float32)
+    family = load_pair(folders / "target", folders / "draft_model_story", folders / "eagle3", dtype=torch.float32)
     assert {"draft_model", "eagle3"} <= family.drafters.keys()
     said = json.loads((folders / "eagle3" / "config.json").read_text())
     assert said["architectures"] == ["LlamaForCausalLMEagle3"]
@@ -63,15 +63,16 @@ def test_medusa_heads_have_the_names_and_the_formula_of_vllm(folders: Path) -> N
         torch.testing.assert_close(expected, (x @ weights[f"lm_heads.{head}.weight"].T)[0], atol=1e-3, rtol=1e-3)
 
 
-def test_a_tuned_target_has_the_tokenizer_beside_it_and_nothing_is_written_over(
+def test_every_model_has_the_tokenizer_beside_it_and_nothing_is_written_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["export", "--family", "tuned", "--out", str(tmp_path / "out")]
+    (family := tmp_path / "family").mkdir()
+    for name in ("target", "tokenizer", "draft_model"):
+        (family / name).symlink_to(EMBEDDED / name)
+    command = ["export", "--family", str(family), "--out", str(tmp_path / "out")]
     assert cli.main(command) == 0
     names = {Path(line).name for line in capsys.readouterr().out.split()}
-    assert (
-        names == {"target", "draft_model", "draft_model_tuned"} and (tmp_path / "out/target/tokenizer.json").is_file()
-    )
+    assert names == {"target", "draft_model"} and (tmp_path / "out/draft_model/tokenizer.json").is_file()
     assert cli.main(command) == 2
     assert re.fullmatch(r"specdec: \S+ is there already; name another folder.*\n", capsys.readouterr().err)
     assert cli.main(["export", "--out", str(tmp_path / "new"), "--family", str(tmp_path)]) == 2

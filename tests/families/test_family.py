@@ -151,16 +151,12 @@ def test_a_race_interleaves_by_the_clocks(exact: Family) -> None:
 RECORDED = [  # of the models that are here
     path
     for path in sorted((EMBEDDED.parent / "traces").glob("*.jsonl"))
-    if Trace.load(path).header.models["family"] in ("embedded", "tuned")
+    if Trace.load(path).header.models["family"] == "embedded"
 ]
 
 
 def verified(events: Iterable[Event]) -> list[Verified]:
     return [e for e in events if isinstance(e, Verified) and e.lane == "speculative"]
-
-
-def recorded_with(trace: Trace, exact: Family) -> Family:
-    return zoo.load("tuned", torch.float32) if trace.header.models["family"] == "tuned" else exact
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
@@ -173,7 +169,7 @@ def test_recorded_traces_are_what_the_engine_does(exact: Family, path: Path) -> 
     trace = Trace.load(path)
     assert trace.header.source == "recorded"
     started = next(e for e in trace.events if isinstance(e, Started) and e.lane == "speculative")
-    again = list(race(recorded_with(trace, exact), trace.header.prompt, started.drafter, started.k, started.params))
+    again = list(race(exact, trace.header.prompt, started.drafter, started.k, started.params))
     assert ids(list(trace.events), "plain") == ids(again, "plain")
     both = list(zip(verified(trace.events), verified(again), strict=False))
     same = [[p.token for p in old.positions] == [p.token for p in new.positions] for old, new in both]
@@ -189,7 +185,6 @@ def test_recorded_traces_are_what_the_engine_does(exact: Family, path: Path) -> 
 def test_the_recorded_distributions_are_the_targets(exact: Family, path: Path) -> None:
     """Of every token that was drafted, to the end of the run, whatever a draft would do on this processor."""
     trace = Trace.load(path)
-    exact = recorded_with(trace, exact)
     params = next(e.params for e in trace.events if isinstance(e, Started) and e.lane == "speculative")
     text = exact.encode(trace.header.prompt)
     for event in trace.events:
@@ -206,21 +201,14 @@ def test_the_recorded_distributions_are_the_targets(exact: Family, path: Path) -
             text += event.tokens
 
 
-def test_a_family_has_further_drafts_and_a_tuned_target_shares_what_is_around_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The embedded family with all of the same weights."""
+def test_a_family_has_further_drafts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zoo, "_loaded", {})
-    (tmp_path / "tuned").mkdir()
-    for name in ("target", "tokenizer", "draft_model", "tuned/target"):
-        (tmp_path / name).symlink_to(EMBEDDED / Path(name).name)
-    for name in ("draft_model_story", "tuned/draft_model"):
-        (tmp_path / name).symlink_to(EMBEDDED / "draft_model")
-    family, tuned = (zoo.load(str(place), torch.float32) for place in (tmp_path, tmp_path / "tuned"))
+    for name in ("target", "tokenizer", "draft_model"):
+        (tmp_path / name).symlink_to(EMBEDDED / name)
+    (tmp_path / "draft_model_story").symlink_to(EMBEDDED / "draft_model")
+    family = zoo.load(str(tmp_path), torch.float32)
     copies = ["none", "suffix", "prompt_lookup"]
     assert [*family.drafters] == [*copies, "draft_model", "draft_model:story", "early_exit"]
-    assert [*tuned.drafters] == [*copies, "draft_model", "draft_model:tuned", "early_exit"]
-    assert family.encode(PROMPT) == tuned.encode(PROMPT)
     family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
     _, drafter = family.lane("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
@@ -249,7 +237,7 @@ def test_auto_is_a_gpu_that_can_add(
 
 def test_a_run_has_the_threads_of_its_family_whichever_was_loaded_last() -> None:
     before = torch.get_num_threads()
-    first, second = zoo.load("embedded"), zoo.load("tuned")
+    first, second = zoo.load("embedded"), zoo.load("embedded:int8")
     told = first.threads, second.threads
     try:
         first.threads, second.threads = 1, 2

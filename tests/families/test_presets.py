@@ -33,7 +33,7 @@ def test_a_pair_is_a_name_or_is_written(tmp_path: Path) -> None:
     assert presets.named("a/b + c/d") == Pair("a/b", ("c/d",))
     assert presets.named(f"{here} + c/d.e-1") == Pair(here, ("c/d.e-1",))
     assert presets.named(presets.written("a/b", ["c/d", "e/f"])) == Pair("a/b", ("c/d", "e/f"))
-    none = ["embedded", "tuned", "", "a", "a/b/c", "../b", "/nowhere", "a/b +", " + a/b", "a/b + ../../c", "-/x"]
+    none = ["embedded", "", "a", "a/b/c", "../b", "/nowhere", "a/b +", " + a/b", "a/b + ../../c", "-/x"]
     assert not any(map(presets.named, [*none, "a/b + ~c/d"]))
 
 

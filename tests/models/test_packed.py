@@ -1,4 +1,4 @@
-"""Packed weights: what 8 bits and a 4-bit difference lose, and that every reader finds the same tensors."""
+"""Packed weights: what 8 bits lose, and that every reader finds the same tensors."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def test_a_packed_head_is_read_as_before(tmp_path: Path) -> None:
 
 
 @needs_family
-@pytest.mark.parametrize("part", ["tuned/target", "draft_model_large"])
-def test_transformers_reads_packed_models_as_we_do(part: str) -> None:
+def test_transformers_reads_packed_models_as_we_do() -> None:
     from specdec.lanes import transformers
 
+    part = "draft_model_story"
     ours, tokens = Transformer.load(EMBEDDED / part), [0, 5, 77, 300, 12, 900]
     with torch.no_grad():
         theirs = transformers.load_model(EMBEDDED / part, torch.float32, "cpu")(torch.tensor([tokens])).logits[0]
@@ -52,7 +52,7 @@ def test_the_repository_stays_light() -> None:
     if listed.returncode:
         pytest.skip("this is no git checkout")
     sizes = {name: (ROOT / name).stat().st_size for name in listed.stdout.split("\0") if (ROOT / name).is_file()}
-    assert sum(sizes.values()) <= 72 * 2**20
+    assert sum(sizes.values()) <= 64 * 2**20
     weights = {name: size for name, size in sizes.items() if name.endswith(".safetensors")}
     star = sum(size for name, size in weights.items() if name.startswith("assets/models/"))
     assert star <= 16e6 and sum(weights.values()) - star <= 48e6

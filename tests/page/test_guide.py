@@ -45,7 +45,7 @@ def test_figures_in_the_common_mistakes_are_computed() -> None:
 @pytest.mark.parametrize("language", GUIDES)
 def test_what_temperature_does_is_read_off_the_report(language: str) -> None:
     rows = json.loads((ASSETS / "results" / "methods.json").read_text(encoding="utf-8"))["rows"]
-    shown = {(row["domain"], row["temperature"]): row for row in rows if row["drafter"] == "draft_model:scratch"}
+    shown = {(row["domain"], row["temperature"]): row for row in rows if row["drafter"] == "early_exit"}
     mistakes = json.loads((TEXT / language / "guide.json").read_text(encoding="utf-8"))["mistakes"]
     told = next(right for _, right, source in mistakes if source.startswith("assets/results/methods.json"))
     falls, rises = ([shown[domain, temperature] for temperature in (0.0, 0.8)] for domain in ("story", "facts"))

@@ -174,15 +174,8 @@ def test_the_pair_of_the_page_is_measured_and_named(asked, monkeypatch):
     ((_, here, recorded, *_),) = next(update[3] for update in updates if isinstance(update[3], list))
     assert recorded is None and here is not None  # what was recorded is another model's
     assert {request.family for request in methods.plan(["suffix"], "qa", 0.0, 3, "smollm2")} == {"smollm2"}
-    assert methods.of_target("embedded")[0] != told and [] not in methods.of_target("tuned")
+    assert methods.of_target("embedded")[0] != told
     assert "text must be one of" in next(methods.measured([], ["suffix"], "story", 0.0, 3, "smollm2"))[0]["value"]
-
-
-def test_edits_are_measured_with_their_own_target_by_the_drafters_that_it_has():
-    plan = methods.plan(["suffix", "eagle3", "draft_model"], "edits", 0.0, 3)
-    assert {(one.drafter, one.family) for one in plan} == {("suffix", "tuned"), ("draft_model", "tuned")}
-    with pytest.raises(request.InputError):
-        methods.plan(["eagle3"], "edits", 0.0, 3)
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,10 @@ def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
     monkeypatch.setenv("SPECDEC_PAIR", "a/b + c/d")
     monkeypatch.setattr(hub, "is_here", lambda name: name == "smollm2")
     assert check("Hi", family="a/b + c/d").family == "a/b + c/d"
-    assert menu.families() == ["embedded", "tuned", *ROUNDED, "smollm2", "a/b + c/d"]
+    assert menu.families() == ["embedded", *ROUNDED, "smollm2", "a/b + c/d"]
     monkeypatch.setattr(hub, "is_here", lambda name: False)  # strangers have it where the owner fetched it
-    assert menu.families() == ["embedded", "tuned", *ROUNDED, "a/b + c/d"]
-    with pytest.raises(InputError, match="must be one of: embedded, tuned, embedded:bfloat16, embedded:int8, a/b"):
+    assert menu.families() == ["embedded", *ROUNDED, "a/b + c/d"]
+    with pytest.raises(InputError, match="must be one of: embedded, embedded:bfloat16, embedded:int8, a/b"):
         check("Hi", family="smollm2-1.7b")
 
 
@@ -173,7 +173,7 @@ def test_questions_are_shown_beside_a_model_that_answers(tmp_path):
     chat, base = (toypairs.model_into(tmp_path / name, 1, template) for name, template in (
         ("chat", toypairs.TEMPLATE), ("base", None)))  # fmt: skip
     assert menu.answers("smollm2") and menu.answers(str(chat)) and menu.answers("not/here")
-    assert not any(map(menu.answers, ("embedded", "embedded:int8", "tuned", str(base), "no pair")))
+    assert not any(map(menu.answers, ("embedded", "embedded:int8", str(base), "no pair")))
     assert [one["visible"] for one in race.fitting(str(chat))] == [False, True]
     assert [one["visible"] for one in race.fitting(None)] == [True, False]
     assert menu.kinds(answers=True) == list(questions()) and not {*menu.kinds()} & {*questions()}

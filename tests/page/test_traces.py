@@ -40,6 +40,13 @@ def test_a_link_fills_in_what_is_good_and_says_what_is_bad():
     assert "prompt is empty" in trouble and "K must be a whole number" in trouble  # each is told
 
 
+def test_a_links_drafter_is_one_of_the_target_that_the_page_or_the_link_names():
+    drafter = {"drafter": "quantised"}
+    assert from_link(drafter, "smollm2") == (drafter, "")
+    assert from_link(drafter)[0] == {}
+    assert from_link({"family": "smollm2"} | drafter)[1] == ""
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

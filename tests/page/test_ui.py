@@ -20,7 +20,7 @@ import toyrun
 from specdec import events
 from specdec.exposure import OWN
 from specdec.lanes.worker import WorkerDied
-from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, RULES, TUNED
+from specdec.methods import CHAINS_ONLY, LOSSY, METHODS, RULES
 from specdec.settings import SETTINGS
 from specdec.traces import file as trace
 from specdec.ui import menu, request, scripts, session, text
@@ -61,7 +61,6 @@ BAD = [
     ({"drafter": "adaptive:adaptive"}, "drafter"),
     ({"drafter": "auto"}, "default takes"),
     ({"drafter": "Draft_Model"}, "drafter"),
-    ({"drafter": "draft_model:tuned"}, "drafter"),
     ({"rule": "magic"}, "rule"),
     ({"rule": ""}, "rule"),
     ({"rule": None}, "rule"),
@@ -140,55 +139,37 @@ def family(tmp_path, monkeypatch):
         tensors = {"w": {"dtype": "BF16", "shape": [2, 3]}, "d2t": {"dtype": "I64", "shape": [99]}, "__metadata__": {}}
         head = json.dumps(tensors).encode()
         (tmp_path / name / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + b"\0" * 8)
-    for name in menu.TARGETS.values():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text('{"exit_layers": [2]}', encoding="utf-8")
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "config.json").write_text('{"exit_layers": [2]}', encoding="utf-8")
     monkeypatch.setattr(menu, "FAMILY", tmp_path)
     return tmp_path
 
 
 def test_the_menu_offers_what_the_family_holds(family):
-    assert menu.drafters() == [name for name, method in METHODS.items() if EMBEDDED in method.families]
+    assert menu.drafters() == [name for name, method in METHODS.items() if method.embedded]
     for name in ("adaptive:medusa:tree", "adaptive:draft_model:story"):
         assert request.check("Hi", name).drafter == name
-    for name in ("medusa", "draft_model_scratch", "draft_model_story", "draft_model_large"):
+    for name in ("medusa", "draft_model_story"):
         shutil.rmtree(family / name)
     (family / "target" / "config.json").write_text("{", encoding="utf-8")
-    controls = {"draft_model:scratch", "draft_model:story", "draft_model:large"}
-    elsewhere = {"draft_model:tuned", "quantised"}
-    assert METHODS.keys() - menu.drafters() == {"medusa", "medusa:tree", "early_exit"} | elsewhere | controls
+    left_out = {"medusa", "medusa:tree", "early_exit", "draft_model:story"}
+    assert METHODS.keys() - menu.drafters() == left_out | {"quantised"}
     for gone in ("medusa", "draft_model:story", "adaptive:draft_model:story"):
         with pytest.raises(request.InputError, match=r"eagle3 \(:tree\)"):
             request.check("Hi", gone)
 
 
-def test_a_tuned_target_has_drafters_of_its_own(family):
-    assert menu.families()[:2] == ["embedded", "tuned"]
-    assert set(menu.drafters("tuned")) == {m.name for m in METHODS.values() if TUNED in m.families}
-    general, tuned = (menu.drafter_lines("rejection", name)["draft_model"] for name in menu.TARGETS)
-    assert "before tuning" in tuned and "before tuning" not in general
-    assert request.check("Hi", "draft_model:tuned", family="tuned").family == "tuned"
-    with pytest.raises(
-        request.InputError, match=r"draft_model \(:tuned\)"
-    ):  # its states are not those that Medusa learned
-        request.check("Hi", "medusa", family="tuned")
-    shutil.rmtree(family / "tuned")
-    assert menu.families()[:1] == ["embedded"] and "tuned" not in menu.families()
-    with pytest.raises(request.InputError, match="The target must be one of: embedded"):
-        request.check("Hi", family="tuned")
-
-
 def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(family):
     def switched(*chosen):
         told, drafters = race.switch(*chosen)
-        assert told["info"].startswith(text.strings("page")["settings"]["target_lines"][chosen[0]])
+        assert told["info"].startswith(menu.family_line(chosen[0]))
         assert drafters["info"] == menu.drafter_lines(chosen[2], chosen[0])[drafters["value"]]
         assert [value for _, value in drafters["choices"]] == ["default", *menu.drafters(chosen[0])]
         return drafters["value"]
 
-    assert switched("tuned", "prompt_lookup", "rejection") == "prompt_lookup"
-    assert switched("tuned", "medusa", "typical") == "default"
-    assert switched("embedded", "draft_model:tuned", "block") == "default"
+    assert switched("smollm2", "prompt_lookup", "rejection") == "prompt_lookup"
+    assert switched("smollm2", "medusa", "typical") == "default"
+    assert switched("embedded", "quantised", "block") == "default"
 
 
 def test_a_run_has_the_family_that_was_asked_for(family, monkeypatch):
@@ -196,8 +177,8 @@ def test_a_run_has_the_family_that_was_asked_for(family, monkeypatch):
     engine = toyrun.engine()
     monkeypatch.setattr(session, "_engine", lambda name: (asked.append(name), engine)[1])
     list(race.run("Hi"))
-    list(race.start("Hi", "draft_model:tuned", 3, 0.8, 1, 0, 24, 7, "", "rejection", "tuned"))
-    assert asked == ["embedded", "tuned"]
+    list(race.start("Hi", "draft_model", 3, 0.8, 1, 0, 24, 7, "", "rejection", "embedded:int8"))
+    assert asked == ["embedded", "embedded:int8"]
 
 
 def test_whether_a_drafter_is_lossless_depends_on_the_rule():
@@ -220,9 +201,7 @@ def test_the_menus_know_the_engines_names():
     assert words["card"]["without_coin"].keys() - {"other"} < names
     script = sent("race/")
     assert set(re.findall(r'\b(?:BLOCK|NOISE) = "([^"]+)"', script)) < names
-    assert menu.TARGETS.keys() == zoo.FOLDERS.keys()
-    for name in menu.TARGETS if (text.ASSETS / "family" / "target").is_dir() else ():
-        assert {one for one in menu.drafters(name) if not METHODS[one].wraps} <= zoo.load(name).drafters.keys()
+    assert {one for one in menu.drafters() if not METHODS[one].wraps} <= zoo.load().drafters.keys()
 
 
 def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
@@ -330,8 +309,6 @@ def test_every_reason_and_kind_has_words():
     settings = words["settings"]
     assert METHODS.keys() == text.of_drafters("name").keys() == text.of_drafters("line").keys()
     assert set(RULES) == settings["rules"].keys() == settings["rule_lines"].keys()
-    assert menu.TARGETS.keys() == settings["targets"].keys() == settings["target_lines"].keys()
-    assert text.of_drafters("line_tuned").keys() < {m.name for m in METHODS.values() if TUNED in m.families}
     peered = {m.name for m in METHODS.values() if m.peer and not m.variant_of}
     assert {*peered, "other"} == text.of_drafters("peer_line").keys() < player_words()["peer"].keys()
     assert {*METHODS, "other"} == text.of_drafters("lane").keys() == player_words()["say"]["start"].keys()

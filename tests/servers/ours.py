@@ -15,7 +15,6 @@ from torch import Tensor
 
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted
-from specdec.families.zoo import Family
 from specdec.proof.checks import Crowd
 from specdec.proof.mistakes import Mistake
 from specdec.proof.pair import CachedRows, drafter_of, ModelPair
@@ -171,13 +170,5 @@ def of_pair(pair: ModelPair, mistake: Mistake | None = None, k: int = 2) -> Make
     def task(prompt: Sequence[int], params: SamplingParams) -> Task:
         made = Task(target, tuple(prompt), params, drafter_of(mistake, draft), k, piece=pair.piece, details=False)
         return mistake.apply(made, draft) if mistake else made
-
-    return task
-
-
-def of_family(family: Family, drafter: str, k: int = 3) -> MakeTask:
-    def task(prompt: Sequence[int], params: SamplingParams) -> Task:
-        target, made = family.lane(drafter, len(prompt) + params.max_tokens + k + 1)
-        return Task(target, tuple(prompt), params, made, k, piece=family.pieces.piece, details=False)
 
     return task

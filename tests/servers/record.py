@@ -44,8 +44,8 @@ class Recorder(Client):
                 blocks.append(block)
                 yield block, at
         except ServerError as error:
-            status = error.said.values.get("status", 0)
-            blocks.append(json.dumps({"error": {"message": error.said.values.get("said", "")}}).encode())
+            status = error.sentence.values.get("status", 0)
+            blocks.append(json.dumps({"error": {"message": error.sentence.values.get("message", "")}}).encode())
             raise
         finally:
             told = [*lines(blocks)]

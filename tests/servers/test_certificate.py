@@ -1,4 +1,4 @@
-"""The certificate of a server, on our own engine behind HTTP: green for every drafter, red for every mistake."""
+"""The certificate of a server, on our own engine behind HTTP: green where it is lossless, red for every mistake."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ours import MakeTask, of_family, of_pair, Ours, serving
+from ours import MakeTask, of_pair, Ours, serving
 
 from specdec import cli as terminal
 from specdec.engine import generate
 from specdec.events import Committed
-from specdec.families.zoo import load
-from specdec.methods import EMBEDDED, METHODS
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
@@ -26,12 +24,10 @@ from specdec.servers.base import Facts, ServerError
 from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect
 from specdec.servers.in_process import InProcess
-from specdec.servers.stream import Limits
 from specdec.types import SamplingParams
 from specdec.verify import RejectionSampling
 
 PLACE = {"toy": (0, 1)}
-DRAFTERS = [name for name, method in METHODS.items() if EMBEDDED in method.families and not method.wraps]
 MANY = 50_000  # texts a request: our server draws them together
 
 
@@ -41,9 +37,14 @@ def large_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told_of(
-    task: MakeTask, plain: MakeTask | None = None, weights: Weights | None = None, draws: int = 2_000,
-    tells: str = "processed", kind: type[Ours] = Ours, temperature: float = 0.8,
-) -> dict[str, Any]:  # fmt: skip
+    task: MakeTask,
+    plain: MakeTask | None = None,
+    weights: Weights | None = None,
+    draws: int = 2_000,
+    tells: str = "processed",
+    kind: type[Ours] = Ours,
+    temperature: float = 0.8,
+) -> dict[str, Any]:
     """The whole certificate of that engine as a server; `tells` and `kind` are the plain server's."""
     with serving(task) as address, serving(plain or task, tells=tells, kind=kind) as beside:
         other = connect(beside) if plain else None
@@ -158,10 +159,8 @@ def other() -> ModelPair:
 
 
 def test_other_weights_are_no_fault_of_speculation() -> None:
-    alone = told_of(of_pair(toy()), weights=weights(other()))
-    beside = told_of(of_pair(toy()), plain(), weights(other()), draws=6_000)
-    assert alone["status"] == beside["status"] == 2
-    assert "never drafted" in alone["sentences"][0] and "distribution of these weights" in beside["sentences"][0]
+    told = told_of(of_pair(toy()), weights=weights(other()))
+    assert told["status"] == 2 and "never drafted" in told["sentences"][0]
 
 
 def test_so_few_draws_that_nothing_would_show_prove_nothing() -> None:
@@ -172,7 +171,7 @@ def test_so_few_draws_that_nothing_would_show_prove_nothing() -> None:
 def test_two_servers_of_two_models_are_told_apart() -> None:
     with serving(plain()) as one, serving(plain(), encode=lambda _: (0, 2)) as another:
         *_, told = certify(connect(one), connect(another), contexts={"text": "text"})
-    assert told["status"] == 2 and "two models" in told["sentences"][0]
+    assert told["status"] == 2 and "do not serve the same model" in told["sentences"][0]
 
 
 ASKED = ("--draws", "100", "--json")
@@ -192,14 +191,6 @@ def test_the_terminal_tells_it_and_leaves_with_its_status(
     assert terminal.main(["certify", "--server", "http://127.0.0.1:9"]) == 2
 
 
-def test_against_a_known_distribution_the_power_is_told_before_anything_is_drawn() -> None:
-    with serving(of_pair(toy())) as address:
-        told = [*certify(connect(address), None, weights(toy()), 0.8, 400, contexts=PLACE, batch=MANY)]
-    (at,) = [i for i, one in enumerate(told) if "known mistakes" in one["doing"]]
-    assert told[at]["contexts"][0]["done"] == 0 < told[-1]["contexts"][0]["done"] == 400
-    assert told[at]["contexts"][0]["needed"] == told[-1]["contexts"][0]["needed"]
-
-
 def in_process(tells: bool = True, **instead: Any) -> InProcess:
     """The toy pair; `instead` are settings that it puts in place of those that it is asked for."""
     made = of_pair(toy())
@@ -215,7 +206,7 @@ def test_an_engine_in_this_process_is_certified_too() -> None:
     engine = in_process(tells=False)
     *_, told = certify(engine, None, weights(toy()), 0.8, 400, contexts=PLACE)
     assert told["verdict"] == "lossless" and "does not report whether it drafted" in told["sentences"][-1]
-    with pytest.raises(ServerError, match="reports no probabilities"):
+    with pytest.raises(ServerError, match="reports no log-probabilities"):
         engine.distribution((0, 1), SamplingParams(), 1)
 
 
@@ -249,15 +240,3 @@ def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, r
     told = told_of(of_pair(toy(), MISTAKES[key]), weights=weights(toy()), draws=3 * needed)
     record_property("figure", f"{key}: {needed:,} predicted, {told['verdict']} after {3 * needed:,}")
     assert told["verdict"] == "not lossless" and any(told["contexts"][0]["red"])
-
-
-@pytest.mark.long
-def test_the_embedded_models_are_green_at_20_000_draws(record_property: Any) -> None:
-    family, draws = load("embedded"), 20_000
-    judged = Weights(family.target, family.pieces.piece, family.draft)
-    places = {"peaked": "Q: What is the capital of France?\nA:"}
-    with serving(of_family(family, "draft_model", k=2), family.encode) as address:
-        server = connect(address, limits=Limits(silence_s=3_600.0))  # all texts in one answer, which takes minutes
-        *_, told = certify(server, None, judged, 0.8, draws, contexts=places, batch=draws)
-    record_property("figure", f"{told['verdict']} after {draws:,}, tests {told['contexts'][0].get('tests')}")
-    assert told["verdict"] == "lossless"

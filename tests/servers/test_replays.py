@@ -16,7 +16,7 @@ from stub import recording, replay
 from specdec import cli
 from specdec.drafters import DraftModelDrafter
 from specdec.engine import generate, Task
-from specdec.events import Committed, Drafted, Event, Finished, Started, UNNAMED, Verified
+from specdec.events import Committed, Event, Finished, Started, UNNAMED, Verified
 from specdec.families.zoo import load
 from specdec.figures.stats import LaneStats
 from specdec.models.transformer import Transformer
@@ -43,25 +43,13 @@ def watched(name: str, kind: str, how: str) -> tuple[list[Event], list[Event]]:
     return [event for event in live if not isinstance(event, lane.FinalTrace)], list(last.events)
 
 
-def told_steps(name: str, kind: str, how: str) -> dict[str, list[int]]:
-    """The recording's own list, read here by itself."""
-    wanted = SETTINGS[how].temperature
-    ids = next(
-        json.loads(call["blocks"][0])["tokens"]
-        for call in recording(name)["calls"]
-        if call["path"] == "/tokenize" and call["body"]["prompt"] == PROMPTS[kind]
-    )
-    for call in recording(name)["calls"]:
-        body = call["body"]
-        if (
-            call["path"] == "/v1/completions"
-            and body.get("stream")
-            and (body["prompt"], body["temperature"]) == (ids, wanted)
-        ):
-            last = json.loads(call["blocks"][-2].removeprefix("data: "))
-            found: dict[str, list[int]] = last["metrics"]["speculative_decoding"]
-            return found
-    raise AssertionError("not recorded")
+def listed_steps(name: str, kind: str, how: str) -> dict[str, list[int]]:
+    """The recording's own list, found by the settings of each text and its place among them."""
+    streams = [call for call in recording(name)["calls"] if call["body"] and call["body"].get("stream")]
+    mine = [call for call in streams if call["body"]["temperature"] == SETTINGS[how].temperature]
+    last = json.loads(mine[[*PROMPTS].index(kind)]["blocks"][-2].removeprefix("data: "))
+    steps: dict[str, list[int]] = last["metrics"]["speculative_decoding"]
+    return steps
 
 
 def accepted(events: list[Event]) -> list[int]:
@@ -95,7 +83,7 @@ def test_events_hold_all_that_arrived_and_make_a_sound_trace(name: str, kind: st
 def test_drafts_are_the_servers_own_list(name: str, kind: str, how: str) -> None:
     _, final = watched(name, kind, how)
     drafts = [event for event in final if isinstance(event, Verified) and event.positions]
-    told = told_steps(name, kind, how)
+    told = listed_steps(name, kind, how)
     assert [len(event.positions) for event in drafts] == told["per_step_drafted"]
     statuses = [[x.status for x in event.positions] for event in drafts]
     assert [found.count("accepted") for found in statuses] == told["per_step_accepted"]
@@ -106,12 +94,7 @@ def test_drafts_are_the_servers_own_list(name: str, kind: str, how: str) -> None
     assert named <= {UNNAMED}
     finished = final[-1]
     assert isinstance(finished, Finished) and finished.counted in ("exact", "merged")
-
-
-def test_steps_that_came_together_are_set_apart() -> None:
-    live, final = watched(BROKEN, "code", "greedy")
-    assert len(accepted(final)) > len(accepted(live))
-    assert isinstance(final[-1], Finished) and final[-1].counted == "merged"
+    assert (name, kind, how) != (BROKEN, "code", "greedy") or finished.counted == "merged"
 
 
 def test_without_the_flag_the_servers_counters_tell_its_steps() -> None:
@@ -124,27 +107,23 @@ def test_without_the_flag_the_servers_counters_tell_its_steps() -> None:
 
 
 @pytest.mark.parametrize("how", SETTINGS)
-@pytest.mark.parametrize("kind", PROMPTS)
-def test_llama_cpp_counts_its_cycles_as_they_come(kind: str, how: str) -> None:
-    live, final = watched(LLAMA, kind, how)
+def test_llama_cpp_counts_its_cycles_as_they_come(how: str) -> None:
+    live, final = watched(LLAMA, "code", how)
     assert accepted(live) == accepted(final)
     assert isinstance(final[-1], Finished) and final[-1].counted == "exact"
-    last = next(json.loads(call["blocks"][-1].removeprefix("data: ")) for call in streams(LLAMA, final))
-    drafted = sum(len(event.positions) for event in final if isinstance(event, Verified))
-    assert drafted == last["timings"].get("draft_n", 0)
-    taken = [x for e in final if isinstance(e, Verified) for x in e.positions if x.status == "accepted"]
-    assert len(taken) == last["timings"].get("draft_n_accepted", 0)
+    last = next(
+        json.loads(call["blocks"][-1].removeprefix("data: "))
+        for call in recording(LLAMA)["calls"]
+        if call["body"] and call["body"].get("stream") and final[-1].text == text_of(call["blocks"])
+    )
+    stats = LaneStats.of(final, "speculative")
+    assert (stats.drafted, sum(accepted(final))) == tuple(
+        last["timings"].get(name, 0) for name in ("draft_n", "draft_n_accepted")
+    )
 
 
-def streams(name: str, events: list[Event]) -> list[dict[str, Any]]:
-    """The recorded streams that wrote the text of these events."""
-    text = events[-1].text if isinstance(events[-1], Finished) else ""
-    calls = [call for call in recording(name)["calls"] if call["body"] and call["body"].get("stream")]
-    return [
-        call
-        for call in calls
-        if "".join(json.loads(block.removeprefix("data: "))["content"] for block in call["blocks"]) == text
-    ]
+def text_of(blocks: list[str]) -> str:
+    return "".join(json.loads(block.removeprefix("data: "))["content"] for block in blocks)
 
 
 def test_llama_cpp_tells_the_distribution_in_use() -> None:
@@ -198,13 +177,6 @@ def test_a_greedy_run_is_our_engines_cycle_by_cycle(name: str, kind: str) -> Non
     assert abs(found.alpha - wanted.alpha) <= (0.02 if kind != "facts" else 0.06)
 
 
-def test_a_plain_server_is_a_lane_without_drafts() -> None:
-    live, final = watched(PLAIN, "story", "sampled")
-    assert not any(isinstance(event, Drafted) for event in [*live, *final])
-    assert accepted(final) == [0] * 23
-    assert isinstance(final[-1], Finished) and final[-1].counted is None
-
-
 def test_probabilities_are_told_only_where_they_are_those_in_use() -> None:
     for how, known in (("greedy", True), ("sampled", False)):
         _, final = watched(SPECULATIVE, "story", how)
@@ -250,19 +222,14 @@ def test_a_baseline_does_not_speculate() -> None:
         lane.race(connect(one.address), connect(one.address), PROMPTS["story"], SETTINGS["greedy"], TOP)
 
 
-@pytest.mark.parametrize("prompt", ["", "  \n", "half \ud800"])
-def test_a_prompt_that_cannot_be_read_is_refused_before_anything_runs(prompt: str) -> None:
+@pytest.mark.parametrize("prompt", ["  \n", "half \ud800", [1] * 512])
+def test_a_prompt_that_cannot_be_read_is_refused_before_anything_runs(prompt: Any) -> None:
     with replay(PLAIN) as stub:
         server = connect(stub.address)
         before = len(stub.asked)
         with pytest.raises(ServerError, match="The prompt"):
             lane.race(server, None, prompt, SamplingParams())
         assert len(stub.asked) == before
-
-
-def test_the_prompt_must_fit_the_context() -> None:
-    with replay(PLAIN) as stub, pytest.raises(ServerError, match="has 512 tokens; the model reads at most 511"):
-        lane.race(connect(stub.address), None, [1] * 512, SamplingParams())
 
 
 def test_the_terminal_shows_the_race_and_keeps_it(tmp_path, capsys, monkeypatch) -> None:
@@ -288,7 +255,6 @@ def test_the_terminal_shows_the_race_and_keeps_it(tmp_path, capsys, monkeypatch)
     ("words", "said"),
     [
         (["--plain", "http://127.0.0.1:1"], "belongs to a --server"),
-        (["--server", "ftp://x"], "begins with http://"),
         (["--server", "http://me:word@127.0.0.1:1"], "must not hold a name or password"),
         (["--server", "http://127.0.0.1:1", "--drafter", "medusa"], "leave those options out"),
         (["--server", "http://127.0.0.1:1"], "cannot be reached"),

@@ -1,4 +1,4 @@
-"""Every decision can be told in words, and the words are those of its own figures."""
+"""Every decision can be decision in words, and the words are those of its own figures."""
 
 from __future__ import annotations
 
@@ -46,10 +46,16 @@ def decisions(trace: Trace) -> list[tuple[int, Position]]:
 def test_every_decision_of_every_rule_is_told_as_it_fell(rule: str, temperature: float) -> None:
     trace, seen = run(rule, temperature), set()
     for cycle, x in decisions(trace):
-        told = explain(trace, cycle, x.node + 1)
-        assert (told.token, told.status, told.p, told.q, told.u) == (x.piece, x.status, x.p, x.q, x.u)
-        assert f"was {x.status}" in told.said and "contradicts" not in told.said
-        assert told.said.endswith(".") and "  " not in told.said and "\n" not in told.said
+        decision = explain(trace, cycle, x.node + 1)
+        assert (decision.token, decision.status, decision.p, decision.q, decision.u) == (
+            x.piece,
+            x.status,
+            x.p,
+            x.q,
+            x.u,
+        )
+        assert f"was {x.status}" in decision.said and "contradicts" not in decision.said
+        assert decision.said.endswith(".") and "  " not in decision.said and "\n" not in decision.said
         seen.add(x.status)
     assert {"accepted", "rejected"} <= seen
 
@@ -58,18 +64,18 @@ def test_a_tree_is_told_by_its_places() -> None:
     trace = Trace.load(ASSETS / "traces" / "eagle3.tree" / "story.jsonl")
     said = [explain(trace, cycle, x.node + 1).said for cycle, x in decisions(trace)]
     assert not any("contradicts" in one for one in said)
-    for sentence in ("accepted before its turn came", "next draft for the same place", "was not kept", "bonus token"):
+    for sentence in ("for the same place was accepted", "of what comes before", "In its place", "bonus token"):
         assert any(sentence in one for one in said), sentence
 
 
 def test_the_coin_the_ratio_and_the_replacement_are_told() -> None:
     trace = run()
-    told = explain(trace)
+    decision = explain(trace)
     first = next(x for _, x in decisions(trace) if x.status == "rejected")
-    assert first.u is not None and told.chance == first.p / first.q == told.ratio and told.u == first.u
-    assert f"u = {first.u:.4g}" in told.said and "≥ p" in told.said and "residual" in told.said
-    own = next(one for one in cycles(trace.events, "speculative") if one.number == told.cycle).committed.pieces[-1]
-    assert repr(own) in told.said
+    assert first.u is not None and decision.chance == first.p / first.q == decision.ratio and decision.u == first.u
+    assert f"u = {first.u:.4g}" in decision.said and "≥ p" in decision.said and "residual" in decision.said
+    own = next(one for one in cycles(trace.events, "speculative") if one.number == decision.cycle).committed.pieces[-1]
+    assert repr(own) in decision.said
 
 
 def test_a_draft_that_was_never_judged_has_its_reason() -> None:
@@ -80,11 +86,11 @@ def test_a_draft_that_was_never_judged_has_its_reason() -> None:
 
 def test_a_trace_that_is_untrue_is_not_explained_away() -> None:
     trace = run()
-    told = explain(trace)
-    kept = changed(trace, told.cycle, told.position - 1, u=0.0)  # with this coin it would have been kept
-    assert "contradicts itself" in explain(kept, told.cycle, told.position).said
+    decision = explain(trace)
+    edited = changed(trace, decision.cycle, decision.position - 1, u=0.0)  # with this coin it would have been kept
+    assert "contradicts itself" in explain(edited, decision.cycle, decision.position).said
     with pytest.raises(ValueError, match="contradicts itself"):
-        explain(changed(trace, told.cycle, told.position - 1, p=7.0), told.cycle, told.position)
+        explain(changed(trace, decision.cycle, decision.position - 1, p=7.0), decision.cycle, decision.position)
 
 
 def test_what_is_not_there_is_answered_with_what_is() -> None:

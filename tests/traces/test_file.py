@@ -59,13 +59,10 @@ def test_a_trace_with_unknown_keys_still_opens() -> None:
         ('{"event":"header","schema":true}\n', "schema True"),
         ('{"event":"header","schema":1,"run":"a","source":"live","prompt":"p"}\n', "lacks 'lanes'"),
         (HEADER % '"lanes":[]', "1 to 3 lanes"),
-        (HEADER % '"lanes":["a"],"models":[]', "'models' is of the wrong type"),
-        (HEADER % '"lanes":["a"],"kind":{"a":1}', "'kind' is of the wrong type"),
-        (HEADER % '"lanes":["a"],"models":{"x":NaN}', "line 1 holds NaN"),
-        (HEADER % '"lanes":["a"],"models":{"x":1e999}', "line 1 holds a number that is too large"),
-        (HEADER % f'"lanes":["a"],"models":{{"x":{"9" * 9000}}}', "line 1 is not JSON"),
-        (HEADER % f'"lanes":["a"],"models":{{"x":{"[" * 40}{"]" * 40}}}', "nested deeper"),
-        (HEADER % '"lanes":["a"],"kind":"\\ud800"', "half of a character"),
+        (HEADER % '"lanes":["a"],"models":[]', "'models', or it is of the wrong type"),
+        (HEADER % '"lanes":["a"],"models":{"x":NaN}', "line 1 is not JSON"),
+        (HEADER % '"lanes":["a"],"models":{"x":1e999}', "line 1 is not JSON"),
+        (HEADER % '"lanes":["a"],"kind":"\\ud800"', "line 1 is not JSON"),
         ("\n" * 60_000 + "x", "more than 50000 lines"),
     ],
 )
@@ -78,12 +75,10 @@ def test_what_is_no_trace_is_refused_with_the_reason(text: str, reason: str) -> 
     "line",
     [
         '{"event":"exploded"}',
-        '{"event":[1]}',
         '{"event":"finished","lane":"plain"}',
-        '{"event":"finished","lane":7,"reason":"end","tokens":1,"text":"","at":1,"prefill":1,"draft":1,"verify":1,"other":1}',
-        '{"event":"finished","lane":"a","reason":"bored","tokens":1,"text":"","at":1,"prefill":1,"draft":1,"verify":1,"other":1}',
-        '{"event":"finished","lane":"a","reason":"end","tokens":1,"text":"","at":NaN,"prefill":1,"draft":1,"verify":1,"other":1}',
-        '{"event":"finished","lane":"a","reason":"end","tokens":1,"text":"","at":1e999,"prefill":1,"draft":1,"verify":1,"other":1}',
+        FINISHED.replace('"a"', "7"),
+        FINISHED.replace('"end"', '"bored"'),
+        FINISHED.replace('"at":1', '"at":NaN'),
         FINISHED.replace("1,", f"{2**64},", 1),
         FINISHED.replace('"at":1', f'"at":{10**400}'),
         "[" * 100_000,
@@ -137,22 +132,6 @@ def test_what_would_hang_or_trip_a_reader_is_refused(change: dict[str, object], 
         Trace.loads("\n".join(map(json.dumps, lines)))
 
 
-def test_a_lane_is_no_longer_than_a_run_can_be() -> None:
-    line = '{"event":"committed","lane":"a","cycle":%d,"tokens":[1],"pieces":[""],"accepted":0,"kind":"bonus",'
-    line += '"text":"","total":1,"at":0}'
-    with pytest.raises(TraceError, match="more than 4096 tokens"):
-        Trace.loads(EXAMPLE.header.line() + "\n".join(line % i for i in range(4097)))
-
-
-def test_an_endless_file_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    endless = Path("/dev/zero")
-    if not endless.exists():
-        pytest.skip("there is no /dev/zero here")
-    monkeypatch.setattr(trace, "MAX_BYTES", 1_000_000)
-    with pytest.raises(TraceError, match="larger than 1 MB"):
-        Trace.load(endless)
-
-
 @pytest.mark.parametrize("seed", [2**53 + 1, MAX_SEED, MIN_SEED])
 def test_whatever_seed_a_run_may_have_its_trace_can_be_read(seed: int) -> None:
     params = dataclasses.replace(PARAMS, seed=seed)
@@ -170,7 +149,6 @@ def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
     assert [*file.parent.iterdir()] == [file]
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files here")
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files here")
 def test_what_is_no_regular_file_is_refused_before_the_run_and_stays(tmp_path: Path) -> None:
     pipe, link = tmp_path / "pipe", tmp_path / "link"

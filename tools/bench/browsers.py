@@ -72,12 +72,16 @@ def write(folder: Path, family: str, options: Options) -> None:
     ]  # fmt: skip
     asked = {"rows": rows, "family": family, "files": listed(family, parts)}
     content = {f"{family}.{name}": one for name, one in parts.items()}
-    content |= {f"{name}.wasm": one for name, one in layers().items()}
-    content |= {"asked.json": json.dumps(asked).encode()}
-    content |= {Path(name).name: text.encode() for name, text in sources().items() if name.startswith("engine/")}
+    content |= engine_files() | {"asked.json": json.dumps(asked).encode()}
     content["index.html"] = f"<!doctype html><script>{SCRIPT.read_text(encoding='utf-8')}</script>".encode()
     for name, one in content.items():
         (folder / name).write_bytes(one)
+
+
+def engine_files() -> dict[str, bytes]:
+    """Return the engine's scripts and its layers in WebAssembly, by name."""
+    scripts = {Path(name).name: text.encode() for name, text in sources().items() if name.startswith("engine/")}
+    return scripts | {f"{name}.wasm": content for name, content in layers().items()}
 
 
 @contextmanager

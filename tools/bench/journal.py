@@ -15,23 +15,28 @@ Row = dict[str, Any]
 class Journal:
     """A file of lines: what the rows are about, then each row with its unit, a part that is measured whole or again.
 
-    Without a `path` nothing is kept. After `minutes` no further unit is begun. ValueError for a file about something
+    Without a `path` nothing is written. After `minutes` no further unit is begun. ValueError for a file about something
     else: rows of two machines or settings do not mix.
     """
 
     def __init__(self, path: Path | None, about: Row, minutes: float | None = None) -> None:
         self._path = path
-        self._end = time.monotonic() + 60.0 * minutes if minutes is not None else math.inf
+        self._end = math.inf if minutes is None else time.monotonic() + 60.0 * minutes
         self._rows: dict[str, list[Row]] = {}
         self._whole: set[str] = set()
         self.left_out: list[str] = []  # units for which no time was left, or that broke off: for the next start
-        first, *rest = read(path) or [{}]
-        if first and first.get("about") != about:
+        text = path.read_text(encoding="utf-8") if path and path.exists() else ""
+        try:
+            head, *lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()] or [about]
+        except ValueError as error:
+            raise ValueError(f"{path} is no journal of the bench: {error}") from error
+        if head != about:
             raise ValueError(f"{path} holds rows of another machine, version or setting; move it, or name another file")
-        for line in rest:
-            self._take(line)
-        if not first:
-            self._write({"about": about})
+        if path:
+            path.write_text("", encoding="utf-8")
+        self._write(about)
+        for line in lines:
+            self._add(**line)
 
     @property
     def seconds_left(self) -> float:
@@ -40,57 +45,38 @@ class Journal:
     def measured(
         self, unit: str, rows: Iterable[Row], holds: Callable[[list[Row]], bool] = lambda rows: True
     ) -> list[Row]:
-        """`rows`, which are measured as they are asked for; those of an earlier start; or none, if the time is over.
+        """Return `rows`, measured as they are iterated; or those of an earlier start; or none, if the time is over.
 
         Where they do not hold, the next start measures them again.
         """
         if unit in self._whole:
             return self._rows[unit]
-        if not self.seconds_left:
-            self.left_out.append(unit)
-            return []
-        self._tell({"unit": unit, "begun": True})
-        for row in rows:
-            self._tell({"unit": unit, "row": row})
-        if holds(self._rows[unit]):
-            self._tell({"unit": unit, "whole": True})
-        else:
+        self._rows[unit] = []
+        if self.seconds_left:
+            self._add(unit, "begun")
+            for row in rows:
+                self._add(unit, "row", row)
+            if holds(self._rows[unit]):
+                self._add(unit, "whole")
+        if unit not in self._whole:
             self.left_out.append(unit)
         return self._rows[unit]
 
     def close(self) -> None:
-        """The file goes once all is measured: the report has its rows."""
-        if self._path is not None and not self.left_out:
+        """Remove the file once all is measured: the report has its rows."""
+        if self._path and not self.left_out:
             self._path.unlink(missing_ok=True)
 
-    def _tell(self, line: Row) -> None:
-        self._take(line)
-        self._write(line)
-
-    def _take(self, line: Row) -> None:
-        unit = line["unit"]
-        if "begun" in line:
+    def _add(self, unit: str, event: str, row: Row | None = None) -> None:
+        self._write({"unit": unit, "event": event, "row": row})
+        if event == "begun":
             self._rows[unit] = []
-        elif "row" in line:
-            self._rows[unit].append(line["row"])
-        else:
+        elif event == "whole":
             self._whole.add(unit)
+        elif row is not None:
+            self._rows[unit].append(row)
 
     def _write(self, line: Row) -> None:
-        if self._path is not None:
+        if self._path:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
-
-
-def read(path: Path | None) -> list[Row]:
-    """The lines of a journal; one that was cut off at the end does not count, and is taken away."""
-    if path is None or not path.exists():
-        return []
-    text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        path.write_text(whole, encoding="utf-8")
-    try:
-        return [json.loads(line) for line in whole.splitlines()]
-    except ValueError as error:
-        raise ValueError(f"{path} is no journal of the bench: {error}") from error

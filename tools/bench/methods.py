@@ -12,47 +12,41 @@ from typing import Any
 
 from specdec.bench import suites
 from specdec.bench.measure import Row, Setting
+from specdec.bench.prompts import PROMPTS
 from specdec.bench.suites import speedup_of
 
 from . import peers
 from .journal import Journal
 from .options import Options
-from .prompts import prompts_of
 
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
 
 
 def report(options: Options, journal: Journal) -> dict[str, Any]:
-    """What the family's ways of drafting give; its rows alone, if time runs out."""
-    asked = suites.Options(
-        options.suite, options.family, device=options.device, tokens=options.tokens, repeats=options.repeats,
-        k=options.k, dtype=options.dtype,
-    )  # fmt: skip
-    family, seconds = suites.loaded(asked)
-    prompts, rows = prompts_of(family), list[Row]()
-    for place, _, found in suites.measure(family, asked, prompts):
-        rows += journal.measured(place, found)
+    """Measure the family's ways of drafting; return their rows alone, if time runs out."""
+    shared = {name: getattr(options, name) for name in ("suite", "family", "device", "tokens", "repeats", "k", "dtype")}
+    chosen = suites.Options(**shared)
+    family, seconds = suites.loaded(chosen)
+    rows = list[Row]()
+    for place, _, measured in suites.measure(family, chosen, PROMPTS):
+        rows += journal.measured(place, measured)
     if rows:
         print(suites.table(rows))
+    result = {"rows": rows, "models": family.describe(), "setup_seconds": seconds, "peers": None}
     if journal.left_out:
-        return {"rows": rows, "models": family.describe()}
-    headlines = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
-    for name, figures in headlines.items():
-        print(f"\n{name}: measured speed-up {figures['speedup']}, the median of {figures['domains']}", end="")
-        print(f"; looping, left out: {', '.join(figures['looping'])}" if figures["looping"] else "")
-    rivals = None
+        return result
+    result["headline"] = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
     if family.draft is not None and options.peers and family.precision != "int8":  # transformers has no such target
-        rivals = peers.measure(family, prompts, best_settings(rows), options.tokens, min(options.repeats, 5))
-        print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
-    report = {"rows": rows, "peers": rivals, "headline": headlines, "models": family.describe()}
-    return report | {"setup_seconds": seconds}
+        result["peers"] = peers.measure(family, PROMPTS, best_settings(rows), options.tokens, min(options.repeats, 5))
+    print(result["headline"], result["peers"], sep="\n")
+    return result
 
 
 def best_settings(rows: Sequence[Row]) -> dict[str, Setting]:
     """The fastest greedy setting of each domain."""
-    greedy = [entry for entry in rows if entry["temperature"] == 0.0]
-    domains = dict.fromkeys(str(entry["domain"]) for entry in greedy)
-    best = {domain: max((e for e in greedy if e["domain"] == domain), key=speedup_of) for domain in domains}
+    best: dict[str, Row] = {}
+    for entry in sorted((one for one in rows if one["temperature"] == 0.0), key=speedup_of):
+        best[str(entry["domain"])] = entry
     return {domain: Setting(str(e["drafter"]), domain, 0.0, int(str(e["k"]))) for domain, e in best.items()}
 
 

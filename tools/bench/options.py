@@ -16,7 +16,7 @@ class Options:
     """Figures of this machine, and of the page. A table, then one line of JSON."""
 
     suite: str = option("gpu", "what is measured", choices=(*AT_ONCE, *ROW_BY_ROW))
-    family: str = option("embedded", "of models that are loaded: 'embedded', 'tuned', or a folder")
+    family: str = option("embedded", "of models that are loaded: 'embedded', or a folder")
     tokens: int = option(96, "new tokens per run")
     repeats: int = option(5, "measured rounds, after one to warm up")
     k: tuple[int, ...] = option((2, 4, 6), "draft lengths to try")

@@ -34,7 +34,6 @@ RESULTS: tuple[str, ...] = (
     "methods",
     "equal",
     "batch",
-    "edits",
     "star_passes",
     "browsers",
 )
@@ -67,7 +66,6 @@ def blocks(root: Path) -> dict[str, str]:
         "measured": measured(embedded),
         "methods": methods(every),
         "equal": at_equal_depth(every),
-        "edits": methods(load(results / "families" / "tuned.json")),
         "batch": batch(load(results / "batch.json")),
         "servers": certificates(servers),
         "certified": certified_methods(servers),
@@ -105,31 +103,45 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], *notes: str) -> st
     return "\n".join([*lines, *(f"\n{note}" for note in notes)])
 
 
+def pivot(head: list[str], cells: dict[tuple[tuple[str, ...], str], str], *notes: str) -> str:
+    """Render a table with a line for each first part of the keys, and a column for each second part."""
+    lines, columns = [key[0] for key in cells], list(dict.fromkeys(key[1] for key in cells))
+    rows = ([*line, *(cells.get((line, column), "–") for column in columns)] for line in dict.fromkeys(lines))
+    return table([*head, *columns], rows, *notes)
+
+
 def machine_of(report: Any) -> str:
-    made, provenance = report["machine"], report["provenance"]
-    return f"{made['cpu']}, {made['cores']} cores, {provenance['measured'][:10]}"
+    machine, provenance = report["machine"], report["provenance"]
+    return f"{machine['cpu']}, {machine['cores']} cores, {provenance['measured'][:10]}"
 
 
 def measured(report: Any) -> str:
     return table(COLUMNS.values(), ([cell(name, row[name]) for name in COLUMNS] for row in report["rows"]))
 
 
+def beside(report: Any) -> tuple[str, float, float]:
+    """Whether every greedy text is plain decoding's; then plain and speculative decoding over transformers' own."""
+    same = all(row["identical_to_plain"] for row in report["rows"] if row["temperature"] == 0)
+    peers = report["peers"]
+    plain = peers["plain_beside_them"] / peers["transformers_generate"]
+    return "yes" if same else "NO", plain, peers["speculative_beside_them"] / peers["transformers_assisted"]
+
+
 def headline(report: Any, every: Any) -> str:
     """The measured speed-ups, those of `every` drafter, whether greedy text stayed the same, transformers beside us."""
-    peers = report["peers"]
-    same = all(row["identical_to_plain"] for row in report["rows"] if row["temperature"] == 0)
-    plain, speculative = peers["plain_beside_them"], peers["speculative_beside_them"]
-    generate, assisted = peers["transformers_generate"], peers["transformers_assisted"]
+    same, plain, speculative = beside(report)
+    rates = {name: f"{rate:.0f}" for name, rate in report["peers"].items() if isinstance(rate, float)}
     return folded(
         f"- Speculative over plain, best drafter of each domain: greedy {best(report, 'greedy', 0.0)}; "
         f"T = 0.8 {best(report, 'sampled', 0.8)}.",
         f"- Best of {len({row['drafter'] for row in every['rows']})} ways of drafting, at another hour: "
         f"greedy {best(every, 'greedy', 0.0)}; T = 0.8 {best(every, 'sampled', 0.8)}.",
-        f"- Greedy text identical to plain decoding's in every run: {'yes' if same else 'NO'}.",
-        "- Beside transformers on the same weights, greedy: "
-        f"plain decoding is {plain / generate:.1f}× its `generate` ({plain:.0f} against {generate:.0f} tokens/s); "
-        f"speculative decoding is {speculative / assisted:.1f}× its assisted generation at its best setting "
-        f"({speculative:.0f} against {assisted:.0f} tokens/s, {peers['transformers_assisted_best']}).",
+        f"- Greedy text identical to plain decoding's in every run: {same}.",
+        f"- Beside transformers on the same weights, greedy: plain decoding is {plain:.1f}× its `generate` "
+        f"({rates['plain_beside_them']} against {rates['transformers_generate']} tokens/s); "
+        f"speculative decoding is {speculative:.1f}× its assisted generation at its best setting "
+        f"({rates['speculative_beside_them']} against {rates['transformers_assisted']} tokens/s, "
+        f"{report['peers']['transformers_assisted_best']}).",
     )
 
 
@@ -139,48 +151,34 @@ def machines(reports: list[Any]) -> str:
     head += ["plain / `generate`", "speculative / assisted", "greedy text identical"]
     rows = []
     for report in reports:
-        same = all(row["identical_to_plain"] for row in report["rows"] if row["temperature"] == 0)
-        peers, provenance = report["peers"], report["provenance"]
-        rows.append(
-            [
-                str(report["machine"]["cpu"]),
-                str(report["machine"]["cores"]),
-                "C++" if provenance["models"].get("kernels") == "native" else "torch",
-                provenance["measured"][:10],
-                provenance["commit"],
-                *(f"{report['headline'][name]['speedup']:.2f}×" for name in ("greedy", "sampled")),
-                f"{peers['plain_beside_them'] / peers['transformers_generate']:.1f}×",
-                f"{peers['speculative_beside_them'] / peers['transformers_assisted']:.1f}×",
-                "yes" if same else "NO",
-            ]
-        )
+        machine, provenance = report["machine"], report["provenance"]
+        layers = "C++" if provenance["models"].get("kernels") == "native" else "torch"
+        where = [machine["cpu"], str(machine["cores"]), layers, provenance["measured"][:10], provenance["commit"]]
+        gains = (f"{report['headline'][name]['speedup']:.2f}×" for name in ("greedy", "sampled"))
+        same, *ratios = beside(report)
+        rows.append([*where, *gains, *(f"{ratio:.1f}×" for ratio in ratios), same])
     return table(head, rows)
 
 
 def methods(report: Any) -> str:
     """A line a drafter: measured speed-up, α and τ at its best K, by temperature and domain."""
-    cells = {place_of(row): " · ".join(brief(row)) for row in report["rows"]}
-    return by_place("drafter", report["rows"], cells)
+    return pivot(["drafter"], {place_of(row): brief(row) for row in by_temperature(report)})
 
 
 def at_equal_depth(report: Any) -> str:
     """A line a drafter: τ at every K that was tried, by temperature and domain."""
-    rows = [row for row in report["rows"] if len(row["tau_by_k"]) > 1]
+    rows = [row for row in by_temperature(report) if len(row["tau_by_k"]) > 1]
     depths = sorted({k for row in rows for k in row["tau_by_k"]}, key=int)
     cells = {place_of(row): " · ".join(cell("tau", row["tau_by_k"][k]) for k in depths) for row in rows}
-    return by_place(f"τ at K = {' · '.join(depths)}", rows, cells)
+    return pivot([f"τ at K = {' · '.join(depths)}"], cells)
 
 
-def place_of(row: Any) -> tuple[str, float, str]:
-    return row["drafter"], row["temperature"], row["domain"]
+def by_temperature(report: Any) -> list[Any]:
+    return sorted(report["rows"], key=lambda row: row["temperature"])
 
 
-def by_place(title: str, rows: Any, cells: dict[tuple[str, float, str], str]) -> str:
-    """A line a drafter, a column a temperature and domain, greedy first."""
-    places = sorted(dict.fromkeys(place_of(row)[1:] for row in rows), key=lambda place: place[0])
-    head = [title, *(f"{domain}, T = {temperature:g}" for temperature, domain in places)]
-    drafters = dict.fromkeys(row["drafter"] for row in rows)
-    return table(head, ([f"`{name}`", *(cells[(name, *place)] for place in places)] for name in drafters))
+def place_of(row: Any) -> tuple[tuple[str, ...], str]:
+    return (f"`{row['drafter']}`",), f"{row['domain']}, T = {row['temperature']:g}"
 
 
 def batch(report: Any) -> str:
@@ -191,9 +189,8 @@ def batch(report: Any) -> str:
     for context in contexts:
         head += [f"{context} tokens: plain", *(f"K = {k}" for k in ks)]
         for row, texts in zip(rows, batches, strict=True):
-            points = [cells[context, k, texts] for k in ks]
-            row.append(f"{points[0]['plain_tokens_per_second']:,.0f}")
-            for one in points:
+            row.append(f"{cells[context, ks[0], texts]['plain_tokens_per_second']:,.0f}")
+            for one in (cells[context, k, texts] for k in ks):
                 rate, gain = one["tokens_per_second"], one["measured_speedup"]
                 row.append(f"{rate:,.0f} · {gain:.2f}× · {one['verify_cost']:.2f}")
     same = "all" if all(point["identical_to_plain"] for point in report["points"]) else "NOT ALL"
@@ -217,20 +214,18 @@ def passes(report: Any) -> str:
 
 def browsers(report: Any) -> str:
     """A line a family, kind of text, drafter and K: τ; by browser and threads, the speed-up. Below, plain tokens/s."""
-    gains: dict[tuple[str, ...], dict[str, str]] = {}
-    rates: dict[str, dict[str, list[float]]] = {}
+    cells: dict[tuple[tuple[str, ...], str], str] = {}
+    rates: dict[tuple[tuple[str, ...], str], list[float]] = {}
     for row in report["rows"]:
         threads = f"{row['threads']} thread{'s' * (row['threads'] != 1)}"
         place = f"{row['browser'].title()} {report['versions'][row['browser']]}, {threads}"
         setting = row["family"], row["kind"], f"`{row['drafter']}`, {row['k']}", f"{row['tau']:.2f}"
-        gains.setdefault(setting, {})[place] = f"{row['speed_up']:.2f}×"
-        rates.setdefault(row["family"], {}).setdefault(place, []).append(row["plain_per_s"])
-    places = list(next(iter(rates.values())))
-    rows = [[*setting, *(by_place[place] for place in places)] for setting, by_place in gains.items()]
-    for family, found in rates.items():
-        plain = (f"{median(found[place]):.0f}" for place in places)
-        rows.append([family, "all, tokens/s", "plain decoding", "1", *plain])
-    return table(["target", "text", "drafter, K", "τ", *places], rows, f"{machine_of(report)}.")
+        cells[setting, place] = f"{row['speed_up']:.2f}×"
+        rates.setdefault(((row["family"], "all, tokens/s", "plain decoding", "1"), place), []).append(
+            row["plain_per_s"]
+        )
+    cells |= {key: f"{median(values):.0f}" for key, values in rates.items()}
+    return pivot(["target", "text", "drafter, K", "τ"], cells, f"{machine_of(report)}.")
 
 
 def gpu(report: Any) -> str:
@@ -240,7 +235,13 @@ def gpu(report: Any) -> str:
     (generate,) = stages["generate"]
     token, step = plain["seconds_per_token"], generate["seconds_per_step"]
     by_precision = {one["dtype"]: one for one in stages["embedded"]}
-    best = {T: max(ours_at(stages["smollm2"], T), key=speedup) for T in (0.0, 0.8)}
+    best = {
+        T: max(
+            (row for row in stages["smollm2"] if row["temperature"] == T),
+            key=lambda row: float(row["measured_speedup"]),
+        )
+        for T in (0.0, 0.8)
+    }
     return folded(
         f"- {card}, Qwen3-8B's shape in bfloat16 with random weights, 128 tokens of context: plain decoding takes "
         f"{1e3 * token:.2f} ms a token ({1 / token:.0f} tokens/s), {step / token:.1f}× as fast as transformers' eager "
@@ -254,14 +255,6 @@ def gpu(report: Any) -> str:
         f"{best[0.0]['measured_speedup']:.2f}× (`{best[0.0]['drafter']}`), T = 0.8 "
         f"{best[0.8]['measured_speedup']:.2f}× (`{best[0.8]['drafter']}`).",
     )
-
-
-def ours_at(rows: Any, temperature: float) -> list[Any]:
-    return [row for row in rows if row["temperature"] == temperature]
-
-
-def speedup(row: Any) -> float:
-    return float(row["measured_speedup"])
 
 
 def gpu_steps(report: Any) -> str:
@@ -284,9 +277,7 @@ def gpu_steps(report: Any) -> str:
 def gpu_smollm2(report: Any) -> str:
     """A line a drafter of SmolLM2: speed-up, α and τ, greedy and sampled."""
     rows = report["stages"]["smollm2"]
-    cells = {(row["drafter"], row["temperature"]): " · ".join(brief(row)) for row in rows}
-    names = dict.fromkeys(row["drafter"] for row in rows)
-    return table(["drafter", "T = 0", "T = 0.8"], ([f"`{n}`", cells[n, 0.0], cells[n, 0.8]] for n in names))
+    return pivot(["drafter"], {((f"`{row['drafter']}`",), f"T = {row['temperature']:g}"): brief(row) for row in rows})
 
 
 # ---- certificates of real servers ----
@@ -314,22 +305,19 @@ def certificates(report: Any) -> str:
 
 def certified_methods(report: Any) -> str:
     """A line an engine, a column a way to draft: the temperatures of its certificates; bold where wrong there."""
-    cells: dict[tuple[str, str], dict[tuple[float, str], bool]] = {}
+    wrong: dict[tuple[tuple[str, ...], str], dict[tuple[float, str], bool]] = {}
     for row in report["rows"]:
         engine = ", ".join(part for part in (row["engine"], row["note"], NAMES.get(row.get("family", ""), "")) if part)
-        cell = cells.setdefault((engine, way(row)), {})
+        settings = wrong.setdefault(((engine,), f"`{way(row)}`"), {})
         setting = row["temperature"], " ".join((f"{row['temperature']:g}", *filters(row)))
-        cell[setting] = cell.get(setting, False) or is_wrong(row)
-    ways, engines = (list(dict.fromkeys(key[i] for key in cells)) for i in (1, 0))
-    rows = []
-    for engine in engines:
-        certified = (sorted(cells.get((engine, one), {}).items()) for one in ways)
-        texts = (", ".join(f"**{name}**" if red else name for (_, name), red in cell) for cell in certified)
-        rows.append([engine, *(text or "–" for text in texts)])
+        settings[setting] = settings.get(setting, False) or is_wrong(row)
+    cells = {
+        place: ", ".join(f"**{name}**" if red else name for (_, name), red in sorted(settings.items()))
+        for place, settings in wrong.items()
+    }
     pairs = {(row["engine"], way(row)) for row in report["rows"]}
-    whole = len({row["engine"] for row in report["rows"]}) * len(ways)
-    note = f"Without any certificate: {whole - len(pairs)} of {whole} pairs of these."
-    return table(["engine", *(f"`{one}`" for one in ways)], rows, note)
+    whole = len({engine for engine, _ in pairs}) * len({method for _, method in pairs})
+    return pivot(["engine"], cells, f"Without any certificate: {whole - len(pairs)} of {whole} pairs of these.")
 
 
 def filters(row: Any) -> list[str]:
@@ -348,18 +336,17 @@ def way(row: Any) -> str:
 # ---- parts ----
 
 
-def brief(row: Any) -> tuple[str, str, str]:
-    return cell("measured_speedup", row["measured_speedup"]), cell("alpha", row["alpha"]), cell("tau", row["tau"])
+def brief(row: Any) -> str:
+    return " · ".join(cell(name, row[name]) for name in ("measured_speedup", "alpha", "tau"))
 
 
 def best(report: Any, name: str, temperature: float) -> str:
     """The headline, then each domain; those left out are named."""
     headline = report["headline"][name]
-    rows = [row for row in report["rows"] if row["temperature"] == temperature]
-    by_domain = {
-        domain: max(row["measured_speedup"] for row in rows if row["domain"] == domain)
-        for domain in dict.fromkeys(row["domain"] for row in rows)
-    }
+    by_domain: dict[str, float] = {}
+    for row in report["rows"]:
+        if row["temperature"] == temperature:
+            by_domain[row["domain"]] = max(by_domain.get(row["domain"], 0.0), row["measured_speedup"])
     each = ", ".join(f"{domain} {value:.2f}×" for domain, value in by_domain.items())
     if not headline["looping"]:
         return f"{headline['speedup']:.2f}× (median of: {each})"

@@ -5,7 +5,7 @@
  * tab. */
 
 import { h, button, parts } from "#page/race/kit.js";
-import { speculative, doneBy, depthOf } from "#page/race/run.js";
+import { speculative, doneBy, depthOf, isGreedy, isOpen } from "#page/race/run.js";
 import { words } from "#page/race/text.js";
 import { quarterOf, questions } from "#page/class/question.js";
 import { whenPlayed } from "#page/shared/arrival.js";
@@ -14,6 +14,13 @@ const GAP = 200,
   AGAIN = 1000,
   LONGEST = 400000; // ms between two posts, and after one that failed; characters of one
 const KEY = "specdec.teach";
+
+/* The first screen's run is greedy: a class begins with one in which coins decide. */
+async function begin(player, server) {
+  if (!player.isFirst() || !isGreedy(player.run())) return;
+  const log = await server.sampled_run().catch(() => "");
+  if (log && player.isFirst()) player.load(log);
+}
 
 function teach(element, props, player, secret) {
   const W = JSON.parse(props.words),
@@ -103,8 +110,7 @@ function teach(element, props, player, secret) {
     send();
   }
 
-  const judged = (draft) => draft.state === "rej" || draft.state === "acc",
-    isOpen = ({ p, q }) => p > 0.1 * q && p < 0.9 * q; // whether a coin decides
+  const judged = (draft) => draft.state === "rej" || draft.state === "acc";
 
   /* The next cycle that judges a draft, one by a coin if there is any, and the moment before it does. */
   function coming() {
@@ -256,7 +262,11 @@ function secretOf() {
   return told || sessionStorage.getItem(KEY);
 }
 
-export function mount(element, props) {
+export function mount(element, props, watch, trigger, server) {
   const secret = secretOf();
-  if (secret) whenPlayed((player) => teach(element, props, player, secret));
+  if (!secret) return;
+  whenPlayed((player) => {
+    teach(element, props, player, secret);
+    begin(player, server);
+  });
 }

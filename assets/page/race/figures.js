@@ -3,12 +3,12 @@
 
 import { speculative, plain, peerOf, isOver, isServed } from "#page/race/run.js";
 import { BLOCK, h, write } from "#page/race/kit.js";
-import { fixed, size, methodOf, pick, words } from "#page/race/text.js";
+import { fixed, size, methodOf, pick, visible, words } from "#page/race/text.js";
 import { counted, lines, nameOf } from "#page/race/served.js";
 
 const PRECISIONS = ["bfloat16", "int8", "int7"]; // each makes another target of the same weights
 
-const isOurs = (family) => /^(embedded|tuned)(:|$)/.test(family || "embedded");
+const isOurs = (family) => /^embedded(:|$)/.test(family || "embedded");
 const nameOfModel = (pair) =>
   pair
     .split(" + ")[0]
@@ -30,9 +30,7 @@ function figures(W, root, part, S) {
       target =
         total && !isOurs(models.family)
           ? words(W.meta.named, { target: total, name: nameOfModel(models.family) })
-          : total && models.family === "tuned"
-            ? words(W.meta.tuned, { target: total })
-            : total;
+          : total;
     const drafting =
         methodOf(W.methods, started.drafter).kind === "model" &&
         Object.hasOwn(models, started.drafter) &&
@@ -44,6 +42,8 @@ function figures(W, root, part, S) {
         : target
           ? words(W.meta.target_only, { target })
           : "";
+    write(part.prompt, "textContent", visible(head.prompt || ""));
+    write(part.of, "title", head.prompt || "");
     const pace =
       S.slow === 1
         ? W.meta.real_time
@@ -54,6 +54,7 @@ function figures(W, root, part, S) {
     const server = (models.server || {}).model
       ? words(W.server.model, { model: models.server.model })
       : "";
+    write(part.pace, "textContent", pace);
     write(
       part.meta,
       "textContent",
@@ -63,7 +64,7 @@ function figures(W, root, part, S) {
         pair,
         PRECISIONS.includes(models.dtype) ? W.meta[models.dtype] : "",
         placeOf(W, models, machine),
-        pace,
+        isUnpacked(models) ? W.meta.unpacked : "",
       ]
         .filter(Boolean)
         .join(" · "),
@@ -136,6 +137,9 @@ function figures(W, root, part, S) {
 
   return { heading, term, paintClocks };
 }
+
+/* SmolLM2 comes as a file of 4 bits a weight. */
+const isUnpacked = ({ family, dtype }) => family === "smollm2" && dtype === "bfloat16";
 
 const KERNELS = { native: "native", wasm: "wasm" }; // what else there is, torch computes
 

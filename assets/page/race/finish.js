@@ -17,7 +17,7 @@ function finish(box, W, root) {
     answer(button, (await copied(text)) ? word : W.finish.refused);
 
   function draw(run) {
-    const { title, rows, longest } = result(W, run);
+    const { headline, title, rows, longest } = result(W, run);
     const bars = rows.map((row) =>
       h(
         "div",
@@ -57,7 +57,7 @@ function finish(box, W, root) {
       h(
         "div",
         { class: "sd-finish" },
-        h("h2", {}, title),
+        h("h2", { title }, headline || title),
         bars,
         h(
           "p",

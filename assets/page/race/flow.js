@@ -16,7 +16,8 @@ const DRAFTED = 0.4,
 const MOST = 7; // drafts that are drawn: the last ones that were judged, then the others
 const GAP = 6,
   FALL = 62,
-  DRAFT_BOX = 74;
+  DRAFT_BOX = 74,
+  LEAST = 0.85; // how small a chip may be drawn: on a phone its letters then have 11 px
 const GONE = ["rej", "dis", "cut"];
 
 /* 0 before `from`, 1 after `to`, smooth between. */
@@ -34,6 +35,16 @@ function progressAt(cycle, t, settled = 1) {
   return (
     DRAFTED + (PASSED - DRAFTED) * (cycle.check ? part(cycle.check.start, cycle.check.end) : 1)
   );
+}
+
+/* As many chips as have room: the first ones that were kept go, then the last ones that were thrown away. */
+function fitting(items, room) {
+  const some = [...items],
+    wide = () => some.reduce((sum, { width }) => sum + width + GAP, 0) > room,
+    drafts = () => some.filter((item) => !item.own).length;
+  while (wide() && drafts() > 1 && some[0].state === "acc") some.shift();
+  while (wide() && drafts() > 1) some.splice(drafts() - 1, 1);
+  return some;
 }
 
 function flow(box, W) {
@@ -54,13 +65,13 @@ function flow(box, W) {
     items = chosen.map((draft, i) => ({
       draft,
       state: draft.state,
-      node: chip(W, draft.piece, draft.state, "span"),
+      node: chip(W, draft.text || draft.piece, draft.state, "span"),
       i,
     }));
     if (cycle.own)
       items.push({
         state: cycle.own.state,
-        node: chip(W, cycle.own.piece, cycle.own.state, "span"),
+        node: chip(W, cycle.own.text || cycle.own.piece, cycle.own.state, "span"),
         own: true,
         i: chosen.length,
       });
@@ -86,18 +97,22 @@ function flow(box, W) {
   /* One reading of the widths for a cycle. The target's own token stands where the first rejected draft stood. */
   function place() {
     wide = stage.clientWidth;
-    const widths = items.map((item) => item.node.offsetWidth),
-      left = DRAFT_BOX + 22;
-    const total = widths.reduce((sum, width) => sum + width + GAP, 0),
-      scale = Math.min(1, (wide - left - GAP) / Math.max(total, 1));
+    for (const item of items) item.width = item.node.offsetWidth;
+    const left = DRAFT_BOX + 22,
+      room = wide - left - GAP;
+    const drawn = fitting(items, room / LEAST),
+      total = drawn.reduce((sum, { width }) => sum + width + GAP, 0),
+      scale = Math.min(1, room / Math.max(total, 1));
+    for (const { node } of items) node.hidden = true;
     let x = left + GAP,
       hole = /** @type {any} */ (null);
-    items.forEach((item, i) => {
+    drawn.forEach((item) => {
+      item.node.hidden = false;
       item.x = x;
       item.scale = scale;
       if (hole === null && GONE.includes(item.state)) hole = x;
       if (item.own && hole !== null) item.x = hole;
-      x += (widths[i] + GAP) * scale;
+      x += (item.width + GAP) * scale;
     });
   }
 
@@ -121,6 +136,7 @@ function flow(box, W) {
     pass.style.opacity = progress > DRAFTED - 0.05 ? "1" : "0.45";
     gain.style.opacity = ease(progress, 0.9, 1).toFixed(2);
     for (const item of items) {
+      if (item.x === undefined) continue; // there is no room for it
       const now = open ? item.state : "pen";
       if (item.now !== now) {
         item.now = now;
@@ -153,4 +169,4 @@ function flow(box, W) {
   return { draw, resized };
 }
 
-export { flow, progressAt, DRAFTED, PASSED };
+export { flow, fitting, progressAt, DRAFTED, PASSED };

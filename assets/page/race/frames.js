@@ -2,7 +2,17 @@
 /* One moment of a race as a picture: the text of both lanes in the colours of its tokens, and what it took. The
  * picture to share is the moment when the speculative lane is done; a film is one moment after another. */
 
-import { EPS, speculative, plain, doneBy, figuresAt, serverOf, isBusy } from "#page/race/run.js";
+import {
+  EPS,
+  speculative,
+  plain,
+  doneBy,
+  figuresAt,
+  serverOf,
+  isBusy,
+  partAt,
+} from "#page/race/run.js";
+import { NOISE } from "#page/race/kit.js";
 import { words, duration, fixed, visible } from "#page/race/text.js";
 
 const WIDTH = 1200,
@@ -43,6 +53,7 @@ function result(W, run) {
       ? "title"
       : "title_unequal";
   return {
+    headline: headline(W, run, F),
     title: words(serverOf(A) && B ? W.server.title : W.finish[name], {
       n: F.a.written,
       m: F.b.written,
@@ -55,14 +66,33 @@ function result(W, run) {
   };
 }
 
+/* Who was faster, and whether the text is the same; of what cannot be compared, the tokens and passes. */
+function headline(W, run, F) {
+  const { params, rule, lossless } = speculative(run).started || {},
+    H = W.finish.headline;
+  if (!F.speedup || !params) return "";
+  if (isBusy(run)) return W.figures.busy;
+  const sampled = params.temperature > 0 && rule !== NOISE,
+    same =
+      serverOf(speculative(run)) || (sampled && lossless === false)
+        ? ""
+        : sampled
+          ? H.odds
+          : partAt(run).at < 0
+            ? H.words
+            : "",
+    pace = F.speedup >= 1.02 ? "faster" : F.speedup < 0.98 ? "slower" : "even";
+  return words(H[pace], { times: fixed(F.speedup, pace === "slower" ? 2 : 1) }) + same;
+}
+
 /* The tokens of a lane until then, with the state that each has in the text. */
 const tokensAt = (lane, t) =>
   [
-    ...(lane.first ? lane.first.pieces.map((piece) => ({ piece, state: "pla" })) : []),
-    ...lane.cycles.slice(0, doneBy(lane.cycles, t)).flatMap(({ pieces, own }) =>
-      pieces.map((piece, i) => ({
+    ...(lane.first ? lane.first.texts.map((piece) => ({ piece, state: "pla" })) : []),
+    ...lane.cycles.slice(0, doneBy(lane.cycles, t)).flatMap(({ texts, own }) =>
+      texts.map((piece, i) => ({
         piece,
-        state: own && i === pieces.length - 1 ? own.state : "acc",
+        state: own && i === texts.length - 1 ? own.state : "acc",
       })),
     ),
   ].filter(({ piece }) => piece);

@@ -13,6 +13,8 @@ function furniture(W, part, speeds) {
     name0: W.lane.speculative,
     name1: W.lane.plain,
     name2: W.lane.peer,
+    oflabel: W.of,
+    another: W.another,
     time: W.time.title,
     all: W.all,
     how: W.how,
@@ -29,6 +31,13 @@ function furniture(W, part, speeds) {
   };
   for (const [name, words] of Object.entries(named)) part[name].textContent = words;
   part.card.id = freshId("card");
+  part.meta.id = freshId("meta");
+  part.badge.setAttribute("aria-controls", part.meta.id);
+  part.badge.title = W.about;
+  part.badge.onclick = () => {
+    part.meta.hidden = !part.meta.hidden;
+    part.badge.setAttribute("aria-expanded", String(!part.meta.hidden));
+  };
   part.stage.setAttribute("aria-label", W.transport.stage);
   part.zoom.setAttribute("role", "group");
   part.zoom.setAttribute("aria-label", W.time.zoom);

@@ -25,7 +25,7 @@ function harder(known, run) {
 const told = (W, { prompt, alpha }) =>
   words(W.foot.hardest, {
     prompt: visible(prompt.length > SHOWN ? prompt.slice(0, SHOWN - 1) + "…" : prompt),
-    alpha: fixed(alpha),
+    alpha: fixed(100 * alpha, 0) + " %",
   });
 
 export { harder, told };

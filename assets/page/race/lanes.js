@@ -52,8 +52,11 @@ function lanes(W, part, S) {
       if (built[l] < 0 && lane.first) {
         if (lane.first.cycle) buildCycle(l, lane.first.cycle);
         else
-          lane.first.pieces.forEach((piece) =>
-            put(l, laneBoxes()[l], piece, "pla", 0, 0, { own: lane.first, place: "first" }),
+          lane.first.pieces.forEach((piece, i) =>
+            put(l, laneBoxes()[l], { piece, text: lane.first.texts[i] }, "pla", 0, 0, {
+              own: lane.first,
+              place: "first",
+            }),
           );
         laneBoxes()[l].append(h("span", { class: "sd-gap" }));
         built[l] = 0;
@@ -70,7 +73,7 @@ function lanes(W, part, S) {
     const place = cycle.tree ? plant(group, cycle) : () => group;
     if (isDrafting(l)) groups.push({ group, cycle, all, tree: cycle.tree });
     cycle.drafts.forEach((draft, i) =>
-      put(l, place(i, draft.parent), draft.piece, draft.state, draft.ready, judged, {
+      put(l, place(i, draft.parent), draft, draft.state, draft.ready, judged, {
         cycle,
         draft,
         i,
@@ -80,7 +83,7 @@ function lanes(W, part, S) {
       put(
         l,
         place(cycle.drafts.length, tipOf(cycle)),
-        cycle.own.piece,
+        cycle.own,
         cycle.own.state,
         cycle.at,
         cycle.at,
@@ -112,11 +115,13 @@ function lanes(W, part, S) {
   }
 
   /* Only what joins the text may break a line. */
-  function put(l, parent, piece, ...more) {
+  function put(l, parent, { piece, text }, ...more) {
     const [state] = more,
-      inText = !["rej", "dis", "cut"].includes(state);
-    (inText ? atBreak(piece) : [piece]).forEach((end, i) => {
+      inText = !["rej", "dis", "cut"].includes(state),
+      part = text === "" && piece !== ""; // of a character that a later token completes
+    (inText ? atBreak(text || piece) : [piece]).forEach((end, i) => {
       const node = putOne(l, parent, end, ...more);
+      if (part) node.querySelector(".sd-w").replaceChildren();
       if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // one mark a token
       if (inText && /\n/.test(end)) parent.append(h("br"));
     });

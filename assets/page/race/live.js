@@ -52,13 +52,8 @@ function live(W, root, part, S, term) {
     if (!plain(S.run))
       return [U.speedup, "–", isServed(S.run) ? W.server.no_plain : U.no_plain, "speedup"];
     if (busy) return [U.busy, fixed(F.speedup) + "×", "", "speedup"];
-    if (ratio)
-      return [
-        final ? U.speedup : U.so_far,
-        fixed(ratio, final ? 2 : 1) + "×",
-        isServed(S.run) ? "" : passes,
-        "speedup",
-      ];
+    if (final && ratio) return [U.speedup, "", "", "speedup"]; // the scene says it, large
+    if (ratio) return [U.so_far, fixed(ratio, 1) + "×", isServed(S.run) ? "" : passes, "speedup"];
     if (isServed(S.run)) return [U.so_far, "–", "", "speedup"];
     return [U.saved, String(saved(F)), words(U.saved_of, { n: F.a.written, k: F.a.k }), "saved"];
   }
@@ -136,6 +131,7 @@ function live(W, root, part, S, term) {
       top,
       marks: [[1, "1×"]],
       label: W.charts.speed_aria,
+      blank: speedRow(F)[3] === "saved", // another figure stands above it
     });
     drawOne(alpha.chart, end, {
       name: "alpha",
@@ -150,7 +146,7 @@ function live(W, root, part, S, term) {
   }
 
   /* One course against the lanes' clock: what has been is a line, what comes is pale. */
-  function drawOne(box, end, { name, top, marks, label }) {
+  function drawOne(box, end, { name, top, marks, label, blank = false }) {
     const [width, height] = rooms.get(box) || [0, 0];
     if (!width || !height) return;
     const spark = height < SPARK,
@@ -161,6 +157,7 @@ function live(W, root, part, S, term) {
       y = (v) => height - 2 - (clamp(v, 0, top) / top) * (height - 6);
     const g = svg(width, height, label, s("desc", {}, told(name)));
     g.append(line(left, height - 1.5, width - right, height - 1.5, "sd-ax"));
+    if (blank) return box.replaceChildren(g);
     for (const [at, mark] of marks) {
       g.append(line(left, y(at), width - right, y(at), at === 1 ? "sd-dots" : "sd-grid"));
       if (!spark) g.append(text(left - 6, y(at) + 4, mark, "", "end"));

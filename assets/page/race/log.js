@@ -26,6 +26,7 @@ function newLane(name) {
     zero: null,
     first: null,
     open: null,
+    half: [], // bytes of a character that is not whole yet
     cycles: [],
     failures: [],
     finished: null,
@@ -55,30 +56,55 @@ function apply(run, event) {
   return run;
 }
 
+const BYTES = /^(<0x[0-9A-F]{2}>)+$/,
+  LONGEST = 16; // bytes that may wait for the rest of a character
+
+/* The pieces of a lane's text with the bytes of a character joined: it stands at its last token, and nothing before. */
+function joined(lane, pieces) {
+  return pieces.map((piece) => {
+    if (!BYTES.test(piece)) {
+      lane.half = [];
+      return piece;
+    }
+    lane.half.push(...piece.match(/[0-9A-F]{2}(?=>)/g).map((byte) => parseInt(byte, 16)));
+    try {
+      const text = new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array(lane.half));
+      lane.half = [];
+      return text;
+    } catch {
+      if (lane.half.length < LONGEST) return "";
+      lane.half = [];
+      return piece;
+    }
+  });
+}
+
 const sameCycle = (open, event) =>
   open && open.drafted && open.drafted.cycle === event.cycle ? open : {};
 
 function commit(lane, event) {
-  const open = lane.open || {};
+  const open = lane.open || {},
+    texts = joined(lane, event.pieces);
   lane.open = null;
   if (lane.zero === null) {
     lane.zero = event.at;
     lane.first = {
       pieces: event.pieces,
+      texts,
       tokens: event.tokens,
       law: open.verified && open.verified.law,
       p: open.verified && open.verified.p,
     };
     // a peer may draft before it reads the prompt
-    if (open.drafted) lane.first.cycle = { ...newCycle(lane, open, event), number: 0 };
+    if (open.drafted) lane.first.cycle = { ...newCycle(lane, open, event, texts), number: 0 };
     return;
   }
-  const cycle = newCycle(lane, open, event);
+  const cycle = newCycle(lane, open, event, texts);
   lane.cycles.push(cycle);
   lane.end = cycle.at;
 }
 
-function newCycle(lane, open, event) {
+function newCycle(lane, open, event, texts) {
   const ms = (seconds) => (seconds - lane.zero) * 1000;
   const before = lane.cycles.length ? lane.cycles[lane.cycles.length - 1] : null;
   const { drafted, verified } = open;
@@ -99,12 +125,16 @@ function newCycle(lane, open, event) {
     return {
       ...position,
       state,
+      text: state === "acc" ? texts[level - 1] : position.piece,
       level,
       parent: parents[i],
       ready: draft ? (draft.steps[i] ?? draft.end) : served ? ms(event.at) : 0,
     };
   });
-  const own = kept > event.accepted ? ownToken(event, verified, drafts.length) : null;
+  const own =
+    kept > event.accepted
+      ? { ...ownToken(event, verified, drafts.length), text: texts[kept - 1] }
+      : null;
   const reached = [
     ...new Set(
       drafts.filter((one) => one.state === "acc" || one.state === "rej").map((one) => one.level),
@@ -121,6 +151,7 @@ function newCycle(lane, open, event) {
     served: Boolean(served),
     tokens: event.tokens,
     pieces: event.pieces,
+    texts,
     bonus: verified && verified.bonus,
     start: draft ? draft.start : check ? check.start : before ? before.at : 0,
     tree: new Set(parents).size < parents.length,

@@ -42,6 +42,7 @@ function player(element, props, watch, trigger) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const S = {
     run: /** @type {any} */ (null),
+    first: /** @type {any} */ (null),
     t: 0,
     all: false,
     room: { gantt: 0, bars: 0, alpha: 0, curve: 0 },
@@ -84,6 +85,7 @@ function player(element, props, watch, trigger) {
     S.run = reader.run;
     if (!S.run) return empty();
     S.run.closed ||= S.run.header.source !== "live"; // all of a recorded run is there, even if it was stopped
+    S.first ??= S.run;
     if (begun) begin(fresh);
     text.build();
     if (calm && S.run.header.source === "live") S.t = horizon(S.run);
@@ -97,6 +99,7 @@ function player(element, props, watch, trigger) {
     S.run.closed = true;
     if (calm) S.t = horizon(S.run);
     draw();
+    root.dispatchEvent(new Event("sd-ended"));
   }
 
   /* Another run in place of this one, by hand of the visitor: even one with the same first line begins anew. */
@@ -261,6 +264,7 @@ function player(element, props, watch, trigger) {
   Object.assign(root, {
     words: W,
     run: () => S.run,
+    isFirst: () => S.run !== null && S.run === S.first, // that the page came with
     log,
     load,
     grow(log) {

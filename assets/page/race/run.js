@@ -186,6 +186,9 @@ const isGreedy = (run) => {
   return Boolean(started && started.params && started.params.temperature === 0);
 };
 
+/* Whether a coin decides about this draft: the chance is neither near 0 nor near 1. */
+const isOpen = ({ p, q }) => p > 0.1 * q && p < 0.9 * q;
+
 export {
   EPS,
   UNNAMED,
@@ -213,4 +216,5 @@ export {
   shownLanes,
   depthOf,
   isGreedy,
+  isOpen,
 };

@@ -6,10 +6,18 @@ import { duration, words, fixed } from "#page/race/text.js";
 
 const CHEAP = 1.35; // passes: up to here a check costs about what one token costs
 
+const ENGLISH = /^(embedded|tuned|smollm2)(:|$)/, // the models that know no other language
+  OTHER = /[^\p{Script=Latin}\P{L}]/u; // a letter of another script
+
 /* Of a whole run its totals; of one that goes on, what is known so far. A run that lost says why in its verdict. */
 function why(W, run, t) {
   const A = speculative(run);
   if (isServed(run)) return "";
+  if (
+    ENGLISH.test((run.header.models || {}).family || "embedded") &&
+    OTHER.test(run.header.prompt || "")
+  )
+    return W.why.english;
   const F = figuresAt(run, isOver(run) ? Infinity : t),
     one = plain(run) && F.b.k ? F.b.passing / F.b.k : 0;
   const checks = A.cycles.slice(0, F.a.k).filter((cycle) => cycle.check && cycle.drafts.length),

@@ -37,6 +37,25 @@ function withTab(search, tab, first) {
   return query;
 }
 
+const SAID = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // what a run says of its sampling
+
+/* Whether the run on show is of another prompt or other settings than these. A server decides most by itself; an
+ * adaptive drafter its own depth. */
+function isOther(run, names, values) {
+  const started = run.lanes[run.names[0]].started || {},
+    { models = {}, prompt } = run.header,
+    at = (name) => values[names.indexOf(name)],
+    differs = (name, told) => told != null && at(name) != null && String(at(name)) !== String(told);
+  if (differs("prompt", prompt)) return true;
+  if (started.server || !started.params) return false;
+  return (
+    differs("drafter", started.drafter) ||
+    (!/^adaptive/.test(started.drafter) && differs("k", started.k)) ||
+    differs("family", models.family || "embedded") ||
+    SAID.some((name) => differs(name, started.params[name]))
+  );
+}
+
 function keep(props, player) {
   const landing = player.log(),
     [names, usual, order] = [props.names, props.usual, props.tabs].map((text) => JSON.parse(text));
@@ -107,6 +126,21 @@ function keep(props, player) {
 
   /* -- the run -- */
 
+  /* Whose it is, beside the settings; and while it is being made, no example takes its place. */
+  function compare() {
+    const run = player.run(),
+      made = Boolean(run && run.header.source === "live" && !run.closed);
+    player.toggleAttribute(
+      "data-other",
+      Boolean(run && isOther(run, names, values || names.map((name) => usual[name]))),
+    );
+    for (const row of document.querySelectorAll(".sd-pills")) row.toggleAttribute("inert", made);
+  }
+  window.addEventListener("sd-settings", compare);
+  player.addEventListener("sd-run", compare);
+  player.addEventListener("sd-ended", compare);
+  compare();
+
   window.addEventListener("pagehide", () => {
     clearTimeout(timer);
     history.replaceState(history.state, "", address(written(location.search)));
@@ -117,4 +151,4 @@ function keep(props, player) {
 
 export const mount = (element, props) => whenPlayed((player) => keep(props, player));
 
-export { queryOf, searchOf, stored };
+export { queryOf, searchOf, stored, isOther };

@@ -5,7 +5,8 @@
  * drawn by a file of its own. The run and the makers of elements are the player's. Text enters by `append`. */
 
 import { h, button, parts } from "#page/race/kit.js";
-import { speculative, firstRejection } from "#page/race/run.js";
+import { speculative, firstRejection, isGreedy as greedy, isOpen } from "#page/race/run.js";
+import { newReader, read } from "#page/race/log.js";
 import { words, duration, clamp } from "#page/race/text.js";
 import { REJECTION, judge, recorded, statesOf } from "#page/step/judge.js";
 import { ownOf, stepsOf } from "#page/step/own.js";
@@ -37,14 +38,19 @@ function stepper(element, props, server, player) {
     playing: false,
     timer: /** @type {any} */ (0),
   };
-  let run = /** @type {any} */ (null),
+  let own = /** @type {any} */ (null), // a run of this tab's own, beside the first screen's: there no coin decides
+    sought = false,
+    run = /** @type {any} */ (null),
     now = /** @type {any} */ (null),
     quiet = /** @type {any} */ (0);
 
   /* -- the run, and where we stand in it -- */
 
   function pull() {
-    const next = player.run();
+    const shown = player.run();
+    if (own && own.beside !== shown) own = null;
+    if (!sought && server && player.isFirst() && greedy(shown) && !player.wanted) return seek();
+    const next = own ? own.run : shown;
     if (!next || !speculative(next).cycles.length) {
       root.dataset.state = "empty";
       part.empty.textContent = W.empty;
@@ -56,20 +62,39 @@ function stepper(element, props, server, player) {
     draw();
   }
 
+  /* Only once, and only while it would be seen. */
+  async function seek() {
+    if (!root.clientWidth) return;
+    sought = true;
+    const beside = player.run(),
+      reader = newReader();
+    read(reader, await server.sampled_run().catch(() => ""));
+    if (reader.run && !player.wanted) own = { run: reader.run, beside };
+    pull();
+  }
+
+  const ofRace = () => {
+    own = null;
+    pull();
+  };
+
+  /* Begins where a coin said no that could have said yes, else at the first rejection. */
   function begin(next) {
     run = next;
     text.begin(run);
-    const cycle = firstRejection(run),
-      rejected = cycle
-        ? recorded(cycle, rule()).order.find((node) => cycle.drafts[node].state === "rej")
-        : null;
+    const is = (draft) => draft.state === "rej",
+      open = (draft) => is(draft) && isOpen(draft),
+      cycle = cycles().find(({ drafts }) => drafts.some(open)) || firstRejection(run),
+      all = cycle ? recorded(cycle, rule()).order : [],
+      rejected =
+        all.find((node) => open(cycle.drafts[node])) ?? all.find((node) => is(cycle.drafts[node]));
     go(cycle ? cycle.number - 1 : 0, rejected ?? "draft", false);
   }
 
   const cycles = () => speculative(run).cycles;
   const started = () => speculative(run).started || {};
   const rule = () => started().rule || REJECTION;
-  const isGreedy = () => Boolean(started().params && started().params.temperature === 0);
+  const isGreedy = () => greedy(run);
   const asked = () => S.choice.rule != null || S.choice.k != null || S.choice.coins != null;
 
   /* Everything that is drawn, from the cycle and the question. */
@@ -190,7 +215,11 @@ function stepper(element, props, server, player) {
               draw(true);
             }),
           ]
-        : [W.hint, ...["res", "bon"].flatMap(shortcut), ...toSampled()]),
+        : [
+            own ? words(W.beside, { prompt: run.header.prompt }) : W.hint,
+            ...["res", "bon"].flatMap(shortcut),
+            ...(own ? [" ", press(W.shortcuts.race, "sd-link", ofRace)] : toSampled()),
+          ]),
     );
   }
 
@@ -251,6 +280,7 @@ function stepper(element, props, server, player) {
     if (!player.wanted || !run) return;
     const { cycle, node } = player.wanted;
     player.wanted = null;
+    if (own || run !== player.run()) ofRace();
     go(cycle - 1, node);
   }
 

@@ -12,7 +12,7 @@ import gradio as gr
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import escape, Markup
 
-from ...methods import EMBEDDED, EXIT, Method, METHODS
+from ...methods import EXIT, Method, METHODS
 from .. import menu
 from ..text import of_drafters, PAGE, sentences, strings
 
@@ -60,7 +60,7 @@ def picture(name: str, text: str) -> Markup:
 def weights(method: Method) -> str:
     """What the method adds to the target."""
     words = strings("methods")["cards"]
-    target = menu.FAMILY / menu.TARGETS[EMBEDDED]
+    target = menu.FAMILY / "target"
     whole, config = menu.parameters(target), menu.read_json(target / "config.json")
     if method.part == EXIT and {"exit_layers", "num_hidden_layers"} <= config.keys():
         return words["exit_weights"].format(exit=config["exit_layers"][0], layers=config["num_hidden_layers"])
@@ -91,6 +91,6 @@ def amount(facts: dict[str, Any]) -> str:
 
 def controls(name: str) -> str:
     """The same method with other weights, as far as the family holds them, with their size."""
-    others = [m for m in METHODS.values() if m.variant_of == name and not m.tree and EMBEDDED in m.families]
+    others = [m for m in METHODS.values() if m.variant_of == name and not m.tree and m.embedded]
     names, sizes = of_drafters("name"), {m.name: menu.parameters(menu.FAMILY / m.folder) for m in others}
     return ", ".join(f"{names[one]} ({menu.size(count)})" for one, count in sizes.items() if count)

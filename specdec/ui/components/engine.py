@@ -113,5 +113,5 @@ def from_link(query: Mapping[str, str]) -> tuple[dict[str, str], str]:
     try:
         found = {name: origin(address) for name, address in asked.items()}
     except ServerError as error:
-        return {}, translated(error.said)
+        return {}, translated(error.sentence)
     return (found, "") if set(found.values()) <= set(known()[0]) else ({}, strings("page")["errors"]["not_listed"])

@@ -66,7 +66,7 @@ def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict
             try:
                 return question(sent)
             except TraceError as error:
-                return {"wrong": True, "said": strings("traces")["refused"].format(reason=translated(error.said))}
+                return {"wrong": True, "said": strings("traces")["refused"].format(reason=translated(error.sentence))}
 
     return answer
 

@@ -219,17 +219,13 @@ def of_target(family: Any) -> tuple[Any, ...]:
         family = known_family(family)
     except InputError:
         return gr.skip(), gr.skip(), gr.skip()
-    ours = is_ours(family)
+    ours = menu.is_ours(family)
     offered = [name for name in menu.drafters(EMBEDDED if ours else family) if name != "none"]
     chosen = offered if ours else [name for name in offered if not is_wrapper(name)]  # which are slow to begin
     kinds = menu.kinds(menu.answers(family))
     methods = gr.update(choices=[(results.method(name), name) for name in offered], value=chosen)
     texts = gr.update(choices=[(results.domain(kind), kind) for kind in kinds], value=kinds[0])
     return whose(EMBEDDED if ours else family), methods, texts
-
-
-def is_ours(family: str) -> bool:
-    return menu.stored(family) in menu.TARGETS
 
 
 def measured(rows: Rows, *inputs: Any) -> Iterator[tuple[Any, ...]]:
@@ -271,13 +267,11 @@ def plan(drafters: Any, domain: Any, temperature: Any, k: Any, family: Any = EMB
     kinds = menu.kinds(menu.answers(family))
     if not isinstance(domain, str) or domain not in kinds:
         raise InputError(words["domain"].format(names=", ".join(kinds)))
-    family = menu.target_of(domain) if is_ours(family) else family
-    lacking = {*menu.drafters()} - {*menu.drafters(family)}
-    names = [name for name in map(str, drafters or ()) if name not in lacking]
-    if not names:
+    if not drafters:
         raise InputError(words["methods"])
+    family = EMBEDDED if menu.is_ours(family) else family
     races = []
-    for drafter in dict.fromkeys(names):
+    for drafter in dict.fromkeys(map(str, drafters)):
         requests = [
             check(text, drafter, k, temperature, max_tokens=TOKENS, seed=i, family=family)
             for i, text in enumerate(prompts()[domain][:TEXTS])
@@ -295,7 +289,7 @@ def fold(runs: dict[str, list[session.Raced]], per_method: int) -> dict[str, dic
 def beside(rows: Rows, request: RunRequest, figures: dict[str, dict[str, Any]]) -> tuple[Any, ...]:
     """Live figures beside recorded ones, None where there is none: label, chart, table and files."""
     words, domain, temperature = strings("methods")["live"], kind_of(request.prompt), request.params.temperature
-    recorded = results.by_place(rows) if is_ours(request.family) else {}
+    recorded = results.by_place(rows) if menu.is_ours(request.family) else {}
     old = {drafter: recorded.get((drafter, domain, temperature)) for drafter in figures}
 
     def column(rows: Mapping[str, Any], name: str) -> list[float | None]:

@@ -216,14 +216,14 @@ def fitting(family: Any) -> list[Any]:
 def show(names: Sequence[str], kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
     """The recording of this kind. Its next example where there is none, its prompt stands there already, or another
     model is to take it: then the run on show stays, and the line says so."""
-    examples, target, stored = prompts()[kind], menu.target_of(kind), menu.stored(family)
-    another = stored not in menu.TARGETS and stored != target and menu.answers(family) == menu.answers(target)
+    examples, target, ours = prompts()[kind], menu.target_of(kind), menu.is_ours(family)
+    another = not ours and family != target and menu.answers(family) == menu.answers(target)
     if not another and kind in session.recorded_names() and prompt != examples[0]:
         return played(names, kind, drafter)
     settings: dict[str, Any] = {"prompt": examples[0]}
     if prompt in examples:
         settings["prompt"] = examples[(examples.index(prompt) + 1) % len(examples)]
-    if not another and stored != target:
+    if menu.answers(family) != menu.answers(target):
         settings |= {"family": target, "drafter": OPEN}
     return [gr.skip(), tell(strings("page")["notice"]["not_recorded"]), *filled_in(names, settings)]
 
@@ -278,9 +278,8 @@ def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Bu
     """`fields` are the engine's and then the settings, as `begin` takes them."""
     running = run_button.click(begin, fields, [screen, line, run_button, stop_button], **ENGINE, **PRIVATE)
     running.then(ended, None, screen, queue=False, **PRIVATE)
-    family, drafter = (
-        fields[len(fields) - len(SETTINGS) + list(SETTINGS).index(name)] for name in ("family", "drafter")
-    )
+    named = dict(zip(SETTINGS, fields[-len(SETTINGS) :], strict=True))
+    family, drafter = named["family"], named["drafter"]
     running.then(over, None, [line, run_button, stop_button], queue=False, **PRIVATE)
     running.then(chosen, [family, drafter], drafter, queue=False, **PRIVATE)
     stop_button.click(None, None, None, cancels=running, queue=False, **PRIVATE)

@@ -1,8 +1,7 @@
-"""`python -m tools.bench.engines litgpt --method draft_model`: an engine of others under the certificate.
+"""`python -m tools.bench.engines litgpt --method draft_model`: put another project's engine under the certificate.
 
-In a virtual environment of its own, beside this project's requirements: `pip install litgpt` and so on. The embedded
-pair, or SmolLM2-135M, is asked in float32, K = 4, and its exact distribution is the reference. `--json` adds the row
-to a report.
+It needs a virtual environment of its own, with this project's requirements too: `pip install litgpt` and so on. The
+reference is the exact distribution of the embedded pair, or of SmolLM2-135M, in float32.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from __future__ import annotations
 import datetime
 import json
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from specdec import __version__
@@ -31,20 +30,19 @@ from specdec.servers.verdict import shown_by
 
 from ...options import option, run
 from . import browser, hub, litgpt, llama, mlx, onnx, openvino, own, smollm2
-from .adapter import Asked, Engine
+from .adapter import Job
 
-ENGINES: dict[str, Engine] = {
-    "litgpt": litgpt.ENGINE, "onnx": onnx.ENGINE, "mlx": mlx.ENGINE, "transformers": hub.ENGINE,
-    "llama": llama.ENGINE, "openvino": openvino.ENGINE, "specdec": own.ENGINE,
-    "browser": browser.ENGINE,
-}  # fmt: skip
+MODULES = (litgpt, onnx, mlx, hub, llama, openvino, own, browser)
+NAMES = ("litgpt", "onnx", "mlx", "transformers", "llama", "openvino", "specdec", "browser")
+ENGINES = dict(zip(NAMES, (module.ENGINE for module in MODULES), strict=True))
 UNUSED = {EMBEDDED: "ÿ", STAR: "<jupyter_script>"}  # tokens that no text here has, the byte 0xFF among them
-KEPT = ("name", "text", "greedy", "drafted", "tests", "red", "witness", "seconds")
+SETTING = ("engine", "version", "method", "note", "temperature", "top_k", "top_p")  # beside the family
+PLACE = ("name", "text", "greedy", "drafted", "tests", "red", "witness", "seconds")
 
 
 @dataclass(frozen=True)
 class Options:
-    """One certificate of an engine of others, in this process."""
+    """One certificate of another project's engine, in this process."""
 
     engine: str = option("litgpt", "whose", positional=True, choices=tuple(ENGINES))
     method: str = option("draft_model", "how it drafts; 'plain' is the control")
@@ -59,97 +57,76 @@ class Options:
     json: Path | None = option(None, "a report to which the row is added, in place of an older one of the same")
 
     def __post_init__(self) -> None:
-        if self.method not in (known := ENGINES[self.engine].methods):
-            raise ValueError(f"--method of {self.engine} is one of {', '.join(known)}")
+        if self.method not in (methods := ENGINES[self.engine].methods):
+            raise ValueError(f"--method of {self.engine} is one of {', '.join(methods)}")
         if self.mended and not ENGINES[self.engine].mended:
             raise ValueError(f"nothing of {self.engine} is mended here")
 
 
-def made(
-    engine: Engine, method: str, k: int, work: Path, mended: bool = False, family: str = EMBEDDED
-) -> tuple[InProcess, Weights]:
-    """The engine over a pair, which `work` gets in the Hub's layout, and its reference."""
-    source, pair = family, work / "pair"
-    if family == STAR:
-        smollm2.write(work / STAR)
-        source = str(work / STAR)
-    if not pair.exists():
-        export(source, pair)
-    target, draft = pair / "target", pair / "draft_model"
-    words = json.loads((target / "tokenizer.json").read_text(encoding="utf-8"))
-    asked = Asked(source, target, draft, method, k, work, words["model"]["vocab"][UNUSED[family]], mended)
+def start(options: Options, work: Path) -> tuple[InProcess, Weights]:
+    """Write the pair into `work` in the Hub's layout; start the engine over it, and load the reference."""
+    engine, target, draft = ENGINES[options.engine], work / "target", work / "draft_model"
+    if options.family == STAR:
+        smollm2.write_pair(work)
+    else:
+        export(options.family, work)
+    tokenizer = Tokenizer.from_file(str(target / "tokenizer.json"))
+    unused = tokenizer.token_to_id(UNUSED[options.family])
+    job = Job(options.family, target, draft, options.method, options.k, work, unused, options.mended)
     version = metadata.version(engine.package) if engine.package else __version__
-    facts = Facts(engine.name, version, family, k=k)
-
-    def counts() -> tuple[int, int] | None:
-        return (asked.counts[0], asked.counts[1]) if asked.counts else None
-
-    dtype = zoo.dtype_of(engine.precision)
-    models = zoo.load(EMBEDDED, dtype) if family == EMBEDDED else zoo.load_pair(target, draft, dtype=dtype)
+    facts = Facts(engine.name, version, options.family, k=options.k)
+    models = zoo.load_pair(target, draft, dtype=zoo.dtype_of(engine.precision))
     weights = Weights(models.target, models.pieces.piece, models.drafts["draft_model"])
-    return InProcess(facts, models.encode, engine.writer(asked), counts), weights
+    return InProcess(facts, models.encode, engine.writer(job), lambda: job.counts), weights
 
 
 def row(result: dict[str, Any], options: Options) -> dict[str, Any]:
-    """A certificate as the table of real servers keeps it."""
-    measured = all("needed" in one for one in result["contexts"])
-    filters = {name: getattr(options, name) for name in ("top_k", "top_p") if getattr(options, name) not in (0, 1.0)}
-    told, places = result["server"], result["contexts"]
+    """Make a row of the table of real servers from a certificate."""
+    places = result["contexts"]
+    filters = {"top_k": options.top_k, "top_p": options.top_p % 1.0}  # 1 is off
+    measured = all("needed" in one for one in places)
+    power = (len(shown_by(places, result["draws"])), len(places[0]["needed"])) if measured else (None, None)
     return {
-        "engine": told["kind"], "version": told["version"], "family": options.family, "method": options.method,
-        "note": ENGINES[options.engine].mended if options.mended else "", "temperature": result["temperature"],
-        **filters, "draws": result["draws"], "length": result["length"], "k": options.k,
-        **{name: result[name] for name in ("reference", "verdict", "status", "sentences", "notes")},
-        "shown": len(shown_by(places, result["draws"])) if measured else None,
-        "known": len(places[0]["needed"]) if measured else None,
-        "seconds": round(result["seconds"]), "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
-        "contexts": [{name: one.get(name) for name in KEPT} for one in places],
-    }  # fmt: skip
+        "engine": result["server"]["kind"],
+        "version": result["server"]["version"],
+        **{name: getattr(options, name) for name in ("family", "method", "temperature", "k")},
+        **{name: value for name, value in filters.items() if value},
+        **{name: result[name] for name in ("draws", "length", "reference", "verdict", "status", "sentences", "notes")},
+        "note": ENGINES[options.engine].mended if options.mended else "",
+        **dict(zip(("shown", "known"), power, strict=True)),
+        "seconds": round(result["seconds"]),
+        "date": str(datetime.date.today()),
+        "contexts": [{name: one.get(name) for name in PLACE} for one in places],
+    }
 
 
-def add(path: Path, found: dict[str, Any]) -> None:
-    """Behind the rows of the same engine; instead of one of the same setting."""
+def add(path: Path, new: dict[str, Any]) -> None:
+    """Put the row behind those of its engine, in place of an older one of the same setting."""
 
     def setting(one: dict[str, Any]) -> list[Any]:
-        names = "engine", "version", "method", "note", "temperature", "top_k", "top_p"
-        return [one.get("family", EMBEDDED), *map(one.get, names)]
+        return [one.get("family", EMBEDDED), *map(one.get, SETTING)]
 
     report = json.loads(path.read_text(encoding="utf-8"))
-    rows = report["rows"]
-    same = [i for i, one in enumerate(rows) if setting(one) == setting(found)]
-    if same:
-        rows[same[0]] = found
-    else:
-        behind = [i + 1 for i, one in enumerate(rows) if one["engine"] == found["engine"]]
-        rows.insert(max(behind, default=len(rows)), found)
-    path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    rows = [one for one in report["rows"] if setting(one) != setting(new)]
+    behind = [i + 1 for i, one in enumerate(rows) if one["engine"] == new["engine"]]
+    rows.insert(max(behind, default=len(rows)), new)
+    path.write_text(json.dumps(report | {"rows": rows}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def report(options: Options) -> int:
     torch.set_num_threads(1)  # two threads on two busy cores wait for each other
+    contexts = {name: CONTEXTS[name] for name in options.contexts}
+    chosen: dict[str, Any] = {"contexts": contexts, "top_k": options.top_k, "top_p": options.top_p}
     with tempfile.TemporaryDirectory() as work:
-        named = ENGINES[options.engine], options.method, options.k, Path(work), options.mended, options.family
-        engine, weights = made(*named)
-        told: dict[str, Any] = {}
-        with tqdm(unit="text") as bar:
-            for told in certify(
-                engine, None, weights, options.temperature, options.draws,
-                contexts={name: CONTEXTS[name] for name in options.contexts},
-                top_k=options.top_k, top_p=options.top_p,
-            ):  # fmt: skip
-                bar.n = sum(one["done"] for one in told["contexts"])
-                bar.set_description(told["doing"])
-    found = row(told, options)
-    print(f"{found['engine']} {found['version']}, {options.method}, T = {options.temperature:g}: {found['verdict']}")
-    print(*found["sentences"], sep="\n")
+        engine, weights = start(options, Path(work))
+        *_, result = tqdm(certify(engine, None, weights, options.temperature, options.draws, **chosen), unit="step")
+    new = row(result, options)
+    print(f"{new['engine']} {new['version']}, {options.method}, T = {options.temperature:g}: {new['verdict']}")
+    print(*new["sentences"], sep="\n")
     if options.json:
-        add(options.json, found)
-    return int(found["status"])
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    return run(report, Options, arguments, "tools.bench.engines")
+        add(options.json, new)
+    return int(new["status"])
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run(report, Options, None, "tools.bench.engines"))

@@ -1,19 +1,19 @@
-"""What an adapter gives, and what it is given."""
+"""What an adapter gets and gives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from specdec.servers.in_process import Write
 
-PLAIN = "plain"  # the same adapter without speculation: what must be green before anything is said of drafts
+PLAIN = "plain"  # the adapter without speculation: the control, which must be green first
 
 
 @dataclass
-class Asked:
-    """A family and its pair in the Hub's layout, how to draft, and a folder for what an engine needs besides."""
+class Job:
+    """A pair in the Hub's layout, how to draft, and a folder for what an engine writes besides."""
 
     family: str
     target: Path
@@ -22,8 +22,8 @@ class Asked:
     k: int
     work: Path
     unused: int  # a token that no text has, for engines that insist on an end token
-    mended: bool = False  # one known defect beside the sampling taken away, so that the sampling can be judged
-    counts: list[int] = field(default_factory=list)  # drafted and accepted in the last text, where an engine tells
+    mended: bool = False  # take away one known defect that hides the sampling
+    counts: tuple[int, int] | None = None  # drafted and accepted in the last text, where an engine tells
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,6 @@ class Engine:
     name: str
     package: str
     methods: Sequence[str]
-    writer: Callable[[Asked], Write]
+    writer: Callable[[Job], Write]
     mended: str = ""
     precision: str = "float32"  # of the weights that it multiplies, and of the reference

@@ -6,7 +6,6 @@ else is changed: the rest of the text can then be judged.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,66 +15,53 @@ import torch
 from specdec.servers.in_process import Write
 from specdec.types import SamplingParams
 
-from .adapter import Asked, Engine, PLAIN
+from .adapter import Engine, Job, PLAIN
 
 
-def writer(asked: Asked) -> Write:
+def writer(job: Job) -> Write:
     from litgpt.generate import base
     from litgpt.generate import speculative_decoding as own
 
-    target, draft = loaded(asked.target), loaded(asked.draft)
-    first: list[int] = []
-    next_token, decode = own.next_token, own.speculative_decoding
+    target, draft, next_token = load(job.target), load(job.draft), own.next_token
+    dropped: list[int] = []  # the first token of a text
 
-    def noted(model: Any, *inputs: Any, **options: Any) -> torch.Tensor:
-        token = next_token(model, *inputs, **options)
-        if model is target:
-            first[:] = token.tolist()
+    def noted(*args: Any, **options: Any) -> torch.Tensor:
+        token = next_token(*args, **options)
+        if args[0] is target:
+            dropped[:] = token.tolist()
         return token
 
-    def counted(*inputs: Any, **options: Any) -> torch.Tensor:
-        tokens = decode(*inputs, **options)
-        drafted, accepted = asked.counts or [0, 0]
-        asked.counts[:] = drafted + options["speculative_k"], accepted + len(tokens) - 1
-        return tokens
-
-    own.next_token, own.speculative_decoding = noted, counted
+    own.next_token = noted
 
     def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
         torch.manual_seed(params.seed)
-        asked.counts.clear()
-        ids, room = torch.tensor(prompt), len(prompt) + params.max_tokens
+        ids, end = torch.tensor(prompt), len(prompt) + params.max_tokens
         options: dict[str, Any] = {"temperature": params.temperature, "include_prompt": False}
         options |= {"top_k": params.top_k or None, "top_p": params.top_p}
-        if asked.method == PLAIN:
-            return base.generate(target, ids, room, **options).tolist()  # type: ignore[no-any-return]
-        tokens, _ = own.generate(draft, target, ids, room + 1, speculative_k=asked.k, **options)
-        missing = first if asked.mended else []
-        return [*missing, *tokens.flatten().tolist()][: params.max_tokens]
+        if job.method == PLAIN:
+            return base.generate(target, ids, end, **options).tolist()  # type: ignore[no-any-return]
+        tokens, _ = own.generate(draft, target, ids, end + 1, speculative_k=job.k, **options)
+        return [*(dropped if job.mended else []), *tokens.flatten().tolist()][: params.max_tokens]
 
     return write
 
 
-def loaded(folder: Path) -> Any:
-    """A Llama in the Hub's layout, in float32, with room for its whole context."""
+def load(folder: Path) -> Any:
+    """Load a Llama of the Hub's layout in float32, with room for its whole context."""
     from litgpt.config import Config
     from litgpt.model import GPT
     from litgpt.scripts.convert_hf_checkpoint import copy_weights_hf_llama
     from safetensors.torch import load_file
+    from transformers import AutoConfig
 
-    facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config = Config(
-        name=folder.name, block_size=facts["max_position_embeddings"], n_layer=facts["num_hidden_layers"],
-        n_embd=facts["hidden_size"], vocab_size=facts["vocab_size"], padded_vocab_size=facts["vocab_size"],
-        norm_class_name="RMSNorm", norm_eps=facts["rms_norm_eps"], parallel_residual=False,
-        n_head=facts["num_attention_heads"], head_size=facts["head_dim"], n_query_groups=facts["num_key_value_heads"],
-        rotary_percentage=1.0, rope_base=int(facts["rope_parameters"]["rope_theta"]), bias=False,
-        mlp_class_name="LLaMAMLP", intermediate_size=facts["intermediate_size"],
-    )  # fmt: skip
+    hub = AutoConfig.from_pretrained(folder)
+    sizes = {"n_layer": hub.num_hidden_layers, "n_embd": hub.hidden_size, "intermediate_size": hub.intermediate_size}
+    sizes |= {"n_head": hub.num_attention_heads, "n_query_groups": hub.num_key_value_heads, "head_size": hub.head_dim}
+    sizes |= dict.fromkeys(("vocab_size", "padded_vocab_size"), hub.vocab_size)
+    sizes |= {"block_size": hub.max_position_embeddings, "rope_base": int(hub.rope_parameters["rope_theta"])}
+    model = GPT(Config.from_name("SmolLM2-135M", norm_eps=hub.rms_norm_eps, **sizes))  # a Llama of those sizes
     weights: dict[str, torch.Tensor] = {}
-    found = {name: tensor.float() for name, tensor in load_file(folder / "model.safetensors").items()}
-    copy_weights_hf_llama(config, {}, weights, found)
-    model = GPT(config)
+    copy_weights_hf_llama(model.config, {}, weights, load_file(folder / "model.safetensors"), dtype=torch.float32)
     model.load_state_dict(weights)
     model.set_kv_cache(batch_size=1)
     return model.eval()

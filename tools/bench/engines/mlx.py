@@ -9,38 +9,38 @@ from typing import Any
 from specdec.servers.in_process import Write
 from specdec.types import SamplingParams
 
-from .adapter import Asked, Engine, PLAIN
+from .adapter import Engine, Job, PLAIN
 
 
-def writer(asked: Asked) -> Write:
+def writer(job: Job) -> Write:
     import mlx.core as mx
     from mlx_lm.generate import generate_step, speculative_generate_step
     from mlx_lm.sample_utils import make_sampler
 
-    target, draft = loaded(asked.target), loaded(asked.draft)
+    target, draft = load(job.target), load(job.draft)
 
     def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
         mx.random.seed(params.seed)
         sampler = make_sampler(temp=params.temperature, top_p=params.top_p % 1.0, top_k=params.top_k)
         options: dict[str, Any] = {"max_tokens": params.max_tokens, "sampler": sampler}
         ids = mx.array(prompt)
-        if asked.method == PLAIN:
+        if job.method == PLAIN:
             return [int(token) for token, _ in generate_step(ids, target, **options)]
         tokens: list[int] = []
-        fresh = True
-        asked.counts[:] = 0, 0
-        for token, _, kept in speculative_generate_step(ids, target, draft, num_draft_tokens=asked.k, **options):
-            asked.counts[0] += min(asked.k, params.max_tokens - len(tokens)) if fresh else 0  # as it drafts a cycle
-            asked.counts[1] += kept
+        begins, drafted, kept = True, 0, 0
+        for token, _, accepted in speculative_generate_step(ids, target, draft, num_draft_tokens=job.k, **options):
+            drafted += min(job.k, params.max_tokens - len(tokens)) if begins else 0  # as it drafts a cycle
+            kept += accepted
             tokens.append(int(token))
-            fresh = not kept
+            begins = not accepted
+        job.counts = drafted, kept
         return tokens
 
     return write
 
 
-def loaded(folder: Path) -> Any:
-    """In float32, whatever the file has."""
+def load(folder: Path) -> Any:
+    """Load a checkpoint in float32, whatever its file has."""
     import mlx.core as mx
     from mlx_lm.utils import load_model
 

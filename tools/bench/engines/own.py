@@ -1,10 +1,9 @@
-"""Our own engine, asked from outside like the others. SmolLM2 is drafted for by the draft that was trained for it."""
+"""Our own engine, called from outside like the others. SmolLM2 has the draft that was trained for it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -15,27 +14,22 @@ from specdec.families.zoo import load_pair
 from specdec.servers.in_process import Write
 from specdec.types import SamplingParams
 
-from .adapter import Asked, Engine, PLAIN
+from .adapter import Engine, Job, PLAIN
 
 
-def writer(asked: Asked) -> Write:
-    drafts = drafters_of(STAR) if Path(asked.family).name == STAR else [asked.draft]
-    family = load_pair(asked.target, *drafts, dtype=torch.float32)
-    name = "none" if asked.method == PLAIN else asked.method
+def writer(job: Job) -> Write:
+    drafts = drafters_of(STAR) if job.family == STAR else [job.draft]
+    family = load_pair(job.target, *drafts, dtype=torch.float32)
+    name = "none" if job.method == PLAIN else job.method
 
     def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
-        target, drafter = family.lane(name, len(prompt) + params.max_tokens + asked.k)
-        task = Task(target, list(prompt), replace(params, ignore_end=True), drafter, asked.k)
-        tokens: list[int] = []
-        drafted = accepted = 0
-        for event in generate(task):
-            if isinstance(event, Verified):
-                drafted += len(event.positions)
-            elif isinstance(event, Committed):
-                tokens += event.tokens
-                accepted += event.accepted
-        asked.counts[:] = [] if asked.method == PLAIN else [drafted, accepted]
-        return tokens
+        target, drafter = family.lane(name, len(prompt) + params.max_tokens + job.k)
+        events = list(generate(Task(target, list(prompt), replace(params, ignore_end=True), drafter, job.k)))
+        committed = [event for event in events if isinstance(event, Committed)]
+        if job.method != PLAIN:
+            drafted = sum(len(event.positions) for event in events if isinstance(event, Verified))
+            job.counts = drafted, sum(event.accepted for event in committed)
+        return [token for event in committed for token in event.tokens]
 
     return write
 

@@ -94,7 +94,7 @@ test("other runs foretell the same K from the rows as they stand, and nothing fo
     null,
   );
   assert.equal(
-    theory.predicted(reports, { ...reports[0].rows[0], kind: "story", family: "tuned" }),
+    theory.predicted(reports, { ...reports[0].rows[0], kind: "story", family: "smollm2" }),
     null,
   );
 });

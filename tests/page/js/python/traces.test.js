@@ -30,7 +30,7 @@ test("a link names what matters, and what is not as usual", () => {
   assert.equal(plain.prompt, run().header.prompt);
   const odd = run();
   odd.header.prompt = "a&b=c #1\n<é>";
-  odd.header.models = { family: "tuned" };
+  odd.header.models = { family: "smollm2" };
   odd.names = ["speculative", "transformers", "plain"];
   Object.assign(odd.lanes.speculative.started, { rule: "block verification" });
   Object.assign(odd.lanes.speculative.started.params, {
@@ -42,7 +42,7 @@ test("a link names what matters, and what is not as usual", () => {
   assert.equal(full.prompt, "a&b=c #1\n<é>");
   assert.deepEqual(
     [full.family, full.rule, full.stop, full.top_k, full.peer, full.max_tokens],
-    ["tuned", "block", "\\n\\n\nend", "5", "1", undefined],
+    ["smollm2", "block", "\\n\\n\nend", "5", "1", undefined],
   );
 });
 
