@@ -32,7 +32,6 @@ class Exposure:
     any_server: bool = True  # may name any server of another engine; otherwise only those in SPECDEC_SERVERS
     any_pair: bool = True  # may name any pair of models, folders too; otherwise only those in SPECDEC_PAIRS
     body: int = 8_000_000  # bytes of a request
-    phones_of_address: int = 60  # in a class, until its teacher lets all in
     in_browser: bool = False  # runs are computed in the visitor's browser, unless he chooses otherwise
     any_host: bool = False  # answers to any name; otherwise only to this machine's, and those in SPECDEC_HOSTS
 

@@ -75,7 +75,6 @@ DOCUMENTED = {
     "seconds of a server's certificate": "examination",
     "people in the queue": "waiting",
     "runs a minute, from an address": "runs_of_address",
-    "phones of a class, from an address": "phones_of_address",
     "servers": "any_server",
     "models": "any_pair",
     "bytes of a request": "body",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
 from typing import Any
@@ -17,27 +16,23 @@ import gradio as gr
 
 from ..figures import theory as closed
 from ..settings import RunRequest, taking, TOOL
-from ..traces import audit as auditing
 from ..traces import explain as explaining
 from ..traces.cycle import cycles
 from ..traces.file import Trace, TraceError
 from . import session
 from .components.traces import desk, read
-from .request import check, check_certificate, InputError, is_number
+from .request import check, InputError, is_number
 from .tabs.race import batches, ENGINE
 
-MAX_FAULTS = 20
 LENGTH = 48  # tokens of a race that somebody asks for without saying how many
 TOOLS = ("compare", "explain", "theory")  # of the MCP server
-ACCOUNT = ("lane", "rule", "lossless", "cycles", "tokens", "decisions", "draws", "coins")  # of an audit
 Answers = Iterator[dict[str, Any]]
 
 
 def endpoints() -> None:
     """On the page that is being built."""
-    for quick in (theory, summarise, audit):
-        gr.api(answering(quick))
-    for slow in (compare, explain, certify):
+    gr.api(answering(theory))
+    for slow in (compare, explain):
         gr.api(answering(slow), **ENGINE)
 
 
@@ -86,29 +81,6 @@ def theory(alpha: float = 0.8, k: int = 4, c: float = 0.1, v: float = 1.0, o: fl
     }
 
 
-def summarise(trace: str) -> Answers:
-    """The settings, texts and figures of a run, from the NDJSON that `run` streamed or the text of a saved run."""
-    with desk(trace):
-        yield read(trace).summary()
-
-
-def audit(trace: str) -> Answers:
-    """Whether a run is true to itself: every decision and every draw of its trace (NDJSON) is done again."""
-    with desk(trace):
-        run = read(trace)
-        accounts = auditing.audit(run.header.lanes, run.events)
-    lanes = [
-        {
-            **{name: getattr(one, name) for name in ACCOUNT},
-            "fault_count": len(one.faults),
-            "faults": [str(fault) for fault in one.faults[:MAX_FAULTS]],
-            "unchecked": {str(what): n for what, n in one.unchecked.items()},
-        }
-        for one in accounts
-    ]
-    yield {"holds": auditing.holds(accounts), "lanes": lanes}
-
-
 @taking(TOOL, max_tokens=LENGTH)
 def compare(**settings: Any) -> Answers:
     """Run a short race now: speculative decoding of a prompt beside plain decoding, with small models on this machine.
@@ -152,25 +124,6 @@ def explain(trace: str = "story", cycle: int = 0, position: int = 0, **settings:
     text = session.recorded(trace) if isinstance(trace, str) and trace in session.recorded_names() else trace
     with desk(text):
         yield asdict(explaining.explain(read(text), cycle, position))
-
-
-def certify(pair: str = "toy", mistake: str = "", draws: int = 5_000, seed: int = 0, text: str = "") -> Answers:
-    """A certificate that decoding is lossless, or that a planted mistake is not; each answer is the whole of it so far.
-
-    Parameters:
-        pair: toy (two small tables) or embedded (the models)
-        mistake: empty for the shipped rule; a wrong name is answered with the list of the pair's known mistakes
-        draws: texts to sample: 100, 1000, 5000, 10000 or 20000
-        seed: of the sample
-        text: where the embedded models are certified
-    """
-    state: dict[str, Any] = {}
-    for news in session.certify(check_certificate(pair, mistake, draws, seed, text)):
-        if news.kind == "error":
-            raise InputError(news.text)
-        if news.kind == "lines" and news.text:
-            state = json.loads(news.text)
-        yield state | ({"notice": news.text} if news.kind == "cut" else {})
 
 
 def raced(request: RunRequest) -> Generator[dict[str, Any], None, tuple[Trace, str]]:

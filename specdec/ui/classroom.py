@@ -13,11 +13,11 @@ import functools
 import html
 import io
 import json
-import math
 import re
 import secrets
 import socket
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,11 +29,10 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..exposure import limits
 from .components.drawn import as_text
 from .components.player import pack, player_words
 from .gateway.language import known, preferred
-from .gateway.visitors import address_of, LEADS
+from .gateway.visitors import LEADS
 from .scripts import served
 from .standalone import filled, read
 from .text import ENGLISH, speaking, strings, TAGS
@@ -41,24 +40,15 @@ from .text import ENGLISH, speaking, strings, TAGS
 PATH = "/class"
 COOKIE = "specdec_teach"  # the secret, in requests of the teacher's page that Gradio writes: its runs go first
 MOST_PHONES = 200
-STREAMS = 3  # of one phone, which may open another before the last is noticed to be gone
-BEAT_S, PACE_S = 5.0, 0.05  # at most, and at least, between two messages to a phone
-LIFE_S, GRACE_S = 60.0, 5.0  # of a stream, which a living phone then opens anew; and how long it may take for that
-VOTES_S = 0.1  # at least between two votes of a phone
+BEAT_S = 5.0  # at most between two messages to a phone
+PACE_S = 0.05  # at least
+LIFE_S = 60.0  # of a stream, which a living phone then opens anew
 NAME = re.compile(r"[0-9a-f]{16,64}")
 STYLES = ("shared/style.css", "race/race.css", "step/step.css", "class/question.css", "class/phone.css")
 POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-
-
-@dataclass(slots=True)
-class Phone:
-    address: str
-    streams: int = 0
-    seen: float = 0.0  # when its last stream ended
-    voted: float = -math.inf
 
 
 @dataclass
@@ -76,9 +66,7 @@ class Room:
     question: dict[str, Any] | None = None
     answer: dict[str, Any] | None = None
     votes: dict[str, int] = field(default_factory=dict)
-    phones_of_address: int = field(default_factory=lambda: limits().phones_of_address)
-    turned_away: set[str] = field(default_factory=set)  # phones of an address that has so many; at most `MOST_PHONES`
-    phones: dict[str, Phone] = field(default_factory=dict)
+    streams: Counter[str] = field(default_factory=Counter)  # that are open, by phone
     moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     # ---- the teacher ----
@@ -109,81 +97,55 @@ class Room:
         self.answer = answer
         self.changed()
 
-    def admit(self) -> None:
-        """From now on one address may fill the class: all phones may be behind one router."""
-        self.phones_of_address = MOST_PHONES
-        self.turned_away.clear()
-        self.changed()
-
     # ---- the phones ----
 
-    def vote(self, name: Any, question: Any, choice: Any) -> bool:
-        """One vote a phone, until the answer is there; False if it comes too soon after the last, or has no stream."""
-        phone = self.phones.get(name) if isinstance(name, str) else None
-        if phone is None or self.question is None or self.question["id"] != question or self.answer:
+    def vote(self, phone: str, question: Any, choice: Any) -> bool:
+        """One vote a phone, until the answer is there; False if the phone has no stream."""
+        if self.question is None or self.question["id"] != question or self.answer:
             raise ValueError("there is no such question, or its answer is there")
         if type(choice) is not int or choice not in range(self.question["choices"]):
             raise ValueError("there is no such choice")
-        if not phone.streams or time.monotonic() - phone.voted < VOTES_S:
+        if phone not in self.streams:
             return False
-        phone.voted, self.votes[name] = time.monotonic(), choice
+        self.votes[phone] = choice
         self.changed()
         return True
 
-    def joined(self) -> int:
-        now = time.monotonic()
-        for name in [name for name, one in self.phones.items() if not one.streams and now - one.seen > GRACE_S]:
-            del self.phones[name]
-        return len(self.phones)
+    def admits(self, phone: str) -> bool:
+        return phone in self.streams or len(self.streams) < MOST_PHONES
 
-    def admits(self, name: str, address: str) -> bool:
-        """Whether the phone may open a stream. The teacher is told of those that only their address keeps out."""
-        if self.joined() >= MOST_PHONES or name in self.phones:
-            return name in self.phones and self.phones[name].streams < STREAMS
-        if sum(one.address == address for one in self.phones.values()) < self.phones_of_address:
-            self.turned_away.discard(name)
-            return True
-        if name not in self.turned_away and len(self.turned_away) < MOST_PHONES:
-            self.turned_away.add(name)
-            self.changed()
-        return False
-
-    async def follow(self, name: str, address: str, since: str = "") -> AsyncIterator[str]:
-        """What a phone is sent after `since`, the id of the last message that it had; nothing if it is not admitted."""
-        if not self.admits(name, address):  # asked again, for many may have been answered before the first came here
-            return
-        phone = self.phones.setdefault(name, Phone(address))
-        phone.streams += 1
-        self.changed()
+    async def follow(self, phone: str, since: str = "") -> AsyncIterator[str]:
+        """What a phone is sent after `since`, the id of the last message that it had."""
         run, _, digits = since.partition(":")
         part = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 else 0
-        told, ends = "", time.monotonic() + LIFE_S
+        last, ends = "", time.monotonic() + LIFE_S
+        self.streams[phone] += 1
+        self.changed()
         try:
             yield "retry: 300\n\n"
             while time.monotonic() < ends:
                 moved = self.moved
                 if run != self.run or part > len(self.parts):
                     run, part = self.run, 0
-                state = {"cursor": self.cursor, "vote": self.votes.get(name), **self.asking(bool(self.answer))}
-                news, log = json.dumps(state), json.dumps("".join(self.parts[part:]))
-                if news == told and part == len(self.parts):
+                moment = {"cursor": self.cursor, "vote": self.votes.get(phone), **self.asking(bool(self.answer))}
+                state, log = json.dumps(moment), json.dumps("".join(self.parts[part:]))
+                if state == last and part == len(self.parts):
                     yield ":\n\n"
                 else:
-                    data = f'{{"run":"{run}","part":{part},"log":{log},"state":{news}}}'
-                    told, part = news, len(self.parts)
+                    data = f'{{"run":"{run}","part":{part},"log":{log},"state":{state}}}'
+                    last, part = state, len(self.parts)
                     yield f"id: {run}:{part}\ndata: {data}\n\n"
                 await pause(moved)
         finally:
-            phone.streams -= 1
-            phone.seen = time.monotonic()
+            self.streams[phone] -= 1
+            self.streams += Counter()  # without those that have none
             self.changed()
 
     async def watch(self) -> AsyncIterator[str]:
-        """What the teacher's page is sent: who is here, who was turned away, and the votes."""
+        """What the teacher's page is sent: how many are here, and the votes."""
         while True:
             moved = self.moved
-            away = {"turned_away": len(self.turned_away), "phones_of_address": self.phones_of_address}
-            yield f"data: {json.dumps({'joined': self.joined(), **away, **self.asking(True)})}\n\n"
+            yield f"data: {json.dumps({'joined': len(self.streams), **self.asking(True)})}\n\n"
             await pause(moved)
 
     def asking(self, counted: bool) -> dict[str, Any]:
@@ -238,14 +200,13 @@ class Classroom:
         name = request.query_params.get("phone", "")
         if not NAME.fullmatch(name):
             raise ValueError("a phone names itself by 16 to 64 hexadecimal digits")
-        here = address_of(request)
-        if not self.room.admits(name, here):
-            return PlainTextResponse("no more phones can join, or none of this address; the teacher is told", 503)
+        if not self.room.admits(name):
+            return PlainTextResponse("no more phones can join", 503)
         since = request.headers.get("last-event-id") or request.query_params.get("since", "")
-        return stream(self.room.follow(name, here, since))
+        return stream(self.room.follow(name, since))
 
     async def teach(self, request: Request) -> Response:
-        """A part of the run, the moment, a question or its answer, or more phones, whichever are there."""
+        """A part of the run, the moment, a question or its answer, whichever are there."""
         if not self.is_teacher(request.headers.get("x-teach", "")):
             return PlainTextResponse("only the teacher's page may do that", 403)
         sent = await body(request)
@@ -257,19 +218,17 @@ class Classroom:
             self.room.ask(sent["ask"])
         if "reveal" in sent:
             self.room.reveal(sent["reveal"])
-        if sent.get("admit") is True:
-            self.room.admit()
         answer = Response(status_code=204)
         answer.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")  # for the teacher's own runs
         return answer
 
     async def vote(self, request: Request) -> Response:
         sent = await body(request)
-        counted = self.room.vote(sent.get("phone"), sent.get("question"), sent.get("choice"))
+        counted = self.room.vote(str(sent.get("phone")), sent.get("question"), sent.get("choice"))
         return Response(status_code=204 if counted else 429)
 
-    def is_teacher(self, told: str) -> bool:
-        return secrets.compare_digest(told.encode(), self.room.secret.encode())
+    def is_teacher(self, secret: str) -> bool:
+        return secrets.compare_digest(secret.encode(), self.room.secret.encode())
 
 
 def stream(messages: AsyncIterator[str]) -> Response:
@@ -296,10 +255,8 @@ def reachable(host: str) -> str:
         try:
             probe.connect(("10.255.255.255", 1))
             return str(probe.getsockname()[0])
-        except OSError:  # no way out of here: a network of its own, perhaps
-            with contextlib.suppress(OSError):
-                return socket.gethostbyname(socket.gethostname())
-    return "127.0.0.1"
+        except OSError:  # no way out of here
+            return "127.0.0.1"
 
 
 def address(host: str, port: int) -> str:

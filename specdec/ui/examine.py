@@ -27,12 +27,9 @@ AT_ONCE = 2  # each is a process with torch in it
 _free = threading.BoundedSemaphore(AT_ONCE)
 
 
+@session.guarded
 def run(request: ExaminationRequest) -> Iterator[News]:
     """Each of the lines is the whole certificate so far, as JSON. Closing the iterator hangs up."""
-    yield from session.guarded(_run(request))
-
-
-def _run(request: ExaminationRequest) -> Iterator[News]:
     if not _free.acquire(blocking=False):
         raise ValueError(notice("full"))
     try:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas
 
-from ..methods import DEFAULT, METHODS
 from .menu import read_json
 from .text import ASSETS, of_drafters, strings
 
@@ -60,9 +59,9 @@ def csv(rows: list[dict[str, Any]]) -> str:
     return pandas.DataFrame(flat).to_csv(index=False)
 
 
-def files(told: Any, rows: list[dict[str, Any]]) -> dict[str, str]:
+def files(texts: Any, rows: list[dict[str, Any]]) -> dict[str, str]:
     """What is saved of a report, by the kind of file."""
-    return {"csv": csv(rows), "json": json.dumps(told, ensure_ascii=False, indent=1)}
+    return {"csv": csv(rows), "json": json.dumps(texts, ensure_ascii=False, indent=1)}
 
 
 def method(drafter: str) -> str:
@@ -105,55 +104,19 @@ def fastest(rows: list[dict[str, Any]], place: tuple[str, float], name: str = "m
 def findings(rows: list[dict[str, Any]]) -> list[str]:
     """The speed-ups in sentences: what is fastest where, what is slower than plain decoding, and whether α decides."""
     words = strings("methods")["chart"]
-    told = []
+    texts = []
     for temperature in dict.fromkeys(place[1] for place in places(rows)):
         best = [fastest(rows, place) for place in places(rows) if place[1] == temperature]
-        told.append(words["best"].format(temperature=at(temperature), places=words["comma"].join(map(phrase, best))))
+        texts.append(words["best"].format(temperature=at(temperature), places=words["comma"].join(map(phrase, best))))
     slow = [row for row in rows if (value := figure(row, "measured_speedup")) is not None and value < 1.0]
     if slow:
         worst = min(slow, key=lambda row: row["measured_speedup"])
-        told.append(words["slower"].format(count=len(slow), total=len(rows), **named(worst)))
+        texts.append(words["slower"].format(count=len(slow), total=len(rows), **named(worst)))
     else:
-        told.append(words["none_slower"].format(total=len(rows)))
-    if most := perfect(rows):
-        told.append(words["perfect"].format(**most))
+        texts.append(words["none_slower"].format(total=len(rows)))
     beaten = sum(fastest(rows, place) is not fastest(rows, place, "alpha") for place in places(rows))
-    told.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(places(rows))))
-    return told
-
-
-def perfect(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The most that any draft could have gained: all kept, drafted for nothing. {} without costs.
-
-    Of the draft model's passes, since it always drafts K tokens: others' are of mixed lengths.
-    """
-    costs = [(row["k"], figure(row, "verify_cost")) for row in rows if figure(row, "k") and row["drafter"] == DEFAULT]
-    gains = [((k + 1) / v, k, v) for k, v in costs if v]
-    if not gains:
-        return {}
-    value, k, v = max(gains)
-    return {"value": f"{value:.1f}", "k": k, "tokens": k + 1, "v": f"{v:.2f}"}
-
-
-def trees(rows: list[dict[str, Any]]) -> str:
-    """How trees fare beside the chains of the same heads; the pair that tells most is at the same K. "" without any."""
-    cells, chains = by_place(rows), {name: one.variant_of for name, one in METHODS.items() if one.tree}
-    pairs = [(row, cells.get((chains[row["drafter"]], *place(row)))) for row in rows if row["drafter"] in chains]
-    both = [(tree, chain) for tree, chain in pairs if chain and figure(tree, "measured_speedup") is not None]
-    alike = [(tree, chain) for tree, chain in both if tree.get("k") == chain.get("k") and figure(tree, "tau")]
-    lost = sum(tree["measured_speedup"] < chain["measured_speedup"] for tree, chain in both)
-    if not alike or not lost:
-        return ""
-    tree, chain = max(alike, key=lambda pair: pair[0]["tau"] / pair[1]["tau"])
-    figures = {"tau": "tau", "v": "verify_cost", "speed": "measured_speedup"}
-    told = {name: f"{figure(tree, key) or 0:.2f}" for name, key in figures.items()}
-    told |= {f"{name}_chain": f"{figure(chain, key) or 0:.2f}" for name, key in figures.items()}
-    words = strings("methods")["questions"]["tree"]["here"]
-    return words.format(lost=lost, total=len(both), chain=method(chain["drafter"]), k=tree["k"], **named(tree), **told)
-
-
-def place(row: dict[str, Any]) -> tuple[str, float]:
-    return row["domain"], row["temperature"]
+    texts.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(places(rows))))
+    return texts
 
 
 def phrase(row: dict[str, Any]) -> str:

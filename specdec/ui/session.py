@@ -11,6 +11,7 @@ a generator between two steps only, and no step may hold up the site. `guarded` 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import math
@@ -79,15 +80,38 @@ class Raced:
     events: tuple[Event, ...]
 
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
+def guarded(work: Callable[[R], Iterator[T]]) -> Callable[[R], Iterator[News | T]]:
+    """`work`, unless its visitor asks too often. Whatever breaks becomes one sentence."""
+
+    @functools.wraps(work)
+    def steps(request: R) -> Iterator[News | T]:
+        address = visitor_address()
+        if address and (seconds := rate_limit.wait_s(address)):
+            yield News("error", notice("often", seconds=math.ceil(seconds)))
+            return
+        try:
+            yield from work(request)
+        except ValueError as error:  # what the engine refuses; its message is one sentence
+            yield News("error", translated(error.args[0] if error.args else str(error)))
+        except TimeoutError as late:
+            yield News("cut", notice("deadline", seconds=round(late.args[0])))
+        except WorkerDied:
+            log.exception("the engine's process is gone")
+            yield News("error", notice("died"))
+        except Exception:
+            log.exception("a run broke off")
+            yield News("error", notice("broken"))
+
+    return steps
+
+
+@guarded
 def run(request: RunRequest) -> Iterator[News]:
     """A live run, all lanes. Closing the iterator stops it within one cycle."""
-    yield from guarded(_run(request))
-
-
-def _run(request: RunRequest) -> Iterator[News]:
     reason = ""  # why it is not quite the run that was asked for
     try:
         yield from _fetch(request.family)  # before the turn: nobody waits for another one's download
@@ -109,29 +133,22 @@ def _run(request: RunRequest) -> Iterator[News]:
             yield news if news.kind == "lines" else replace(news, text=sentences(reason, news.text))
 
 
+@guarded
 def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
     """Races one after the other, without details, as fast as they go. Closing the iterator stops within one cycle."""
-    yield from guarded(_series(requests), strings("methods")["live"]["deadline"])
-
-
-def _series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
     yield from _fetch(requests[0].family)
     yield from _alone("series", _races(requests))
 
 
+@guarded
 def certify(request: CertificateRequest) -> Iterator[News]:
     """A live certificate: each of the lines is the whole of it so far, as JSON. Closing the iterator stops it."""
-    yield from guarded(_alone("certificate", _certify(request)))
+    yield from _alone("certificate", _certify(request))
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
     """What `python -m tools.certificates` wrote of a pair, by mistake; nothing if there is none."""
-    try:
-        recorded = json.loads(CERTIFICATES.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        log.warning("the recorded certificates cannot be read: %s", error)
-        return {}
-    return recorded.get(pair, {}) if isinstance(pair, str) else {}
+    return menu.read_json(CERTIFICATES).get(str(pair), {})
 
 
 def recorded(name: str, drafter: str = "") -> str:
@@ -139,22 +156,17 @@ def recorded(name: str, drafter: str = "") -> str:
     if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
     path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
-    if not path.exists():
-        return ""
     try:
-        return Trace.load(path).dumps()
+        return Trace.load(path).dumps() if path.exists() else ""
     except (OSError, ValueError) as error:
         log.warning("recorded run %s cannot be read: %s", path.relative_to(TRACES), error)
         return ""
 
 
-def sampled_run(_: Any = None) -> str:
-    """The recorded run for lessons about the coin: at temperature 0 it decides nothing."""
-    return recorded(sampled_name())
-
-
-def sampled_name() -> str:
-    return next(filter(recorded, FIRST[1:]), "")
+def recorded_names() -> list[str]:
+    """What is there, the first screen's first."""
+    names = sorted(path.stem for path in TRACES.glob("*.jsonl"))
+    return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
 
 def first_recorded() -> str:
@@ -162,10 +174,13 @@ def first_recorded() -> str:
     return next(filter(None, map(recorded, recorded_names())), "")
 
 
-def recorded_names() -> list[str]:
-    """What is there, the first screen's first."""
-    names = sorted(path.stem for path in TRACES.glob("*.jsonl")) if TRACES.is_dir() else []
-    return [*(name for name in FIRST if name in names), *(name for name in names if name not in FIRST)]
+def sampled_name() -> str:
+    return next(filter(recorded, FIRST[1:]), "")
+
+
+def sampled_run(_: Any = None) -> str:
+    """The recorded run for lessons about the coin: at temperature 0 it decides nothing."""
+    return recorded(sampled_name())
 
 
 def warm() -> None:
@@ -189,30 +204,6 @@ def _prepare() -> None:
         log.warning("the pair of this host: %s", error)
 
 
-def guarded(work: Iterator[T], cut: str = "") -> Iterator[News | T]:
-    """`work`, unless its visitor asks too often. Whatever breaks becomes one sentence.
-
-    `cut` is the one for a run that took too long.
-    """
-    address = visitor_address()
-    if address and (seconds := rate_limit.wait_s(address)):
-        yield News("error", notice("often", seconds=math.ceil(seconds)))
-        return
-    try:
-        yield from work
-    except ValueError as error:  # what the engine refuses; its message is one sentence
-        yield News("error", translated(error.args[0] if error.args else str(error)))
-    except TimeoutError as late:
-        seconds = round(late.args[0])
-        yield News("cut", cut.format(seconds=seconds) if cut else notice("deadline", seconds=seconds))
-    except WorkerDied:
-        log.exception("the engine's process is gone")
-        yield News("error", notice("died"))
-    except Exception:
-        log.exception("a run broke off")
-        yield News("error", notice("broken"))
-
-
 def _fetch(family: str) -> Iterator[News]:
     """Until all that a pair needs is on this machine. ValueError says why it cannot be had."""
     pair = presets.named(family)
@@ -231,25 +222,18 @@ def _fetch(family: str) -> Iterator[News]:
 
 def _download(models: Sequence[str]) -> Iterator[News]:
     global _fetched
-    started, beginning = time.monotonic(), hub.Fetched("", 0, 0)
     with contextlib.closing(hub.fetch(models, menu.memory())) as states:
         for _fetched in states:
-            if _fetched.name != beginning.name:
-                started, beginning = time.monotonic(), _fetched
-            yield _far(_fetched, (_fetched.done - beginning.done) / max(LOOK, time.monotonic() - started))
+            yield _far(_fetched)
 
 
-def _far(state: hub.Fetched | None, speed: float = 0.0) -> News:
-    """How far a download is; `speed` in bytes a second."""
+def _far(state: hub.Fetched | None) -> News:
+    """How far a download is."""
     if state is None or not state.total:
         return News("fetching", notice("fetching_soon", name=state.name) if state else notice("looking"))
-    minutes = math.ceil((state.total - state.done) / speed / 60) if speed else 0
-    left = notice("left_over", minutes=minutes) if minutes else ""
     unit, digits, size = ("GB", 1, 1e9) if state.total >= 1e9 else ("MB", 0, 1e6)
     done, total = f"{state.done / size:.{digits}f}", f"{state.total / size:.{digits}f} {unit}"
-    return News(
-        "fetching", notice("fetching", name=state.name, done=done, total=total, left=left), state.done / state.total
-    )
+    return News("fetching", notice("fetching", name=state.name, done=done, total=total), state.done / state.total)
 
 
 def _alone(kind: str, work: Iterator[T]) -> Generator[News | T, None, None]:
@@ -359,13 +343,10 @@ def _races(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
 
 def _certify(request: CertificateRequest) -> Iterator[News]:
     yield News("notice", notice("loading" if request.pair == EMBEDDED and not _loaded(EMBEDDED) else "certifying"))
-    for state in within(limits().seconds, _certificate(request)):
+    wanted = request.pair, request.text, request.mistake, request.draws, request.seed
+    for state in within(limits().seconds, _worker.call("certify", *wanted)):
         yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
     yield News("done", notice("certified"))
-
-
-def _certificate(request: CertificateRequest) -> Any:
-    return _worker.call("certify", request.pair, request.text, request.mistake, request.draws, request.seed)
 
 
 def _engine(family: str) -> tuple[Any, Any]:

@@ -38,15 +38,12 @@ class WatchRequest:
     key: str = field(default="", repr=False)
 
 
+@session.guarded
 def run(request: WatchRequest) -> Iterator[News]:
     """The race as it comes; at its end "whole" is the run as its server counts it, in place of all lines before.
 
     Closing the iterator hangs up.
     """
-    yield from session.guarded(_run(request))
-
-
-def _run(request: WatchRequest) -> Iterator[News]:
     yield News("notice", notice("connecting"))
     left = Left()
     try:

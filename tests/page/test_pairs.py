@@ -42,9 +42,9 @@ def server(monkeypatch, tmp_path):
         worker.close()
 
 
-def told(**settings):
+def told(k=3, **settings):
     """The news of a run, without empty lines."""
-    news = list(session.run(check("Once upon", family=PAIR, max_tokens=8, **settings)))
+    news = list(session.run(check("Once upon", k=k, family=PAIR, max_tokens=8, **settings)))
     return [item for item in news if item.text]
 
 
@@ -131,7 +131,7 @@ def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
 def test_a_typed_pair_brings_drafters_or_a_sentence():
     line, drafters = race.switch("a/b + c/d", "draft_model", "rejection")
     assert "A pair of your own" in line["info"]
-    assert [name for _, name in drafters["choices"]][:2] == ["default", "draft_model"]
+    assert [name for _, name in drafters["choices"]][:3] == ["default", "draft_model", "adaptive"]
     line, drafters = race.switch("a/b + ", "draft_model", "rejection")
     assert "TARGET + DRAFT" in line["info"] and "choices" not in drafters
 

@@ -78,7 +78,6 @@ def test_the_fields_offer_the_listed_ones_and_say_where_the_list_is(exposed: Non
 PAIR = {
     "check": lambda family: request.check("Once", family=family),
     "a link": lambda family: refused(request.from_link({"family": family})),
-    "a run that is opened": lambda family: refused((race.choosable({"family": family}), "!")),
     "the menu": lambda family: refused(({}, race.switch(family, "draft_model", "rejection")[0]["info"])),
     "run": lambda family: refused_answer(race.run("Once", family=family)),
     "compare": lambda family: refused_answer(api.answering(api.compare)("Once", family=family)),

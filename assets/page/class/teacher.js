@@ -177,12 +177,8 @@ function teach(element, props, player, secret) {
 
   /* -- what the class says -- */
 
-  function heard({ joined, turned_away, phones_of_address, question, answer, counts }) {
+  function heard({ joined, question, answer, counts }) {
     part.joined.textContent = some(T.joined, joined);
-    part.away.hidden = !turned_away;
-    part.turned.textContent = turned_away
-      ? some(T.turned_away, turned_away, { most: phones_of_address })
-      : "";
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
     if (!question) return;
@@ -209,7 +205,7 @@ function teach(element, props, player, secret) {
   function refuse() {
     over = true;
     sessionStorage.removeItem(KEY);
-    part.asks.hidden = part.question.hidden = part.away.hidden = true;
+    part.asks.hidden = part.question.hidden = true;
     tell(T.wrong, true);
   }
 
@@ -231,7 +227,7 @@ function teach(element, props, player, secret) {
     send();
   }
 
-  for (const name of ["title", "join", "how", "reveal", "done", "admit"])
+  for (const name of ["title", "join", "how", "reveal", "done"])
     part[name].textContent = T[name];
   const choice = h(
     "select",
@@ -246,7 +242,6 @@ function teach(element, props, player, secret) {
   part.asks.append(button(T.ask_keep, askKeep), button(T.ask_count, askCount), choice);
   part.reveal.onclick = reveal;
   part.done.onclick = () => say({ ask: null });
-  part.admit.onclick = () => say({ admit: true });
   part.panel.hidden = false;
   for (const moved of ["sd-drawn", "sd-run"]) player.addEventListener(moved, send);
   invite();

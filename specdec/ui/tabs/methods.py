@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,11 +17,13 @@ from .. import charts, menu, results, session
 from ..components.cards import cards
 from ..components.section import Cells, choice, downloads, folded, lines, notice, plot, table, tell, title
 from ..request import check, InputError, known_family
-from ..text import prompts, sentences, strings
+from ..text import kind_of, prompts, sentences, strings
 from .race import ENGINE, over, PRIVATE
 
 TEMPERATURES = (0.0, 0.8)
-TOKENS, WARM_UP, MOST_TEXTS = 48, 8, 3
+TOKENS = 48  # of a race
+WARM_UP = 8  # tokens
+TEXTS = 2  # of a method
 UPDATES_PER_SECOND = 2  # each costs the browser a look at all outputs, and the sentence changes once a race
 Rows = list[dict[str, Any]]
 
@@ -40,7 +42,7 @@ def build(tab: gr.Tab) -> Callable[[gr.Dropdown], None]:
         with folded("cards", words["open"]):
             cards()
         with folded("questions", words["asked"]):
-            questions(rows)
+            questions()
         if rows:
             with folded("figures", words["table"]):
                 figures_table(words["table"]["title"], words["table"]["columns"], results.cells(results.frame(rows)))
@@ -51,12 +53,12 @@ def build(tab: gr.Tab) -> Callable[[gr.Dropdown], None]:
     return measure
 
 
-def questions(rows: Rows) -> None:
-    """What everybody asks about drafters; the one about trees is answered by the report as well."""
+def questions() -> None:
+    """What everybody asks about drafters."""
     with gr.Row(elem_classes="sd-questions"):
-        for name, told in strings("methods")["questions"].items():
+        for one in strings("methods")["questions"].values():
             with gr.Column(min_width=280):
-                title(told["title"], sentences(told["text"], results.trees(rows) if name == "tree" else ""), "h3")
+                title(one["title"], one["text"], "h3")
 
 
 # ---- what was recorded ----
@@ -99,32 +101,33 @@ def figures_table(caption: str, columns: dict[str, str], rows: Cells, **more: An
 
 def of_figure(rows: Rows, name: str) -> tuple[Any, Any]:
     """The heat map of one figure: a line a method, a column a text and temperature."""
-    drafters, places, cells = results.drafters(rows), results.places(rows), results.by_place(rows)
-    found = [[cells.get((drafter, *place)) for place in places] for drafter in drafters]
+    drafters, places, by_place = results.drafters(rows), results.places(rows), results.by_place(rows)
+    cells = [[by_place.get((drafter, *place)) for place in places] for drafter in drafters]
     chart = charts.heat_map(
         [results.method(drafter) for drafter in drafters],
         [f"{results.domain(domain)}<br>{results.at(temperature)}" for domain, temperature in places],
-        [[results.figure(row, name) for row in line] for line in found],
-        [[told(row) for row in line] for line in found],
+        [[results.figure(cell, name) for cell in line] for line in cells],
+        [[hover_text(cell) for cell in line] for line in cells],
         even=1.0 if name == "measured_speedup" else None,
         most=1.0 if name == "alpha" else None,
     )
     return chart, [strings("methods")["chart"][name], strings("methods")["chart"]["drawn"]]
 
 
-def told(row: dict[str, Any] | None) -> str:
-    """All of a cell, shown when it is pointed at."""
+def hover_text(row: dict[str, Any] | None) -> str:
+    """All figures of a cell."""
     if row is None:
         return ""
-    words = strings("methods")
-    figures = {name: results.figure(row, name) for name in words["figures"]}
-    listed = [f"{words['figures'][name]}: {value:.2f}" for name, value in figures.items() if value is not None]
+    names = strings("methods")["figures"]
+    figures = {name: results.figure(row, name) for name in names}
+    listed = [f"{names[name]}: {value:.2f}" for name, value in figures.items() if value is not None]
     head = f"<b>{results.method(row['drafter'])}</b>, {results.domain(row['domain'])}, {results.at(row['temperature'])}"
     return "<br>".join([head, f"K = {row.get('k', '?')}", *listed])
 
 
 def breakdown(rows: Rows) -> None:
-    """The choice of a place of the arena, and what is shown of it: acceptance by place and by kind of token."""
+    """Of one text and temperature, acceptance by position in the draft and by kind of token: a chart, and its figures
+    in words."""
     words, labels = strings("methods")["where"], strings("methods")["labels"]
     domains = list(dict.fromkeys(row["domain"] for row in rows))
     temperatures = sorted({row["temperature"] for row in rows})
@@ -137,31 +140,28 @@ def breakdown(rows: Rows) -> None:
             for part in ("position", "kind"):
                 with gr.Column(min_width=300):
                     title(words[part], words[f"{part}_lead"], "h3")
-                    shown += [plot(part), lines(elem_classes="sd-about"), lines(elem_classes="sd-hidden")]
+                    shown += [plot(part), lines(elem_classes="sd-hidden")]
     where = [domain, temperature]
     for event in (section.expand, domain.change, temperature.change):
-        event(lambda *place: of_place(rows, *place), where, shown, queue=False, **PRIVATE)
+        event(partial(of_place, rows), where, shown, queue=False, **PRIVATE)
 
 
 def of_place(rows: Rows, domain: str, temperature: float) -> tuple[Any, ...]:
-    """Of one text and temperature: by place and by kind each a chart, a sentence, and the figures in words."""
     words = strings("methods")["where"]
     here = [row for row in rows if row["domain"] == domain and row["temperature"] == temperature]
-    best = results.fastest(here, (domain, temperature))
     names = [results.method(row["drafter"]) for row in here]
-    by_position = [list(row.get("alpha_by_position") or []) for row in here]
-    depth = max(map(len, by_position), default=0)
-    places = [str(i + 1) for i in range(depth)]
-    padded = [[*rates, *[None] * (depth - len(rates))] for rates in by_position]
-    chart = charts.heat_map(names, places, padded, most=1.0, mark_best=False)
-    by_position_told = chart, say_positions(best), in_words(names, places, padded)
+    rates = [list(row.get("alpha_by_position") or []) for row in here]
+    depth = max(map(len, rates), default=0)
+    positions = [str(i + 1) for i in range(depth)]
+    by_position = [[*line, *[None] * (depth - len(line))] for line in rates]
     by_kind = [[(row.get("alpha_by_kind") or {}).get(kind) for kind in TOKEN_KINDS] for row in here]
-    if not any(map(any, by_kind)):
-        return *by_position_told, gr.update(value=None, visible=False), [words["no_kinds"]], []
-    kinds = [words["kinds"][kind] for kind in TOKEN_KINDS]
-    chart = charts.heat_map(names, kinds, by_kind, most=1.0, mark_best=False)
-    said = in_words(names, [words["kind_names"][kind] for kind in TOKEN_KINDS], by_kind)
-    return *by_position_told, gr.update(value=chart, visible=True), say_kinds(best), said
+    kinds, kind_names = ([words[part][kind] for kind in TOKEN_KINDS] for part in ("kinds", "kind_names"))
+    return (
+        charts.heat_map(names, positions, by_position, most=1.0, mark_best=False),
+        in_words(names, positions, by_position),
+        charts.heat_map(names, kinds, by_kind, most=1.0, mark_best=False),
+        in_words(names, kind_names, by_kind),
+    )
 
 
 def in_words(names: list[str], columns: list[str], values: list[list[float | None]]) -> list[str]:
@@ -173,25 +173,6 @@ def in_words(names: list[str], columns: list[str], values: list[list[float | Non
     ]
 
 
-def say_positions(row: dict[str, Any]) -> list[str]:
-    rates = row.get("alpha_by_position") or []
-    if len(rates) < 2:
-        return []
-    said = strings("methods")["where"]["says_position"]
-    first, last = f"{rates[0]:.2f}", f"{rates[-1]:.2f}"
-    return [said.format(method=results.method(row["drafter"]), first=first, last=last, count=len(rates))]
-
-
-def say_kinds(row: dict[str, Any]) -> list[str]:
-    words, rates = strings("methods")["where"], row.get("alpha_by_kind") or {}
-    if len(rates) < 2:
-        return []
-    high, low = max(rates, key=rates.__getitem__), min(rates, key=rates.__getitem__)
-    kinds = {"easiest": words["kind_names"][high], "hardest": words["kind_names"][low]}
-    figures = {"high": f"{rates[high]:.2f}", "low": f"{rates[low]:.2f}"}
-    return [words["says"].format(method=results.method(row["drafter"]), **kinds, **figures)]
-
-
 # ---- what is measured here ----
 
 
@@ -199,18 +180,14 @@ def live(rows: Rows) -> Callable[[gr.Dropdown], None]:
     """Who knows the page's target calls what this returns, and it can be pressed."""
     words, labels = strings("methods")["live"], strings("methods")["labels"]
     target = lines(whose(EMBEDDED), elem_id="whose")
-    offered = [name for name in menu.drafters() if name != "none"]
+    names = [(results.method(name), name) for name in menu.drafters() if name != "none"]
     with gr.Row(elem_classes="sd-settings"):
         with gr.Column(elem_classes="sd-rail", scale=3, min_width=280):
-            drafters = gr.CheckboxGroup(
-                [(results.method(name), name) for name in offered], value=offered, label=words["methods"]
-            )
+            drafters = gr.CheckboxGroup(names, value=[name for _, name in names], label=words["methods"])
         with gr.Column(elem_classes="sd-rail", scale=2, min_width=280):
             domain = choice(labels["domain"], [(results.domain(kind), kind) for kind in menu.kinds()])
             temperature = choice(labels["temperature"], [(f"{value:g}", value) for value in TEMPERATURES])
-        with gr.Column(elem_classes="sd-rail", scale=2, min_width=280):
             k = gr.Slider(1, 8, value=4, step=1, label=words["k"], buttons=[])
-            texts = gr.Slider(1, MOST_TEXTS, value=2, step=1, label=words["texts"], buttons=[])
     with gr.Row(elem_classes="sd-go"):
         run = gr.Button(words["run"], variant="primary", elem_id="measure")
         stop = gr.Button(words["stop"], interactive=False, elem_id="halt")
@@ -219,12 +196,12 @@ def live(rows: Rows) -> Callable[[gr.Dropdown], None]:
     chart = plot("live")
     figures = figures_table(words["title"], words["columns"], [], elem_id="live-table")
     saved = downloads("specdec-methods-here")
-    fields = [drafters, domain, temperature, k, texts]
+    fields = [drafters, domain, temperature, k]
     places = [line, badge, chart, figures, saved, run, stop]
 
     def connect(family: gr.Dropdown) -> None:
-        asked = [*fields, family]
-        running = run.click(lambda *asked: (yield from measured(rows, *asked)), asked, places, **ENGINE, **PRIVATE)
+        inputs = [*fields, family]
+        running = run.click(partial(measured, rows), inputs, places, **ENGINE, **PRIVATE)
         running.then(over, None, [line, run, stop], queue=False, **PRIVATE)
         stop.click(None, None, None, cancels=running, queue=False, **PRIVATE)
         family.change(of_target, family, [target, drafters, domain], queue=False, **PRIVATE)
@@ -251,11 +228,11 @@ def of_target(family: Any) -> tuple[Any, ...]:
     return whose(EMBEDDED if ours else family), methods, texts
 
 
-def measured(rows: Rows, *asked: Any) -> Iterator[tuple[Any, ...]]:
-    """Updates of the page for one measurement: how far it is, then what is known after every method."""
+def measured(rows: Rows, *inputs: Any) -> Iterator[tuple[Any, ...]]:
+    """Updates of the page for one measurement: how far it is, then the figures of every method that is done."""
     same = gr.skip()
     try:
-        requests = plan(*asked)
+        requests = plan(*inputs)
     except InputError as error:
         yield tell(str(error), wrong=True), *[same] * 6
         return
@@ -264,44 +241,42 @@ def measured(rows: Rows, *asked: Any) -> Iterator[tuple[Any, ...]]:
     per_method, done = len(requests) // len(runs), 0
     yield tell(""), same, same, same, same, gr.update(interactive=False), gr.update(interactive=True)
     for item in session.series(requests):
+        text, share = "", done / len(requests)
         if isinstance(item, session.Raced):
             done += 1
             runs[item.request.drafter].append(item)
             if len(runs[item.request.drafter]) == per_method:
                 yield same, *beside(rows, requests[0], fold(runs, per_method)), same, same
+        elif item.kind in ("error", "cut"):
+            yield tell(item.text, wrong=item.kind == "error"), *[same] * 6
+            return
         elif item.kind != "lines":
-            if item.kind in ("error", "cut"):
-                yield tell(item.text, wrong=item.kind == "error"), *[same] * 6
-                return
-            yield tell(item.text, stopped=words["stopped"], share=done / len(requests)), *[same] * 6
+            text = item.text
         elif time.monotonic() - last > 1 / UPDATES_PER_SECOND and done < len(requests):
             last = time.monotonic()
-            now = results.method(requests[done].drafter)
-            text = words["progress"].format(method=now, done=done, total=len(requests))
-            yield tell(text, stopped=words["stopped"], share=done / len(requests)), *[same] * 6
+            method = results.method(requests[done].drafter)
+            text = words["progress"].format(method=method, done=done, total=len(requests))
+        if text:
+            yield tell(text, stopped=words["stopped"], share=share), *[same] * 6
     yield tell(words["done"].format(count=len(runs), seconds=round(time.monotonic() - began))), *[same] * 6
 
 
-def plan(drafters: Any, domain: Any, temperature: Any, k: Any, texts: Any, family: Any = EMBEDDED) -> list[RunRequest]:
+def plan(drafters: Any, domain: Any, temperature: Any, k: Any, family: Any = EMBEDDED) -> list[RunRequest]:
     """The races, a method after the other: a short one to warm up, then one a text. InputError for what cannot be."""
     words, family = strings("methods")["live"]["errors"], known_family(family)
     kinds = menu.kinds(menu.answers(family))
-    if not isinstance(drafters, list) or not drafters:
-        raise InputError(words["methods"])
     if not isinstance(domain, str) or domain not in kinds:
         raise InputError(words["domain"].format(names=", ".join(kinds)))
-    if isinstance(texts, bool) or not isinstance(texts, int | float) or texts not in range(1, MOST_TEXTS + 1):
-        raise InputError(words["texts"].format(most=MOST_TEXTS))
-    chosen = prompts()[domain][: int(texts)]
+    if not drafters:
+        raise InputError(words["methods"])
     family = EMBEDDED if menu.is_ours(family) else family
     races = []
     for drafter in dict.fromkeys(map(str, drafters)):
-        asked = [
+        requests = [
             check(text, drafter, k, temperature, max_tokens=TOKENS, seed=i, family=family)
-            for i, text in enumerate(chosen)
+            for i, text in enumerate(prompts()[domain][:TEXTS])
         ]
-        warm_up = replace(asked[0], params=replace(asked[0].params, max_tokens=WARM_UP))
-        races += [warm_up, *asked]
+        races += [replace(requests[0], params=replace(requests[0].params, max_tokens=WARM_UP)), *requests]
     return [replace(race, params=replace(race.params, ignore_end=True)) for race in races]
 
 
@@ -312,31 +287,21 @@ def fold(runs: dict[str, list[session.Raced]], per_method: int) -> dict[str, dic
 
 
 def beside(rows: Rows, request: RunRequest, figures: dict[str, dict[str, Any]]) -> tuple[Any, ...]:
-    """Live figures beside recorded ones: label, chart, table and files."""
-    words, domain = strings("methods")["live"], next(k for k, texts in prompts().items() if request.prompt in texts)
-    temperature = request.params.temperature
-    rows = rows if menu.is_ours(request.family) else []  # what was recorded is ours
-    columns = compared(rows, list(figures), domain, temperature, figures)
+    """Live figures beside recorded ones, None where there is none: label, chart, table and files."""
+    words, domain, temperature = strings("methods")["live"], kind_of(request.prompt), request.params.temperature
+    recorded = results.by_place(rows) if menu.is_ours(request.family) else {}
+    old = {drafter: recorded.get((drafter, domain, temperature)) for drafter in figures}
+
+    def column(rows: Mapping[str, Any], name: str) -> list[float | None]:
+        return [results.figure(rows[drafter], name) for drafter in figures]
+
+    names = [results.method(drafter) for drafter in figures]
+    here, then = column(figures, "measured_speedup"), column(old, "measured_speedup")
+    rates = [column(one, name) for name in ("alpha", "tau") for one in (figures, old)]
+    table = zip(names, here, then, *rates, column(figures, "draft_cost"), column(old, "k"), strict=True)
     live = [
         {"source": "live", "drafter": drafter, "domain": domain, "temperature": temperature, "k": request.k, **row}
         for drafter, row in figures.items()
     ]
-    chart = charts.side_by_side(columns["method"], columns["here"], columns["recorded"], words)
-    files = results.files(live, live)
-    return [words["badge"], words["chart"]], chart, list(zip(*columns.values(), strict=True)), files
-
-
-def compared(
-    rows: Rows, drafters: list[str], domain: str, temperature: float, figures: dict[str, dict[str, Any]]
-) -> dict[str, list[Any]]:
-    """The columns of the live table: every figure here, then as recorded; None where there is none."""
-    cells = results.by_place(rows)
-    old = {drafter: cells.get((drafter, domain, temperature)) for drafter in drafters}
-    columns: dict[str, list[Any]] = {"method": [results.method(drafter) for drafter in drafters]}
-    for here, recorded, name in (
-        ("here", "recorded", "measured_speedup"), ("alpha", "alpha_recorded", "alpha"), ("tau", "tau_recorded", "tau"),
-    ):  # fmt: skip
-        columns[here] = [results.figure(figures.get(drafter), name) for drafter in drafters]
-        columns[recorded] = [results.figure(old[drafter], name) for drafter in drafters]
-    columns["draft_cost"] = [results.figure(figures.get(drafter), "draft_cost") for drafter in drafters]
-    return columns | {"k_recorded": [results.figure(old[drafter], "k") for drafter in drafters]}
+    chart = charts.side_by_side(names, here, then, words)
+    return [words["badge"], words["chart"]], chart, list(table), results.files(live, live)

@@ -216,14 +216,14 @@ def fitting(family: Any) -> list[Any]:
 def show(names: Sequence[str], kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
     """The recording of this kind. Its next example where there is none, its prompt stands there already, or another
     model is to take it: then the run on show stays, and the line says so."""
-    examples, target, stored = prompts()[kind], menu.target_of(kind), menu.stored(family)
-    another = stored not in menu.TARGETS and stored != target and menu.answers(family) == menu.answers(target)
+    examples, target, ours = prompts()[kind], menu.target_of(kind), menu.is_ours(family)
+    another = not ours and family != target and menu.answers(family) == menu.answers(target)
     if not another and kind in session.recorded_names() and prompt != examples[0]:
         return played(names, kind, drafter)
     settings: dict[str, Any] = {"prompt": examples[0]}
     if prompt in examples:
         settings["prompt"] = examples[(examples.index(prompt) + 1) % len(examples)]
-    if not another and stored != target:
+    if menu.answers(family) != menu.answers(target):
         settings |= {"family": target, "drafter": OPEN}
     return [gr.skip(), tell(strings("page")["notice"]["not_recorded"]), *filled_in(names, settings)]
 
