@@ -126,8 +126,7 @@ def test_a_trace_that_somebody_edited_is_answered_whatever_it_says() -> None:
         edited = [json.loads(line) for line in lines]
         event = rng.choice(edited[1:])
         event[rng.choice(list(event))] = rng.choice([None, -1, 1e9, "x", [], {}])
-        json.dumps(list(api.answering(api.explain)("
-".join(map(json.dumps, edited)))), allow_nan=False)
+        json.dumps(list(api.answering(api.explain)("\n".join(map(json.dumps, edited)))), allow_nan=False)
 
 
 def test_a_race_that_is_cut_says_so_and_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
