@@ -54,7 +54,7 @@ def pieces(piece: bytes = b" " * 100_000, count: int = 200) -> Iterator[bytes]:
         yield piece
 
 
-@pytest.mark.parametrize("path", ["gradio_api/call/audit", "gradio_api/queue/join", "gradio_api/mcp/", "nowhere"])
+@pytest.mark.parametrize("path", ["gradio_api/call/explain", "gradio_api/queue/join", "gradio_api/mcp/", "nowhere"])
 def test_more_than_the_limit_is_refused_with_or_without_a_length(client: httpx.Client, path: str) -> None:
     most = limits().body
     for content in (b" " * (most + 1), pieces()):
@@ -81,7 +81,7 @@ def test_json_that_would_become_many_objects_is_refused_before_it_is_parsed(cont
 
 def test_a_trace_of_the_largest_size_is_read(client: httpx.Client) -> None:
     trace = '{"event":"header"}\n' + '"\\{[,' * 4_000 + "x" * (limits().body - 100_000)
-    for name in ("audit", "explain"):
+    for name in ("explain",):
         event = client.post(f"gradio_api/call/v2/{name}", json={"trace": trace}).json()["event_id"]
         assert "This is no run that can be read" in client.get(f"gradio_api/call/{name}/{event}").text
 
@@ -94,7 +94,7 @@ def test_a_slow_body_is_given_up_and_refuses_nobody_elses(monkeypatch: pytest.Mo
             yield b"{"
             time.sleep(0.1)
 
-    answer = httpx.post(f"{address}gradio_api/call/audit", content=slow(), timeout=60)
+    answer = httpx.post(f"{address}gradio_api/call/explain", content=slow(), timeout=60)
     assert answer.status_code == 408 and "too slowly" in answer.json()["detail"]
 
 
