@@ -157,7 +157,7 @@ export function mount(element, props, player, run, watched) {
     Object.assign(S, { chosen: { question, choice }, voting: true });
     paintQuestion();
     if (busy) return;
-    for (let sent = null; sent !== S.chosen; ) {
+    for (let sent = null; sent !== S.chosen;) {
       const vote = S.chosen,
         answer = await fetch("class/vote", {
           method: "POST",

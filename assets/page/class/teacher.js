@@ -227,8 +227,7 @@ function teach(element, props, player, secret) {
     send();
   }
 
-  for (const name of ["title", "join", "how", "reveal", "done"])
-    part[name].textContent = T[name];
+  for (const name of ["title", "join", "how", "reveal", "done"]) part[name].textContent = T[name];
   const choice = h(
     "select",
     { "aria-label": T.ask_quiz },

@@ -171,10 +171,7 @@ function story(W, S, numbersOf, trigger) {
     if (!trigger || source !== "live" || models.device === "browser") return [];
     const depth = winningDepth(F, k, rest),
       label = depth ? words(W.say.try_k, { k: depth }) : W.say.try_default;
-    return [
-      " ",
-      button(label, () => trigger("tried", { k: depth }), "sd-quiet"),
-    ];
+    return [" ", button(label, () => trigger("tried", { k: depth }), "sd-quiet")];
   }
 
   /* How the peer did; if it failed, its lane says so. */

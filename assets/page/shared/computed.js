@@ -45,7 +45,13 @@ function checked(W, values, numbers, drafters, others) {
   if (stop.length > 4 || stop.some((one) => one.length > 64)) return W.stop;
   for (const [name, { usual, label }] of Object.entries(others))
     if (String(values[name] ?? usual) !== String(usual)) return fill(W.others, { name: label });
-  return { prompt, family, drafter, k: k || USUAL_K, params: { ignore_end: false, ...params, stop } };
+  return {
+    prompt,
+    family,
+    drafter,
+    k: k || USUAL_K,
+    params: { ignore_end: false, ...params, stop },
+  };
 }
 
 /** @param {{ W: any, base: URL, files: (family: string) => Promise<any>,

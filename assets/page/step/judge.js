@@ -84,7 +84,7 @@ function descend(drafts, keep, together = false) {
   const path = [],
     order = [],
     trials = {};
-  for (let tip = -1; ; ) {
+  for (let tip = -1; ;) {
     const tried = [],
       here = nodesOf(drafts, (one) => one.parent === tip),
       kept = here.find((node) => {
