@@ -4,10 +4,20 @@
 
 const encoder = new TextEncoder();
 // GPT-2's. Spaces are Unicode's, as in Rust: JavaScript's own \s has U+FEFF and lacks U+0085.
-const WORDS =
-  /'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
-// What Python's strip() takes away.
-const EDGES = /^[\p{White_Space}\x1c-\x1f]+|[\p{White_Space}\x1c-\x1f]+$/gu;
+const WORDS = new RegExp(
+  [
+    String.raw`'(?:s|t|re|ve|m|ll|d)`,
+    String.raw` ?\p{L}+`,
+    String.raw` ?\p{N}+`,
+    String.raw` ?[^\p{White_Space}\p{L}\p{N}]+`,
+    String.raw`\p{White_Space}+(?!\P{White_Space})`,
+    String.raw`\p{White_Space}+`,
+  ].join("|"),
+  "gu",
+);
+// What Python's strip() takes away: white space, and the separators U+001C to U+001F.
+const SPACES = String.raw`[\p{White_Space}\u001c-\u001f]+`,
+  EDGES = new RegExp(`^${SPACES}|${SPACES}$`, "gu");
 
 /* GPT-2's table: every byte as a printable character. */
 function characters() {
