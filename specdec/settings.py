@@ -88,8 +88,8 @@ SETTINGS = {
             flag=Flag(str, OPEN, "its name; default: what is expected to pay on this machine"),
         ),
         Setting(
-            "k", int, 0, "tokens drafted per cycle; at 0 as many as are expected to pay",
-            step=1, bound="k", sampling=False, served=False, main=True,
+            "k", int, 0, "tokens drafted per cycle, 0: as many as are expected to pay", step=1, bound="k",
+            sampling=False, served=False, main=True,
         ),
         Setting(
             "temperature", float, USUAL.temperature, "0 is greedy", 0, 2, 0.1, main=True, flag=Flag(float, 0.8),
@@ -104,12 +104,8 @@ SETTINGS = {
         ),
         Setting("rule", str, RULES[0], f"{', '.join(RULES)}; typical is lossy", sampling=False, served=False),
         Setting(
-            "family", str, EMBEDDED, "the target: embedded, or tuned (on edits)", sampling=False, served=False,
-            label="target",
-            flag=Flag(
-                str, EMBEDDED,
-                "'embedded', 'tuned' (its target tuned on edits), or a folder with target/ and tokenizer/",
-            ),
+            "family", str, EMBEDDED, "the target", sampling=False, served=False, label="target",
+            flag=Flag(str, EMBEDDED, "'embedded', or a folder with target/ and tokenizer/"),
         ),
         Setting(
             "peer", bool, False, "one more lane: transformers' own assisted generation", sampling=False, served=False,
@@ -122,8 +118,19 @@ NO_GRAMMAR = TranslatableText("SpecDec no longer decodes under a grammar; leave 
 SAME_TOKENIZER = TranslatableText(
     "SpecDec no longer drafts with another tokenizer than the target's; choose a draft model of the target's family."
 )
+TUNED = TranslatableText("The target tuned on edits has gone, with its draft; choose the embedded one.")
+CONTROLS = TranslatableText("The draft models large and scratch have gone; choose draft_model or draft_model:story.")
+BENCH_SERVER = "the bench measures no servers any more: `specdec doctor --server ADDRESS --plain ADDRESS` does"
 # What went, by the first words, the option (a link's setting, too) or the drafter that named it; what takes its place.
 GONE = {
+    "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
+    "run --key-env": "--key-env is gone: the key is read from SPECDEC_SERVER_KEY",
+    "doctor --json": "`doctor --json` is gone: its exit status says whether something is wrong",
+    "app --pair": "`app --pair` is gone: name the pair, or TARGET + DRAFT, in --target",
+    "site --language": "`site --language` is gone: a site holds every language",
+    "certify --draft": "`certify --draft` is gone: the power is told for a draft that resembles the target",
+    "bench --suite server": BENCH_SERVER,
+    "bench --server": BENCH_SERVER,
     "serve": "`specdec serve` is gone; two lines of shell start such a pair of vLLM servers, see docs/servers.md",
     "--grammar": NO_GRAMMAR,
     "--json-schema": NO_GRAMMAR,
@@ -132,6 +139,10 @@ GONE = {
     "--drafter auto": TranslatableText(
         "The drafter auto has gone; default takes what is expected to pay on this machine."
     ),
+    "--drafter draft_model:tuned": TUNED,
+    "--drafter draft_model:large": CONTROLS,
+    "--drafter draft_model:scratch": CONTROLS,
+    "--family tuned": TUNED,
     "export vllm": "`export` names no engine any more: `specdec export --out FOLDER` writes what vLLM reads",
     "export llama_cpp": "`export` writes no GGUF files any more; llama.cpp's own converter does, see docs/serving.md",
 }

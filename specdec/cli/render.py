@@ -47,9 +47,12 @@ def tell(sentence: str) -> None:
 
 
 def as_text(
-    prompt: str, events: Iterable[Event], target: str = "", precision: str = "", answers: bool = False
+    prompt: str, events: Iterable[Event], target: str = "", precision: str = "", answers: bool = False, note: str = ""
 ) -> list[Event]:
-    """Print a run as it comes, then its figures. `answers`: the text does not continue the prompt's line."""
+    """Print a run as it comes, then its figures. `answers`: the text does not continue the prompt's line.
+
+    `note` tells what was chosen by default.
+    """
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     sys.stdout.write(prompt + "\n\n" * answers)
     events_so_far: list[Event] = []
@@ -58,7 +61,7 @@ def as_text(
         if getattr(event, "lane", "") == "speculative":
             sys.stdout.write(render(event, events_so_far, colour))
         sys.stdout.flush()
-    print("\n\n" + report(events_so_far, target, precision))
+    print("\n\n" + report(events_so_far, target, precision, note=note))
     return events_so_far
 
 
@@ -87,7 +90,9 @@ def styled(piece: str, status: str, colour: bool) -> str:
     return f"\033[{codes}m{text}{mark}\033[0m" if colour else f"{text}{mark}"
 
 
-def report(events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None) -> str:
+def report(
+    events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None, note: str = ""
+) -> str:
     """Return what ran and its figures, one per line, with their units; of a server also what it does not report."""
     comparison = Comparison.of(events)
     spec, plain = comparison.speculative, comparison.plain
@@ -104,7 +109,11 @@ def report(events: Sequence[Event], target: str = "", precision: str = "", serve
     elif first is not None:
         params = f"K = {first.k}, T = {first.params.temperature:g}, seed {first.params.seed}"
         lossless = "lossless" if first.lossless else "LOSSY: the text no longer follows the target's distribution"
-        rows += [("drafter", f"{first.drafter}, {params}"), ("verification", f"{first.rule}, {lossless}")]
+        rows += [
+            ("drafter", f"{first.drafter}, {params}"),
+            ("by default", note),
+            ("verification", f"{first.rule}, {lossless}"),
+        ]
     rows += [
         ("speculative", figure(spec.tokens_per_second, 1, "tokens/s")),
         ("plain decoding", figure(plain.tokens_per_second, 1, "tokens/s") if beside else "– no --plain server given"),

@@ -20,7 +20,7 @@ from ..paths import ASSETS
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
 from .commands import check_family, KEY, Precision
-from .render import as_text, render, report, strip_control_characters, tell
+from .render import as_text, render, report, strip_control_characters
 
 if TYPE_CHECKING:
     from ..lanes.default import Choice
@@ -114,20 +114,18 @@ def run(
     if request.peer and request.drafter == OPEN and DEFAULT in models.drafters:
         request = replace(request, drafter=DEFAULT)  # transformers has such a drafter, too
     choice = choose(models, request.drafter, request.k, request.params.temperature)
-    chosen = (request.drafter, request.k) != choice[:2]
+    note = "" if (request.drafter, request.k) == choice[:2] else default_line(choice)
     request = replace(request, drafter=choice.drafter, k=choice.k)
     header = trace.live_header(request.prompt, models.describe(), kind, request.peer)
     race_events = race(models, **request.arguments)  # ValueError for what cannot be run
-    if chosen:
-        tell(default_line(choice))
     answers = models.chat is not None
-    events = as_text(request.prompt, race_events, target or request.family, models.precision, answers)
+    events = as_text(request.prompt, race_events, target or request.family, models.precision, answers, note)
     return save_trace(save, header, events)
 
 
 def default_line(choice: Choice) -> str:
     """What was chosen for the visitor, and why."""
-    line = f"default: {choice.drafter}, K {choice.k}"
+    line = f"{choice.drafter}, K {choice.k}"
     if not choice.speedup:
         return line
     if choice.speedup <= 1.0:

@@ -18,6 +18,7 @@ ACCEPTANCE = {DEFAULT: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
 USUAL_K, MOST_K = 4, 8  # of what is not measured; of what chooses a depth of its own
 DEPTHS, ROUNDS = (1, 3, 5, 7), 1
 ENOUGH = 1.3  # where one drafter is expected to be so much faster, no other is measured
+NEARLY = 0.95  # of the best: so good a shallower draft is preferred, for it loses less where a prompt is hard
 
 
 class Choice(NamedTuple):
@@ -37,22 +38,24 @@ def choose(family: Family, drafter: str = OPEN, k: int = 0, temperature: float =
     if not names or (k and drafter != OPEN):
         usual = MOST_K if is_wrapper(drafter) else USUAL_K
         return Choice(family.usual if drafter == OPEN else drafter, k or usual)
-    choices: list[Choice] = []
+    best = Choice(names[0], 1)
     for name in names:
         if name not in family.brief_costs:
             family.brief_costs[name] = measure(family, name, DEPTHS, ROUNDS)
         costs = family.brief_costs[name].at(temperature)
-        for depth in [k] if k else range(1, max(DEPTHS) + 1):
-            tokens = tokens_by_position(acceptance(family, name, temperature, depth), depth)
-            choices.append(Choice(name, depth, tokens / costs.cycle(depth)))
-        best = max(choices, key=lambda choice: choice.speedup)
+        choices = [
+            Choice(name, depth, expected_tokens(family, name, depth, temperature) / costs.cycle(depth))
+            for depth in ([k] if k else range(1, max(DEPTHS) + 1))
+        ]
+        least = NEARLY * max(choice.speedup for choice in choices)
+        shallow = next(choice for choice in choices if choice.speedup >= least)
+        best = max(best, shallow, key=lambda choice: choice.speedup)
         if best.speedup >= ENOUGH:
             break
     return best if k or best.speedup > 1.0 else best._replace(k=1)
 
 
-def acceptance(family: Family, name: str, temperature: float, depth: int) -> list[float]:
-    """At every place of a draft of that depth; beyond what training measured, as at its last place."""
-    trained = family.trained.get(name, {})
-    measured = trained.get("overlap" if temperature else "agreement") or [ACCEPTANCE[name]]
-    return [*measured, *[measured[-1]] * depth][:depth]
+def expected_tokens(family: Family, name: str, depth: int, temperature: float) -> float:
+    """Tokens of a cycle; beyond what training measured, tokens are accepted as at its last place."""
+    measured = family.trained.get(name, {}).get("overlap" if temperature else "agreement") or [ACCEPTANCE[name]]
+    return tokens_by_position([*measured, *[measured[-1]] * depth], depth)

@@ -9,19 +9,19 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
 import torch
 from torch import Tensor
 
-from ..drafters.base import siblings
 from ..sampling import Sampler
-from ..types import Proposal
+from ..types import Proposal, Verdict
 from ..verify import Rule
-from .enumeration import JointDistribution, output_distribution, paths
-from .toys import DEEPEST
+from .enumeration import cycle_paths, JointDistribution
+from .toys import DEEPEST, drafted_siblings
 
 Text = tuple[int, ...]
 Row = dict[int, float]  # the tokens that have a chance
@@ -29,7 +29,6 @@ KINDS = ("alike", "zeros", "ties", "far apart")
 LARGE = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # vocabularies, as published models have them
 DENSE = 32  # tokens: up to this vocabulary every one has a chance, beyond it `SOME` of them
 SOME = 5
-LIMIT = 100_000  # paths
 
 
 @dataclass(frozen=True)
@@ -69,22 +68,15 @@ class Cycle:
         for depth in range(self.k):
             deeper = []
             for node, text in level:
-                for token, distribution in self.children(self.q(text), depth, sampler):
+                for token, distribution in drafted_siblings(
+                    self.dense(self.q(text)), self.width, self.how, sampler, depth
+                ):
                     deeper.append((len(tokens), (*text, token)))
                     tokens.append(token)
                     parents.append(node)
                     distributions.append(distribution)
             level = deeper
         return Proposal(tuple(tokens), tuple(parents), None if self.how == "top" else torch.stack(distributions))
-
-    def children(self, row: Row, depth: int, sampler: Sampler) -> Iterator[tuple[int, Tensor]]:
-        distribution, width = self.dense(row), min(self.width, len(row))
-        if self.how == "without replacement":
-            yield from siblings(distribution, width, sampler, depth)
-        elif self.how == "top":
-            yield from ((token, distribution) for token in sorted(row, key=row.__getitem__, reverse=True)[:width])
-        else:
-            yield from ((sampler.categorical(distribution, ("draft", depth)), distribution) for _ in range(width))
 
     def rows(self, proposal: Proposal) -> Tensor:
         """The target's after the text and after every node.  # [n + 1, V]"""
@@ -134,19 +126,14 @@ def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
 
     K + 2, because a broken rule may add a token too many.
     """
-    distribution: JointDistribution = {}
-    count = 0
-    for proposal, chance in paths(cycle.propose, LIMIT):
-        rows = cycle.rows(proposal)
+    distribution, count = defaultdict[Text, float](float), 0
 
-        def judged(sampler: Sampler, proposal: Proposal = proposal, rows: Tensor = rows) -> Text:
-            return tuple(rule.verify(proposal, rows, sampler).emitted(proposal))
+    def verifier(proposal: Proposal) -> Callable[[Sampler], Verdict]:
+        return functools.partial(rule.verify, proposal, cycle.rows(proposal))
 
-        given, ways = output_distribution(judged, LIMIT)
-        count += ways
-        for text, probability in given.items():
-            text = text[: cycle.k + 2]
-            distribution[text] = distribution.get(text, 0.0) + chance * probability
+    for text, chance in cycle_paths(cycle.propose, verifier):
+        distribution[text[: cycle.k + 2]] += chance
+        count += 1
     return completed_distance(cycle, distribution), count
 
 
@@ -176,7 +163,11 @@ def groups(trees: bool) -> dict[str, list[Cycle]]:
     every = range(1, DEEPEST + 1)
     two = [(k, at) for k in every for at in range(k)]
     dice = random.Random(7)
-    found = {
+    shapes = ((3, 2), (3, 3), (3, 4), (2, 4), (2, 5), (2, 6))
+    chains = {
+        "chains of up to six, every place free": [
+            Cycle(size, k, tuple(range(k)), kind, k) for (size, k), kind in product(shapes, ("alike", "zeros"))
+        ],
         "every depth, two free places at each place": [
             Cycle(3, k, (at, at + 1), KINDS[number % len(KINDS)], number) for number, (k, at) in enumerate(two)
         ],
@@ -192,7 +183,7 @@ def groups(trees: bool) -> dict[str, list[Cycle]]:
         ]
         + [Cycle(size, 2, (0,), kind, size) for size, kind in zip(LARGE, 2 * KINDS, strict=True)],
     }
-    return found | tree_groups() if trees else found
+    return chains | tree_groups() if trees else chains
 
 
 def tree_groups() -> dict[str, list[Cycle]]:

@@ -9,12 +9,13 @@ all paths is the loop's exact output distribution.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 from torch import Tensor
 
 from ..sampling import Sampler
+from ..types import Proposal, Verdict
 
 JointDistribution = dict[tuple[int, ...], float]  # the probability of each text
 Outcome = TypeVar("Outcome")
@@ -91,6 +92,38 @@ def output_distribution(
         distribution[outcome] = distribution.get(outcome, 0.0) + probability
         count += 1
     return distribution, count
+
+
+def cycle_paths(
+    propose: Callable[[Sampler], Proposal],
+    verifier: Callable[[Proposal], Callable[[Sampler], Verdict]],
+    limit: int = 100_000,
+    walker: type[EnumeratingSampler] = EnumeratingSampler,
+) -> Iterator[tuple[tuple[int, ...], float]]:
+    """What one cycle emits on each of its random paths, with the probability of that path."""
+    for proposal, chance in paths(propose, limit, walker):
+        for verdict, p in paths(verifier(proposal), limit, walker):
+            yield tuple(verdict.emitted(proposal)), chance * p
+
+
+def completed(
+    distribution: JointDistribution,
+    length: int,
+    row: Callable[[tuple[int, ...]], Sequence[float]],
+    ends: Collection[int] = (),
+) -> JointDistribution:
+    """Continue texts by `row`, the chances of the token after a text, to `length` tokens or an end token; longer texts
+    are cut.
+    """
+    full: JointDistribution = {}
+    left = list(distribution.items())
+    while left:
+        text, chance = left.pop()
+        if len(text) >= length or (text and text[-1] in ends):
+            full[text[:length]] = full.get(text[:length], 0.0) + chance
+            continue
+        left += [((*text, token), chance * p) for token, p in enumerate(row(text)) if p > 0.0]
+    return full
 
 
 def total_variation(a: JointDistribution, b: JointDistribution) -> float:

@@ -1,7 +1,7 @@
 """Known mistakes, kept on purpose: the tests must catch each of them, and the page shows what each does.
 
 Each is a patch of one named seam of the shipped code: the verification rule (`wrong_rules.py`), the distribution that
-the drafter draws from or reports, or the target's rows. Those of state and of batches are in `scenarios.py`.
+the drafter draws from or reports, or the target's rows.
 `first_token_shows` is False for those that leave the first token's distribution intact: a test of one token cannot see
 them.
 """

@@ -12,24 +12,23 @@ import functools
 import heapq
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from ..engine import Task
 from ..sampling import probabilities, Sampler
-from ..types import Proposal, SamplingParams
+from ..types import Proposal, SamplingParams, Verdict
 from .black_box import limit_after_first, OTHER, Row
-from .enumeration import EnumeratingSampler, JointDistribution, paths
+from .enumeration import completed, cycle_paths, EnumeratingSampler, JointDistribution
 from .goodness_of_fit import divergence, limit, SMALLEST
 from .mistakes import CATALOGUE, Mistake
 from .pair import drafter_of
 from .toys import ByPrefix
 
-KEPT = {1: 6, 2: 5, 3: 3}  # tokens told apart in drafts so long; two in longer ones
+LISTED = {1: 6, 2: 5, 3: 3}  # tokens that stand alone in drafts so long; two in longer ones
 LONGEST = 5  # tokens of a draft that is enumerated
-LIMIT = 100_000  # paths
 GRID = [math.ceil(10 * 1.05**i) for i in range(520)]  # numbers of draws that are tried, to 1e12
 LEAST = 1e-12  # what grows more slowly is rounding
 IMPOSSIBLE = 1e-12  # the chance of what the distribution excludes, so that its logarithm is finite
@@ -44,19 +43,21 @@ class Lumped(ByPrefix):
 
     context = 64
 
-    def __init__(self, row: Row, target: Row, kept: int, temperature: float) -> None:
-        self.vocabulary, self.kept, self.row, self.target, self.temperature = kept + 1, kept, row, target, temperature
-        self._rows: dict[tuple[int, ...], Tensor] = {}
-        self._names: dict[tuple[int, ...], list[int]] = {}
-        self._distributions: dict[tuple[int, ...], list[float]] = {}
+    def __init__(self, row: Row, target: Row, listed: int, temperature: float) -> None:
+        self.vocabulary, self.listed, self.row, self.target, self.temperature = (
+            listed + 1,
+            listed,
+            row,
+            target,
+            temperature,
+        )
+        self.names, self.distribution = functools.cache(self._names), functools.cache(self._distribution)
 
-    def names(self, prefix: tuple[int, ...]) -> list[int]:
+    def _names(self, prefix: tuple[int, ...]) -> list[int]:
         """The tokens that stand alone after `prefix`; none where that names no one text."""
-        if prefix not in self._names:
-            text = self.real(prefix)
-            row = {} if text is None else self.target(text)
-            self._names[prefix] = heapq.nlargest(self.kept, row, key=row.__getitem__)
-        return self._names[prefix]
+        text = self.real(prefix)
+        row = {} if text is None else self.target(text)
+        return heapq.nlargest(self.listed, row, key=row.__getitem__)
 
     def real(self, prefix: tuple[int, ...]) -> tuple[int, ...] | None:
         named = [self.names(prefix[:i]) for i in range(len(prefix))]
@@ -64,20 +65,15 @@ class Lumped(ByPrefix):
             return None
         return tuple(names[token] for token, names in zip(prefix, named, strict=True))
 
-    def logits(self, prefix: tuple[int, ...]) -> Tensor:
-        if prefix not in self._rows:
-            text, distribution = self.real(prefix), [0.0] * self.vocabulary
-            row = {} if text is None else self.row(text)
-            for i, token in enumerate(self.names(prefix)):
-                distribution[i] = row.get(token, 0.0)
-            distribution[-1] = max(0.0, 1.0 - math.fsum(distribution))
-            self._rows[prefix] = torch.tensor(distribution, dtype=torch.float64).log() * self.temperature
-        return self._rows[prefix]
+    def _distribution(self, prefix: tuple[int, ...]) -> list[float]:
+        text = self.real(prefix)
+        row = {} if text is None else self.row(text)
+        listed = [row.get(token, 0.0) for token in self.names(prefix)]
+        listed += [0.0] * (self.listed - len(listed))
+        return [*listed, max(0.0, 1.0 - math.fsum(listed))]
 
-    def distribution(self, prefix: tuple[int, ...]) -> list[float]:
-        if prefix not in self._distributions:
-            self._distributions[prefix] = (self.logits(prefix) / self.temperature).exp().tolist()
-        return self._distributions[prefix]
+    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+        return torch.tensor(self.distribution(prefix), dtype=torch.float64).log() * self.temperature
 
 
 class AsDrawn(EnumeratingSampler):
@@ -108,12 +104,12 @@ class OneCycle:
     """
 
     def __init__(self, target: Row, draft: Row, k: int, temperature: float) -> None:
-        self.k, self.kept = k, min(KEPT.get(k, 2), len(target(())) - 1)
+        self.k, self.listed = k, min(LISTED.get(k, 2), len(target(())) - 1)
         self.params = SamplingParams(temperature=temperature)
-        self.target, self.draft = (Lumped(row, target, self.kept, temperature) for row in (target, draft))
-        self.others = (self.kept,)
+        self.target, self.draft = (Lumped(row, target, self.listed, temperature) for row in (target, draft))
+        self.others = (self.listed,)
         chances = enumerate(self.target.distribution(()))
-        self.firsts: JointDistribution = {(token,): p for token, p in chances if p > 0.0 or token == self.kept}
+        self.firsts: JointDistribution = {(token,): p for token, p in chances if p > 0.0 or token == self.listed}
 
     @functools.cached_property
     def right(self) -> list[JointDistribution]:
@@ -135,33 +131,18 @@ class OneCycle:
             made = Task(self.target, text, self.params, drafter_of(mistake, self.draft), self.k, details=False)
             return mistake.apply(made, self.draft)
 
-        for proposal, chance in paths(lambda sampler: self.drafted(task(), sampler), LIMIT, AsDrawn):
-            verifier, block = task(), (*text, *proposal.tokens)
-            cache = verifier.target.new_cache(len(block))
-            logits = verifier.target.forward(block, cache, proposal.parents, len(proposal) + 1)
-            judged = functools.partial(verifier.rule.verify, proposal, probabilities(logits, self.params))
-            for verdict, p in paths(judged, LIMIT, AsDrawn):
-                yield tuple(verdict.emitted(proposal)), chance * p
+        def propose(sampler: Sampler) -> Proposal:
+            return task().drafter.propose(text, self.k, self.params, sampler)
 
-    def drafted(self, task: Task, sampler: Sampler) -> Proposal:
-        return task.drafter.propose(task.prompt, self.k, self.params, sampler)
+        def verifier(proposal: Proposal) -> Callable[[Sampler], Verdict]:
+            made, block = task(), (*text, *proposal.tokens)
+            logits = made.target.forward(block, made.target.new_cache(len(block)), proposal.parents, len(proposal) + 1)
+            return functools.partial(made.rule.verify, proposal, probabilities(logits, self.params))
+
+        return cycle_paths(propose, verifier, walker=AsDrawn)
 
     def lengths(self, distribution: JointDistribution) -> list[JointDistribution]:
-        return [completed(self.target, distribution, n) for n in range(1, self.k + 3)]
-
-
-def completed(target: Lumped, distribution: JointDistribution, length: int) -> JointDistribution:
-    """`distribution` with its texts continued by the target, or cut, to `length` tokens."""
-    full: JointDistribution = {}
-    left = list(distribution.items())
-    while left:
-        text, chance = left.pop()
-        if len(text) >= length:
-            full[text[:length]] = full.get(text[:length], 0.0) + chance
-            continue
-        row = target.distribution(text)
-        left += [((*text, token), chance * p) for token, p in enumerate(row) if p > 0.0]
-    return full
+        return [completed(distribution, n, self.target.distribution) for n in range(1, self.k + 3)]
 
 
 def power(

@@ -11,11 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import json
-import os
-import secrets
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -25,23 +20,13 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
-from .. import children
 from ..rules import named, RULES
 from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
 from ..verify import Rule
 from .cycles import Cycle, DENSE, distance, groups, SOME
 from .enumeration import output_distribution, TooManyPaths, total_variation
-from .toys import (
-    Case,
-    cases,
-    cycle_distribution,
-    deep_cases,
-    deep_loops,
-    PARAMS,
-    run_loop,
-    shipped_error,
-)
+from .toys import Case, cases, deep_loops, PARAMS, run_loop, shipped_error
 
 EXACT = 1e-12  # float64 arithmetic over a few thousand paths stays below it
 PATHS = 100  # of a toy: what has more is left out, so that a proof takes about a minute
@@ -55,10 +40,8 @@ class HiddenCoin:
     def _refuse(self, *_: Any) -> NoReturn:
         raise TypeError("u cannot be looked at: sampler.accept has compared it with p/q already, so use `accepted`")
 
-    __getattr__ = __bool__ = __float__ = __int__ = __index__ = __hash__ = __round__ = _refuse  # type: ignore[assignment]
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __neg__ = __abs__ = _refuse  # type: ignore[assignment]
+    __bool__ = __float__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __hash__ = _refuse  # type: ignore[assignment]
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __str__ = __format__ = _refuse  # type: ignore[assignment]
 
 
 class HidesCoins(Sampler):
@@ -81,7 +64,7 @@ class UserRule(Rule):
 
     def __init__(self, verify: Callable[[list[int], Tensor, Tensor, Sampler], Sequence[int]], name: str) -> None:
         self._verify, self.name = verify, name
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         if not proposal.tokens:
@@ -91,7 +74,7 @@ class UserRule(Rule):
             out = [int(token) for token in self._verify(list(proposal.tokens), rows, q, HidesCoins(sampler))]
             if not out:
                 raise ValueError("verify returned no token")
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self.error = error
             raise
         accepted = 0
@@ -104,61 +87,24 @@ class UserRule(Rule):
 def judge(path: Path) -> int:
     """Print how far a verifier's output distribution lies from the target's; 0 if it is lossless, else 1.
 
-    The file runs in a process of its own, where all that it prints goes to the error stream. How that process ends
-    says nothing: only a verdict counts that begins with a word which the file was not given. ValueError says what is
-    wrong with a file that cannot be judged.
+    The file runs in this process. ValueError says what is wrong with a file that cannot be judged.
     """
-    word, verdict = secrets.token_hex(8), None
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
-    with children.start(__name__, str(path), **pipes) as child:
-        assert child.stdin and child.stdout
-        try:
-            child.stdin.write(word + "\n")
-            child.stdin.close()
-            for line in child.stdout:
-                if line.startswith(word):
-                    verdict = json.loads(line.removeprefix(word))
-                    break
-                print(line, end="", flush=True)
-        finally:
-            child.kill()
-    if verdict is None:
-        raise ValueError(f"{path.name} ended its process before it was judged")
-    if isinstance(verdict, str):
-        raise ValueError(verdict)
-    print(f"{path.name}: {'lossless' if verdict <= EXACT else 'NOT lossless'}; largest total variation {verdict:.3g}")
-    print(looked_at(loops_of_chains(), groups(trees=False)))
-    return 0 if verdict <= EXACT else 1
-
-
-def judge_here(path: Path, tell: Callable[[str], object]) -> float:
-    """The largest total variation that `looks` finds, each told as it is found. ValueError as in `judge`."""
     rule, worst = UserRule(load(path), path.name), 0.0
-    tell(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation")
+    print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation")
     try:
         for line, error in looks(rule):
-            tell(f"{line}  {error:.3g}")
+            print(f"{line}  {error:.3g}", flush=True)
             worst = max(worst, error)
     except TooManyPaths as error:
         raise ValueError(f"{path.name} asks for too many random numbers to walk every path: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if rule.error is None:
             raise
         raise ValueError(f"{path.name} raised {type(rule.error).__name__}: {rule.error}") from error
-    return worst
-
-
-def main(path: Path) -> None:
-    """Judge a file in this process, which the file may end as it likes, and write the verdict for `judge`."""
-    with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as out:
-        os.dup2(2, 1)
-        word = sys.stdin.readline().rstrip()
-        verdict: float | str
-        try:
-            verdict = judge_here(path, lambda line: out.write(line + "\n"))
-        except ValueError as error:
-            verdict = str(error)
-        out.write(word + json.dumps(verdict) + "\n")
+    verdict = "lossless" if worst <= EXACT else "NOT lossless"
+    print(f"{path.name}: {verdict}; largest total variation {worst:.3g}")
+    print(looked_at(loops_of_chains(), groups(trees=False)))
+    return 0 if worst <= EXACT else 1
 
 
 def loops_of_chains() -> list[Case]:
@@ -173,15 +119,12 @@ def looks(rule: Rule) -> Iterator[tuple[str, float]]:
 
     The loop shows what several cycles do, one cycle what deep drafts and large vocabularies do.
     """
-    loops = loops_of_chains()
-    for case in [*loops, *deep_cases()]:
-        whole = case in loops
-        walked = output_distribution(run_loop(partial(case.task, rule))) if whole else cycle_distribution(case, rule)
-        line = f"{case.vocabulary:>2} {case.k:>2} {case.length:>6} {case.params.temperature:>11} {walked[1]:>7}"
-        yield line, total_variation(walked[0], case.exact_distribution())
-    for name, cycles in groups(trees=False).items():
-        distances, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
-        yield f"{len(cycles)} cycles ({name}): {sum(counts)} paths", max(distances)
+    for case in loops_of_chains():
+        distribution, count = output_distribution(run_loop(partial(case.task, rule)))
+        line = f"{case.vocabulary:>2} {case.k:>2} {case.length:>6} {case.params.temperature:>11} {count:>7}"
+        yield line, total_variation(distribution, case.exact_distribution())
+    for name, error, count in single_cycles(rule, groups(trees=False)):
+        yield f"single cycles ({name}): {count:,} paths", error
 
 
 def looked_at(loops: Sequence[Case], groups: dict[str, list[Cycle]]) -> str:
@@ -207,7 +150,7 @@ def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     verify = getattr(module, "verify", None)
     if not callable(verify):
@@ -246,13 +189,6 @@ def prove_rule(rule: str = "rejection", paths: int = PATHS) -> int:
 
 def single_cycles(rule: Rule, groups: dict[str, list[Cycle]]) -> Iterator[tuple[str, float, int]]:
     """By group: its largest error, and its random paths."""
-    walked = [(case, *cycle_distribution(case, rule)) for case in deep_cases()]
-    errors = [total_variation(distribution, case.exact_distribution()) for case, distribution, _ in walked]
-    yield "chains of up to six", max(errors), sum(count for _, _, count in walked)
     for name, cycles in groups.items():
         distances, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
         yield name, max(distances), sum(counts)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -20,7 +20,7 @@ from ..rules import RULES
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from ..verify import RejectionSampling, Rule
-from .enumeration import JointDistribution, output_distribution
+from .enumeration import completed, JointDistribution, output_distribution
 from .warp import warped
 
 PROMPT = (0,)
@@ -74,9 +74,13 @@ class TableModel(ByPrefix):
     """
 
     def __init__(
-        self, vocabulary: int, seed: int, base: TableModel | None = None, context: int = 64,
+        self,
+        vocabulary: int,
+        seed: int,
+        base: TableModel | None = None,
+        context: int = 64,
         free: tuple[int, ...] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.vocabulary, self.seed, self.base, self.context, self.free = vocabulary, seed, base, context, free
         self._rows: dict[tuple[int, ...], Tensor] = {}
 
@@ -111,21 +115,26 @@ class TreeDrafter:
         distributions: list[Tensor] = []
         node, prefix = -1, tuple(tokens)
         for level in range(k):
-            distribution = probabilities(self.model.logits(prefix)[None], params)[0]
-            width, first = min(self.width, int((distribution > 0).sum())), len(drafted)
-            if self.how == "without replacement":
-                children = list(siblings(distribution, width, sampler, level))
-            elif self.how == "top":
-                children = [(token, distribution) for token in distribution.argsort(descending=True)[:width].tolist()]
-            else:
-                children = [(sampler.categorical(distribution, ("draft", level)), distribution) for _ in range(width)]
-            for token, q in children:
+            distribution, first = probabilities(self.model.logits(prefix)[None], params)[0], len(drafted)
+            for token, q in drafted_siblings(distribution, self.width, self.how, sampler, level):
                 drafted.append(token)
                 parents.append(node)
                 distributions.append(q)
             node, prefix = first, (*prefix, drafted[first])
         probs = torch.stack(distributions) if distributions and self.how != "top" else None
         return Proposal(tuple(drafted), tuple(parents), probs)
+
+
+def drafted_siblings(
+    distribution: Tensor, width: int, how: str, sampler: Sampler, level: int
+) -> Iterable[tuple[int, Tensor]]:
+    """Up to `width` tokens for one place, each with the q that it has; those of "top" are point masses."""
+    width = min(width, int((distribution > 0).sum()))
+    if how == "without replacement":
+        return siblings(distribution, width, sampler, level)
+    if how == "top":
+        return [(token, distribution) for token in distribution.topk(width).indices.tolist()]
+    return [(sampler.categorical(distribution, ("draft", level)), distribution) for _ in range(width)]
 
 
 class LookupToy:
@@ -173,36 +182,21 @@ class Case:
     def task(self, rule: Rule | None = None, drafter: Drafter | None = None) -> Task:
         target, draft = self.models()
         params = replace(self.params, max_tokens=self.length + 1)
-        return Task(
-            target, PROMPT, params, drafter or self.make_drafter(draft), self.k,
-            rule or RejectionSampling(), self.ends, details=False,
-        )  # fmt: skip
+        drafter, rule = drafter or self.make_drafter(draft), rule or RejectionSampling()
+        return Task(target, PROMPT, params, drafter, self.k, rule, self.ends, details=False)
 
     @property
     def ends(self) -> frozenset[int]:
         return frozenset({self.vocabulary - 1} if self.end else ())
 
     def exact_distribution(self) -> JointDistribution:
-        """The target's own distribution of the text, by multiplying its rows, which a second warp gives
-        (`warp.py`).
-        """
-        return self.completed({(): 1.0}, self.length + 1)
-
-    def completed(self, distribution: JointDistribution, length: int) -> JointDistribution:
-        """`distribution` with its texts continued by the target to `length` tokens, or to the end token; longer ones
-        are cut.
-        """
+        """The target's own distribution of the text, by multiplying its rows, which a second warp gives (`warp.py`)."""
         target = self.models()[0]
-        full: JointDistribution = {}
-        left = list(distribution.items())
-        while left:
-            tokens, chance = left.pop()
-            if len(tokens) >= length or (tokens and tokens[-1] in self.ends):
-                full[tokens[:length]] = full.get(tokens[:length], 0.0) + chance
-                continue
-            row = warped(target.logits((*PROMPT, *tokens)).tolist(), self.params)
-            left += [((*tokens, token), chance * p) for token, p in enumerate(row) if p > 0.0]
-        return full
+
+        def row(text: tuple[int, ...]) -> list[float]:
+            return warped(target.logits((*PROMPT, *text)).tolist(), self.params)
+
+        return completed({(): 1.0}, self.length + 1, row, self.ends)
 
 
 def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]]:
@@ -218,29 +212,6 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]
         return tuple(tokens)
 
     return run
-
-
-def cycle_distribution(
-    case: Case, rule: Rule, make_drafter: Callable[[], Drafter] | None = None
-) -> tuple[JointDistribution, int]:
-    """The exact distribution of the first K + 2 tokens where one cycle begins them and the target completes them, and
-    the number of paths.
-
-    The loop is such cycles in a row. One cycle has so few paths that drafts six deep can be enumerated, which the
-    whole loop does not allow. The target continues each text by its own distribution, so whatever the cycle got wrong
-    stays. K + 2, because a broken rule may add a token too many.
-    """
-    target, draft = case.models()
-
-    def cycle(sampler: Sampler) -> tuple[int, ...]:
-        drafter = make_drafter() if make_drafter else case.make_drafter(draft)
-        proposal = drafter.propose(PROMPT, case.k, case.params, sampler)
-        block = (*PROMPT, *proposal.tokens)
-        logits = target.forward(block, target.new_cache(len(block)), proposal.parents, len(proposal) + 1)
-        return tuple(rule.verify(proposal, probabilities(logits, case.params), sampler).emitted(proposal))
-
-    distribution, count = output_distribution(cycle)
-    return case.completed(distribution, case.k + 2), count
 
 
 def largest_error(distribution: JointDistribution, exact: JointDistribution) -> float:
@@ -288,14 +259,4 @@ def deep_loops(rule: str = "rejection") -> list[Case]:
     return [
         Case(3, DEEPEST, DEEPEST + 1, drafter=drafters[at % len(drafters)], seed=at, free=(at, at + 1))
         for at in range(1, DEEPEST + 2)
-    ]
-
-
-def deep_cases() -> list[Case]:
-    """For `cycle_distribution`: drafts of two to six tokens, over distributions with and without zeros. Chains only."""
-    shapes = ((3, 2), (3, 3), (3, 4), (2, 4), (2, 5), (2, 6))
-    warps = (PARAMS[0], PARAMS[5])
-    return [
-        Case(vocabulary, k, k + 1, params, seed=index)
-        for index, ((vocabulary, k), params) in enumerate(product(shapes, warps))
     ]

@@ -288,11 +288,16 @@ def _filled(request: RunRequest, family: Any) -> Generator[News, None, tuple[Run
         return request, ""
     yield News("notice", notice("measuring"))
     wanted = request.drafter, request.k, request.params.temperature
-    drafter, k, speedup = yield from patiently(lambda: next(filter(None, _worker.choose(family, *wanted))))
+    drafter, k, speedup = yield from patiently(lambda: _choose(family, *wanted))
     words = strings("page")["settings"]["chosen"]
     line = words["not_measured" if not speedup else "pays" if speedup > 1.0 else "never_pays"]
     _chosen[request.family] = line.format(drafter=of_drafters("name").get(drafter, drafter), k=k)
     return replace(request, drafter=drafter, k=k), _chosen[request.family]
+
+
+def _choose(family: Any, *wanted: Any) -> tuple[str, int, float]:
+    (choice,) = filter(None, _worker.choose(family, *wanted))
+    return choice  # type: ignore[no-any-return]
 
 
 def unmeasured(request: RunRequest) -> RunRequest:

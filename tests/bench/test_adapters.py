@@ -18,6 +18,7 @@ from specdec.types import SamplingParams
 from tools.bench.engines import __main__ as engines
 from tools.bench.engines.adapter import PLAIN
 from tools.bench.engines.browser import chromium
+from tools.bench.engines.gguf import convert
 from tools.options import run
 
 OWN = "browser"  # it starts a browser, so a process of its own does
@@ -87,3 +88,11 @@ def test_what_an_engine_has_not_is_refused(words: list[str]) -> None:
         assert run(engines.report, engines.Options, words, "engines") == 2
     except SystemExit as end:
         assert end.code == 2
+
+
+def test_without_llama_cpps_converter_one_sentence_says_what_to_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CONVERT_HF_TO_GGUF", raising=False)
+    with pytest.raises(ValueError, match=r"name llama.cpp's convert_hf_to_gguf.py in CONVERT_HF_TO_GGUF"):
+        convert(tmp_path, tmp_path / "model.gguf")

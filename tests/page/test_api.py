@@ -19,7 +19,6 @@ import pytest
 import torch
 import toyrun
 from gradio_client import Client
-from mutations import changed, places
 
 from specdec import load, Trace
 from specdec.figures import theory
@@ -63,7 +62,7 @@ def test_the_python_example_runs(address: str, capsys: pytest.CaptureFixture[str
     assert Trace.loads(told["trace"]).header.prompt == "Once upon a time"
     assert 0.0 <= told["figures"]["alpha"] <= 1.0
     printed = capsys.readouterr().out
-    assert "expected_tokens" in printed and "Cycle 1 drafted 3 tokens" in printed
+    assert "expected_tokens" in printed and "of 3 drafts joined the text in this cycle" in printed
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
@@ -125,8 +124,8 @@ def test_a_trace_that_somebody_edited_is_answered_whatever_it_says() -> None:
     rng, lines = random.Random(0), toyrun.tree_trace().dumps().splitlines()
     for _ in range(100):
         edited = [json.loads(line) for line in lines]
-        holder, key, _ = rng.choice([place for event in edited[1:] for place in places(event)])
-        holder[key] = changed(holder[key], rng)
+        event = rng.choice(edited[1:])
+        event[rng.choice(list(event))] = rng.choice([None, -1, 1e9, "x", [], {}])
         json.dumps(list(api.answering(api.explain)("\n".join(map(json.dumps, edited)))), allow_nan=False)
 
 
@@ -178,5 +177,5 @@ def test_a_model_has_three_tools(address: str) -> None:
     for tool in tools:
         assert "Returns:" in tool.description
         assert all(one["description"] for one in tool.inputSchema["properties"].values())
-    assert "'expected_tokens': 2.7731" in predicted and "Cycle 1 drafted" in explained
+    assert "'expected_tokens': 2.7731" in predicted and "drafts joined the text in this cycle" in explained
     assert "measured_speedup" in compared and "'same_text': True" in compared and "error" in refused

@@ -11,7 +11,8 @@ import torch
 
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.proof.toys import Case, cycle_distribution, largest_error, TableModel
+from specdec.proof.enumeration import output_distribution
+from specdec.proof.toys import Case, largest_error, run_loop, TableModel
 from specdec.rules import RULES
 from specdec.sampling import probabilities, RandomSampler, Sampler
 from specdec.types import Costs, Proposal, SamplingParams
@@ -39,8 +40,8 @@ def test_a_chain_keeps_the_token_that_ends_it(stop: int) -> None:
 @pytest.mark.parametrize("rule", ["rejection", "block"])
 @pytest.mark.parametrize("seed", [0, 1, 3])
 def test_an_adaptive_cycle_gives_the_targets_distribution(rule: str, seed: int) -> None:
-    """Every random path of one cycle; the length of the draft depends on the tokens in it."""
-    case, lengths = Case(3, 3, 4, seed=seed), set[int]()
+    """Every random path of the loop; the length of the draft depends on the tokens in it."""
+    case, lengths = Case(3, 3, 3, seed=seed), set[int]()
 
     class Watched(AdaptiveDrafter):
         def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
@@ -51,7 +52,7 @@ def test_an_adaptive_cycle_gives_the_targets_distribution(rule: str, seed: int) 
     def adaptive() -> Watched:
         return Watched(DraftModelDrafter(case.models()[1]), Costs(0.3, (1.0, 1.05, 1.1, 1.15)))
 
-    distribution, _ = cycle_distribution(case, RULES[rule](), adaptive)
+    distribution, _ = output_distribution(run_loop(lambda: case.task(RULES[rule](), adaptive())))
     assert largest_error(distribution, case.exact_distribution()) <= 1e-12
     assert len(lengths) > 1
 

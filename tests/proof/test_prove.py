@@ -11,7 +11,7 @@ import pytest
 
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.cycles import Cycle, distance, groups
-from specdec.proof.prove import EXACT, judge_here, load, looks, UserRule
+from specdec.proof.prove import EXACT, load, looks, UserRule
 from specdec.proof.wrong_rules import ResidualIsNothing
 from specdec.rules import RULES
 
@@ -26,8 +26,6 @@ def verify(tokens, p, q, sampler):
         out.append(token)
     return out + [sampler.categorical(p[len(tokens)], "bonus")]
 """
-FORGED = "print('my_verify.py: lossless; largest total variation 0', flush=True)\n"
-ALWAYS = "import os, sys\ndef verify(tokens, p, q, sampler):\n    return [tokens[0], 0]\n"
 
 
 def written(tmp_path: Path, source: str) -> Path:
@@ -36,45 +34,21 @@ def written(tmp_path: Path, source: str) -> Path:
     return path
 
 
-def told(path: Path) -> tuple[float, str]:
-    lines = list[str]()
-    return judge_here(path, lines.append), "\n".join(lines)
-
-
 def few(trees: bool) -> dict[str, list[Cycle]]:
     return {name: cycles[-1:] for name, cycles in groups(trees).items()}
 
 
 def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In the process of its own, which sends every line as it is found."""
-    assert prove.judge(written(tmp_path, FORGED + RIGHT)) == 0
+    assert prove.judge(written(tmp_path, RIGHT)) == 0
     out = capsys.readouterr().out
     assert out.count("my_verify.py: lossless") == 1 and "V up to 5 with K up to 3; K up to 16" in out
     assert "single cycles: K up to 16" in out and "V up to 32, and up to 262,144" in out
     assert len(re.findall(r"^ ?\d+ +\d+ .*e-\d\d$", out, re.MULTILINE)) > 20
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        ALWAYS + FORGED + "sys.exit()",
-        ALWAYS + FORGED + "os._exit(0)",
-        ALWAYS.replace("return", "sys.exit(0) or"),
-        ALWAYS.replace("return", "os.write(1, b'0.0') and os._exit(0) or"),
-    ],
-    ids=["exits at its end", "ends at its end", "exits in verify", "ends in verify"],
-)
-def test_a_lossy_verifier_that_ends_its_process_is_not_taken_for_lossless(tmp_path: Path, source: str) -> None:
-    with pytest.raises(ValueError, match="ended its process before it was judged"):
-        prove.judge(written(tmp_path, source))
-
-
-def test_a_lossy_verifier_is_not_lossless_whatever_it_prints(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = "import atexit, os\natexit.register(os._exit, 0)\n" + FORGED + RIGHT.replace("left / left.sum()", "p[i]")
-    assert prove.judge(written(tmp_path, source)) == 1
-    assert "my_verify.py: lossless" not in (out := capsys.readouterr().out) and "NOT lossless" in out
+def test_a_lossy_verifier_is_not_lossless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert prove.judge(written(tmp_path, RIGHT.replace("left / left.sum()", "p[i]"))) == 1
+    assert "my_verify.py: NOT lossless" in capsys.readouterr().out
 
 
 def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +56,7 @@ def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: 
     source = "def verify(tokens, p, q, sampler):\n    return [sampler.categorical(p[0], 0) for _ in range(40)]"
     monkeypatch.setattr(prove, "output_distribution", lambda run: enumeration.output_distribution(run, 100))
     with pytest.raises(ValueError, match="asks for too many random numbers"):
-        told(written(tmp_path, source))
+        prove.judge(written(tmp_path, source))
 
 
 @pytest.mark.parametrize(
@@ -92,12 +66,12 @@ def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: 
         ("def verify(tokens, p, q, sampler):\n    return 1 / 0", "ZeroDivisionError"),
         ("def verify(tokens, p, q, sampler)\n    return tokens", "cannot be run: SyntaxError"),
         ("import nothing_of_this_name", "cannot be run: ModuleNotFoundError"),
-        ("verify = 3", "defines no function"),
+        ("def verify(tokens, p, q, sampler):\n    exit()", "SystemExit"),
     ],
 )
 def test_a_file_that_cannot_be_judged_says_why(tmp_path: Path, source: str, advice: str) -> None:
     with pytest.raises(ValueError, match=advice):
-        told(written(tmp_path, source))
+        prove.judge(written(tmp_path, source))
 
 
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
@@ -106,18 +80,13 @@ def test_a_missing_file_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "look",
-    [
-        "u < 0.9", "0.9 > u", "u == 0", "u", "float(u) < 0.9", "int(u)", "1 - u < 0.1", "u * float(q[i, token]) < 0.5",
-        "math.floor(u) == 0", "min(u, 0.9) < 0.9", "round(u, 2) < 0.9",
-        "u.hex()", "f'{u:.1f}' < '0.9'",
-    ],
-)  # fmt: skip
+    "look", ["u < 0.9", "0.9 > u", "u == 0", "u", "float(u) < 0.9", "1 - u < 0.1", "u * float(q[i, token]) < 0.5"]
+)
 def test_a_verifier_that_looks_at_u_is_refused_with_a_sentence(tmp_path: Path, look: str) -> None:
     """One path stands for every u with that answer, so a second look at u would go unseen."""
-    source = "import math\n" + RIGHT.replace("if not accepted:", f"if not (accepted or {look}):")
+    source = RIGHT.replace("if not accepted:", f"if not (accepted or {look}):")
     with pytest.raises(ValueError, match="use `accepted`"):
-        told(written(tmp_path, source))
+        prove.judge(written(tmp_path, source))
 
 
 # ---- wrong in a corner only ----

@@ -1,59 +1,108 @@
-"""Mistakes of state and of batches: what shows each, with how many texts, and what does not."""
+"""Mistakes of state, which no single cycle shows: what shows each to a certificate, and what does not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-import pytest
-from ours import MakeTask, of_pair, Ours, serving
+from ours import of_pair, Ours, serving
+from torch import Tensor
 
+from specdec.drafters.base import NoDrafter
+from specdec.engine import Task
+from specdec.models.base import LanguageModel
 from specdec.proof.pair import ModelPair, toy
-from specdec.proof.scenarios import SCENARIOS, WINDOW, Windowed
+from specdec.proof.toys import ByPrefix, run_loop, TokenList
+from specdec.sampling import RandomSampler, Sampler
 from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
 
+WINDOW = 8  # tokens that a windowed toy reads
 SHORT, LONG = (0, 1), tuple(i % 5 for i in range(WINDOW + 2))
 
 
-def windowed() -> ModelPair:
+class Windowed(ByPrefix):
+    """A toy with a sliding window: a row depends on the last tokens alone."""
+
+    def __init__(self, model: LanguageModel[Any], cache: type[TokenList] = TokenList) -> None:
+        self._model, self._cache, self.vocabulary, self.context = model, cache, model.vocabulary, model.context
+
+    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+        last: Tensor = self._model.forward(prefix[-WINDOW:], self._model.new_cache(WINDOW))[-1]
+        return last
+
+    def new_cache(self, capacity: int) -> TokenList:
+        return self._cache([])
+
+
+class KeepsTail(TokenList):
+    """A ring that cannot roll back once it has wrapped: what was rejected stays in the window (rMLX issue 506)."""
+
+    stale = 0
+
+    @property
+    def length(self) -> int:
+        return len(self.tokens) - self.stale
+
+    def keep(self, length: int, path: Sequence[int] = ()) -> None:
+        if len(self.tokens) <= WINDOW:
+            super().keep(length, path)
+        else:
+            self.stale = len(self.tokens) - length - len(path)
+
+
+class Reset(RandomSampler):
+    """Begins anew in every cycle (llama.cpp pull request 27694)."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._seed = seed
+
+    def at(self, length: int) -> None:
+        super().__init__(self._seed)
+
+
+def keeps_tail(task: Task) -> Task:
+    return replace(task, target=Windowed(task.target, KeepsTail))
+
+
+def drafts_nothing(task: Task) -> Task:  # LM Studio issue 1914
+    return replace(task, drafter=NoDrafter())
+
+
+def verdict(
+    prompt: Sequence[int],
+    draws: int,
+    plant: Callable[[Task], Task] = lambda task: task,
+    sampler: Callable[[int], Sampler] = RandomSampler,
+) -> Any:
+    """The certificate's of the toy pair as a server with a mistake in it."""
     pair = toy()
-    return ModelPair("windowed", Windowed(pair.models[0]), pair.models[1], (0, 1), pair.params, pair.piece, 12)
-
-
-def told_of(key: str, pair: ModelPair, prompt: Sequence[int], draws: int, batch: int = 50) -> Any:
-    """The certificate of the toy pair as a server with that mistake in it."""
-    made, scenario = of_pair(pair), SCENARIOS[key]
+    if plant is keeps_tail:
+        pair = ModelPair("windowed", Windowed(pair.models[0]), pair.models[1], (0, 1), pair.params, pair.piece, 12)
+    made = of_pair(pair)
 
     class Wrong(Ours):
         def sample(self, prompt: Sequence[int], params: SamplingParams, n: int) -> list[tuple[int, ...]]:
-            return scenario.texts(made, prompt, params, n)
+            run = run_loop(lambda: plant(made(prompt, params)))
+            return [run(sampler(params.seed + place)) for place in range(n)]
 
-    task: MakeTask = lambda prompt, params: scenario.plant(made(prompt, params), 0)  # noqa: E731
-    with serving(task, kind=Wrong) as address:
-        judged = Weights(pair.models[0], pair.piece, pair.models[1])
-        *_, told = certify(connect(address), None, judged, 0.8, draws, contexts={"toy": prompt}, batch=batch)
-    return told
-
-
-@pytest.mark.parametrize(
-    ("key", "prompt", "draws"), [("kept_tail", LONG, 100), ("reset_generator", SHORT, 200), ("third_text", SHORT, 200)]
-)
-def test_texts_show_it(key: str, prompt: Sequence[int], draws: int, record_property: Any) -> None:
-    pair = windowed() if key == "kept_tail" else toy()
-    told = told_of(key, pair, prompt, draws)
-    record_property("figure", f"{key}: {told['verdict']} after {draws:,}, tests {told['contexts'][0]['tests']}")
-    assert told["verdict"] == "not lossless"
+    with serving(lambda prompt, params: plant(made(prompt, params)), kind=Wrong) as address:
+        weights = Weights(pair.models[0], pair.piece, pair.models[1])
+        *_, last = certify(connect(address), None, weights, 0.8, draws, contexts={"toy": prompt})
+    return last["verdict"]
 
 
-@pytest.mark.parametrize(
-    ("key", "batch", "why"), [("kept_tail", 50, "no ring has wrapped"), ("third_text", 2, "nobody asked for three")]
-)
-def test_too_short_a_prompt_or_too_few_at_once_show_nothing(key: str, batch: int, why: str) -> None:
-    pair = windowed() if key == "kept_tail" else toy()
-    assert told_of(key, pair, SHORT, 500, batch)["verdict"] == "lossless", why
+def test_a_ring_that_keeps_what_was_rejected_shows_once_it_has_wrapped() -> None:
+    assert verdict(LONG, 100, keeps_tail) == "not lossless"
+    assert verdict(SHORT, 500, keeps_tail) == "lossless"
+
+
+def test_a_generator_that_begins_anew_shows() -> None:
+    assert verdict(SHORT, 200, sampler=Reset) == "not lossless"
 
 
 def test_a_certificate_says_that_nothing_was_drafted() -> None:
-    assert told_of("no_drafts", toy(), SHORT, 100)["verdict"] == "speculation never ran"
+    assert verdict(SHORT, 100, drafts_nothing) == "speculation never ran"

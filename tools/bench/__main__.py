@@ -14,8 +14,6 @@ import inspect
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from specdec.bench.suites import commit, write
 from specdec.figures import machine
@@ -25,14 +23,8 @@ from . import gpu
 from .journal import Journal
 from .options import Options
 
-SUITES = {
-    "batch": "batch",
-    "passes": "passes",
-    "browsers": "browsers",
-    "gpu": "gpu",
-    "embedded": "methods",
-    "methods": "methods",
-}  # each is a module of this folder, imported when it is asked for: a machine with a GPU may lack the page's packages
+# Each is a module of this folder, imported when it is named: a machine with a GPU may lack the page's packages.
+SUITES = {name: name for name in ("batch", "passes", "browsers", "gpu")} | {"embedded": "methods", "methods": "methods"}
 
 
 def report(options: Options) -> int:
@@ -41,24 +33,15 @@ def report(options: Options) -> int:
     suite = importlib.import_module(f".{SUITES[options.suite]}", __package__).report
     if "journal" not in inspect.signature(suite).parameters:
         return write(suite(options), options)
-    journal = Journal(rows_of(options.json), setting_of(options), options.minutes)
-    found = suite(options, journal)
+    setting = {name: value for name, value in vars(options).items() if name not in ("json", "minutes")}
+    about = json.loads(json.dumps(setting | {"machine": machine.describe(), "commit": commit()}))
+    journal = Journal(options.json and options.json.with_suffix(".rows.jsonl"), about, options.minutes)
+    result = suite(options, journal)
     if journal.left_out:
         print(f"left out: {'; '.join(journal.left_out)}. The same command, with --json, goes on.", file=sys.stderr)
-    code = write(found | {"left_out": journal.left_out}, options)
+    code = write(result | {"left_out": journal.left_out}, options)
     journal.close()
     return code
-
-
-def rows_of(report: Path | None) -> Path | None:
-    """Where the rows of a long suite are kept until its report is whole."""
-    return report and report.with_suffix(".rows.jsonl")
-
-
-def setting_of(options: Options) -> dict[str, Any]:
-    """What rows that are to stand in one report must have in common."""
-    told = {name: value for name, value in vars(options).items() if name not in ("json", "minutes")}
-    return json.loads(json.dumps(told | {"machine": machine.describe(), "commit": commit()}))  # type: ignore[no-any-return]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -42,37 +42,37 @@ DRAFTERS = {
     EMBEDDED: (("draft_model", 1), ("draft_model", 2), ("draft_model", 3), ("suffix", 4)),
     STAR: (("prompt_lookup", 3),),
 }
-PROMPTS, PATIENCE = 4, 1800.0  # of a kind; seconds for a browser
+PROMPTS = 4  # of a kind
+DEADLINE_S = 1800.0  # for a browser
+ISOLATION = {"Opener": "same-origin", "Embedder": "require-corp", "Resource": "cross-origin"}  # as for a static Space
 
 
 def report(options: Options) -> dict[str, Any]:
-    found, versions = [], {}
+    rows, versions = [], {}
     for family in (EMBEDDED, *([STAR] if find() else [])):
         for isolated in (False, True):
-            with tempfile.TemporaryDirectory() as folder, serving(Path(folder), isolated) as (address, told):
+            with tempfile.TemporaryDirectory() as folder, serving(Path(folder), isolated) as (address, posted):
                 write(Path(folder), family, options)
                 for name, command in BROWSERS.items():
                     if shutil.which(command[0]):
-                        answer = opened(command, address, told)
-                        found += [{"browser": name, "family": family, **row} for row in answer["rows"]]
+                        answer = opened(command, address, posted)
+                        rows += [{"browser": name, "family": family, **row} for row in answer["rows"]]
                         versions[name] = re.split(r"(?:Firefox|Chrome)/", answer["agent"])[1].split(".")[0]
-    print(pandas.DataFrame(found).round(2).to_string(index=False))
-    return {"rows": found, "versions": versions, "models": {}}
+    print(pandas.DataFrame(rows).round(2).to_string(index=False))
+    return {"rows": rows, "versions": versions, "models": {}}
 
 
 def write(folder: Path, family: str, options: Options) -> None:
-    """All that the page fetches."""
-    parts = files(family)
+    """Write all that the page fetches."""
+    parts, every = files(family), prompts()
+    fields = ("kind", "prompts", "drafter", "k", "tokens", "repeats")
     rows = [
-        {
-            "kind": kind, "drafter": drafter, "k": k, "tokens": options.tokens, "repeats": options.repeats,
-            "prompts": prompts()[kind][:PROMPTS],
-        }
-        for kind in KINDS[family] for drafter, k in DRAFTERS[family]
-    ]  # fmt: skip
-    asked = {"rows": rows, "family": family, "files": listed(family, parts)}
-    content = {f"{family}.{name}": one for name, one in parts.items()}
-    content |= engine_files() | {"asked.json": json.dumps(asked).encode()}
+        dict(zip(fields, (kind, every[kind][:PROMPTS], *drafter, options.tokens, options.repeats), strict=True))
+        for kind in KINDS[family]
+        for drafter in DRAFTERS[family]
+    ]
+    content = engine_files() | {f"{family}.{name}": one for name, one in parts.items()}
+    content["asked.json"] = json.dumps({"rows": rows, "family": family, "files": listed(family, parts)}).encode()
     content["index.html"] = f"<!doctype html><script>{SCRIPT.read_text(encoding='utf-8')}</script>".encode()
     for name, one in content.items():
         (folder / name).write_bytes(one)
@@ -86,39 +86,37 @@ def engine_files() -> dict[str, bytes]:
 
 @contextmanager
 def serving(folder: Path, isolated: bool) -> Iterator[tuple[str, queue.Queue[bytes]]]:
-    """Its address, and what pages post. Where they are isolated from other origins, the engine has threads."""
-    told: queue.Queue[bytes] = queue.Queue()
+    """Yield the address, and what pages post. Isolated from other origins, the engine has threads."""
+    posted: queue.Queue[bytes] = queue.Queue()
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def do_POST(self) -> None:
-            told.put(self.rfile.read(int(self.headers["Content-Length"])))
+            posted.put(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(204)
             self.end_headers()
 
         def end_headers(self) -> None:
-            if isolated:  # as the README's front matter asks of a static Space
-                self.send_header("Cross-Origin-Opener-Policy", "same-origin")
-                self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
-                self.send_header("Cross-Origin-Resource-Policy", "cross-origin")
+            for name, value in ISOLATION.items() if isolated else ():
+                self.send_header(f"Cross-Origin-{name}-Policy", value)
             super().end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Requests are not told."""
+            """Print no requests."""
 
     handler = functools.partial(Handler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/", told
+        yield f"http://127.0.0.1:{server.server_port}/", posted
         server.shutdown()
 
 
-def opened(command: tuple[str, ...], address: str, told: queue.Queue[bytes]) -> dict[str, Any]:
-    """What the page found in that browser. RuntimeError where it found nothing."""
+def opened(command: tuple[str, ...], address: str, posted: queue.Queue[bytes]) -> dict[str, Any]:
+    """Open the page in that browser and return what it posts. RuntimeError where it failed."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         typed = [part.format(profile=profile) for part in command]
         with subprocess.Popen([*typed, address], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
             try:
-                answer: dict[str, Any] = json.loads(told.get(timeout=PATIENCE))
+                answer: dict[str, Any] = json.loads(posted.get(timeout=DEADLINE_S))
             finally:
                 browser.terminate()
     if "error" in answer:

@@ -7,16 +7,14 @@ llama-cpp-python where that is installed.
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import metadata
 from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
 import torch
-from torch import Tensor
 from tqdm import tqdm
 
 from specdec.families import star
@@ -29,66 +27,60 @@ from .options import Options
 
 ROWS = (1, 2, 3, 5, 6, 9, 17)
 CONTEXT = 64  # tokens that a pass sees
-TIMES, WARM = 5, 3  # passes of a width in a round; those before that are not measured
+TIMES = 5  # passes of a width in a round
+WARM = 1  # times as many of one row before them, which are not counted
 Pass = Callable[[int], object]  # of so many rows; it leaves the cache as it was
 
 
 def report(options: Options) -> dict[str, Any]:
     file = star.find() or star.fetched()
     prompt = [(7 * i) % 40_000 for i in range(CONTEXT)]
-    models = {
-        name: Transformer.load(file, computed_in(dtype, "cpu")[0], "cpu", computed_in(dtype, "cpu")[1])
-        for name, dtype in PRECISIONS.items()
-    }
-    bytes_of = {name: sum(map(read_in_a_step, matrices(model))) for name, model in models.items()}
-    memory = torch.ones(max(bytes_of.values()) // 4)
-    lanes = {("specdec", name): ours(model, prompt) for name, model in models.items()}
-    lanes |= {("transformers", name): library(load_model(file, PRECISIONS[name], "cpu"), prompt) for name in BOTH}
-    found: dict[tuple[str, str, int], list[list[float]]] = {}
-    reading: dict[tuple[str, int], list[float]] = {}
+    lanes: dict[tuple[str, str], Pass] = {}
+    size = {}  # bytes that a step reads, by precision
+    for name, dtype in PRECISIONS.items():
+        model = Transformer.load(file, computed_in(dtype, "cpu")[0], "cpu", computed_in(dtype, "cpu")[1])
+        lanes["specdec", name] = ours(model, prompt)
+        size[name] = bytes_of(model)
+    for name in ("float32", "bfloat16"):
+        lanes["transformers", name] = library(load_model(file, PRECISIONS[name], "cpu"), prompt)
+    memory = torch.ones(max(size.values()) // 4)
+    rows = []
     for threads in (1, 2):
-        beside = {("llama.cpp", "gguf"): llama(str(file), prompt, threads)} if find_spec("llama_cpp") else {}
         torch.set_num_threads(threads)
+        if find_spec("llama_cpp"):
+            lanes["llama.cpp", "gguf"] = llama(str(file), prompt, threads)
+        seconds: dict[tuple[str, str], list[list[float]]] = {}
+        reading: dict[str, list[float]] = {}
         for _ in tqdm(range(options.repeats + 1), desc=f"{threads} threads"):
-            for (engine, name), run in (lanes | beside).items():
-                found.setdefault((engine, name, threads), []).append(round_of(run))
-            for name, count in bytes_of.items():
-                product = functools.partial(torch.dot, memory[: count // 4], memory[: count // 4])
-                reading.setdefault((name, threads), []).append([timed(product) for _ in range(WARM + 1)][-1])
-    rows = [row(*place, rounds[1:], bytes_of, reading) for place, rounds in found.items()]
-    for one in rows:
-        print(*(f"{value:.3g}" if isinstance(value, float) else value for value in one.values() if value is not None))
+            for lane, run in lanes.items():
+                seconds.setdefault(lane, []).append([timed(run, rows) for rows in (*[1] * WARM, *ROWS)][WARM:])
+            for name, count in size.items():
+                part = memory[: count // 4]
+                reading.setdefault(name, []).append(timed(lambda _, part=part: torch.dot(part, part), 1))  # type: ignore[misc]
+        for (engine, name), (_, *rounds) in seconds.items():
+            row = {
+                "engine": engine,
+                "precision": name,
+                "threads": threads,
+                "step_ms": 1e3 * median(one[0] for one in rounds),
+                "v": {str(n): median(one[i] / one[0] for one in rounds) for i, n in enumerate(ROWS)},
+                "megabytes": size[name] / 1e6,
+                "reading_ms": 1e3 * median(reading[name][1:]),
+            }
+            print(*row.values())
+            rows.append(row)
     version = metadata.version("llama-cpp-python") if find_spec("llama_cpp") else None
     return {"rows": rows, "models": {"family": star.NAME}, "llama_cpp_python": version}
 
 
-BOTH = ("float32", "bfloat16")  # what transformers has as well
-
-
-def row(
-    engine: str, precision: str, threads: int, rounds: list[list[float]], bytes_of: dict[str, int],
-    reading: dict[tuple[str, int], list[float]],
-) -> dict[str, Any]:  # fmt: skip
-    """`v` are costs of a pass in steps, each by the step of the same round."""
-    read_seconds = median(reading[precision, threads][1:])
-    return {
-        "engine": engine, "precision": precision, "threads": threads, "step_ms": 1e3 * median(one[0] for one in rounds),
-        "v": {str(rows): median(one[i] / one[0] for one in rounds) for i, rows in enumerate(ROWS)},
-        "megabytes": bytes_of[precision] / 1e6, "reading_ms": 1e3 * read_seconds,
-    }  # fmt: skip
-
-
-def timed(run: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    run()
-    return time.perf_counter() - began
-
-
-def round_of(run: Pass) -> list[float]:
-    """Seconds by ROWS."""
-    for _ in range(WARM):
-        run(1)
-    return [median(timed(functools.partial(run, rows)) for _ in range(TIMES)) for rows in ROWS]
+def timed(run: Pass, rows: int) -> float:
+    """Return the median of a pass's seconds."""
+    seconds = []
+    for _ in range(TIMES):
+        start = time.perf_counter()
+        run(rows)
+        seconds.append(time.perf_counter() - start)
+    return median(seconds)
 
 
 def ours(model: Transformer, prompt: list[int]) -> Pass:
@@ -102,18 +94,16 @@ def ours(model: Transformer, prompt: list[int]) -> Pass:
     return run
 
 
-def matrices(model: Transformer) -> Iterator[object]:
-    for layer in model.layers:
-        yield from (layer.qkv, layer.out, layer.gate_up, layer.down)
-    yield model.head
-
-
-def read_in_a_step(matrix: object) -> int:
-    """Bytes of the weights and of what scales them."""
-    if not isinstance(matrix, Blocked):
-        raise ValueError("the layers in C++ are not compiled here; install g++")
-    parts: list[Tensor] = [matrix.weights, *(part for part in matrix.others if part is not None)]
-    return sum(part.numel() * part.itemsize for part in parts)
+def bytes_of(model: Transformer) -> int:
+    """Return the bytes of all weights, and of what scales them. ValueError where the layers are not in C++."""
+    matrices = [one for layer in model.layers for one in (layer.qkv, layer.out, layer.gate_up, layer.down)]
+    size = 0
+    for matrix in (*matrices, model.head):
+        if not isinstance(matrix, Blocked):
+            raise ValueError("the layers in C++ are not compiled here; install g++")
+        parts = (matrix.weights, *matrix.others)
+        size += sum(part.numel() * part.itemsize for part in parts if part is not None)
+    return size
 
 
 def library(model: Any, prompt: list[int]) -> Pass:

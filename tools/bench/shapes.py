@@ -27,60 +27,16 @@ from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
 
+COMMON = {"model_type": "qwen3", "head_dim": 128, "num_key_value_heads": 8, "max_position_embeddings": 8192}
+QWEN3 = COMMON | {"vocab_size": 151936, "rms_norm_eps": 1e-6, "rope_theta": 1e6}
+TINY = COMMON | {"vocab_size": 256, "head_dim": 16, "tie_word_embeddings": True}
+SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 # Fields of each model's config.json on the Hub; the context is cut to what is measured.
 SHAPES: dict[str, dict[str, Any]] = {
-    "Qwen3-0.6B": {
-        "model_type": "qwen3",
-        "vocab_size": 151936,
-        "hidden_size": 1024,
-        "intermediate_size": 3072,
-        "num_hidden_layers": 28,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 8,
-        "head_dim": 128,
-        "rms_norm_eps": 1e-6,
-        "rope_theta": 1e6,
-        "tie_word_embeddings": True,
-        "max_position_embeddings": 8192,
-    },
-    "Qwen3-8B": {
-        "model_type": "qwen3",
-        "vocab_size": 151936,
-        "hidden_size": 4096,
-        "intermediate_size": 12288,
-        "num_hidden_layers": 36,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "head_dim": 128,
-        "rms_norm_eps": 1e-6,
-        "rope_theta": 1e6,
-        "tie_word_embeddings": False,
-        "max_position_embeddings": 8192,
-    },
-    "tiny draft": {
-        "model_type": "qwen3",
-        "vocab_size": 256,
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 1,
-        "head_dim": 16,
-        "max_position_embeddings": 8192,
-        "tie_word_embeddings": True,
-    },
-    "tiny target": {
-        "model_type": "qwen3",
-        "vocab_size": 256,
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "num_hidden_layers": 4,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 16,
-        "max_position_embeddings": 8192,
-        "tie_word_embeddings": True,
-    },
+    "Qwen3-0.6B": QWEN3 | dict(zip(SIZES, (1024, 3072, 28, 16), strict=True), tie_word_embeddings=True),
+    "Qwen3-8B": QWEN3 | dict(zip(SIZES, (4096, 12288, 36, 32), strict=True), tie_word_embeddings=False),
+    "tiny draft": TINY | dict(zip(SIZES, (32, 64, 1, 2), strict=True), num_key_value_heads=1),
+    "tiny target": TINY | dict(zip(SIZES, (64, 128, 4, 4), strict=True), num_key_value_heads=2),
 }
 PAIRS = {"qwen3": ("Qwen3-0.6B", "Qwen3-8B"), "tiny": ("tiny draft", "tiny target")}
 SYNTHETIC_ALPHA = 0.8

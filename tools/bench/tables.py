@@ -12,20 +12,9 @@ from . import trust
 from .trust import folded
 
 ROOT = Path(__file__).resolve().parents[2]
-COLUMNS = {
-    "domain": "domain",
-    "temperature": "T",
-    "drafter": "drafter",
-    "k": "K",
-    "alpha": "α",
-    "tau": "τ",
-    "draft_cost": "c",
-    "verify_cost": "v",
-    "measured_speedup": "measured speed-up",
-    "worst_prompt_speedup": "worst prompt",
-    "accounted_speedup": "accounted",
-    "repetition": "repetition",
-}
+COLUMNS = {"domain": "domain", "temperature": "T", "drafter": "drafter", "k": "K", "alpha": "α", "tau": "τ"}
+COLUMNS |= {"draft_cost": "c", "verify_cost": "v", "measured_speedup": "measured speed-up"}
+COLUMNS |= {"worst_prompt_speedup": "worst prompt", "accounted_speedup": "accounted", "repetition": "repetition"}
 STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # SmolLM2: two precisions, and drafters measured alone
 RESULTS: tuple[str, ...] = (
     "headline",
@@ -357,23 +346,18 @@ def best(report: Any, name: str, temperature: float) -> str:
 
 
 def models(provenance: Any) -> str:
+    """A line a model that was trained here."""
     head = ["", "shape", "parameters", "tokens seen", "bits per byte, held out (story · code · facts)"]
     rows = []
     for name, facts in provenance.items():
-        if "tokens_seen" not in facts:
-            continue
-        bits = facts.get("bits_per_byte_held_out")
-        scores = " · ".join(f"{bits[domain]:.2f}" for domain in ("story", "code", "facts")) if bits else "–"
-        size, seen = f"{facts['parameters'] / 1e6:.2f} M", f"{facts['tokens_seen'] / 1e6:.0f} M"
-        rows.append([name.replace("_", " "), shape(facts), size, seen, scores])
+        if "tokens_seen" in facts:
+            layers, width = (facts.get("shape", {}).get(one, 0) for one in ("num_hidden_layers", "hidden_size"))
+            shape = f"{layers} layer{'s' * (layers > 1)} × {width}" if layers else "heads"
+            bits = facts.get("bits_per_byte_held_out")
+            scores = " · ".join(f"{bits[domain]:.2f}" for domain in ("story", "code", "facts")) if bits else "–"
+            size, seen = f"{facts['parameters'] / 1e6:.2f} M", f"{facts['tokens_seen'] / 1e6:.0f} M"
+            rows.append([name.replace("_", " "), shape, size, seen, scores])
     return table(head, rows)
-
-
-def shape(facts: Any) -> str:
-    if "shape" not in facts:
-        return "heads"
-    layers, width = facts["shape"]["num_hidden_layers"], facts["shape"]["hidden_size"]
-    return f"{layers} {'layer' if layers == 1 else 'layers'} × {width}"
 
 
 def cell(name: str, value: Any) -> str:

@@ -1,6 +1,5 @@
 // @ts-check
 /* Plays one run: a growing NDJSON log of events in, two lanes of text or three, a timeline and charts out.
- *
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
 import { h, parts, write } from "#page/race/kit.js";
@@ -60,14 +59,14 @@ function player(element, props, watch, trigger) {
     below: false,
   };
   const reader = newReader(),
-    log = () => props.value || "";
-  const time = playback(S, calm, draw, announce),
+    log = () => props.value || "",
+    time = playback(S, calm, draw, announce),
     { play, touch } = time;
   const text = lanes(W, part, S),
     card = cards(W, root, part, S, touch),
     about = figures(W, root, part, S),
     meters = live(W, root, part, S, about.term),
-    told = story(W, S, fromDraft({ W, S, root, text, card, touch }));
+    told = story(W, S, fromDraft({ W, S, root, text, card, touch }), trigger);
   const picture = flow(part.flow, W),
     ending = finish(part.flow, W, root),
     drawTimeline = timeline(W, part, S),
@@ -109,8 +108,7 @@ function player(element, props, watch, trigger) {
     S.run = null;
     S.sent = sent; // by a link: it opens at its end
     pull();
-    S.sent = false;
-    // the rail tells of it, too
+    S.sent = false; // the rail tells of it, too
     if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) });
   }
 
@@ -199,8 +197,7 @@ function player(element, props, watch, trigger) {
     paintAccount(F);
   }
 
-  /* One cycle as token flow; at the end both lanes as bars. While cycles pass too fast to be seen, only their ends
-   * show. */
+  /* One cycle as token flow; at the end both lanes as bars. Cycles too fast to be seen show their ends. */
   function drawPicture(F, over) {
     const cycles = speculative(S.run).cycles,
       done = over && atEnd(S) && F.a.k > 0 && (F.b.k > 0 || !plain(S.run)) && !wasStopped(S.run);
@@ -282,8 +279,7 @@ function player(element, props, watch, trigger) {
   pull();
   follow();
 
-  /* This player was drawn before Gradio was there, by `shared/first.js`; now its component is, and the player goes
-   * on in it. */
+  /* Drawn before Gradio was there, by `shared/first.js`, the player goes on in Gradio's component. */
   root.moveTo = (place, itsProps, itsWatch, itsTrigger) => {
     const focused = /** @type {any} */ (document.activeElement);
     place.querySelector(".sd-player").replaceWith(root);

@@ -14,14 +14,28 @@ import {
   isServed,
   isGreedy,
 } from "#page/race/run.js";
-import { BLOCK, NOISE, h } from "#page/race/kit.js";
+import { BLOCK, NOISE, button, h } from "#page/race/kit.js";
 import { fixed, duration, shown, pick, fill, words, sentences, methodOf } from "#page/race/text.js";
 import { served } from "#page/race/served.js";
 import { bothWords } from "#page/race/spelling.js";
 import { harder, told } from "#page/race/hardest.js";
 
-/* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers. */
-function story(W, S, numbersOf) {
+/* The depth at which such a run is expected to win, with its own acceptance and costs; 0 for none. */
+function winningDepth(F, k, rest) {
+  let best = 0,
+    speed = 1.02,
+    tokens = 1;
+  for (let depth = 1, chance = 1; depth < k; depth++) {
+    tokens += chance *= F.alpha;
+    const cost = 1 + rest + ((F.passCost - 1 + F.draftCost) * depth) / k;
+    if (tokens / cost > speed) [best, speed] = [depth, tokens / cost];
+  }
+  return best;
+}
+
+/* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers.
+ * Where there is a `trigger`, a run that lost offers another one. */
+function story(W, S, numbersOf, trigger) {
   const tinted = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece)),
     theirs = served(W, S, tinted, numbersOf);
   /** @type {any} */
@@ -143,12 +157,23 @@ function story(W, S, numbersOf) {
       checking: fixed(F.passCost),
       rest: fixed(rest),
     });
+    const lost = F.speedup < 0.98,
+      said = words(F.speedup >= 1.02 ? Y.done : lost ? Y.slower : Y.even, told);
     return [
-      sentences(
-        words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told),
-        peerSays(F),
-        endings(),
-      ),
+      sentences(said, peerSays(F), endings()),
+      ...(lost ? another(F, speculative(S.run).started, rest) : []),
+    ];
+  }
+
+  /* After a run of the app's that lost: one press for what is expected to win. */
+  function another(F, { k }, rest) {
+    const { source, models } = S.run.header;
+    if (!trigger || source !== "live" || models.device === "browser") return [];
+    const depth = winningDepth(F, k, rest),
+      label = depth ? words(W.say.try_k, { k: depth }) : W.say.try_default;
+    return [
+      " ",
+      button(label, () => trigger("tried", { k: depth }), "sd-quiet"),
     ];
   }
 
@@ -236,4 +261,4 @@ function story(W, S, numbersOf) {
   return { sentence, footnote };
 }
 
-export { story };
+export { story, winningDepth };

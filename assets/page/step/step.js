@@ -73,10 +73,7 @@ function stepper(element, props, server, player) {
     pull();
   }
 
-  const ofRace = () => {
-    own = null;
-    pull();
-  };
+  const ofRace = () => ((own = null), pull());
 
   /* Begins where a coin said no that could have said yes, else at the first rejection. */
   function begin(next) {

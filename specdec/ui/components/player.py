@@ -20,7 +20,9 @@ TOLD = ("kind", "copies", "wraps", "tree")  # what the scripts know of a way of 
 
 def player(log: str = "", render: bool = True) -> gr.HTML:
     """Its property `ended` changes when the stream of a live run is over, however it ended."""
-    return drawn("race/player", pack(log), player_words(), elem_id="player", ended="", render=render, events=["opened"])
+    return drawn(
+        "race/player", pack(log), player_words(), elem_id="player", ended="", render=render, events=["opened", "tried"]
+    )
 
 
 def player_words() -> dict[str, Any]:

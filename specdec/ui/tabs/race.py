@@ -276,13 +276,26 @@ def settings_of(log: str) -> dict[str, Any]:
 
 def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Button, stop_button: gr.Button) -> None:
     """`fields` are the engine's and then the settings, as `begin` takes them."""
-    running = run_button.click(begin, fields, [screen, line, run_button, stop_button], **ENGINE, **PRIVATE)
-    running.then(ended, None, screen, queue=False, **PRIVATE)
+    places = [screen, line, run_button, stop_button]
     named = dict(zip(SETTINGS, fields[-len(SETTINGS) :], strict=True))
     family, drafter = named["family"], named["drafter"]
-    running.then(over, None, [line, run_button, stop_button], queue=False, **PRIVATE)
-    running.then(chosen, [family, drafter], drafter, queue=False, **PRIVATE)
+    running = [
+        run_button.click(begin, fields, places, **ENGINE, **PRIVATE),
+        screen.tried(tried, None, [drafter, named["k"]], queue=False, **PRIVATE).then(
+            begin, fields, places, **ENGINE, **PRIVATE
+        ),
+    ]
+    for one in running:
+        one.then(ended, None, screen, queue=False, **PRIVATE)
+        one.then(over, None, places[1:], queue=False, **PRIVATE)
+        one.then(chosen, [family, drafter], drafter, queue=False, **PRIVATE)
     stop_button.click(None, None, None, cancels=running, queue=False, **PRIVATE)
+
+
+def tried(event: gr.EventData) -> tuple[Any, Any]:
+    """Drafter and K of the press below a run that lost: a depth for the same drafter, or the default."""
+    k = sent(event, "k")
+    return (gr.skip(), k) if isinstance(k, int) and k else (OPEN, 0)
 
 
 def begin(engine: Any, address: Any, plain: Any, key: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:

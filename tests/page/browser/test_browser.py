@@ -167,6 +167,30 @@ def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
     assert page.locator(".sd-part.sd-grey").count() == 0
 
 
+def test_step_begins_on_a_run_in_which_coins_decide(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.evaluate("document.querySelector('.sd-player').run().lanes.speculative.started.params.temperature = 0")
+    page.locator("#step-button").click()
+    expect(page.locator(".sd-step [data-part=hint]")).to_contain_text("coins decide")
+    says_no = page.locator(".sd-step [data-part=say]")
+    expect(says_no).to_contain_text("The coin falls at")
+    page.locator(".sd-step [data-part=coin]").fill("0.01")
+    expect(says_no).to_have_text(re.compile("^What if:.*keep"))
+    page.get_by_role("button", name="Back to what really happened").click()
+    page.get_by_role("button", name="Take the run of Race apart").click()
+    expect(says_no).to_contain_text("At temperature 0")
+
+
+def test_the_stage_says_whose_prompt_it_shows_and_that_a_link_asks_for_another(open_page):
+    page = open_page(query="?prompt=Another&k=4", reduced_motion="reduce")
+    expect(page.locator("#prompt textarea")).to_have_value("Another")
+    expect(page.locator(".sd-player[data-other]")).to_be_visible()
+    expect(part(page, "another")).to_be_visible()
+    expect(part(page, "prompt")).not_to_have_text("Another")
+    page.locator(".sd-badge").first.click()
+    expect(part(page, "meta")).to_be_visible()
+
+
 @real_models
 def test_enter_runs_the_real_models(open_page):
     page = open_page()
@@ -176,7 +200,8 @@ def test_enter_runs_the_real_models(open_page):
     wait_for(page, "done")
     page.wait_for_selector("#run:enabled")
     assert tokens(page, 0).count() >= tokens(page, 1).count() > 10
-    assert float(page.inner_text(".sd-hero dd").rstrip("×")) > 0
+    expect(page.locator(".sd-finish h2")).to_have_text(re.compile("×|plain|Busy"))
+    expect(part(page, "prompt")).to_have_text(page.input_value("#prompt textarea"))
 
 
 def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
@@ -186,8 +211,10 @@ def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
     page.click("#run")
     page.wait_for_selector("[data-source=live]")
     expect(tokens(page, 0).nth(3)).to_be_visible()
+    expect(page.locator(".sd-pills").first).to_have_attribute("inert", "")  # an example would not take its place
     page.click("#stop")
     page.wait_for_selector("#run:enabled")
+    expect(page.locator(".sd-pills[inert]")).to_have_count(0)
     wait_for(page, "done")
     assert tokens(page, 0).count() > 3
     expect(says(page)).to_contain_text("Stopped")

@@ -1,7 +1,7 @@
 // Token flow and tempo: pure functions of a cycle and a moment.
 import test from "node:test";
 import assert from "node:assert";
-import { progressAt, DRAFTED, PASSED } from "#page/race/flow.js";
+import { progressAt, fitting, DRAFTED, PASSED } from "#page/race/flow.js";
 import { pace } from "#page/race/tempo.js";
 import { eventsOf, player } from "./page.js";
 
@@ -36,4 +36,13 @@ test("the first cycles are told more slowly than the others, and each pace is a 
         [1, 2, 5, 4, 8, 16, 32].includes(Number(String(one).replace(/0+$/, ""))),
       ),
   );
+});
+
+test("where there is little room the first kept drafts go, and the decision stays", () => {
+  const items = ["acc", "acc", "acc", "rej", "dis"].map((state) => ({ state, width: 44 }));
+  items.push({ state: "res", width: 44, own: true });
+  const states = (room) => fitting(items, room).map(({ state }) => state);
+  assert.equal(states(300).length, 6);
+  assert.deepEqual(states(200), ["acc", "rej", "dis", "res"].slice(0, 4));
+  assert.deepEqual(states(100), ["rej", "res"]);
 });

@@ -1,7 +1,7 @@
 // What stands in the address: settings that differ from the usual ones, and the tab.
 import test from "node:test";
 import assert from "node:assert";
-import { queryOf, searchOf, stored } from "#page/shared/keep.js";
+import { queryOf, searchOf, stored, isOther } from "#page/shared/keep.js";
 
 const NAMES = ["prompt", "k", "peer"],
   USUAL = { prompt: "Once", k: 3, peer: false };
@@ -29,4 +29,21 @@ test("a prompt that is too long for the address is stored, wherever it stands am
   }
   const [query, prompt] = stored("", ["k", "prompt"], [4, "short"], USUALLY);
   assert.deepEqual([searchOf(query), prompt], ["?k=4&prompt=short", null]);
+});
+
+test("a run is of other settings where its prompt, drafter, depth or sampling differ", () => {
+  const names = ["prompt", "drafter", "k", "temperature", "family"],
+    values = ["Once", "draft_model", 5, 0.8, "embedded"];
+  const made = (prompt, drafter, k, temperature, more = {}) => ({
+    names: ["one"],
+    header: { prompt },
+    lanes: { one: { started: { drafter, k, params: { temperature }, ...more } } },
+  });
+  const is = (...told) => isOther(made(...told), names, values);
+  assert.equal(is("Once", "draft_model", 5, 0.8), false);
+  assert.equal(is("Twice", "draft_model", 5, 0.8), true);
+  assert.equal(is("Once", "suffix", 5, 0.8), true);
+  assert.equal(is("Once", "draft_model", 4, 0.8), true);
+  assert.equal(is("Once", "draft_model", 5, 0), true);
+  assert.equal(is("Once", "suffix", 4, 0, { server: "vllm" }), false, "a server decides the rest");
 });

@@ -4,8 +4,9 @@ import assert from "node:assert";
 import fs from "node:fs";
 import path from "node:path";
 import { soFar, saved, ENOUGH } from "#page/race/live.js";
-import { harder } from "#page/race/hardest.js";
-import { ASSETS, player } from "./page.js";
+import { result } from "#page/race/frames.js";
+import { harder, told } from "#page/race/hardest.js";
+import { ASSETS, json, player } from "./page.js";
 
 const { fold, figuresAt, horizon, read, newReader } = player;
 
@@ -75,4 +76,35 @@ test("the hardest prompt is that of the ended run whose judged guesses were kept
   const stopped = { ...hard, closed: true };
   stopped.lanes = { ...hard.lanes, plain: { ...hard.lanes.plain, finished: null } };
   assert.equal(harder(null, stopped), null, "stopped");
+});
+
+test("the bytes of a character are joined in the text, across tokens and cycles", () => {
+  const log = [{ event: "header", lanes: ["speculative"], source: "recorded" }],
+    commit = (cycle, ...pieces) =>
+      log.push({
+        ...{ event: "committed", lane: "speculative", cycle, at: cycle, accepted: 0 },
+        ...{ tokens: pieces.map(() => 1), pieces },
+      });
+  commit(0, "<0xE7>");
+  commit(1, "<0x9F>", "<0xAD>", "!");
+  commit(2, "<0x20><0xE7>", " lost", "<0xC3>", "<0xA9>");
+  const { first, cycles } = fold(log).lanes.speculative;
+  assert.deepEqual(first.texts, [""]);
+  assert.deepEqual(cycles[0].texts, ["", "短", "!"]);
+  assert.deepEqual(cycles[1].texts, ["", " lost", "", "é"]);
+});
+
+test("the end says who was faster, and whether the text is the same", () => {
+  const W = json("text/en/player.json"),
+    said = (name) => result(W, live(name)).headline;
+  assert.match(said("coding"), /^\d\.\d× faster, same words$/);
+  const sampled = live("tips");
+  assert.match(result(W, sampled).headline, /, same odds$/);
+  sampled.lanes.speculative.started.lossless = false;
+  assert.doesNotMatch(result(W, sampled).headline, /same/);
+});
+
+test("the share of the hardest prompt is told as the meter tells it", () => {
+  const W = { foot: { hardest: "{prompt}: {alpha}" } };
+  assert.equal(told(W, { prompt: "why", alpha: 0.414 }), "why: 41 %");
 });

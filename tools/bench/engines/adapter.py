@@ -21,7 +21,7 @@ class Job:
     method: str
     k: int
     work: Path
-    unused: int  # a token that no text has, for engines that insist on an end token
+    unused: int | None  # a token that no text has, for engines that insist on an end token
     mended: bool = False  # take away one known defect that hides the sampling
     counts: tuple[int, int] | None = None  # drafted and accepted in the last text, where an engine tells
 

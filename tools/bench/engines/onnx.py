@@ -23,7 +23,7 @@ def writer(job: Job) -> Write:
     model = own.Model(str(written(job)))
 
     def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
-        search = {"max_length": len(prompt) + params.max_tokens, "random_seed": params.seed}
+        search: dict[str, Any] = {"max_length": len(prompt) + params.max_tokens, "random_seed": params.seed}
         search |= {"temperature": params.temperature or 1.0, "top_k": params.top_k, "top_p": params.top_p}
         options = own.GeneratorParams(model)
         options.set_search_options(do_sample=params.temperature > 0.0, **search)

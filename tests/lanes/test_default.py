@@ -1,0 +1,69 @@
+"""The default of a run: what is expected to pay, and what a visitor chose stays chosen."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from specdec.lanes import default
+from specdec.lanes.default import Choice, choose
+from specdec.types import Costs
+
+CHEAP = Costs(0.03, (1.0, 1.12, 1.18, 1.26, 1.31, 1.40, 1.86, 1.86), 0.06, 0.02, 0.09)  # on two cores, SmolLM2
+COPY = Costs(0.5, CHEAP.passes, 0.06, 0.03, 0.15)
+DEAR = Costs(0.9, tuple(1.0 + row for row in range(8)), 0.1)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The drafters whose costs were measured, in turn."""
+    asked: list[str] = []
+
+    def measure(family: Any, name: str, *_: Any) -> Costs:
+        asked.append(name)
+        costs: Costs = family.real[name]
+        return costs
+
+    monkeypatch.setattr(default, "measure", measure)
+    return asked
+
+
+def family(real: dict[str, Costs], trained: dict[str, Any] | None = None) -> Any:
+    drafters = [*real, "suffix", "none"]
+    return SimpleNamespace(drafters=drafters, usual="suffix", real=real, trained=trained or {}, brief_costs={})
+
+
+def test_what_is_expected_to_pay_is_taken_and_measured_once(measured: list[str]) -> None:
+    pair = family({"draft_model": CHEAP, "quantised": COPY}, {"draft_model": {"agreement": [0.66], "overlap": [0.3]}})
+    choice = choose(pair)
+    assert choice[:2] == ("draft_model", 3) and choice.speedup == pytest.approx(1.58, abs=0.02)
+    assert choose(pair) == choice and measured == ["draft_model"]  # enough: the copy is not measured
+    assert choose(pair, temperature=0.8)[:2] == ("quantised", 3)  # where the draft's odds overlap less
+    assert measured == ["draft_model", "quantised"]
+
+
+def test_a_harder_pair_is_drafted_for_less_deep(measured: list[str]) -> None:
+    depths = [choose(family({"draft_model": CHEAP}, {"draft_model": {"agreement": [p]}})).k for p in (0.35, 0.66, 0.95)]
+    assert depths == sorted(depths) and depths[0] < depths[-1]
+
+
+def test_where_nothing_pays_one_token_is_drafted_and_that_is_known(measured: list[str]) -> None:
+    choice = choose(family({"draft_model": DEAR}))
+    assert choice[:2] == ("draft_model", 1) and 0.0 < choice.speedup <= 1.0
+
+
+def test_what_was_chosen_stays(measured: list[str]) -> None:
+    pair = family({"draft_model": CHEAP, "quantised": COPY})
+    assert choose(pair, "quantised", 7) == Choice("quantised", 7) and choose(pair, "none", 5) == Choice("none", 5)
+    assert not measured
+    assert choose(pair, k=7).k == 7
+    assert choose(pair, "quantised").drafter == "quantised"
+
+
+def test_what_is_not_measured_has_the_usual_depth(measured: list[str]) -> None:
+    alone = family({})
+    assert choose(alone) == Choice("suffix", 4) and choose(alone, "medusa:tree") == Choice("medusa:tree", 4)
+    assert choose(alone, "adaptive") == Choice("adaptive", 8)
+    assert not measured
