@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-<<<<<<< HEAD
 from specdec.lanes.worker import Worker
-=======
->>>>>>> ui2
 from specdec.ui import session
 from specdec.ui.build import build
 from specdec.ui.theme import launch_settings
@@ -29,3 +26,9 @@ def address():
     _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
     yield url
     demo.close()
+
+
+@pytest.fixture(autouse=True)
+def costs_are_measured(monkeypatch):
+    """What a run's visitor leaves open is chosen at once: measuring would load the models."""
+    monkeypatch.setattr(Worker, "choose", lambda *_: iter([("draft_model", 3, 1.5)]))

@@ -62,11 +62,7 @@ def test_the_python_example_runs(address: str, capsys: pytest.CaptureFixture[str
     assert Trace.loads(told["trace"]).header.prompt == "Once upon a time"
     assert 0.0 <= told["figures"]["alpha"] <= 1.0
     printed = capsys.readouterr().out
-<<<<<<< HEAD
     assert "expected_tokens" in printed and "3 drafts joined the text" in printed
-=======
-    assert "expected_tokens" in printed and "of 3 drafts joined the text in this cycle" in printed
->>>>>>> ui2
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
@@ -181,9 +177,5 @@ def test_a_model_has_three_tools(address: str) -> None:
     for tool in tools:
         assert "Returns:" in tool.description
         assert all(one["description"] for one in tool.inputSchema["properties"].values())
-<<<<<<< HEAD
     assert "'expected_tokens': 2.7731" in predicted and "drafts joined the text" in explained
-=======
-    assert "'expected_tokens': 2.7731" in predicted and "drafts joined the text in this cycle" in explained
->>>>>>> ui2
     assert "measured_speedup" in compared and "'same_text': True" in compared and "error" in refused

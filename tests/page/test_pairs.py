@@ -131,11 +131,7 @@ def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
 def test_a_typed_pair_brings_drafters_or_a_sentence():
     line, drafters = race.switch("a/b + c/d", "draft_model", "rejection")
     assert "A pair of your own" in line["info"]
-<<<<<<< HEAD
     assert [name for _, name in drafters["choices"]][:3] == ["default", "draft_model", "adaptive"]
-=======
-    assert [name for _, name in drafters["choices"]][:2] == ["default", "draft_model"]
->>>>>>> ui2
     line, drafters = race.switch("a/b + ", "draft_model", "rejection")
     assert "TARGET + DRAFT" in line["info"] and "choices" not in drafters
 
