@@ -93,7 +93,7 @@ def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family) -> Non
         )
         compared += len(others)
         assert all(other == plain for other in others), prompt
-    assert compared >= 180
+    assert compared >= 140
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8], ids=str)

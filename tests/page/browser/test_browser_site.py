@@ -231,7 +231,7 @@ def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
 def test_it_opens_from_a_disk(opened, folder):
     page = opened((folder / "some/path/index.html").as_uri())
     page.locator("[data-kind=code]").click()
-    expect(page.locator(".sd-player .sd-sub").first).to_contain_text("Code")
+    expect(page.locator("[data-part=stage]")).to_contain_text("def ")
     page.locator("#run").click()
     expect(page.locator("#notice p")).to_contain_text("python -m http.server")
     press_tab(page, "methods")

@@ -219,7 +219,7 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     expect(page.locator("#arena-chart .heatmaplayer")).to_contain_text("2.80")
     open_where(page)
     expect(cells(page, "position")).to_have_text(["0.80", "0.70", "0.60"] * 3)
-    expect(page.locator("#methods .sd-pair2")).to_contain_text("least about digits (0.25)")
+    expect(page.locator("#methods .sd-pair2")).to_contain_text("digits 0.25")
     page.locator(".sd-choices").get_by_label("Code").check()
     open_fold(page, "How each method drafts")
     cards = sum(method.card is not None for method in METHODS.values())
