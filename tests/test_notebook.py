@@ -44,7 +44,7 @@ def test_it_runs_from_top_to_bottom(shallow: str) -> None:
     NotebookClient(book, timeout=240, resources={"metadata": {"path": PATH.parent}}).execute()
     shown = [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
     drawn = [output.data["text/html"] for output in shown if "text/html" in output.get("data", {})]
-    assert any("measured speed-up" in one and "The old lighthouse keeper" in one for one in drawn)
+    assert any("The old lighthouse keeper" in one for one in drawn)
     assert any("the same text as plain decoding: True" in output.get("text", "") for output in shown)
 
 
