@@ -311,9 +311,9 @@ def test_logits_are_those_of_the_cpu(name: str) -> None:
     assert all(torch.allclose(a, b, atol=1e-3) for a, b in zip(*rows, strict=True))
 
 
-def test_a_small_family_is_in_float32_and_its_greedy_text_is_plain_decodings() -> None:
+def test_a_small_family_is_in_bfloat16_and_its_greedy_text_is_plain_decodings() -> None:
     family = zoo.load("embedded", device="cuda")
-    assert family.target.dtype == torch.float32
+    assert family.target.dtype == torch.bfloat16
     make: Callable[[str, int], list[int]] = lambda name, k: ids(  # noqa: E731
         list(lane.generate(lane_task(family, name, k)))
     )
