@@ -4,7 +4,8 @@
 a card: what holds there, and where the time goes, with models of known shapes and synthetic acceptance (`gpu.py`).
 With `--json` these keep each row as it is measured, and a second start goes on; `--minutes` bounds them. *batch*
 decodes up to 32 texts at once, with speculation and without (`batch.py`). *passes* is what a pass of SmolLM2 costs by
-its rows, in each precision, beside llama.cpp and transformers. *browsers* is what speculation gains in browsers.
+its rows, in each precision, beside llama.cpp and transformers. *browsers* is what speculation gains in browsers,
+*default* what a visitor gains who leaves drafter and K open.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from .journal import Journal
 from .options import Options
 
 # Each is a module of this folder, imported when it is named: a machine with a GPU may lack the page's packages.
-SUITES = {name: name for name in ("batch", "passes", "browsers", "gpu")} | {"embedded": "methods", "methods": "methods"}
+SUITES = {name: name for name in ("batch", "passes", "browsers", "default", "gpu")} | {
+    "embedded": "methods",
+    "methods": "methods",
+}
 
 
 def report(options: Options) -> int:
