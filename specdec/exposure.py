@@ -26,7 +26,6 @@ class Exposure:
     tokens: int = 256  # new ones in a run
     k: int = 16
     seconds: float = 60.0  # of a run
-    examination: float = 3_600.0  # seconds of a server's certificate
     waiting: int = 32  # people in the queue
     runs_of_address: int = 10_000  # a minute
     any_server: bool = True  # may name any server of another engine; otherwise only those in SPECDEC_SERVERS
@@ -50,7 +49,6 @@ PUBLIC = replace(
     tokens=128,
     k=8,
     seconds=30.0,
-    examination=600.0,
     runs_of_address=60,
 )
 TABLE = {"own": OWN, "network": NETWORK, "class": CLASS, "public": PUBLIC}

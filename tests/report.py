@@ -46,7 +46,7 @@ TESTS = {
     "input": "tests/page/test_guard.py tests/page/test_api.py tests/traces/test_file.py tests/test_commands.py",
     "bounds": "tests/test_serve.py tests/test_exposure.py tests/page/test_strangers.py",
     "crowd": "tests/page/test_line.py tests/page/test_queue.py tests/page/test_turns.py tests/page/test_classroom.py",
-    "servers": "tests/servers/test_bad.py tests/servers/test_keys.py tests/page/test_examine.py",
+    "servers": "tests/servers/test_bad.py tests/servers/test_keys.py",
     "files": "tests/families/test_checkpoints.py tests/families/test_gguf.py",
     "markup": "tests/page/test_traces.py tests/page/browser/test_browser.py",
     "browser": "tests/page/test_browser_engine.py",

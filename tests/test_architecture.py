@@ -43,7 +43,7 @@ for room in ("families", "lanes", "proof"):  # they start processes
 # Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
 SESSION = {"exposure", "paths", "methods", "settings", "types", "events", "families", "lanes", "traces", "ui"}
 PAGE = {"exposure", "paths", "methods", "settings", "events", "families", "traces", "figures", "types", "ui"}
-WATCHING = {"watch.py", "examine.py", "engine.py"}  # what of the page knows servers of others
+WATCHING = {"watch.py", "engine.py"}  # what of the page knows servers of others
 STARTING = {"browser.py"}  # what of it starts a process
 NOBODY = {"ui", "bench", "tools"}
 

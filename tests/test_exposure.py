@@ -72,7 +72,6 @@ DOCUMENTED = {
     "new tokens": "tokens",
     "K": "k",
     "seconds of a run": "seconds",
-    "seconds of a server's certificate": "examination",
     "people in the queue": "waiting",
     "runs a minute, from an address": "runs_of_address",
     "servers": "any_server",

@@ -58,15 +58,6 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
     return verdict(LOSSLESS, sentence, *ties, *([] if speculated(contexts) else silent))
 
 
-def so_far(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the verdict on a server that was seen to be wrong already, which stays so. Else nothing."""
-    contexts = result["contexts"]
-    if not contexts or not all("greedy" in one for one in contexts):
-        return {}
-    wrong = greedy_differs(contexts) or any(any(one.get("red", ())) for one in contexts)
-    return judge(result) if wrong else {}
-
-
 def greedy_differs(contexts: Sequence[Any]) -> list[Any]:
     """Return the contexts whose greedy text parts from plain at no near-tie."""
     return [one for one in contexts if one["greedy"]["gap"] is not None and not one["near_tie"]]

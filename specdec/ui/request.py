@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..families import presets
@@ -18,7 +18,6 @@ from .text import sentences, strings, translated
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
 MAX_TEXT = 500  # characters of an address, or of a key
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # of a certificate
-SERVER_DRAWS = (1_000, 2_000, 5_000, 10_000, 20_000)  # of a server's, at each context
 PAIRS = ("toy", "embedded")
 
 
@@ -76,34 +75,6 @@ def check_certificate(
         raise InputError(say("mistake", names=", ".join(known)))
     many, seed = one_of(DRAWS, draws), number(SETTINGS["seed"], seed)
     return CertificateRequest(pair, mistake, many, seed, readable(text) if pair == "embedded" else "")
-
-
-@dataclass(frozen=True, slots=True)
-class ExaminationRequest:
-    """Of a server. `embedded`: it serves the embedded family, so that its weights are the reference."""
-
-    address: str
-    plain: str
-    key: str = field(repr=False)
-    embedded: bool
-    draws: int
-    temperature: float
-    seed: int
-
-
-def check_examination(
-    address: Any = "", plain: Any = "", key: Any = "", embedded: Any = False, draws: Any = 2_000,
-    temperature: Any = 0.8, seed: Any = 0,
-) -> ExaminationRequest:  # fmt: skip
-    address, plain, key = server_texts(address, plain, key)
-    if not address:
-        raise InputError(say("no_address"))
-    if not isinstance(embedded, bool):
-        raise InputError(say("embedded"))
-    if not (plain or embedded):
-        raise InputError(say("no_reference"))
-    temperature, seed = (number(SETTINGS[n], value) for n, value in (("temperature", temperature), ("seed", seed)))
-    return ExaminationRequest(address, plain, key, embedded, one_of(SERVER_DRAWS, draws), temperature, seed)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -147,7 +147,6 @@ class Sheet:
             "traces/traces": lambda: {
                 "settings": [one for one in json.loads(props["settings"]) if one["name"] in NAMED]
             },
-            "lossless/lossless": lambda: {"servers": {"listed": [], "free": False}},
         }
         changed = others.get(name, dict)() | ({"words": instead} if instead else {})
         props |= {key: one if isinstance(one, str) else as_text(one) for key, one in changed.items()}

@@ -41,12 +41,6 @@ def certificate(address: str, plain: str) -> None:
     certify_server(address, plain, draws=100)
 
 
-def certificate_of_the_page(address: str, plain: str) -> None:
-    from specdec.servers import child
-
-    assert list(child.examine(address, plain, KEY, False, 100, 0.8, 0))
-
-
 def doctor(address: str, plain: str) -> None:
     from specdec.bench.doctor import examined
 
@@ -58,7 +52,6 @@ CALLERS: dict[str, Callable[[str, str], None]] = {
     "cli/run.py": terminal,
     "ui/watch.py": page,
     "cli/certify.py": certificate,
-    "servers/child.py": certificate_of_the_page,
     "bench/doctor.py": doctor,
 }
 

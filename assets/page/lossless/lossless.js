@@ -1,8 +1,8 @@
 // @ts-check
 /* The certificate: is this decoding lossless? Draws what the engine computed, recorded or live; it computes none of it.
  *
- * What is read off a pair's is in reading.js, a server's is drawn by server.js. The small makers of elements are the
- * player's. Words are looked up; tokens enter by `append`: one may be `<script>`. */
+ * What is read off a certificate is in reading.js. The small makers of elements are the player's. Words are looked up;
+ * tokens enter by `append`: one may be `<script>`. */
 
 import { h, choice, parts } from "#page/race/kit.js";
 import { words, visible } from "#page/race/text.js";
@@ -14,10 +14,7 @@ import { sampledTexts } from "#page/lossless/sampled.js";
 import { greedyText } from "#page/lossless/greedy.js";
 import { mistakes } from "#page/lossless/mistakes.js";
 import { quiz } from "#page/lossless/quiz.js";
-import { examination } from "#page/lossless/server.js";
 import { whenPlayed } from "#page/shared/arrival.js";
-
-const SERVER_DRAWS = 1; // the second number of draws: the others take a server many minutes
 
 function lossless(element, props, watch, trigger, server, player) {
   const W = JSON.parse(props.words),
@@ -25,20 +22,18 @@ function lossless(element, props, watch, trigger, server, player) {
     root = element.querySelector(".sd-proof"),
     part = parts(root);
   const DRAWS = JSON.parse(props.draws),
-    SERVERS = JSON.parse(props.servers),
     NAMED = { ...W.mistakes, ...W.harmless },
     RECORDED = {};
   const S = {
     pair: "toy",
     mistake: "",
-    draws: DRAWS.toy[DRAWS.toy.length - 1],
+    draws: DRAWS[DRAWS.length - 1],
     live: /** @type {any} */ (null),
     asked: /** @type {any} */ (null),
     frame: 0,
     running: false,
   };
 
-  const isServer = () => S.pair === "server";
   const recorded = (pair, mistake) => (RECORDED[pair] || {})[mistake] || null;
   const signed = signs(W, part),
     inWords = verdictWords(W, NAMED),
@@ -53,14 +48,12 @@ function lossless(element, props, watch, trigger, server, player) {
       NAMED,
       () => S.mistake,
       (mistake) => choose({ mistake }),
-    ),
-    theirs = examination(W, part, SERVERS, signed);
+    );
   const isAsked = () =>
     S.asked &&
     S.asked.pair === S.pair &&
-    (isServer() ||
-      (S.asked.mistake === S.mistake &&
-        (S.pair !== "embedded" || S.asked.text === part.text.value)));
+    S.asked.mistake === S.mistake &&
+    (S.pair !== "embedded" || S.asked.text === part.text.value);
   const isLive = () => Boolean(S.live && isAsked());
 
   /* Asked for when it is first looked at, so that the page itself stays light. */
@@ -71,7 +64,7 @@ function lossless(element, props, watch, trigger, server, player) {
   }
 
   function current() {
-    if (isLive() || isServer()) return isLive() ? S.live : null;
+    if (isLive()) return S.live;
     return S.pair !== "embedded" || part.text.value === props.text
       ? recorded(S.pair, S.mistake)
       : null;
@@ -81,13 +74,9 @@ function lossless(element, props, watch, trigger, server, player) {
     if (!root.clientWidth) return;
     const told = current();
     paintRail();
-    for (const name of ["closed", "sampled", "greedy"]) part[name].hidden = isServer();
-    part.quiz.hidden = isServer();
-    part.contexts.hidden = !isServer();
     part.badge.replaceChildren(h("i", {}), isLive() ? W.badge.live : W.badge.recorded);
     part.badge.hidden = !told;
     root.dataset.source = isLive() ? "live" : "recorded";
-    if (isServer()) return theirs.paint(told, S.running);
     if (!told) return paintNothing();
     part.place.textContent = words(W.place[S.pair], {
       ...told,
@@ -111,22 +100,13 @@ function lossless(element, props, watch, trigger, server, player) {
     paintMistakes();
     pressPair(S.pair);
     part.text.closest("label").hidden = S.pair !== "embedded";
-    for (const node of [part.bugs, part.more.parentNode, part.harmless.parentNode])
-      node.hidden = isServer();
-    part.railtitle.textContent = isServer() ? W.server.rail.title : W.rail.title;
-    part.raillead.textContent = isServer() ? W.server.rail.lead : W.rail.lead;
-    part.theirs.hidden = !isServer();
-    part.drawslabel.textContent = isServer() ? W.server.rail.draws : W.rail.draws;
-    part.run.textContent = isServer() ? W.server.rail.run : W.rail.run;
     part.drawsvalue.textContent = count(S.draws);
     part.draws.setAttribute("aria-valuetext", count(S.draws));
     part.run.disabled = S.running;
     part.stop.disabled = !S.running;
-    const now =
-      S.running && isLive() ? (isServer() ? theirs.share(S.live) * S.asked.draws : S.live.done) : 0;
+    const now = S.running && isLive() ? S.live.done : 0;
     part.progress.hidden = !S.running;
     part.progress.value = S.asked ? now / S.asked.draws : 0;
-    if (S.running && isServer()) return isLive() ? say(theirs.doing(S.live)) : null;
     if (now) say(words(W.sampled.progress, { done: count(now), draws: count(S.asked.draws) }));
   }
 
@@ -137,12 +117,7 @@ function lossless(element, props, watch, trigger, server, player) {
 
   function choose(change) {
     Object.assign(S, change);
-    if (change.pair) {
-      part.draws.value = isServer() ? SERVER_DRAWS : DRAWS[S.pair].length - 1;
-      S.draws = DRAWS[S.pair][+part.draws.value];
-      if (!(S.mistake in NAMED)) S.mistake = "";
-    }
-    if (!isServer() && !RECORDED[S.pair]) fetchRecorded(S.pair);
+    if (!RECORDED[S.pair]) fetchRecorded(S.pair);
     if (S.running && !isAsked()) stop();
     else if (change.pair) say("");
     draw();
@@ -158,14 +133,13 @@ function lossless(element, props, watch, trigger, server, player) {
     };
     Object.assign(S, { asked, live: null, running: true });
     say(W.rail.starting);
-    trigger("submit", isServer() ? { ...asked, ...theirs.asked() } : asked);
+    trigger("submit", asked);
     draw();
   }
 
   function stop() {
     trigger("stop");
     over();
-    if (S.asked && S.asked.pair === "server") say(W.server.stopped);
   }
 
   function over() {
@@ -173,7 +147,6 @@ function lossless(element, props, watch, trigger, server, player) {
     S.running = false;
     const done = S.live ? S.live.done : 0;
     if (props.wrong) say(props.said, true);
-    else if (S.asked.pair === "server") say(props.said);
     else if (done < S.asked.draws) say(words(W.rail.stopped, { done: count(done) }));
     draw();
   }
@@ -183,11 +156,7 @@ function lossless(element, props, watch, trigger, server, player) {
   function arrived() {
     if (!S.running || !props.value) return;
     const told = JSON.parse(props.value);
-    if (
-      told.pair !== S.asked.pair ||
-      (told.pair === "server" ? told.seed !== S.asked.seed : told.mistake !== S.asked.mistake)
-    )
-      return;
+    if (told.pair !== S.asked.pair || told.mistake !== S.asked.mistake) return;
     S.live = { ...told, exact: (recorded(told.pair, told.mistake) || {}).exact };
     S.frame ||= requestAnimationFrame(() => {
       S.frame = 0;
@@ -197,23 +166,28 @@ function lossless(element, props, watch, trigger, server, player) {
 
   /* -- what stands still, and listening -- */
 
-  const pressPair = choice(
-    part.pair,
-    Object.entries(W.rail.pairs).filter(([name]) => name !== "server" || theirs.offered),
-    (pair) => choose({ pair }),
-  );
+  const pressPair = choice(part.pair, Object.entries(W.rail.pairs), (pair) => choose({ pair }));
 
   const R = W.rail,
-    labels = { pairlabel: R.pair, textlabel: R.text, stop: R.stop };
+    labels = {
+      pairlabel: R.pair,
+      textlabel: R.text,
+      railtitle: R.title,
+      raillead: R.lead,
+      drawslabel: R.draws,
+      run: R.run,
+      stop: R.stop,
+      ownserver: R.own_server,
+    };
   for (const [name, label] of Object.entries(labels)) part[name].textContent = label;
   for (const name of ["bugs", "others", "aside"]) part[name].setAttribute("aria-label", R.title);
   part.pair.setAttribute("aria-label", R.pair);
   part.progress.setAttribute("aria-label", R.run);
   part.text.value = props.text;
-  part.draws.max = DRAWS.toy.length - 1;
-  part.draws.value = DRAWS.toy.length - 1;
+  part.draws.max = DRAWS.length - 1;
+  part.draws.value = DRAWS.length - 1;
   part.text.oninput = () => choose({});
-  part.draws.oninput = () => choose({ draws: DRAWS[S.pair][+part.draws.value] });
+  part.draws.oninput = () => choose({ draws: DRAWS[+part.draws.value] });
   part.run.onclick = run;
   part.stop.onclick = stop;
   watch("value", arrived);

@@ -7,24 +7,24 @@ const note = (...inner) => h("p", { class: "sd-sub sd-after" }, inner);
 
 function signs(W, part) {
   const LABELS = { good: W.verdict.passed, bad: W.verdict.failed, missed: W.verdict.unsure };
-  const stamp = (kind, small, label = LABELS[kind]) =>
+  const stamp = (kind, small) =>
     h(
       "div",
       {
         class: "sd-stamp sd-" + kind + (small ? " sd-small" : ""),
         role: "img",
-        "aria-label": label,
+        "aria-label": LABELS[kind],
       },
       { good: "✓", bad: "✗", missed: "?" }[kind],
     );
 
   /* A status line speaks when it changes, so a growing sample leaves it alone until it does. */
-  function verdict(kind, title, said, label) {
+  function verdict(kind, title, said) {
     const key = kind + title + said;
     if (part.verdict.dataset.said === key && part.verdict.firstChild) return;
     part.verdict.dataset.said = key;
     part.verdict.replaceChildren(
-      stamp(kind, false, label),
+      stamp(kind, false),
       h("div", {}, h("h2", {}, title), h("p", {}, said)),
     );
   }
@@ -44,7 +44,7 @@ function signs(W, part) {
     part[name].replaceChildren(stamp(kind, true), told(.../** @type {[any, any, any]} */ (more)));
   }
 
-  return { stamp, verdict, told, level };
+  return { verdict, level };
 }
 
 export { note, signs };

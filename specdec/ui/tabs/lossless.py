@@ -1,5 +1,5 @@
-"""The tab Lossless?: recorded certificates at once, live ones from the engine, with or without a mistake planted, and
-those of servers of others. See `assets/page/lossless/lossless.js`.
+"""The tab Lossless?: recorded certificates at once, live ones from the engine, with or without a mistake planted.
+See `assets/page/lossless/lossless.js`.
 
 Its value is the live certificate as JSON. Those that need no model it fetches when they are first looked at, by pair.
 It asks for a live one by the event `submit`, with the request as data, and ends it by `stop`.
@@ -13,13 +13,11 @@ from typing import Any
 
 import gradio as gr
 
-from ...settings import SETTINGS
-from .. import examine, session
+from .. import session
 from ..components.drawn import drawn
-from ..components.engine import known
 from ..components.player import pack
 from ..components.section import ended
-from ..request import check_certificate, check_examination, DRAWS, InputError, PAIRS, sent, SERVER_DRAWS
+from ..request import check_certificate, DRAWS, InputError, sent
 from ..text import prompts
 from .race import ENGINE, PRIVATE
 
@@ -27,24 +25,17 @@ from .race import ENGINE, PRIVATE
 def build(tab: gr.Tab) -> None:
     screen = drawn(
         "lossless/lossless", elem_id="certificate", server_functions=[session.recorded_certificates],
-        text=prompts()["story"][0], draws=dict.fromkeys(PAIRS, DRAWS) | {"server": SERVER_DRAWS}, servers=servers(),
-        said="", wrong=False, ended="",
+        text=prompts()["story"][0], draws=list(DRAWS), said="", wrong=False, ended="",
     )  # fmt: skip
     running = screen.submit(start, None, screen, **ENGINE, **PRIVATE)
     running.then(ended, None, screen, queue=False, **PRIVATE)
     screen.stop(None, None, None, cancels=running, queue=False, **PRIVATE)
 
 
-def servers() -> dict[str, Any]:
-    """What a visitor may name: the owner's addresses, `free` any other. None of both: servers are not offered."""
-    listed, free = known()
-    return {"listed": listed, "free": free, "hottest": SETTINGS["temperature"].high}
-
-
 def start(asked: gr.EventData) -> Iterator[Any]:
     """Updates of the page for one live certificate."""
     try:
-        running = asked_for(asked)
+        running = session.certify(check_certificate(*named(asked, check_certificate)))
     except InputError as error:
         yield say(str(error), wrong=True)
         return
@@ -58,13 +49,6 @@ def start(asked: gr.EventData) -> Iterator[Any]:
 def say(words: str, wrong: bool = False) -> Any:
     """An update of the line beside the button."""
     return gr.update(said=words, wrong=wrong)
-
-
-def asked_for(asked: gr.EventData) -> Iterator[session.News]:
-    """The certificate of a pair or of a server, not yet begun. InputError where it cannot."""
-    if sent(asked, "pair") != "server":
-        return session.certify(check_certificate(*named(asked, check_certificate)))
-    return examine.run(check_examination(*named(asked, check_examination)))
 
 
 def named(asked: gr.EventData, check: Any) -> list[Any]:

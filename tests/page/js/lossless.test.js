@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as lossless from "#page/lossless/reading.js";
-import * as server from "#page/lossless/server.js";
 import { json } from "./page.js";
 
 const { toy: RECORDED, embedded: REAL } = json("certificates.json");
@@ -58,18 +57,4 @@ test("a mistake that the next token hides needs more than a hundred draws", () =
   assert.equal(lossless.checksOf(told, 100).closed, true);
   assert.equal(lossless.verdictOf({ ...told, greedy: { equal: 4, of: 4 } }, 100).kind, "missed");
   assert.ok(lossless.neededBy(told) > 100 && lossless.neededBy(told) < 20000);
-});
-
-test("a server's certificate tells its share of the work, and what it cannot show", () => {
-  const contexts = [
-    { done: 100, needed: { a: 90, b: 500, c: null, d: null } },
-    { done: 50, needed: { a: null, b: 300, c: null, d: 99 } },
-  ];
-  assert.equal(server.share({ draws: 100, contexts }), 0.75);
-  assert.equal(server.share({ draws: 0, contexts }), 0); // greedy
-  assert.deepEqual(server.blind({ draws: 100, contexts }), [
-    ["b", 300],
-    ["c", Infinity],
-  ]);
-  assert.deepEqual(server.blind({ draws: 100, contexts: [{ done: 3 }] }), []);
 });
