@@ -29,13 +29,25 @@ class Choice(NamedTuple):
     speedup: float = 0.0
 
 
+def candidates(family: Family, drafter: str, k: int) -> list[str]:
+    """The drafters whose costs decide; none where nothing is open, or nothing of it is measured."""
+    if k and drafter != OPEN:
+        return []
+    return [name for name in ACCEPTANCE if name in family.drafters and drafter in (OPEN, name)]
+
+
+def has_to_measure(family: Family, drafter: str, k: int) -> bool:
+    """Whether `choose` begins with a measurement, which takes seconds."""
+    return any(name not in family.brief_costs for name in candidates(family, drafter, k)[:1])
+
+
 def choose(family: Family, drafter: str = OPEN, k: int = 0, temperature: float = 0.0) -> Choice:
     """Fill in what is open: the drafter where it is `OPEN`, the depth where it is 0. What is given stays.
 
     Where nothing is expected to pay, one token is drafted.
     """
-    names = [name for name in ACCEPTANCE if name in family.drafters and drafter in (OPEN, name)]
-    if not names or (k and drafter != OPEN):
+    names = candidates(family, drafter, k)
+    if not names:
         usual = MOST_K if is_wrapper(drafter) else USUAL_K
         return Choice(family.usual if drafter == OPEN else drafter, k or usual)
     best = Choice(names[0], 1)

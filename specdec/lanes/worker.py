@@ -22,6 +22,7 @@ from datetime import timedelta
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ..events import Event
 from .heartbeat import HEARTBEAT_S
 
 FIRST_ANSWER_S = 180.0  # models load, and costs are probed, before a call's first answer
@@ -45,15 +46,17 @@ class NoGPU(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteFamily:
-    """A family that is loaded in the engine's process."""
+class Prepared:
+    """A pair that is loaded: facts of its models and of the machine, and the drafter and depth of the run to come.
 
-    name: str
-    device: str
-    facts: dict[str, Any]
+    `speedup` is what is expected of these; 0 where no cost was measured.
+    """
 
-    def describe(self) -> dict[str, Any]:
-        return self.facts
+    models: dict[str, Any]
+    machine: dict[str, Any]
+    drafter: str
+    k: int
+    speedup: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +80,7 @@ class Worker:
         module: str = __name__,
         patience: tuple[float, float] = (FIRST_ANSWER_S, NEXT_ANSWER_S),
     ) -> None:
-        self.machine: dict[str, Any] | None = None  # as the engine sees it, once a family is loaded
         self._module, self._first, self._next = module, *patience
-        self._families: dict[tuple[str, str], RemoteFamily] = {}
         self._process: multiprocessing.context.SpawnProcess | None = None
         self._connection: Connection
         self._turn, self._starting = threading.Lock(), threading.Lock()
@@ -91,7 +92,7 @@ class Worker:
             if self._process is None or not self._process.is_alive():
                 hidden = WITHOUT_GPU if os.environ.get("SPACES_ZERO_GPU") else {}
                 self._connection, theirs = SPAWN.Pipe()
-                self._families, self._busy = {}, False
+                self._busy = False
                 self._process = SPAWN.Process(target=serve, args=(theirs, self._module, hidden), daemon=True)
                 self._process.start()
                 theirs.close()
@@ -101,25 +102,6 @@ class Worker:
         if self._process:
             self._process.kill()
             self._process.join()
-
-    def is_loaded(self, family: str) -> bool:
-        process = self._process
-        return process is not None and process.is_alive() and any(name == family for name, _ in list(self._families))
-
-    def load(self, family: str, device: str) -> RemoteFamily:
-        """ValueError where the family cannot be loaded."""
-        if not self.is_loaded(family) or (family, device) not in self._families:
-            ((facts, self.machine),) = filter(None, self.call("load", family, device))
-            self._families[family, device] = RemoteFamily(family, device, facts)
-        return self._families[family, device]
-
-    def choose(self, family: RemoteFamily, *wanted: Any) -> Generator[Any, None, None]:
-        """What `default.choose` returns, after heartbeats."""
-        return self.call("choose", family.name, family.device, *wanted)
-
-    def race(self, family: RemoteFamily, *wanted: Any, **options: Any) -> Generator[Any, None, None]:
-        """The events of `race.race`, and heartbeats. Closing the iterator ends the run within one cycle."""
-        return self.call("race", family.name, family.device, *wanted, **options)
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Generator[Any, None, None]:
         """What one of `CALLS` yields over there. ValueError as it raises it; RuntimeError for others, or if it dies.
@@ -167,7 +149,8 @@ class Worker:
             answer: Answer = self._connection.recv()
             if not answer.done:
                 yield answer.item
-                until = time.monotonic() + self._next
+                announces_work = isinstance(answer.item, str)
+                until = time.monotonic() + (self._first if announces_work else self._next)
                 continue
             self._busy = False
             if answer.exiting and self._process:
@@ -180,25 +163,23 @@ class Worker:
 # ---- the other side ----
 
 
-def load(family: str, device: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def prepare(family: str, device: str, drafter: str, k: int, temperature: float) -> Iterator[str | Prepared]:
+    """Load the pair and choose what is open, drafter or depth. "measuring" comes before costs are measured."""
     from ..families import zoo
     from ..figures import machine
+    from . import default
 
-    yield zoo.load(family, device=device).describe(), machine.describe()
-
-
-def choose(family: str, device: str, *wanted: Any) -> Iterator[Any]:
-    from ..families import zoo
-    from .default import choose
-
-    yield choose(zoo.load(family, device=device), *wanted)
+    loaded = zoo.load(family, device=device)
+    if default.has_to_measure(loaded, drafter, k):
+        yield "measuring"
+    yield Prepared(loaded.describe(), machine.describe(), *default.choose(loaded, drafter, k, temperature))
 
 
-def race(family: str, device: str, *wanted: Any, **options: Any) -> Iterator[Any]:
+def race(family: str, device: str, **arguments: Any) -> Iterator[Event]:
     from ..families import zoo
     from .race import race
 
-    return race(zoo.load(family, device=device), *wanted, **options)
+    return race(zoo.load(family, device=device), **arguments)
 
 
 def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -215,7 +196,7 @@ def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterat
     return certify.certify(chosen, PLANTABLE.get(mistake), draws, seed)
 
 
-CALLS: dict[str, Callable[..., Iterator[Any]]] = {"load": load, "choose": choose, "race": race, "certify": certify}
+CALLS: dict[str, Callable[..., Iterator[Any]]] = {"prepare": prepare, "race": race, "certify": certify}
 
 
 def serve(connection: Connection, module: str, environment: dict[str, str]) -> None:

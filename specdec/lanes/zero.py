@@ -29,7 +29,7 @@ from ..types import SamplingParams
 from .heartbeat import with_heartbeat
 from .probe import DEPTHS, ROUNDS, TOKENS
 from .race import race
-from .worker import NoGPU, RemoteFamily, WorkerDied
+from .worker import NoGPU, WorkerDied
 
 LEAST, MOST = 10, 20  # seconds that a run asks for: the visitor's quota must hold them, and short runs wait less
 START, BYTES = 3.0, 2e9  # seconds to begin with, and bytes a second of weights that are moved
@@ -42,21 +42,21 @@ log = logging.getLogger(__name__)
 os.environ[SWITCH] = "0"  # each fork would compile in its visitor's seconds
 
 
-_family = zoo.load(presets.hosts(), device="auto")
-family = RemoteFamily(_family.name, "auto", _family.describe())  # once put aside, its tensors tell nothing more
+family = zoo.load(presets.hosts(), device="auto")
+facts = family.describe()  # now: once put aside, its tensors tell nothing more
 
 
 def beginning() -> float:
     """Seconds until the first token, most of them for the weights."""
-    weights = sum(2 * model["parameters"] for model in family.facts.values() if isinstance(model, dict))
+    weights = sum(2 * model["parameters"] for model in facts.values() if isinstance(model, dict))
     return START + weights / BYTES
 
 
 def duration(prompt: str, drafter: str, k: int, params: SamplingParams, peer: bool = False, **_: Any) -> int:
     """Seconds of the GPU to ask for: enough, in plain PyTorch, for drafts of which nothing is kept."""
-    wrapped = _family.wrapped(drafter)
-    drafting = family.facts.get(wrapped or drafter, {}).get("layers", 1)
-    layers = (2 + peer) * family.facts["target"]["layers"] + k * drafting
+    wrapped = family.wrapped(drafter)
+    drafting = facts.get(wrapped or drafter, {}).get("layers", 1)
+    layers = (2 + peer) * facts["target"]["layers"] + k * drafting
     tokens = params.max_tokens + (PROBED if wrapped else 0)
     return min(MOST, max(LEAST, math.ceil(beginning() + LAYER * layers * tokens)))
 
@@ -65,10 +65,10 @@ def duration(prompt: str, drafter: str, k: int, params: SamplingParams, peer: bo
 def on_gpu(prompt: str, drafter: str, k: int, params: SamplingParams, **options: Any) -> Iterator[Any]:
     """In the fork: facts of the machine, then the events of `race`. TimeoutError or ValueError comes as the last."""
     limit, start = duration(prompt, drafter, k, params, **options) - beginning(), time.monotonic()
-    _family.threads = 1  # OpenMP's others did not come along
+    family.threads = 1  # OpenMP's others did not come along
     yield machine.describe() | {"shared": True}
     try:
-        with contextlib.closing(race(_family, prompt, drafter, k, params, **options)) as events:
+        with contextlib.closing(race(family, prompt, drafter, k, params, **options)) as events:
             for event in events:
                 yield event
                 if time.monotonic() - start > limit:
@@ -81,14 +81,14 @@ def on_gpu(prompt: str, drafter: str, k: int, params: SamplingParams, **options:
 
 
 class ZeroGPU:
-    """The page's side, as `Worker` has it, for runs of the one family. They take no turns: each has its own fork."""
+    """The page's side, for runs of the one family. They take no turns: each has its own fork."""
 
     def __init__(self) -> None:
-        self.family = family
-        self.machine: dict[str, Any] | None = None  # as a fork sees it, once a run has begun
+        self.family, self.models = family.name, facts
+        self.machine = dict[str, Any]()  # as a fork sees it, once a run has begun
         self._seats = threading.Semaphore(SEATS)
 
-    def race(self, family: RemoteFamily, *wanted: Any, **options: Any) -> Generator[Any, None, None]:
+    def race(self, **arguments: Any) -> Generator[Any, None, None]:
         """The events of `race.race`, and heartbeats. Closing the iterator ends the run within one cycle.
 
         NoGPU if there is none to be had, TimeoutError, with the seconds, if the run outlasts what it asked for.
@@ -97,11 +97,11 @@ class ZeroGPU:
             raise NoGPU("too many runs at once")
         begun = False
         try:  # in this context: whose quota it is stands in Gradio's context variables
-            with contextlib.closing(with_heartbeat(self._lent(wanted, options))) as answers:
+            with contextlib.closing(with_heartbeat(self._lent(arguments))) as answers:
                 for answer in answers:
                     begun |= answer is not None
                     if isinstance(answer, dict):
-                        self.machine = answer
+                        self.machine.update(answer)
                     else:
                         yield answer
         except Exception as error:
@@ -111,9 +111,9 @@ class ZeroGPU:
             log.warning("the GPU was %s: %s", "lost" if begun else "refused", message)
             raise WorkerDied(message) if begun else NoGPU(message, wait(message)) from None
 
-    def _lent(self, wanted: Any, options: Any) -> Generator[Any, None, None]:
+    def _lent(self, arguments: dict[str, Any]) -> Generator[Any, None, None]:
         try:
-            yield from on_gpu(*wanted, **options)
+            yield from on_gpu(**arguments)
         finally:
             self._seats.release()
 

@@ -73,12 +73,12 @@ def page(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def asked(gpu: Any, prompt: str = PROMPT) -> RunRequest:
-    return RunRequest(prompt, "draft_model", 3, PARAMS, family=gpu.family.name)
+    return RunRequest(prompt, "draft_model", 3, PARAMS, family=gpu.family)
 
 
 def events(gpu: Any, prompt: str = PROMPT) -> list[Any]:
     """Without heartbeats."""
-    return [*filter(None, gpu.race(gpu.family, prompt, "draft_model", 3, PARAMS))]
+    return [*filter(None, gpu.race(**asked(gpu, prompt).arguments))]
 
 
 def texts(told: Any) -> dict[str, str]:
@@ -96,10 +96,10 @@ def over(fork: Any, seconds: float = 60) -> bool:
 
 def test_a_run_in_a_fork_is_a_run_here(gpu: Any, spaces: ModuleType) -> None:
     told = events(gpu)
-    here = list(race.race(zoo.load(gpu.family.name), PROMPT, "draft_model", 3, PARAMS))
+    here = list(race.race(zoo.load(gpu.family), PROMPT, "draft_model", 3, PARAMS))
     assert texts(told) == texts(here) and len(told) == len(here)
     assert gpu.machine["shared"] is True and "torch" in gpu.machine
-    assert gpu.family.facts["device"] == zoo.resolved("auto")
+    assert gpu.models["device"] == zoo.resolved("auto")
     assert not any(b"torch" in pickle.dumps(event) for event in told)  # a tensor would be on a GPU of the fork
     assert over(spaces.forks[-1]) and spaces.asked[-1] == 10 * spaces.FACTOR
     assert os.environ[SWITCH] == "0"  # no fork compiles kernels in its visitor's seconds
@@ -111,7 +111,7 @@ def endless(*_: Any, **__: Any) -> Iterator[Any]:
 
 def test_a_closed_run_ends_its_fork(gpu: Any, zero: ModuleType, spaces: ModuleType, monkeypatch: Any) -> None:
     monkeypatch.setattr(zero, "race", endless)
-    running = gpu.race(gpu.family, PROMPT, "none", 0, PARAMS)
+    running = gpu.race(prompt=PROMPT, drafter="none", k=0, params=PARAMS)
     assert any(isinstance(event, Committed) for event in running)
     assert not over(spaces.forks[-1], 0)
     running.close()
@@ -122,7 +122,7 @@ def test_who_waits_for_a_gpu_can_leave(gpu: Any, zero: ModuleType, spaces: Modul
     monkeypatch.setattr(zero, "race", endless)
     before = len(spaces.forks)
     spaces.free.clear()
-    running = gpu.race(gpu.family, PROMPT, "none", 0, PARAMS)
+    running = gpu.race(prompt=PROMPT, drafter="none", k=0, params=PARAMS)
     assert next(running) is None and next(running) is None
     running.close()
     assert len(spaces.forks) == before
@@ -160,14 +160,15 @@ def test_without_a_gpu_for_any_other_reason_the_run_is_here(
     page: Any, gpu: Any, spaces: ModuleType, monkeypatch: Any
 ) -> None:
     spaces.refusal = "No GPU was available after 60s"
-    monkeypatch.setattr(session, "_alone", lambda kind, work: (session.News("done", word) for word in ["Done."]))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine())
     told = strings("page")["notice"]["no_gpu"]
-    assert [news.text for news in page.run(asked(gpu))][-1] == f"{told} Done."
+    done = strings("page")["notice"]["done"]
+    assert list(page.run(asked(gpu)))[-1] == session.News("done", f"{told} {done}")
     gpu._seats = threading.Semaphore(0)
     with pytest.raises(NoGPU, match="too many"):
         events(gpu)
-    other = list(page.run(replace(asked(gpu), family="another")))
-    assert [news.text for news in other] == ["Done."]  # only the one family is on the GPU
+    other = list(page.run(replace(asked(gpu), family="another")))[-1]
+    assert other == session.News("done", done)  # only the one family is on the GPU
 
 
 def failing(*_: Any, **__: Any) -> Iterator[Any]:
@@ -215,7 +216,7 @@ BIG = {"target": {"parameters": 2_000_000_000, "layers": 28}, "draft_model": {"p
 def test_seconds_asked_for(
     zero: ModuleType, monkeypatch: Any, drafter: str, k: int, tokens: int, peer: bool, seconds: int
 ) -> None:
-    monkeypatch.setattr(zero, "family", replace(zero.family, facts=BIG))
+    monkeypatch.setattr(zero, "facts", BIG)
     params = SamplingParams(max_tokens=tokens)
     assert zero.duration(PROMPT, drafter, k, params, peer=peer, rule="block", details=True) == seconds
     assert zero.beginning() == 3 + 2.6 and seconds > zero.beginning()
@@ -254,7 +255,7 @@ def test_the_app_begins_with_the_package(shallow: str) -> None:
     """The stand-in refuses to come after torch."""
     code = (
         "import app, sys; from specdec.ui import session\n"
-        "assert session._gpu.family.name and session._worker._process is None and app.demo.fns\n"
+        "assert session._gpu.family and session._worker._process is None and app.demo.fns\n"
         "assert list(sys.modules).index('spaces') < list(sys.modules).index('torch')"
     )
     path = os.pathsep.join([str(STANDIN), str(ROOT)])

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,8 +38,7 @@ def address(shallow: str) -> Iterator[str]:
     """The served app; its engine is in this process, with small models."""
     family = load(shallow, torch.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "_engine", lambda *_: (family, race.race))
-        patch.setattr(session, "_loaded", lambda *_: True)
+        patch.setattr(session, "_worker", toyrun.Engine(partial(race.race, family), family.describe()))
         demo = build()
         _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
         yield url
@@ -135,7 +135,7 @@ def test_a_race_that_is_cut_says_so_and_keeps_what_it_has(monkeypatch: pytest.Mo
         monkeypatch.setattr(heartbeat, "time", SimpleNamespace(monotonic=lambda: math.inf))
         yield from toyrun.events()[9:]
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), slow))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(slow))
     *_, last = api.answering(api.compare)("Hi")
     assert "seconds" in last["notice"] and last["texts"]["speculative"]
 

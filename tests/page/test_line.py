@@ -24,7 +24,7 @@ class Engine:
     def __init__(self):
         self.gate, self.begun, self.running, self.most = threading.Event(), [], 0, 0
 
-    def race(self, family, prompt, *_, **__):
+    def race(self, prompt, **_):
         self.begun.append(prompt)
         self.running += 1
         self.most = max(self.most, self.running)
@@ -41,7 +41,7 @@ class Engine:
 @pytest.fixture
 def engine(monkeypatch):
     engine = Engine()
-    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), engine.race))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(engine.race))
     return engine
 
 
