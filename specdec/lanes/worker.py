@@ -18,7 +18,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -38,11 +37,7 @@ class WorkerDied(RuntimeError):
 
 
 class NoGPU(RuntimeError):
-    """A shared GPU refused a run before it began; `wait` is when this visitor's share returns, where it was said."""
-
-    def __init__(self, reason: str, wait: timedelta | None = None) -> None:
-        super().__init__(reason)
-        self.wait = wait
+    """A shared GPU refused a run before it began."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,8 +130,8 @@ def run(request: RunRequest) -> Iterator[News]:
             yield from lines(request, ready, _gpu.race(**request.arguments))
             yield News("done", notice("done"))
             return
-        except NoGPU as refusal:
-            remark = without_gpu(refusal)
+        except NoGPU:
+            remark = notice("no_gpu")
     with place_in_line("run") as ticket:
         yield from wait(ticket, remark, notice("or_here"))
         ready = yield from prepare(request, remark)
@@ -256,11 +256,6 @@ def unmeasured(request: RunRequest) -> tuple[RunRequest, Prepared]:
     drafter = menu.drafters(request.family)[0] if request.drafter == OPEN else request.drafter
     request = replace(request, drafter=drafter, k=request.k or UNMEASURED_K)
     return request, Prepared(_gpu.models, _gpu.machine, request.drafter, request.k)
-
-
-def without_gpu(refusal: NoGPU) -> str:
-    minutes = math.ceil(refusal.wait.total_seconds() / 60) if refusal.wait else 0
-    return notice("no_quota", hours=minutes // 60, minutes=minutes % 60) if minutes else notice("no_gpu")
 
 
 def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, None, None]) -> Iterator[News]:

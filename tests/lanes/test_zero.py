@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,8 +51,7 @@ def zero(shallow: str) -> Iterator[ModuleType]:
 @pytest.fixture
 def spaces(zero: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """The stand-in; whatever a test sets there is set back."""
-    for name in ("left", "refusal"):
-        monkeypatch.setattr(zero.spaces, name, getattr(zero.spaces, name))
+    monkeypatch.setattr(zero.spaces, "refusal", "")
     yield zero.spaces
     zero.spaces.free.set()
 
@@ -101,7 +99,7 @@ def test_a_run_in_a_fork_is_a_run_here(gpu: Any, spaces: ModuleType) -> None:
     assert gpu.machine["shared"] is True and "torch" in gpu.machine
     assert gpu.models["device"] == zoo.resolved("auto")
     assert not any(b"torch" in pickle.dumps(event) for event in told)  # a tensor would be on a GPU of the fork
-    assert over(spaces.forks[-1]) and spaces.asked[-1] == 10 * spaces.FACTOR
+    assert over(spaces.forks[-1]) and spaces.asked[-1] == 20
     assert os.environ[SWITCH] == "0"  # no fork compiles kernels in its visitor's seconds
 
 
@@ -127,7 +125,7 @@ def test_who_waits_for_a_gpu_can_leave(gpu: Any, zero: ModuleType, spaces: Modul
     running.close()
     assert len(spaces.forks) == before
     spaces.free.set()
-    for _ in range(zero.SEATS):  # its place is given back once its fork, if there was one, is gone
+    for _ in range(zero.MOST_RUNS):  # its place is given back once its fork, if there was one, is gone
         assert gpu._seats.acquire(timeout=60)
     assert all(map(over, spaces.forks[before:]))
 
@@ -144,16 +142,6 @@ def test_two_visitors_at_once_are_not_mixed(page: Any, gpu: Any) -> None:
         assert trace.header.prompt == request.prompt and trace.header.machine["shared"]
         assert texts(trace.events) == texts(alone)
         assert told[-1] == session.News("done", strings("page")["notice"]["done"])
-
-
-def test_a_spent_quota_is_told_and_the_run_goes_on_here(page: Any, gpu: Any, spaces: ModuleType) -> None:
-    spaces.left = 3
-    *told, last = page.run(asked(gpu))
-    assert last.kind == "done" and last.text.startswith("Your time on the shared GPU is used up; it returns in 3 h 21")
-    assert last.text.endswith(f"This run is on the CPU. {strings('page')['notice']['done']}")
-    trace = trace_of(told)
-    assert "shared" not in trace.header.machine and set(texts(trace.events)) == {"speculative", "plain"}
-    assert trace.header.models["device"] == "cpu" and not page._machine.locked()
 
 
 def test_without_a_gpu_for_any_other_reason_the_run_is_here(
@@ -196,35 +184,9 @@ def test_what_breaks_inside_is_one_sentence(page: Any, gpu: Any, zero: ModuleTyp
 
 def test_a_run_ends_before_the_time_it_asked_for(page: Any, gpu: Any, zero: ModuleType, monkeypatch: Any) -> None:
     monkeypatch.setattr(zero, "race", endless)
-    monkeypatch.setattr(zero, "beginning", lambda: float(zero.MOST))
+    monkeypatch.setattr(zero, "seconds_left", lambda: 0.0)
     last = list(page.run(asked(gpu)))[-1]
     assert last.kind == "cut" and last.text == strings("page")["notice"]["deadline"].format(seconds=0)
-
-
-BIG = {"target": {"parameters": 2_000_000_000, "layers": 28}, "draft_model": {"parameters": 600_000_000, "layers": 28}}
-
-
-@pytest.mark.parametrize(
-    ("drafter", "k", "tokens", "peer", "seconds"),
-    [
-        ("draft_model", 4, 64, False, 10),
-        ("draft_model", 4, 256, False, 19),
-        ("prompt_lookup", 4, 256, True, 13),
-        ("adaptive:prompt_lookup", 4, 256, False, 20),
-    ],
-)
-def test_seconds_asked_for(
-    zero: ModuleType, monkeypatch: Any, drafter: str, k: int, tokens: int, peer: bool, seconds: int
-) -> None:
-    monkeypatch.setattr(zero, "facts", BIG)
-    params = SamplingParams(max_tokens=tokens)
-    assert zero.duration(PROMPT, drafter, k, params, peer=peer, rule="block", details=True) == seconds
-    assert zero.beginning() == 3 + 2.6 and seconds > zero.beginning()
-
-
-def test_when_a_quota_returns(zero: ModuleType) -> None:
-    assert zero.wait("… 3s left). Try again in 1 day, 2:03:04. ") == timedelta(days=1, hours=2, minutes=3, seconds=4)
-    assert zero.wait("Space app has reached its GPU limit.") is None
 
 
 PROBE = """
