@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ..drafters import DraftModelDrafter, PromptLookupDrafter
 from ..engine import Stopwatch, Task, Transcript
-from ..events import Committed, Drafted, Event, Position, Started, Verified
+from ..events import Drafted, Event, Position, Started, Verified
 from ..models.checkpoint import open_weights, read_config
 from ..models.config import as_library, quiet
 from ..models.grouped import CODES
@@ -31,6 +31,7 @@ from ..models.pretrained import built
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import MIN_TEMPERATURE
+from ..types import Verdict
 
 NO_CODES = "transformers has no target in these codes: leave out the peer, or choose another precision."
 Peered = Transformer | HuggingFaceModel
@@ -95,20 +96,15 @@ def _run(task: Task, draft: Peered | None) -> Generator[Event, None, None]:
 def events_of(transcript: Transcript, emitted: list[int], start: float, end: float) -> Generator[Event, None, None]:
     """One cycle's; all of its tokens but the last count as accepted drafts."""
     task, cycle = transcript.task, transcript.cycle
-    pieces, accepted = tuple(map(task.piece, emitted)), len(emitted) - 1
-    positions = tuple(
-        Position(node, emitted[node], pieces[node], "accepted", None, None, None) for node in range(accepted)
-    )
+    pieces, drafts = tuple(map(task.piece, emitted)), range(len(emitted) - 1)
+    positions = tuple(Position(node, emitted[node], pieces[node], "accepted", None, None, None) for node in drafts)
     committed, readable = transcript.commit(emitted)
-    if accepted:
-        parents = tuple(range(-1, accepted - 1))
+    if drafts:
+        parents = tuple(node - 1 for node in drafts)
         yield Drafted(task.lane, cycle, tuple(emitted[:-1]), pieces[:-1], parents, start, start)
     yield Verified(task.lane, cycle, positions, start, end)
-    count = min(accepted, len(committed))
-    yield Committed(
-        task.lane, cycle, committed, pieces[: len(committed)], count, "bonus", readable, transcript.count, end
-    )
-    transcript.cycle += 1
+    verdict = Verdict(tuple(drafts), emitted[-1], "bonus", ())
+    yield transcript.committed(committed, pieces, readable, verdict, end)
 
 
 class Left(BaseException):
@@ -116,10 +112,7 @@ class Left(BaseException):
 
 
 def blocks(task: Task, draft: Peered | None, wanted: int, clock: Stopwatch) -> Generator[list[int], None, None]:
-    """What each cycle of `generate` adds. It has a thread of its own, which runs only while the next block is awaited.
-
-    `clock` runs meanwhile.
-    """
+    """What each cycle of `generate` adds. Its thread runs only while the next block is awaited, and so does `clock`."""
     turns: SimpleQueue[bool] = SimpleQueue()
     answers: SimpleQueue[list[int] | BaseException | None] = SimpleQueue()
 
@@ -136,25 +129,23 @@ def blocks(task: Task, draft: Peered | None, wanted: int, clock: Stopwatch) -> G
         try:
             generate(task, draft, wanted, Streamer())
             answers.put(None)
-        except Left:
-            pass
-        except BaseException as error:  # the waiting caller must learn of it
+        except BaseException as error:  # for whoever still waits
             answers.put(error)
+
+    def next_block() -> list[int] | None:
+        with clock:
+            answer = answers.get()
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
 
     thread = Thread(target=work, name="transformers", daemon=True)
     thread.start()
     try:
-        prompt_is_next = True
-        while True:
-            with clock:
-                answer = answers.get()
-            if isinstance(answer, BaseException):
-                raise answer
-            if answer is None:
-                return
-            if not prompt_is_next:
-                yield answer
-            prompt_is_next = False
+        next_block()  # the prompt
+        turns.put(True)
+        while (block := next_block()) is not None:
+            yield block
             turns.put(True)
     finally:
         turns.put(False)
