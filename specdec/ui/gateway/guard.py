@@ -15,6 +15,7 @@ import time
 from collections import Counter
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -32,14 +33,6 @@ MOST_STRINGS = 10_000  # of JSON
 MOST_BETWEEN_STRINGS = 50_000  # bytes of JSON: its numbers, brackets and commas
 
 
-class Refused(Exception):
-    """An HTTP status, and one sentence that says what to do."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-
-
 class Guard:
     """Middleware that reads a request's body before the app does."""
 
@@ -53,24 +46,24 @@ class Guard:
             return
         try:
             receive = await self.admit(scope, receive)
-        except Refused as refusal:
-            response = JSONResponse({"detail": str(refusal)}, refusal.status, {"Connection": "close"})
+        except HTTPException as refusal:  # its detail says what to do
+            response = JSONResponse({"detail": refusal.detail}, refusal.status_code, {"Connection": "close"})
             await response(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
     async def admit(self, scope: Scope, receive: Receive) -> Receive:
-        """Where the app gets its body from. Refused where the request is not let in."""
+        """Where the app gets its body from. HTTPException where the request is not let in."""
         headers = Headers(scope=scope)
         if CLOSED.match(scope["path"]):
-            raise Refused(404, "Nothing is served here. The page reads files in the browser.")
+            raise HTTPException(404, "Nothing is served here. The page reads files in the browser.")
         if "transfer-encoding" not in headers and headers.get("content-length", "0") == "0":
             return receive
         address = network_of((scope.get("client") or ("",))[0])
         return replaying(await self.read_body(receive, address), receive)
 
     async def read_body(self, receive: Receive, address: str) -> bytes:
-        """The whole body. Refused where it is too large, too slow, or JSON of too many parts."""
+        """The whole body. HTTPException where it is too large, too slow, or JSON of too many parts."""
         most, pieces, size, began = limits().body, list[bytes](), 0, time.monotonic()
         try:
             while True:
@@ -79,17 +72,17 @@ class Guard:
                 except asyncio.TimeoutError:
                     message = {"type": "nothing", "more_body": True}
                 if message["type"] == "http.disconnect":
-                    raise Refused(400, "The request broke off.")
+                    raise HTTPException(400, "The request broke off.")
                 piece = message.get("body", b"")
                 pieces.append(piece)
                 size += len(piece)
                 self.receiving[address] += len(piece)
                 if size > most:
-                    raise Refused(413, f"The request is too large: send at most {most:,} bytes.")
+                    raise HTTPException(413, f"The request is too large: send at most {most:,} bytes.")
                 if self.receiving[address] > AT_ONCE * most:
-                    raise Refused(429, "Other large requests of yours are coming in. Send this one after them.")
+                    raise HTTPException(429, "Other large requests of yours are coming in. Send this one after them.")
                 if size < LEAST_BYTES_PER_S * (time.monotonic() - began - GRACE_S):
-                    raise Refused(408, "The request came too slowly. Send it again, or a shorter one.")
+                    raise HTTPException(408, "The request came too slowly. Send it again, or a shorter one.")
                 if not message.get("more_body"):
                     break
         finally:
@@ -102,14 +95,14 @@ class Guard:
 
 
 def check_structure(body: bytes) -> None:
-    """Refused where it is JSON that would become many objects."""
+    """HTTPException where it is JSON that would become many objects."""
     if b"\0" in body:  # as UTF-16 and UTF-32 have it, whose quotes are not bytes of their own
-        raise Refused(400, "Send JSON as UTF-8.")
+        raise HTTPException(400, "Send JSON as UTF-8.")
     body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     if body.count(b'"') > 2 * MOST_STRINGS:
-        raise Refused(413, f"The request holds more than {MOST_STRINGS:,} strings. Send a trace as one text.")
+        raise HTTPException(413, f"The request holds more than {MOST_STRINGS:,} strings. Send a trace as one text.")
     if sum(map(len, body.split(b'"')[::2])) > MOST_BETWEEN_STRINGS:
-        raise Refused(413, "The request holds too many values. Send a trace as one text.")
+        raise HTTPException(413, "The request holds too many values. Send a trace as one text.")
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:

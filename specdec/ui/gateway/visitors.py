@@ -12,29 +12,26 @@ from ...exposure import is_public, limits
 from . import gradio_private
 
 MINUTE_S = 60.0
-MOST_ADDRESSES = 10_000  # that are remembered
 LEADS = "specdec.leads"  # in the scope of a request to a class: whether its teacher sent it
 
 
 class RateLimit:
-    """The runs of the last minute, by address."""
+    """The runs of the last minute, oldest first: when each began, and for which address."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, deque[float]] = {}
+        self._runs = deque[tuple[float, str]]()
         self._lock = threading.Lock()
 
     def wait_s(self, address: str) -> float:
         """Seconds until this address may begin another run; 0 begins one."""
         with self._lock:
-            now, runs = time.monotonic(), self._runs.pop(address, None) or deque()
-            self._runs[address] = runs  # as the newest
-            if len(self._runs) > MOST_ADDRESSES:
-                del self._runs[next(iter(self._runs))]
-            while runs and now - runs[0] >= MINUTE_S:
-                runs.popleft()
-            if len(runs) >= limits().runs_of_address:
-                return runs[0] + MINUTE_S - now
-            runs.append(now)
+            now = time.monotonic()
+            while self._runs and now - self._runs[0][0] >= MINUTE_S:
+                self._runs.popleft()
+            theirs = [begun for begun, other in self._runs if other == address]
+            if len(theirs) >= limits().runs_of_address:
+                return theirs[0] + MINUTE_S - now
+            self._runs.append((now, address))
             return 0.0
 
 
