@@ -41,16 +41,15 @@ def app(
     if public:
         os.environ["SPECDEC_PUBLIC"] = "1"
     try:
+        from ..figures import machine
         from ..ui import classroom, session
         from ..ui.build import build
         from ..ui.theme import launch_settings
     except ModuleNotFoundError as error:
         raise without(error, "app") from error
 
-    if device == "cuda":
-        from ..families.zoo import resolved
-
-        resolved(device)
+    if device == "cuda" and not machine.gpu_memory():
+        raise ValueError("there is no NVIDIA GPU here; use --device cpu")
     session.device = device
     room = classroom.Room(classroom.reachable(host)) if teach else None
     page = build(teaching=teach)
