@@ -34,10 +34,9 @@ def start(
     `environment` is added to this process's own, of whose PYTHONPATH only absolute folders remain.
     """
     folders = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(place)]
-    return subprocess.Popen(
-        [sys.executable, "-c", START, ROOT, module, *arguments],
-        env={**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(folders)}, **options,
-    )  # fmt: skip
+    variables = {**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(folders)}
+    command = [sys.executable, "-c", START, ROOT, module, *arguments]
+    return subprocess.Popen(command, env=variables, **options)
 
 
 def ask(module: str, question: Any, seconds: float) -> Any:
@@ -48,9 +47,9 @@ def ask(module: str, question: Any, seconds: float) -> Any:
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with start(module, **pipes, text=True) as child:
         try:
-            said, _ = child.communicate(json.dumps(question), seconds)
+            output, _ = child.communicate(json.dumps(question), seconds)
         except subprocess.TimeoutExpired:
-            said = ""
+            output = ""
         finally:
             child.kill()
-    return json.loads(said.rstrip().rpartition("\n")[2])
+    return json.loads(output.rstrip().rpartition("\n")[2])

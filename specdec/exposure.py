@@ -68,8 +68,10 @@ def row_of(host: str, teaching: bool = False) -> str:
     """The row for a page that listens at `host`. OSError or UnicodeError where that is no address."""
     if teaching:
         return "class"
-    found = {info[4][0] for info in socket.getaddrinfo(host.strip("[]"), None)}
-    return "own" if all(ipaddress.ip_address(str(one).partition("%")[0]).is_loopback for one in found) else "network"
+    addresses = {info[4][0] for info in socket.getaddrinfo(host.strip("[]"), None)}
+    return (
+        "own" if all(ipaddress.ip_address(str(one).partition("%")[0]).is_loopback for one in addresses) else "network"
+    )
 
 
 def limits() -> Exposure:

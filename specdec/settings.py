@@ -161,7 +161,7 @@ class RunRequest:
     peer: bool = False
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> RunRequest:
+    def from_settings(cls, values: Mapping[str, Any]) -> RunRequest:
         return cls(**{name: v for name, v in values.items() if not SETTINGS[name].sampling}, params=sampling(values))
 
     @property
@@ -183,24 +183,24 @@ def taking(
     In its documentation, {settings} are lines about them. `defaults` are its own.
     """
 
-    def decorated(told: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        plain = inspect.signature(told, eval_str=True)
+    def decorated(function: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        plain = inspect.signature(function, eval_str=True)
         own = [one for one in plain.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
         theirs = [one.parameter.replace(default=defaults.get(one.name, one.default)) for one in settings]
         signature = plain.replace(parameters=[*own, *theirs])
 
-        @functools.wraps(told)
+        @functools.wraps(function)
         def answers(*sent: Any, **named: Any) -> Iterator[Any]:
             given = signature.bind(*sent, **named)
             given.apply_defaults()
-            yield from told(**given.arguments)
+            yield from function(**given.arguments)
 
         made: Any = answers
         made.__signature__ = signature
         made.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
         made.__annotations__ |= {"return": plain.return_annotation}
         lines = "\n        ".join(f"{one.name}: {one.about}" for one in settings)
-        made.__doc__ = (told.__doc__ or "").replace("{settings}", lines)
+        made.__doc__ = (function.__doc__ or "").replace("{settings}", lines)
         return answers
 
     return decorated

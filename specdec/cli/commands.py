@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 from typing import Annotated, Literal
@@ -172,10 +173,9 @@ def train(
     """A drafter for that target, from its own writing: what --draft takes."""
     from ..training.train import train as run
 
-    run(
-        target, out, minutes, method, prompts, lambda line: print(line, flush=True),
-        device=device, texts=examples, width=width, layers=layers,
-    )  # fmt: skip
+    sizes = {"width": width, "layers": layers}
+    tell = functools.partial(print, flush=True)
+    run(target, out, minutes, method, prompts, tell, device=device, texts=examples, **sizes)
 
 
 def bench(

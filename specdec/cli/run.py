@@ -85,7 +85,7 @@ def run(
         raise ValueError("--draft and --exit-layer belong to a --target")
     if save is not None:
         check_place(save)
-    request = RunRequest.of(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
+    request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_asked(request.prompt, request.drafter, request.k, request.rule)
     check_family(request.family)
     ours = target is None and request.family in (EMBEDDED, *ROUNDED)  # a folder may have a draft_model_large of its own

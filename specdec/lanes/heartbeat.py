@@ -24,7 +24,7 @@ def with_heartbeat(items: Generator[T, Any, Any], name: str = "heartbeat") -> Ge
     came: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
     left = threading.Event()
 
-    def read() -> None:
+    def forward() -> None:
         try:
             with contextlib.closing(items):
                 for item in items:
@@ -35,7 +35,7 @@ def with_heartbeat(items: Generator[T, Any, Any], name: str = "heartbeat") -> Ge
         except Exception as error:
             came.put(error)
 
-    threading.Thread(target=contextvars.copy_context().run, args=(read,), name=name, daemon=True).start()
+    threading.Thread(target=contextvars.copy_context().run, args=(forward,), name=name, daemon=True).start()
     try:
         while True:
             try:

@@ -52,17 +52,18 @@ def measure(family: Family, name: str, depths: Sequence[int] = DEPTHS, rounds: i
         raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
     level, start = fit_line(drafts)
     overhead = median(one.overhead or 0.0 for one in everything)
-    found = interpolated(passes, max(depths))
+    pass_costs = interpolated(passes, max(depths))
     deepest = max(drafts)
-    sampled = [
-        cycle for _ in range(rounds)
-        for cycle in cycles_of(events_of(family, name, deepest, WARM)) if cycle.depth == deepest
-    ]  # fmt: skip
+    runs_sampled = [cycles_of(events_of(family, name, deepest, WARM)) for _ in range(rounds)]
+    sampled = [cycle for cycles in runs_sampled for cycle in cycles if cycle.depth == deepest]
     draws = median(cycle.draft for cycle in sampled) / step - drafts[deepest] if sampled else 0.0
     return Costs(
-        round(level, 4), tuple(round(cost, 4) for cost in found), round(overhead, 4),
-        round(max(0.0, draws / deepest), 4), round(start, 4),
-    )  # fmt: skip
+        round(level, 4),
+        tuple(round(cost, 4) for cost in pass_costs),
+        round(overhead, 4),
+        round(max(0.0, draws / deepest), 4),
+        round(start, 4),
+    )
 
 
 class Cycle(NamedTuple):

@@ -26,7 +26,7 @@ from .heartbeat import with_heartbeat
 from .race import race
 from .worker import NoGPU, WorkerDied
 
-ASKED_S = 20  # of a GPU, for each run: the visitor's quota must hold them
+LEASE_S = 20  # of a GPU, for each run: the visitor's quota must hold them
 BEGIN_S, BYTES_PER_S = 3.0, 2e9  # of these the first go by before the first token; then weights are moved
 MOST_RUNS = 16  # at once, waiting for a GPU or on one; each holds a thread of the page
 log = logging.getLogger(__name__)
@@ -40,10 +40,10 @@ facts = family.describe()  # now: once put aside, its tensors tell nothing more
 def seconds_left() -> float:
     """For decoding, once the weights are on the GPU."""
     weights = sum(2 * model["parameters"] for model in facts.values() if isinstance(model, dict))
-    return ASKED_S - BEGIN_S - weights / BYTES_PER_S
+    return LEASE_S - BEGIN_S - weights / BYTES_PER_S
 
 
-@spaces.GPU(duration=ASKED_S)
+@spaces.GPU(duration=LEASE_S)
 def on_gpu(**arguments: Any) -> Iterator[Any]:
     """In the fork: facts of the machine, then the events of `race`. TimeoutError or ValueError comes as the last."""
     limit, start = seconds_left(), time.monotonic()

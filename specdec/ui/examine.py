@@ -59,8 +59,8 @@ def _states(request: ExaminationRequest) -> Iterator[News]:
 def written(result: dict[str, Any], request: ExaminationRequest) -> str:
     """A state in the visitor's language; `seed` tells whose it is."""
     texts = {name: [say(one) for one in result.get(name, ())] for name in ("notes", "sentences")}
-    said = {"doing": say(result["doing"]), "against": say(against(result)), "seed": request.seed}
-    return json.dumps({"pair": "server", **result, **texts, **said}, ensure_ascii=False)
+    sentences = {"doing": say(result["doing"]), "against": say(against(result)), "seed": request.seed}
+    return json.dumps({"pair": "server", **result, **texts, **sentences}, ensure_ascii=False)
 
 
 def say(sentence: str) -> str:
