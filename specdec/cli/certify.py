@@ -15,6 +15,7 @@ from ..servers.stream import Limits
 from ..servers.verdict import shown_by, speculated
 
 HOUR_S = 3_600.0  # that all requests may take for as many draws as usual
+ROW = "{:9}{:>10}{:>9}{:>10}  {:62}{:>15}{:>7}"
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 
 
@@ -65,16 +66,12 @@ def lines(result: dict[str, Any]) -> list[str]:
         f"{subject}held against {result['against']}",
         *(f"  {note}" for note in result["notes"]),
         "",
-        row("context", "greedy", "drafted", "accepted", "G (degrees) by tokens", "mistakes shown", "s"),
-        *(row(*cells(one, result["draws"])) for one in result["contexts"]),
+        ROW.format("context", "greedy", "drafted", "accepted", "G (degrees) by tokens", "mistakes shown", "s"),
+        *(ROW.format(*cells(one, result["draws"])) for one in result["contexts"]),
         "",
         f"{MARKS[result['status']]} {result['verdict']}, after {result['seconds']:.0f} s",
         *result["sentences"],
     ]
-
-
-def row(context: str, greedy: str, drafted: str, accepted: str, tests: str, shown: str, seconds: str) -> str:
-    return f"{context:9}{greedy:>10}{drafted:>9}{accepted:>10}  {tests:62}{shown:>15}{seconds:>7}"
 
 
 def cells(one: dict[str, Any], draws: int) -> list[str]:

@@ -16,6 +16,9 @@ from ..settings import GONE
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
 KEY = "SPECDEC_SERVER_KEY"  # the environment's variable that holds a server's key
+Drafts = Annotated[list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")]
+Plain = Annotated[str, Option(help="beside --server: one that serves the same model without speculation")]
+Temperature = Annotated[float, Option(min=0.0, max=100.0, help="of sampled texts; 0 leaves them out")]
 
 
 def app(
@@ -25,7 +28,7 @@ def app(
     target: Annotated[
         str | None, Option(help="to begin with: a pair's name, a folder, a GGUF file, or a name on the Hub")
     ] = None,
-    draft: Annotated[list[str], Option(help="a drafter for --target; may be repeated")] = [],  # noqa: B006
+    draft: Drafts = [],  # noqa: B006
     public: Annotated[bool, Option("--public", help="for strangers: smaller runs, and not too many a minute")] = False,
     teach: Annotated[bool, Option("--class", help="a teacher's page, and one for the phones of a class")] = False,
 ) -> None:
@@ -124,10 +127,10 @@ def trace(
 
 def certify(
     server: Annotated[str, Option(help="its address", show_default=False)],
-    plain: Annotated[str, Option(help="one that serves the same model without speculation")] = "",
+    plain: Plain = "",
     target: Annotated[str, Option(help="the weights of its model, as a folder or a name on the Hub")] = "",
     draws: Annotated[int, Option(min=100, help="texts at each context")] = 3_000,
-    temperature: Annotated[float, Option(min=0.0, max=100.0, help="0 compares greedy texts alone")] = 0.8,
+    temperature: Temperature = 0.8,
     json: Annotated[str, Option(help="a file for the certificate")] = "",
 ) -> int:
     """Whether a server is lossless, by its texts.
@@ -184,7 +187,7 @@ def bench(
     target: Annotated[
         str | None, Option(help="of --suite pair: smollm2, a name on the Hub, a folder, a GGUF file")
     ] = None,
-    draft: Annotated[list[str], Option(help="of --suite pair: draft models or heads for it")] = [],  # noqa: B006
+    draft: Drafts = [],  # noqa: B006
     device: Annotated[Device, Option(help="cuda for an NVIDIA GPU, or auto")] = "cpu",
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
@@ -206,16 +209,16 @@ def bench(
 
 def doctor(
     server: Annotated[str, Option(help="a server of others, asked from outside")] = "",
-    plain: Annotated[str, Option(help="of --server: one that serves the same model without speculation")] = "",
+    plain: Plain = "",
     target: Annotated[
         str, Option(help="instead: a model of yours, as a folder, a GGUF file, or a name on the Hub")
     ] = "",
-    draft: Annotated[list[str], Option(help="a drafter for --target; may be repeated")] = [],  # noqa: B006
+    draft: Drafts = [],  # noqa: B006
     drafter: Annotated[
         str, Option(help="which of the pair's drafters [default: the one that was trained for it]")
     ] = "",
     k: Annotated[int, Option("-k", min=1, max=64, help="of a pair: tokens drafted a cycle")] = 5,
-    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of the sampled texts; 0 leaves them out")] = 0.8,
+    temperature: Temperature = 0.8,
 ) -> int:
     """Why is nothing gained? What drafts are kept, what a cycle costs, which K is best, and what to change.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, cast, Literal, TYPE_CHECKING
+from typing import Annotated, Any, cast, TYPE_CHECKING
 
 from typer import Argument, Option
 
@@ -19,7 +19,7 @@ from ..methods import adapted, check_asked, DEFAULT, EMBEDDED, known, METHODS, O
 from ..paths import ASSETS
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
-from .commands import check_family, KEY, Precision
+from .commands import check_family, Device, Drafts, KEY, Plain, Precision
 from .render import as_text, render, report, strip_control_characters
 
 if TYPE_CHECKING:
@@ -61,19 +61,17 @@ def help_of(setting: Setting, flag: Flag) -> Any:
 def run(
     *,
     target: Annotated[str | None, Option(help="instead of a family: a folder, a GGUF file, a name on the Hub")] = None,
-    draft: Annotated[
-        list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")
-    ] = [],  # noqa: B006
+    draft: Drafts = [],  # noqa: B006
     exit_layer: Annotated[int, Option(help="offer early_exit of --target at this layer (Llama, Qwen, …)")] = 0,
     dtype: Annotated[
         Precision | None,
         Option(help="of the target, another distribution in each; int8: its matrices [default: by its size]"),
     ] = None,
-    device: Annotated[Literal["auto", "cpu", "cuda"], Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
+    device: Annotated[Device, Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
     server: Annotated[
         str | None, Option(help="instead of our engine: the address of a vLLM or llama.cpp server to watch")
     ] = None,
-    plain: Annotated[str | None, Option(help="with --server: one that serves the same without speculation")] = None,
+    plain: Plain = "",
     save: Annotated[Path | None, Option(help="also keep the run as a recorded trace (.jsonl)")] = None,
     kind: Annotated[str, Option(help="with --save: what the prompt is (story, code, facts, …)")] = "",
     **settings: Any,
@@ -94,7 +92,7 @@ def run(
     if request.drafter != OPEN and known(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
-    if server is None and plain is not None:
+    if server is None and plain:
         raise ValueError("--plain belongs to a --server")
     if server is not None:
         if target is not None or request.drafter != OPEN or request.peer or request.rule != RULES[0]:
@@ -133,9 +131,7 @@ def default_line(choice: Choice) -> str:
     return f"{line}, expected to be {choice.speedup:.1f} times as fast as plain decoding, by costs measured here"
 
 
-def watched(
-    request: RunRequest, address: str, plain_address: str | None, kind: str = ""
-) -> tuple[Header, Sequence[Event]]:
+def watched(request: RunRequest, address: str, plain_address: str, kind: str = "") -> tuple[Header, Sequence[Event]]:
     """Print a server's text as it comes, then its cycles as counted at the end. ServerError where it cannot begin."""
     from ..servers import lane
     from ..servers.connect import connect_pair

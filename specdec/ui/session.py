@@ -124,11 +124,8 @@ def run(request: RunRequest) -> Iterator[News]:
         remark = sentences(translated(error.args[0]), notice("instead"))
         request = replace(request, family=EMBEDDED, drafter=OPEN)
     if _gpu is not None and request.family == _gpu.family:
-        try:  # takes no turn: the platform has a line of its own
-            yield News("notice", notice("asking"))
-            request, ready = unmeasured(request)
-            yield from lines(request, ready, _gpu.race(**request.arguments))
-            yield News("done", notice("done"))
+        try:
+            yield from run_on_gpu(request)
             return
         except NoGPU:
             remark = notice("no_gpu")
@@ -251,11 +248,17 @@ def chosen_line(family: Any) -> str:
     return _chosen.get(str(family)) or strings("page")["settings"]["chosen"]["line"]
 
 
-def unmeasured(request: RunRequest) -> tuple[RunRequest, Prepared]:
-    """The request for a machine that is lent for a run, whose seconds are too dear to measure costs."""
+def run_on_gpu(request: RunRequest) -> Iterator[News]:
+    """The run on a GPU that is lent for it, whose seconds are too dear to measure costs. NoGPU where none is free.
+
+    It takes no turn: the platform has a line of its own.
+    """
+    yield News("notice", notice("asking"))
     drafter = menu.drafters(request.family)[0] if request.drafter == OPEN else request.drafter
     request = replace(request, drafter=drafter, k=request.k or UNMEASURED_K)
-    return request, Prepared(_gpu.models, _gpu.machine, request.drafter, request.k)
+    ready = Prepared(_gpu.models, _gpu.machine, request.drafter, request.k)
+    yield from lines(request, ready, _gpu.race(**request.arguments))
+    yield News("done", notice("done"))
 
 
 def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, None, None]) -> Iterator[News]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -153,18 +152,6 @@ def test_a_process_that_dies_breaks_its_call_and_the_next_has_another(worker: Wo
         items(running)
     assert worker.start() is not first
     assert run(worker)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        TranslatableText("Prompt {n} of {{braces}}.", n=3),
-        TranslatableText("In {file}", file=TranslatableText("{a}", a="{x}")),
-    ],
-)
-def test_sentences_keep_how_they_were_made(said: TranslatableText) -> None:
-    again = pickle.loads(pickle.dumps(said))
-    assert again == said and (again.template, again.values) == (said.template, said.values)
 
 
 ENGINE = """
