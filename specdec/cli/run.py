@@ -16,7 +16,6 @@ from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
 from ..methods import adapted, check_asked, DEFAULT, EMBEDDED, known, METHODS, OPEN, ROUNDED, RULES
-from ..paths import ASSETS
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
 from .commands import check_family, Device, Drafts, KEY, Plain, Precision
@@ -29,9 +28,8 @@ KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """Return the ways of drafting that a family has here; of another target, those that it may have."""
-    here = (m for m in METHODS.values() if not m.folder or (ASSETS / "family" / m.folder).is_dir())
-    return [m.name for m in here if family != EMBEDDED or m.embedded]
+    """Return the ways of drafting that a family has; of another target, those that it may have."""
+    return [m.name for m in METHODS.values() if m.embedded or family != EMBEDDED]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:

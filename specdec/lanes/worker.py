@@ -163,11 +163,17 @@ def prepare(family: str, device: str, drafter: str, k: int, temperature: float) 
     from ..families import zoo
     from ..figures import machine
     from . import default
+    from .probe import probe
 
     loaded = zoo.load(family, device=device)
     if default.has_to_measure(loaded, drafter, k):
         yield "measuring"
-    yield Prepared(loaded.describe(), machine.describe(), *default.choose(loaded, drafter, k, temperature))
+    choice = default.choose(loaded, drafter, k, temperature)
+    adapted = loaded.wrapped(choice.drafter)
+    if adapted and adapted not in loaded.costs:
+        yield "measuring"
+        probe(loaded, adapted)
+    yield Prepared(loaded.describe(), machine.describe(), *choice)
 
 
 def race(family: str, device: str, **arguments: Any) -> Iterator[Event]:

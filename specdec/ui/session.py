@@ -27,7 +27,7 @@ from ..exposure import limits
 from ..families import hub, presets
 from ..lanes.heartbeat import within
 from ..lanes.worker import NoGPU, Prepared, Worker, WorkerDied
-from ..methods import EMBEDDED, is_wrapper, METHODS, OPEN
+from ..methods import EMBEDDED, METHODS, OPEN
 from ..settings import RunRequest
 from ..traces.file import line, live_header, recording, Trace
 from ..types import TranslatableText
@@ -135,8 +135,7 @@ def run(request: RunRequest) -> Iterator[News]:
         if request.drafter == OPEN or not request.k:
             remark = sentences(remark, note_choice(request.family, ready))
             request = replace(request, drafter=ready.drafter, k=ready.k)
-        slow_start = "peer" if request.peer else "probing" if is_wrapper(request.drafter) else "running"
-        yield News("notice", sentences(remark, notice(slow_start)))
+        yield News("notice", sentences(remark, notice("peer" if request.peer else "running")))
         yield from lines(request, ready, _worker.call("race", request.family, device, **request.arguments))
         yield News("done", sentences(remark, notice("done")))
 

@@ -69,6 +69,17 @@ def test_a_run_over_there_is_a_run_here(worker: Worker) -> None:
     assert texts(there) == texts(here) and len(there) == len(here)
 
 
+def test_measuring_is_announced_once_and_only_where_it_is_done(worker: Worker, shallow: str) -> None:
+    def announced(drafter: str, k: int) -> list[str]:
+        *told, ready = items(worker.call("prepare", shallow, "cpu", drafter, k, 0.0))
+        assert isinstance(ready, Prepared) and ready.k > 0
+        return told
+
+    assert announced("prompt_lookup", 3) == []
+    assert [announced("default", 0) for _ in range(2)] == [["measuring"], []]
+    assert [announced("adaptive:prompt_lookup", 8) for _ in range(2)] == [["measuring"], []]
+
+
 @pytest.mark.parametrize("after", [0, 5])
 def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(worker: Worker, after: int) -> None:
     whole = run(worker)
