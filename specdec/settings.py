@@ -17,7 +17,8 @@ from .exposure import limits
 from .methods import EMBEDDED, OPEN, RULES
 from .types import SamplingParams, TranslatableText
 
-USUAL, REQUIRED = SamplingParams(), Parameter.empty
+USUAL = SamplingParams()
+REQUIRED = Parameter.empty
 
 
 @dataclass(frozen=True)

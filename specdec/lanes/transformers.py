@@ -1,7 +1,7 @@
 """A peer in the race: transformers' own assisted generation on the same weights, watched through its streamer.
 
-The library tells what each of its cycles adds to the text, and nothing else: neither drafts, nor q, nor coins. So its
-lane is told as a server's is, whose cycles come as blocks of tokens (`Started.server`, `Finished.counted`).
+The streamer reports the tokens that each cycle adds to the text, and nothing else: no drafts, no q, no coins. So this
+lane's events are those of a server's lane, whose cycles are blocks of tokens (`Started.server`, `Finished.counted`).
 Cycle 0 drafts before the target has read the prompt, and may commit several tokens.
 """
 
@@ -35,13 +35,13 @@ from ..types import Verdict
 
 NO_CODES = "transformers has no target in these codes: leave out the peer, or choose another precision."
 Peered = Transformer | HuggingFaceModel
-_read: WeakKeyDictionary[Transformer, Any] = WeakKeyDictionary()  # each ends with the model of ours
+_library_models: WeakKeyDictionary[Transformer, Any] = WeakKeyDictionary()  # by our model, and freed with it
 
 
 def assisted(task: Task) -> Generator[Event, None, None]:
-    """Run `task` by transformers. Closing the iterator ends it at once: it waits between two cycles.
+    """Run `task` with transformers. Closing the iterator ends the run at once: it waits between two cycles.
 
-    ValueError for a drafter that assisted generation has no counterpart of.
+    ValueError for a drafter that assisted generation does not have.
     """
     if task.k == 0:
         raise ValueError("Assisted generation drafts at least one token: set K to 1 or more.")
@@ -54,7 +54,7 @@ def assisted(task: Task) -> Generator[Event, None, None]:
 
 
 def checked(model: object) -> Peered:
-    """The model itself. ValueError where transformers cannot read it."""
+    """The model behind a view. ValueError where transformers cannot read it."""
     model = model.model if isinstance(model, TargetView) else model
     if not isinstance(model, Peered) or model.source is None:
         raise ValueError("transformers can run only models that come from a folder of files.")
@@ -65,11 +65,11 @@ def library_model(model: Peered) -> Any:
     """transformers' model with the same weights, read at the first run."""
     if isinstance(model, HuggingFaceModel):
         return model.model
-    if model not in _read:
+    if model not in _library_models:
         assert model.source is not None
         dtype = model.dtype if model.stored in CODES else model.stored  # transformers has no such codes
-        _read[model] = load_model(model.source, dtype, model.device)
-    return _read[model]
+        _library_models[model] = load_model(model.source, dtype, model.device)
+    return _library_models[model]
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
@@ -94,7 +94,7 @@ def _run(task: Task, draft: Peered | None) -> Generator[Event, None, None]:
 
 
 def events_of(transcript: Transcript, emitted: list[int], start: float, end: float) -> Generator[Event, None, None]:
-    """One cycle's; all of its tokens but the last count as accepted drafts."""
+    """The events of one cycle. All of its tokens but the last count as accepted drafts."""
     task, cycle = transcript.task, transcript.cycle
     pieces, drafts = tuple(map(task.piece, emitted)), range(len(emitted) - 1)
     positions = tuple(Position(node, emitted[node], pieces[node], "accepted", None, None, None) for node in drafts)
@@ -153,7 +153,7 @@ def blocks(task: Task, draft: Peered | None, wanted: int, clock: Stopwatch) -> G
 
 
 def generate(task: Task, draft: Peered | None, wanted: int, streamer: Any) -> None:
-    """The library's own: always K drafts, and sampling exactly as in the other lanes."""
+    """Call the library's `generate`, with K drafts in every cycle and the sampling of the other lanes."""
     from transformers import GenerationConfig
 
     params, device = task.params, torch.device(checked(task.target).device)

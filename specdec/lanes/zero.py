@@ -26,9 +26,10 @@ from .heartbeat import with_heartbeat
 from .race import race
 from .worker import NoGPU, WorkerDied
 
-LEASE_S = 20  # of a GPU, for each run: the visitor's quota must hold them
-BEGIN_S, BYTES_PER_S = 3.0, 2e9  # of these the first go by before the first token; then weights are moved
-MOST_RUNS = 16  # at once, waiting for a GPU or on one; each holds a thread of the page
+LEASE_S = 20  # for which each run asks for a GPU; the visitor's quota must hold them
+START_S = 3.0  # of the lease, before weights are moved
+BYTES_PER_S = 2e9  # of weights that are moved
+MAX_RUNS = 16  # at once, waiting for a GPU or on one; each holds a thread of the page
 log = logging.getLogger(__name__)
 os.environ[SWITCH] = "0"  # each fork would compile in its visitor's seconds
 
@@ -38,9 +39,9 @@ facts = family.describe()  # now: once put aside, its tensors tell nothing more
 
 
 def seconds_left() -> float:
-    """For decoding, once the weights are on the GPU."""
+    """Seconds of a lease that are left for decoding, once the weights are on the GPU."""
     weights = sum(2 * model["parameters"] for model in facts.values() if isinstance(model, dict))
-    return LEASE_S - BEGIN_S - weights / BYTES_PER_S
+    return LEASE_S - START_S - weights / BYTES_PER_S
 
 
 @spaces.GPU(duration=LEASE_S)
@@ -68,7 +69,7 @@ class ZeroGPU:
     def __init__(self) -> None:
         self.family, self.models = family.name, facts
         self.machine = dict[str, Any]()  # as a fork sees it, once a run has begun
-        self._seats = threading.Semaphore(MOST_RUNS)
+        self._seats = threading.Semaphore(MAX_RUNS)
 
     def race(self, **arguments: Any) -> Generator[Any, None, None]:
         """The events of `race.race`, and heartbeats. Closing the iterator ends the run within one cycle.

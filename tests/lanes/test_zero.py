@@ -125,7 +125,7 @@ def test_who_waits_for_a_gpu_can_leave(gpu: Any, zero: ModuleType, spaces: Modul
     running.close()
     assert len(spaces.forks) == before
     spaces.free.set()
-    for _ in range(zero.MOST_RUNS):  # its place is given back once its fork, if there was one, is gone
+    for _ in range(zero.MAX_RUNS):  # its place is given back once its fork, if there was one, is gone
         assert gpu._seats.acquire(timeout=60)
     assert all(map(over, spaces.forks[before:]))
 

@@ -1,5 +1,5 @@
-"""What the page's own HTML says before Gradio, a megabyte of scripts, has mounted: the first screen, and what others
-show of a link to it, a title, a sentence and a picture.
+"""The first screen, which the page's own HTML shows before Gradio, a megabyte of scripts, has mounted; and the title,
+sentence and picture that other sites show of a link to the page.
 
 What draws the screen is `assets/page/shared/first.js`; the player in it is the page's own, which then moves into
 Gradio's page.
@@ -14,7 +14,8 @@ from ..scripts import served
 from ..text import ASSETS, PAGE, speaking, strings, TAGS
 from .gradio_private import address_in, before_app, scripts, with_head
 
-PICTURE, PREVIEW = ASSETS / "preview.png", "/preview.png"
+PICTURE = ASSETS / "preview.png"
+PREVIEW = "/preview.png"  # where it is served
 
 
 def with_first_screen(page: bytes, language: str) -> bytes:

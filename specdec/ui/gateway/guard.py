@@ -22,7 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ...exposure import limits, SPACE
 from .visitors import network_of
 
-HOSTS, PROXIES = "SPECDEC_HOSTS", "SPECDEC_PROXIES"
+HOSTS = "SPECDEC_HOSTS"
+PROXIES = "SPECDEC_PROXIES"
 PROXIES_OF_A_SPACE = "10.0.0.0/8,100.64.0.0/10,127.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
 # Gradio would keep uploaded files for half an hour, so anybody could fill the disk; and fetch what a stranger names.
 CLOSED = re.compile(r"(/gradio_api)?/(upload|proxy=)")
