@@ -17,6 +17,7 @@ Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
 KEY = "SPECDEC_SERVER_KEY"  # the environment's variable that holds a server's key
 Drafts = Annotated[list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")]
+FamilyName = Annotated[str, Option(help="'embedded', or a folder with target/ and tokenizer/")]
 Plain = Annotated[str, Option(help="beside --server: one that serves the same model without speculation")]
 Temperature = Annotated[float, Option(min=0.0, max=100.0, help="of sampled texts; 0 leaves them out")]
 
@@ -44,13 +45,10 @@ def app(
     os.environ[exposure.EXPOSURE] = row
     if public:
         os.environ["SPECDEC_PUBLIC"] = "1"
-    try:
-        from ..figures import machine
-        from ..ui import classroom, session
-        from ..ui.build import build
-        from ..ui.theme import launch_settings
-    except ModuleNotFoundError as error:
-        raise without(error, "app") from error
+    from ..figures import machine
+    from ..ui import classroom, session
+    from ..ui.build import build
+    from ..ui.theme import launch_settings
 
     if device == "cuda" and not machine.gpu_memory():
         raise ValueError("there is no NVIDIA GPU here; use --device cpu")
@@ -66,13 +64,6 @@ def app(
         print(f"* Phones join at {join}")
         print(f"* The teacher's page, for you alone: {join.removesuffix('class')}?teach={room.secret}")
         page.block_thread()
-
-
-def without(error: ModuleNotFoundError, extra: str) -> ValueError:
-    return ValueError(
-        f"that needs the package {error.name}, which is not installed: pip install {error.name}, "
-        f"or in a clone of this repository: pip install '.[{extra}]'"
-    )
 
 
 def begin_with(target: str | None, draft: list[str]) -> None:
@@ -183,7 +174,7 @@ def train(
 
 def bench(
     suite: Annotated[str, Option(help="embedded, methods, pair")] = "embedded",
-    family: Annotated[str, Option(help="'embedded', or a folder")] = EMBEDDED,
+    family: FamilyName = EMBEDDED,
     target: Annotated[
         str | None, Option(help="of --suite pair: smollm2, a name on the Hub, a folder, a GGUF file")
     ] = None,
@@ -198,10 +189,8 @@ def bench(
 ) -> int:
     """A table of measured figures and, last, one line of JSON."""
     check_family(family)
-    try:
-        from ..bench.suites import Options, report
-    except ModuleNotFoundError as error:
-        raise without(error, "bench") from error
+    from ..bench.suites import Options, report
+
     return report(
         Options(suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), json, dtype, tuple(drafter))
     )
@@ -237,7 +226,7 @@ def doctor(
 
 def export(
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
-    family: Annotated[str, Option(help="'embedded', or a folder with target/ and tokenizer/")] = EMBEDDED,
+    family: FamilyName = EMBEDDED,
 ) -> None:
     """A family as folders that vLLM, transformers and llama.cpp's converter read."""
     from ..export import export
@@ -254,12 +243,10 @@ def site(
     """The page as files for any host: recorded runs, certificates, figures, the guide; runs in the browser itself."""
     import shlex
 
-    try:
-        from ..families.browser import files
-        from ..ui.site import write
-        from ..ui.text import LANGUAGES
-    except ModuleNotFoundError as error:
-        raise without(error, "app") from error
+    from ..families.browser import files
+    from ..ui.site import write
+    from ..ui.text import LANGUAGES
+
     made = write(out, __version__, files, base, tuple(LANGUAGES), (EMBEDDED, *(["smollm2"] if smollm2 else [])))
     print(
         f"{out}: {made.files} files, {made.size / 1e6:.1f} MB, of which the first screen takes {made.at_once / 1e6:.2f}"
