@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ..events import Event
 from .heartbeat import HEARTBEAT_S
 
 FIRST_ANSWER_S = 180.0  # models load, and costs are probed, before a call's first answer
@@ -72,7 +71,7 @@ class Worker:
 
     def __init__(
         self,
-        module: str = __name__,
+        module: str = "specdec.lanes.calls",
         patience: tuple[float, float] = (FIRST_ANSWER_S, NEXT_ANSWER_S),
     ) -> None:
         self._module, self._first, self._next = module, *patience
@@ -155,49 +154,7 @@ class Worker:
             return
 
 
-# ---- the other side ----
-
-
-def prepare(family: str, device: str, drafter: str, k: int, temperature: float) -> Iterator[str | Prepared]:
-    """Load the pair and choose what is open, drafter or depth. "measuring" comes before costs are measured."""
-    from ..families import zoo
-    from ..figures import machine
-    from . import default
-    from .probe import probe
-
-    loaded = zoo.load(family, device=device)
-    if default.has_to_measure(loaded, drafter, k):
-        yield "measuring"
-    choice = default.choose(loaded, drafter, k, temperature)
-    adapted = loaded.wrapped(choice.drafter)
-    if adapted and adapted not in loaded.costs:
-        yield "measuring"
-        probe(loaded, adapted)
-    yield Prepared(loaded.describe(), machine.describe(), *choice)
-
-
-def race(family: str, device: str, **arguments: Any) -> Iterator[Event]:
-    from ..families import zoo
-    from .race import race
-
-    return race(zoo.load(family, device=device), **arguments)
-
-
-def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    from ..families import zoo
-    from ..proof import certify
-    from ..proof import pair as pairs
-    from ..proof.mistakes import PLANTABLE
-
-    if pair == "embedded":
-        zoo.load().use_threads()
-        chosen = pairs.embedded(text)
-    else:
-        chosen = pairs.toy()
-    return certify.certify(chosen, PLANTABLE.get(mistake), draws, seed)
-
-
-CALLS: dict[str, Callable[..., Iterator[Any]]] = {"prepare": prepare, "race": race, "certify": certify}
+# ---- the engine's process ----
 
 
 def serve(connection: Connection, module: str, environment: dict[str, str]) -> None:
@@ -222,8 +179,6 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
     threading.Thread(target=listen, daemon=True).start()
     handlers: dict[str, Callable[..., Iterator[Any]]] = importlib.import_module(module).CALLS
     from ..families import zoo
-    from ..proof import certify  # noqa: F401 -- before the first call needs it
-    from . import race  # noqa: F401 -- before the first call needs it
 
     zoo.spared_cores = 1  # for the page, and perhaps its browser
     while True:
