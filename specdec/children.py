@@ -29,7 +29,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 def start(
     module: str, *arguments: str, environment: Mapping[str, str] | None = None, **options: Any
 ) -> subprocess.Popen[Any]:
-    """`python -m module arguments`, with `options` as `subprocess.Popen` takes them.
+    """Start `python -m module arguments`, with `options` as `subprocess.Popen` takes them.
 
     `environment` is added to this process's own, of whose PYTHONPATH only absolute folders remain.
     """
@@ -40,7 +40,7 @@ def start(
 
 
 def ask(module: str, question: Any, seconds: float) -> Any:
-    """What a child prints as JSON, in its last line, about a question that it reads as JSON; it ends with this call.
+    """Send a child a question as JSON; return the JSON that it prints in its last line. The child ends with this call.
 
     ValueError where there is no answer: it took longer than `seconds`, or it broke off.
     """

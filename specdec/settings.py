@@ -23,7 +23,7 @@ REQUIRED = Parameter.empty
 
 @dataclass(frozen=True)
 class Flag:
-    """Where the command differs from a call: in the type, in the default, and in what its help says."""
+    """What differs for the command from a call: the type, the default, and the help."""
 
     type_: Any
     default: Any
@@ -151,7 +151,7 @@ GONE = {
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a run is asked for, checked."""
+    """The checked settings of a run."""
 
     prompt: str
     drafter: str
@@ -167,21 +167,21 @@ class RunRequest:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Those of `race`, by name; the family is loaded before."""
+        """The arguments of `race`, by name, except the family, which is loaded before."""
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "family"}
 
 
 def sampling(values: Mapping[str, Any]) -> SamplingParams:
-    """Of these settings those that say how tokens are drawn and when to stop."""
+    """Pick the settings that say how tokens are drawn and when to stop."""
     return SamplingParams(**{name: value for name, value in values.items() if SETTINGS[name].sampling})
 
 
 def taking(
     settings: Sequence[Setting], **defaults: Any
 ) -> Callable[[Callable[..., Iterator[Any]]], Callable[..., Iterator[Any]]]:
-    """The generator takes these settings after arguments of its own, and gets them by name as `**settings`.
+    """Decorate a generator: its callers give these settings after its own arguments, and it takes them as `**settings`.
 
-    In its documentation, {settings} are lines about them. `defaults` are its own.
+    In its docstring, {settings} becomes lines about them. `defaults` differ from the table's.
     """
 
     def decorated(function: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:

@@ -27,7 +27,7 @@ def certify_server(
     temperature: float = 0.8,
     out: str = "",
 ) -> int:
-    """Print it as it grows, and write its JSON to the file `out`, if one is named. Return the exit status."""
+    """Print the certificate as it grows; write its JSON to the file `out`, if one is named. Return the exit status."""
     if out:
         Path(out).touch()  # what cannot be written is said before an hour is spent
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
@@ -47,7 +47,7 @@ def certify_server(
 
 
 def last(states: Iterator[dict[str, Any]]) -> dict[str, Any]:
-    """The last of `states`; on the way what is being done, on the error stream."""
+    """Return the last of `states`. On the way, print what is being done on the error stream."""
     result: dict[str, Any] = {}
     before = ""
     for result in states:
@@ -75,7 +75,7 @@ def lines(result: dict[str, Any]) -> list[str]:
 
 
 def cells(one: dict[str, Any], draws: int) -> list[str]:
-    """Of one context. An exclamation mark stands before each test that is red."""
+    """Make the cells of one context's row. An exclamation mark stands before each test that is red."""
     greedy, counts = one.get("greedy"), speculated([one])
     tests = [
         f"{'!' if red else ''}{'∞' if g is None else f'{g:.0f}'}({degrees})"

@@ -82,7 +82,7 @@ def begin_with(target: str | None, draft: list[str]) -> None:
 
 
 def check_family(name: str) -> None:
-    """ValueError for a family that came with the package once."""
+    """Raise ValueError for a family that came with the package once."""
     if gone := GONE.get(f"--family {name}"):
         raise ValueError(gone)
 

@@ -33,7 +33,7 @@ def drafters(family: str = EMBEDDED) -> list[str]:
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
-    """The command with an argument for the prompt and a flag for each other setting; it gets them by name."""
+    """Give the command an argument for the prompt and a flag for each other setting; it takes them by name."""
     own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.kind is KEYWORD_ONLY]
     flags = [
         Parameter(one.name, KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, help_of(one, flag)])
@@ -120,7 +120,7 @@ def run(
 
 
 def default_line(choice: Choice) -> str:
-    """What was chosen for the visitor, and why."""
+    """Say what was chosen by default, and why."""
     line = f"{choice.drafter}, K {choice.k}"
     if not choice.speedup:
         return line
@@ -164,7 +164,7 @@ def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> in
 
 
 def check_place(path: Path) -> None:
-    """ValueError where no file can be written: before a run, not after it."""
+    """Raise ValueError, before a run and not after it, where no file can be written."""
     path = writable(path)
     if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"the run cannot be saved: nothing can be written to {path}")

@@ -27,7 +27,7 @@ def tasks(
     rule: str = "rejection",
     peer: bool = False,
 ) -> dict[str, Task]:
-    """One task a lane; they differ in the drafter only. The rule decides the noise, too, for plain decoding as well.
+    """Make one task for each lane; they differ in the drafter only. The rule also decides the noise of plain decoding.
 
     The plain lane never takes a lossy rule: without a draft nothing is lossy. The peer knows one rule.
     """

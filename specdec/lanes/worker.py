@@ -55,7 +55,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One item of a call, or its end; then perhaps an error, and whether the process ends, too."""
+    """One item of a call, or its end. At the end, the error if there was one, and whether the process ends, too."""
 
     item: Any = None
     done: bool = False
@@ -81,7 +81,7 @@ class Worker:
         self._busy = False  # with a call whose end was not awaited
 
     def start(self) -> multiprocessing.context.SpawnProcess:
-        """A living process that imports the engine, without waiting for it."""
+        """Start the process if none is alive, without waiting until it has imported the engine. Return it."""
         with self._starting:
             if self._process is None or not self._process.is_alive():
                 hidden = WITHOUT_GPU if os.environ.get("SPACES_ZERO_GPU") else {}
@@ -98,9 +98,9 @@ class Worker:
             self._process.join()
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Generator[Any, None, None]:
-        """What one of `CALLS` yields over there. ValueError as it raises it; RuntimeError for others, or if it dies.
+        """Yield what one of `CALLS` yields. A ValueError of the call arrives as it is, any other as a RuntimeError.
 
-        A heartbeat, None, comes wherever nothing else has come for `HEARTBEAT_S`: a place where its reader can leave.
+        A heartbeat, None, comes whenever nothing else has come for `HEARTBEAT_S`, so that the reader can leave.
         Closing the iterator never waits for the engine: the next call drops what it still sends.
         """
         while not self._turn.acquire(timeout=HEARTBEAT_S):
@@ -121,7 +121,7 @@ class Worker:
             self._turn.release()
 
     def _left_call(self) -> Iterator[None]:
-        """Until the engine is done with a call that was left. It is ended if it takes too long."""
+        """Wait until the engine is done with a call that was left. The process is ended if that takes too long."""
         try:
             while self._busy:
                 yield from (None for item in self._answers(self._next) if item is None)
@@ -131,7 +131,7 @@ class Worker:
             pass
 
     def _answers(self, patience: float) -> Iterator[Any]:
-        """The items of the call that runs, and heartbeats."""
+        """Yield the items of the call that runs, and heartbeats."""
         until = time.monotonic() + patience
         while True:
             if not self._connection.poll(HEARTBEAT_S):
@@ -199,7 +199,7 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
 
 
 def to_send(error: Exception) -> Exception:
-    """What the caller is told: a ValueError is a sentence for visitors; errors of other classes may not be pickled."""
+    """Make an error that can be pickled. A ValueError is a sentence for visitors and arrives as it is."""
     import torch
 
     from ..engine import NO_ROOM
@@ -215,7 +215,7 @@ def to_send(error: Exception) -> Exception:
 
 
 def is_spoiled() -> bool:
-    """Whether CUDA keeps an error, an illegal address say: then every further run of this process would fail."""
+    """Whether CUDA keeps an error, such as an illegal address: then every further run of this process would fail."""
     import torch
 
     from ..gpu.graphs import Graphs

@@ -29,7 +29,7 @@ _free = threading.BoundedSemaphore(AT_ONCE)
 
 @session.guarded
 def run(request: ExaminationRequest) -> Iterator[News]:
-    """Each of the lines is the whole certificate so far, as JSON. Closing the iterator hangs up."""
+    """Certify the server. Each of the lines is the whole certificate so far, as JSON. Closing the iterator hangs up."""
     if not _free.acquire(blocking=False):
         raise ValueError(notice("full"))
     try:
@@ -57,14 +57,14 @@ def _states(request: ExaminationRequest) -> Iterator[News]:
 
 
 def written(result: dict[str, Any], request: ExaminationRequest) -> str:
-    """A state in the visitor's language; `seed` tells whose it is."""
+    """Write a state in the visitor's language. `seed` says which request it belongs to."""
     texts = {name: [say(one) for one in result.get(name, ())] for name in ("notes", "sentences")}
     sentences = {"doing": say(result["doing"]), "against": say(against(result)), "seed": request.seed}
     return json.dumps({"pair": "server", **result, **texts, **sentences}, ensure_ascii=False)
 
 
 def say(sentence: str) -> str:
-    """Contexts have names of the page's own."""
+    """Translate a sentence, with the page's own names of contexts."""
     if isinstance(sentence, TranslatableText) and "name" in sentence.values:
         names = strings("lossless")["server"]["contexts"]
         name = names.get(sentence.values["name"], sentence.values["name"])

@@ -87,7 +87,7 @@ HEARTBEAT = News("lines", "")
 
 
 def guarded(work: Callable[[R], Iterator[T]]) -> Callable[[R], Iterator[News | T]]:
-    """`work`, unless its visitor asks too often. Whatever breaks becomes one sentence."""
+    """Do `work`, unless its visitor asks too often. Turn every error into one sentence."""
 
     @functools.wraps(work)
     def steps(request: R) -> Iterator[News | T]:
@@ -114,7 +114,7 @@ def guarded(work: Callable[[R], Iterator[T]]) -> Callable[[R], Iterator[News | T
 
 @guarded
 def run(request: RunRequest) -> Iterator[News]:
-    """A live run, all lanes. Closing the iterator stops it within one cycle."""
+    """Run all lanes live. Closing the iterator stops the run within one cycle."""
     remark = ""  # why it is not quite the run that was asked for
     try:
         yield from fetch(request.family)  # before the turn: nobody waits for another one's download
@@ -142,7 +142,7 @@ def run(request: RunRequest) -> Iterator[News]:
 
 @guarded
 def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
-    """Races one after the other, without details, as fast as they go. Closing the iterator stops within one cycle."""
+    """Run races one after the other, without details. Closing the iterator stops them within one cycle."""
     yield from fetch(requests[0].family)
     with place_in_line("series") as ticket:
         yield from wait(ticket)
@@ -153,7 +153,7 @@ def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
 
 @guarded
 def certify(request: CertificateRequest) -> Iterator[News]:
-    """A live certificate: each of the lines is the whole of it so far, as JSON. Closing the iterator stops it."""
+    """Sample a certificate live. Each of the lines is all of it so far, as JSON. Closing the iterator stops it."""
     with place_in_line("certificate") as ticket:
         yield from wait(ticket)
         yield News("notice", notice("loading" if request.pair == EMBEDDED and not _loaded else "certifying"))
@@ -165,7 +165,7 @@ def certify(request: CertificateRequest) -> Iterator[News]:
 
 @contextlib.contextmanager
 def place_in_line(kind: str) -> Iterator[Ticket]:
-    """A place in the line for this machine, given back at the end. ValueError where the line is full."""
+    """Hold a place in the line for this machine. ValueError where the line is full."""
     ticket = _machine.join(kind, visitor_address(), has_queue_priority())
     if ticket is None:
         raise ValueError(sentences(notice("full"), notice("or_here") if kind == "run" else ""))
@@ -176,7 +176,7 @@ def place_in_line(kind: str) -> Iterator[Ticket]:
 
 
 def wait(ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[News]:
-    """Until it is this ticket's turn: how long that may take, again and again, between a remark and an alternative."""
+    """Wait for this ticket's turn. Yield how long that may take, between a remark and an alternative."""
     while (place := _machine.before(ticket)) != (0, 0.0):
         count, seconds = place
         waiting = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
@@ -185,7 +185,7 @@ def wait(ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[News]:
 
 
 def fetch(family: str) -> Iterator[News]:
-    """Until all that a pair needs is on this machine. ValueError says why it cannot be had."""
+    """Download what a pair still needs. ValueError says why it cannot be had."""
     global _progress
     pair = presets.named(family)
     if pair is None or family in _loaded:
@@ -204,7 +204,7 @@ def fetch(family: str) -> Iterator[News]:
 
 
 def progress(state: hub.Fetched | None) -> News:
-    """How far a download is."""
+    """Say how far a download is."""
     if state is None or not state.total:
         return News("fetching", notice("fetching_soon", name=state.name) if state else notice("looking"))
     unit, digits, size = ("GB", 1, 1e9) if state.total >= 1e9 else ("MB", 0, 1e6)
@@ -235,7 +235,7 @@ def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prep
 
 
 def note_choice(family: str, ready: Prepared) -> str:
-    """What was chosen by default, in a sentence, which the menu shows from then on."""
+    """Say what was chosen by default. The menu shows this sentence from then on."""
     words = strings("page")["settings"]["chosen"]
     template = words["not_measured" if not ready.speedup else "pays" if ready.speedup > 1.0 else "never_pays"]
     _chosen[family] = template.format(drafter=of_drafters("name").get(ready.drafter, ready.drafter), k=ready.k)
@@ -243,14 +243,14 @@ def note_choice(family: str, ready: Prepared) -> str:
 
 
 def chosen_line(family: Any) -> str:
-    """What was last chosen for that family by default; before a run, how it will be."""
+    """Say what was last chosen by default for that family; before its first run, how that is done."""
     return _chosen.get(str(family)) or strings("page")["settings"]["chosen"]["line"]
 
 
 def run_on_gpu(request: RunRequest) -> Iterator[News]:
-    """The run on a GPU that is lent for it, whose seconds are too dear to measure costs. NoGPU where none is free.
+    """Run on a GPU that the platform lends, without measuring costs in its seconds. NoGPU where none is free.
 
-    It takes no turn: the platform has a line of its own.
+    It takes no turn here: the platform has a line of its own.
     """
     yield News("notice", notice("asking"))
     drafter = menu.drafters(request.family)[0] if request.drafter == OPEN else request.drafter
@@ -261,7 +261,7 @@ def run_on_gpu(request: RunRequest) -> Iterator[News]:
 
 
 def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, None, None]) -> Iterator[News]:
-    """A run as the lines of a trace, up to its deadline."""
+    """Write a run as the lines of a trace, up to its deadline."""
     header = ""
     for event in within(limits().seconds, events):
         if event is not None and not header:  # not before: until the first event the engine may refuse the prompt
@@ -284,12 +284,12 @@ def races(requests: Sequence[RunRequest]) -> Generator[News | Raced | None, None
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
-    """What `python -m tools.certificates` wrote of a pair, by mistake; nothing if there is none."""
+    """Read what `python -m tools.certificates` wrote about a pair, by mistake; nothing if there is none."""
     return menu.read_json(CERTIFICATES).get(str(pair), {})
 
 
 def recorded(name: str, drafter: str = "") -> str:
-    """A recorded run as NDJSON, checked: the first screen's, or a drafter's; "" if there is none."""
+    """Read a recorded run as checked NDJSON: the first screen's, or a drafter's; "" if there is none."""
     if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
     path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
@@ -301,13 +301,13 @@ def recorded(name: str, drafter: str = "") -> str:
 
 
 def recorded_names() -> list[str]:
-    """What is there, the first screen's first."""
+    """List the recorded runs, the first screen's first."""
     names = sorted(path.stem for path in TRACES.glob("*.jsonl"))
     return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
 
 def first_recorded() -> str:
-    """The run for the first screen; any that can be read will do."""
+    """Read the run for the first screen: the first one that can be read."""
     return next(filter(None, map(recorded, recorded_names())), "")
 
 
@@ -322,9 +322,9 @@ def sampled_run(_: Any = None) -> str:
 
 @functools.cache
 def warm() -> None:
-    """Have the engine imported, once the page is served: torch alone takes a second or two. The host's pair is fetched.
+    """Start the worker, which imports torch, and fetch the host's pair, a moment after the page was served.
 
-    Our models wait for a run: as they are loaded they measure this machine, which wants it quiet.
+    Our models are loaded at the first run: as they are loaded they measure this machine, which must be quiet.
     """
     timer = threading.Timer(WARM_AFTER_S, _start_and_fetch)
     timer.daemon = True

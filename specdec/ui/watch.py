@@ -38,7 +38,7 @@ class WatchRequest:
 
 @session.guarded
 def run(request: WatchRequest) -> Iterator[News]:
-    """The race as it comes; at its end "whole" is the run as its server counts it, in place of all lines before.
+    """Race the server. At the end, "whole" is the run as the server counts it, in place of all lines before.
 
     Closing the iterator hangs up.
     """
@@ -69,7 +69,7 @@ def race(request: WatchRequest, limits: Limits) -> Generator[News, None, None]:
 
 
 def make_header(request: WatchRequest, server: Server, plain: Server | None) -> Header:
-    """Of the machine behind an address nothing is known; the address is nobody else's business."""
+    """Make the header. It has no machine, because none is known behind an address, and keeps the address secret."""
     header = live_header(request.prompt, lane.about(server, plain), kind_of(request.prompt))
     lanes = (lane.SPECULATIVE, lane.PLAIN) if plain else (lane.SPECULATIVE,)
     return replace(header, lanes=lanes, machine={})

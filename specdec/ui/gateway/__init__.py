@@ -19,7 +19,7 @@ from .language import LanguageRedirect
 
 
 def middleware(listening: str) -> list[Middleware]:
-    """All of it, outermost first, for an app that listens at that address. ValueError where a proxy is no address."""
+    """List the middleware, outermost first, of an app that listens there. ValueError where a proxy is no address."""
     os.environ["FORWARDED_ALLOW_IPS"] = trusted_proxies()  # uvicorn reads it when the app is launched
     return [
         Middleware(TrustedHostMiddleware, allowed_hosts=allowed_hosts(listening), www_redirect=False),

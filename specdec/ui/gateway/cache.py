@@ -28,7 +28,7 @@ ADDRESS = ("host", "x-forwarded-host", "x-forwarded-proto", "x-gradio-server")
 
 
 class Cache:
-    """Middleware that answers again what it saw answered once, compressed. What was asked for longest ago goes.
+    """Middleware that keeps answers, compressed, and sends them again. The least recently used one goes first.
 
     It writes the first screen into the page, and serves the picture of its preview.
     """
@@ -73,7 +73,7 @@ class Cache:
         return Response(body, headers=fields)
 
     async def ask(self, scope: Scope, receive: Receive) -> tuple[int, bytes, dict[str, str]]:
-        """Status, body and headers of the app's answer, not compressed."""
+        """Return status, body and headers of the app's answer, not compressed."""
         messages = list[Message]()
 
         async def listen(message: Message) -> None:

@@ -19,9 +19,9 @@ PREVIEW = "/preview.png"  # where it is served
 
 
 def with_first_screen(page: bytes, language: str) -> bytes:
-    """The page with our title, description and preview in place of Gradio's, and the first screen before Gradio's.
+    """Write our title, description and preview in place of Gradio's, and the first screen before Gradio's element.
 
-    Before all other scripts stands where ours are, and which of Gradio's it waits for, so that all are fetched at once.
+    The head begins with the places of all scripts that the page waits for, so that they are fetched at once.
     """
     page = with_head(page, tags(language, address_in(page) + PREVIEW).encode())
     waits = "".join(f'<link rel="modulepreload" href="./assets/{name}" crossorigin>' for name in scripts())

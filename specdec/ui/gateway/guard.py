@@ -54,7 +54,7 @@ class Guard:
         await self.app(scope, receive, send)
 
     async def admit(self, scope: Scope, receive: Receive) -> Receive:
-        """Where the app gets its body from. HTTPException where the request is not let in."""
+        """Return the `receive` that the app gets its body from. HTTPException where the request is not let in."""
         headers = Headers(scope=scope)
         if CLOSED.match(scope["path"]):
             raise HTTPException(404, "Nothing is served here. The page reads files in the browser.")
@@ -64,7 +64,7 @@ class Guard:
         return replaying(await self.read_body(receive, address), receive)
 
     async def read_body(self, receive: Receive, address: str) -> bytes:
-        """The whole body. HTTPException where it is too large, too slow, or JSON of too many parts."""
+        """Read the whole body. HTTPException where it is too large, too slow, or JSON of too many parts."""
         most, pieces, size, began = limits().body, list[bytes](), 0, time.monotonic()
         try:
             while True:
@@ -96,7 +96,7 @@ class Guard:
 
 
 def check_structure(body: bytes) -> None:
-    """HTTPException where it is JSON that would become many objects."""
+    """Raise HTTPException for JSON that would become too many objects."""
     if b"\0" in body:  # as UTF-16 and UTF-32 have it, whose quotes are not bytes of their own
         raise HTTPException(400, "Send JSON as UTF-8.")
     body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -107,7 +107,7 @@ def check_structure(body: bytes) -> None:
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body in one piece, and then what else comes: that the visitor left."""
+    """Make a `receive` that gives the body in one piece, and then whatever else comes: that the visitor left."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -117,7 +117,7 @@ def replaying(body: bytes, receive: Receive) -> Receive:
 
 
 def allowed_hosts(listening: str) -> list[str]:
-    """The names that the page answers to; any, where whoever can reach it may do no more than a stranger.
+    """List the names that the page answers to; any name, where all visitors are strangers anyway.
 
     A name that a stranger's page was served under may come to mean this machine (DNS rebinding). To pages that stay
     under other names, Gradio's `strict_cors` and FastAPI's strict content types give no answer.
@@ -131,6 +131,6 @@ def allowed_hosts(listening: str) -> list[str]:
 
 
 def trusted_proxies() -> str:
-    """Whose X-Forwarded-For and -Proto are believed: proxies that the owner names, and those of a Space."""
+    """List the proxies whose X-Forwarded-For and -Proto are believed: those that the owner names, or a Space's."""
     named = os.environ.get(PROXIES, PROXIES_OF_A_SPACE if SPACE in os.environ else "")
     return ",".join(str(ipaddress.ip_network(one.strip(), False)) for one in named.split(",") if one.strip())

@@ -19,7 +19,7 @@ LANGUAGE_AT = {path: language for language, path in PATHS.items()}
 
 
 class LanguageRedirect:
-    """Middleware that shows visitors the way to their page."""
+    """Middleware that redirects visitors to the page in their language."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -37,11 +37,11 @@ class LanguageRedirect:
 
 
 def preferred(accepted: str) -> str:
-    """The first of our languages in a header such as `zh-CN,zh;q=0.9,en;q=0.8`; English if none is."""
+    """Return the first of our languages in a header such as `zh-CN,zh;q=0.9,en;q=0.8`; English if none is."""
     return next(filter(None, map(supported_language, accepted.split(","))), ENGLISH)
 
 
 def supported_language(tag: str) -> str:
-    """`zh` of `zh-CN;q=0.9`; "" for a language that the page does not have."""
+    """Return `zh` for `zh-CN;q=0.9`; "" for a language that the page does not have."""
     language = re.split("[-;]", tag.strip().lower())[0]
     return language if language in LANGUAGES else ""
