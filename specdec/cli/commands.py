@@ -96,13 +96,10 @@ def get(
     from ..families import hub
     from ..figures import machine
 
-    last = -1
     if not hub.is_here(name):
         for state in hub.fetch([name], machine.free_memory() or 2**62):
-            if state.total and (share := 100 * state.done // state.total) != last:
-                last = share
-                ends = "\r" if sys.stderr.isatty() else "\n"
-                print(f"{name}: {share} % of {state.total / 1e6:.0f} MB", end=ends, file=sys.stderr)
+            print(f"\r{name}: {state.done / 1e6:.0f} of {state.total / 1e6:.0f} MB", end="", file=sys.stderr)
+        print(file=sys.stderr)
     print(hub.find(name))
 
 
