@@ -29,28 +29,27 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 def start(
     module: str, *arguments: str, environment: Mapping[str, str] | None = None, **options: Any
 ) -> subprocess.Popen[Any]:
-    """`python -m module arguments`, with `options` as `subprocess.Popen` takes them.
+    """Start `python -m module arguments`, with `options` as `subprocess.Popen` takes them.
 
     `environment` is added to this process's own, of whose PYTHONPATH only absolute folders remain.
     """
     folders = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(place)]
-    return subprocess.Popen(
-        [sys.executable, "-c", START, ROOT, module, *arguments],
-        env={**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(folders)}, **options,
-    )  # fmt: skip
+    variables = {**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(folders)}
+    command = [sys.executable, "-c", START, ROOT, module, *arguments]
+    return subprocess.Popen(command, env=variables, **options)
 
 
 def ask(module: str, question: Any, seconds: float) -> Any:
-    """What a child prints as JSON, in its last line, about a question that it reads as JSON; it ends with this call.
+    """Send a child a question as JSON; return the JSON that it prints in its last line. The child ends with this call.
 
     ValueError where there is no answer: it took longer than `seconds`, or it broke off.
     """
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with start(module, **pipes, text=True) as child:
         try:
-            said, _ = child.communicate(json.dumps(question), seconds)
+            output, _ = child.communicate(json.dumps(question), seconds)
         except subprocess.TimeoutExpired:
-            said = ""
+            output = ""
         finally:
             child.kill()
-    return json.loads(said.rstrip().rpartition("\n")[2])
+    return json.loads(output.rstrip().rpartition("\n")[2])

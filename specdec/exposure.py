@@ -66,8 +66,9 @@ def row_of(host: str, teaching: bool = False) -> str:
     """The row for a page that listens at `host`. OSError or UnicodeError where that is no address."""
     if teaching:
         return "class"
-    found = {info[4][0] for info in socket.getaddrinfo(host.strip("[]"), None)}
-    return "own" if all(ipaddress.ip_address(str(one).partition("%")[0]).is_loopback for one in found) else "network"
+    resolved = socket.getaddrinfo(host.strip("[]"), None)
+    addresses = [ipaddress.ip_address(str(info[4][0]).partition("%")[0]) for info in resolved]
+    return "own" if all(one.is_loopback for one in addresses) else "network"
 
 
 def limits() -> Exposure:

@@ -17,12 +17,13 @@ from .exposure import limits
 from .methods import EMBEDDED, OPEN, RULES
 from .types import SamplingParams, TranslatableText
 
-USUAL, REQUIRED = SamplingParams(), Parameter.empty
+USUAL = SamplingParams()
+REQUIRED = Parameter.empty
 
 
 @dataclass(frozen=True)
 class Flag:
-    """Where the command differs from a call: in the type, in the default, and in what its help says."""
+    """What differs for the command from a call: the type, the default, and the help."""
 
     type_: Any
     default: Any
@@ -150,7 +151,7 @@ GONE = {
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a run is asked for, checked."""
+    """The checked settings of a run."""
 
     prompt: str
     drafter: str
@@ -161,46 +162,46 @@ class RunRequest:
     peer: bool = False
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> RunRequest:
+    def from_settings(cls, values: Mapping[str, Any]) -> RunRequest:
         return cls(**{name: v for name, v in values.items() if not SETTINGS[name].sampling}, params=sampling(values))
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Those of `race`, by name; the family is loaded before."""
+        """The arguments of `race`, by name, except the family, which is loaded before."""
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "family"}
 
 
 def sampling(values: Mapping[str, Any]) -> SamplingParams:
-    """Of these settings those that say how tokens are drawn and when to stop."""
+    """Pick the settings that say how tokens are drawn and when to stop."""
     return SamplingParams(**{name: value for name, value in values.items() if SETTINGS[name].sampling})
 
 
 def taking(
     settings: Sequence[Setting], **defaults: Any
 ) -> Callable[[Callable[..., Iterator[Any]]], Callable[..., Iterator[Any]]]:
-    """The generator takes these settings after arguments of its own, and gets them by name as `**settings`.
+    """Decorate a generator: its callers give these settings after its own arguments, and it takes them as `**settings`.
 
-    In its documentation, {settings} are lines about them. `defaults` are its own.
+    In its docstring, {settings} becomes lines about them. `defaults` differ from the table's.
     """
 
-    def decorated(told: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        plain = inspect.signature(told, eval_str=True)
+    def decorated(function: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        plain = inspect.signature(function, eval_str=True)
         own = [one for one in plain.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
         theirs = [one.parameter.replace(default=defaults.get(one.name, one.default)) for one in settings]
         signature = plain.replace(parameters=[*own, *theirs])
 
-        @functools.wraps(told)
+        @functools.wraps(function)
         def answers(*sent: Any, **named: Any) -> Iterator[Any]:
             given = signature.bind(*sent, **named)
             given.apply_defaults()
-            yield from told(**given.arguments)
+            yield from function(**given.arguments)
 
         made: Any = answers
         made.__signature__ = signature
         made.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
         made.__annotations__ |= {"return": plain.return_annotation}
         lines = "\n        ".join(f"{one.name}: {one.about}" for one in settings)
-        made.__doc__ = (told.__doc__ or "").replace("{settings}", lines)
+        made.__doc__ = (function.__doc__ or "").replace("{settings}", lines)
         return answers
 
     return decorated

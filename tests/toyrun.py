@@ -19,6 +19,7 @@ from specdec.events import (
     UNNAMED,
     Verified,
 )
+from specdec.lanes.worker import Prepared
 from specdec.traces.file import Header, Trace
 from specdec.types import Kind, SamplingParams, Status
 
@@ -190,13 +191,21 @@ def trace(source: str = "recorded") -> Trace:
     return Trace(header(source), tuple(events()))
 
 
-class Family:
-    """In place of models: nothing is told of them."""
+class Engine:
+    """In place of the worker: `race`, the toy run by default, whatever is asked for, with nothing measured."""
 
-    def describe(self) -> dict[str, Any]:
-        return {}
+    def __init__(self, race: Callable[..., Iterator[Any]] | None = None, models: dict[str, Any] | None = None) -> None:
+        self.race = race or (lambda **_: iter(events()))
+        self.models = models or {}
+        self.families: list[str] = []  # that were loaded, in turn
 
+    def start(self) -> None:
+        """Called as the page is served."""
 
-def engine(*_: Any) -> tuple[Family, Callable[..., Iterator[Event]]]:
-    """In place of `session._engine`: the toy run, whatever is asked for."""
-    return Family(), lambda *_, **__: (event for event in events())
+    def call(self, name: str, family: str, device: str, *wanted: Any, **arguments: Any) -> Iterator[Any]:
+        if name == "prepare":
+            drafter, k, _ = wanted
+            self.families.append(family)
+            yield Prepared(self.models, {}, "draft_model" if drafter == "default" else drafter, k or 4, 1.5)
+            return
+        yield from self.race(**arguments)

@@ -54,6 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gone = GONE.get(f"{context.info_name} {option}" if context else "") or GONE.get(option)
         tell(gone or error.format_message())
         return 2
+    except ModuleNotFoundError as error:  # of an extra: `app`, or `bench`
+        tell(f"that needs the package {error.name}, which is not installed: pip install {error.name}")
+        return 2
     except ValueError as error:
         tell(str(error))
         return 2

@@ -15,6 +15,7 @@ from ..servers.stream import Limits
 from ..servers.verdict import shown_by, speculated
 
 HOUR_S = 3_600.0  # that all requests may take for as many draws as usual
+ROW = "{:9}{:>10}{:>9}{:>10}  {:62}{:>15}{:>7}"
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 
 
@@ -26,7 +27,7 @@ def certify_server(
     temperature: float = 0.8,
     out: str = "",
 ) -> int:
-    """Print it as it grows, and write its JSON to the file `out`, if one is named. Return the exit status."""
+    """Print the certificate as it grows; write its JSON to the file `out`, if one is named. Return the exit status."""
     if out:
         Path(out).touch()  # what cannot be written is said before an hour is spent
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
@@ -46,7 +47,7 @@ def certify_server(
 
 
 def last(states: Iterator[dict[str, Any]]) -> dict[str, Any]:
-    """The last of `states`; on the way what is being done, on the error stream."""
+    """Return the last of `states`. On the way, print what is being done on the error stream."""
     result: dict[str, Any] = {}
     before = ""
     for result in states:
@@ -65,20 +66,16 @@ def lines(result: dict[str, Any]) -> list[str]:
         f"{subject}held against {result['against']}",
         *(f"  {note}" for note in result["notes"]),
         "",
-        row("context", "greedy", "drafted", "accepted", "G (degrees) by tokens", "mistakes shown", "s"),
-        *(row(*cells(one, result["draws"])) for one in result["contexts"]),
+        ROW.format("context", "greedy", "drafted", "accepted", "G (degrees) by tokens", "mistakes shown", "s"),
+        *(ROW.format(*cells(one, result["draws"])) for one in result["contexts"]),
         "",
         f"{MARKS[result['status']]} {result['verdict']}, after {result['seconds']:.0f} s",
         *result["sentences"],
     ]
 
 
-def row(context: str, greedy: str, drafted: str, accepted: str, tests: str, shown: str, seconds: str) -> str:
-    return f"{context:9}{greedy:>10}{drafted:>9}{accepted:>10}  {tests:62}{shown:>15}{seconds:>7}"
-
-
 def cells(one: dict[str, Any], draws: int) -> list[str]:
-    """Of one context. An exclamation mark stands before each test that is red."""
+    """Make the cells of one context's row. An exclamation mark stands before each test that is red."""
     greedy, counts = one.get("greedy"), speculated([one])
     tests = [
         f"{'!' if red else ''}{'∞' if g is None else f'{g:.0f}'}({degrees})"

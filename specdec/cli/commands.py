@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,6 +16,10 @@ from ..settings import GONE
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
 KEY = "SPECDEC_SERVER_KEY"  # the environment's variable that holds a server's key
+Drafts = Annotated[list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")]
+FamilyName = Annotated[str, Option(help="'embedded', or a folder with target/ and tokenizer/")]
+Plain = Annotated[str, Option(help="beside --server: one that serves the same model without speculation")]
+Temperature = Annotated[float, Option(min=0.0, max=100.0, help="of sampled texts; 0 leaves them out")]
 
 
 def app(
@@ -24,7 +29,7 @@ def app(
     target: Annotated[
         str | None, Option(help="to begin with: a pair's name, a folder, a GGUF file, or a name on the Hub")
     ] = None,
-    draft: Annotated[list[str], Option(help="a drafter for --target; may be repeated")] = [],  # noqa: B006
+    draft: Drafts = [],  # noqa: B006
     public: Annotated[bool, Option("--public", help="for strangers: smaller runs, and not too many a minute")] = False,
     teach: Annotated[bool, Option("--class", help="a teacher's page, and one for the phones of a class")] = False,
 ) -> None:
@@ -40,17 +45,13 @@ def app(
     os.environ[exposure.EXPOSURE] = row
     if public:
         os.environ["SPECDEC_PUBLIC"] = "1"
-    try:
-        from ..ui import classroom, session
-        from ..ui.build import build
-        from ..ui.theme import launch_settings
-    except ModuleNotFoundError as error:
-        raise without(error, "app") from error
+    from ..figures import machine
+    from ..ui import classroom, session
+    from ..ui.build import build
+    from ..ui.theme import launch_settings
 
-    if device == "cuda":
-        from ..families.zoo import resolved
-
-        resolved(device)
+    if device == "cuda" and not machine.gpu_memory():
+        raise ValueError("there is no NVIDIA GPU here; use --device cpu")
     session.device = device
     room = classroom.Room(classroom.reachable(host)) if teach else None
     page = build(teaching=teach)
@@ -63,13 +64,6 @@ def app(
         print(f"* Phones join at {join}")
         print(f"* The teacher's page, for you alone: {join.removesuffix('class')}?teach={room.secret}")
         page.block_thread()
-
-
-def without(error: ModuleNotFoundError, extra: str) -> ValueError:
-    return ValueError(
-        f"that needs the package {error.name}, which is not installed: pip install {error.name}, "
-        f"or in a clone of this repository: pip install '.[{extra}]'"
-    )
 
 
 def begin_with(target: str | None, draft: list[str]) -> None:
@@ -88,7 +82,7 @@ def begin_with(target: str | None, draft: list[str]) -> None:
 
 
 def check_family(name: str) -> None:
-    """ValueError for a family that came with the package once."""
+    """Raise ValueError for a family that came with the package once."""
     if gone := GONE.get(f"--family {name}"):
         raise ValueError(gone)
 
@@ -102,13 +96,10 @@ def get(
     from ..families import hub
     from ..figures import machine
 
-    last = -1
     if not hub.is_here(name):
         for state in hub.fetch([name], machine.free_memory() or 2**62):
-            if state.total and (share := 100 * state.done // state.total) != last:
-                last = share
-                ends = "\r" if sys.stderr.isatty() else "\n"
-                print(f"{name}: {share} % of {state.total / 1e6:.0f} MB", end=ends, file=sys.stderr)
+            print(f"\r{name}: {state.done / 1e6:.0f} of {state.total / 1e6:.0f} MB", end="", file=sys.stderr)
+        print(file=sys.stderr)
     print(hub.find(name))
 
 
@@ -124,10 +115,10 @@ def trace(
 
 def certify(
     server: Annotated[str, Option(help="its address", show_default=False)],
-    plain: Annotated[str, Option(help="one that serves the same model without speculation")] = "",
+    plain: Plain = "",
     target: Annotated[str, Option(help="the weights of its model, as a folder or a name on the Hub")] = "",
     draws: Annotated[int, Option(min=100, help="texts at each context")] = 3_000,
-    temperature: Annotated[float, Option(min=0.0, max=100.0, help="0 compares greedy texts alone")] = 0.8,
+    temperature: Temperature = 0.8,
     json: Annotated[str, Option(help="a file for the certificate")] = "",
 ) -> int:
     """Whether a server is lossless, by its texts.
@@ -173,19 +164,18 @@ def train(
     """A drafter for that target, from its own writing: what --draft takes."""
     from ..training.train import train as run
 
-    run(
-        target, out, minutes, method, prompts, lambda line: print(line, flush=True),
-        device=device, texts=examples, width=width, layers=layers,
-    )  # fmt: skip
+    sizes = {"width": width, "layers": layers}
+    tell = functools.partial(print, flush=True)
+    run(target, out, minutes, method, prompts, tell, device=device, texts=examples, **sizes)
 
 
 def bench(
     suite: Annotated[str, Option(help="embedded, methods, pair")] = "embedded",
-    family: Annotated[str, Option(help="'embedded', or a folder")] = EMBEDDED,
+    family: FamilyName = EMBEDDED,
     target: Annotated[
         str | None, Option(help="of --suite pair: smollm2, a name on the Hub, a folder, a GGUF file")
     ] = None,
-    draft: Annotated[list[str], Option(help="of --suite pair: draft models or heads for it")] = [],  # noqa: B006
+    draft: Drafts = [],  # noqa: B006
     device: Annotated[Device, Option(help="cuda for an NVIDIA GPU, or auto")] = "cpu",
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
@@ -196,10 +186,8 @@ def bench(
 ) -> int:
     """A table of measured figures and, last, one line of JSON."""
     check_family(family)
-    try:
-        from ..bench.suites import Options, report
-    except ModuleNotFoundError as error:
-        raise without(error, "bench") from error
+    from ..bench.suites import Options, report
+
     return report(
         Options(suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), json, dtype, tuple(drafter))
     )
@@ -207,16 +195,16 @@ def bench(
 
 def doctor(
     server: Annotated[str, Option(help="a server of others, asked from outside")] = "",
-    plain: Annotated[str, Option(help="of --server: one that serves the same model without speculation")] = "",
+    plain: Plain = "",
     target: Annotated[
         str, Option(help="instead: a model of yours, as a folder, a GGUF file, or a name on the Hub")
     ] = "",
-    draft: Annotated[list[str], Option(help="a drafter for --target; may be repeated")] = [],  # noqa: B006
+    draft: Drafts = [],  # noqa: B006
     drafter: Annotated[
         str, Option(help="which of the pair's drafters [default: the one that was trained for it]")
     ] = "",
     k: Annotated[int, Option("-k", min=1, max=64, help="of a pair: tokens drafted a cycle")] = 5,
-    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of the sampled texts; 0 leaves them out")] = 0.8,
+    temperature: Temperature = 0.8,
 ) -> int:
     """Why is nothing gained? What drafts are kept, what a cycle costs, which K is best, and what to change.
 
@@ -235,7 +223,7 @@ def doctor(
 
 def export(
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
-    family: Annotated[str, Option(help="'embedded', or a folder with target/ and tokenizer/")] = EMBEDDED,
+    family: FamilyName = EMBEDDED,
 ) -> None:
     """A family as folders that vLLM, transformers and llama.cpp's converter read."""
     from ..export import export
@@ -252,12 +240,10 @@ def site(
     """The page as files for any host: recorded runs, certificates, figures, the guide; runs in the browser itself."""
     import shlex
 
-    try:
-        from ..families.browser import files
-        from ..ui.site import write
-        from ..ui.text import LANGUAGES
-    except ModuleNotFoundError as error:
-        raise without(error, "app") from error
+    from ..families.browser import files
+    from ..ui.site import write
+    from ..ui.text import LANGUAGES
+
     made = write(out, __version__, files, base, tuple(LANGUAGES), (EMBEDDED, *(["smollm2"] if smollm2 else [])))
     print(
         f"{out}: {made.files} files, {made.size / 1e6:.1f} MB, of which the first screen takes {made.at_once / 1e6:.2f}"

@@ -66,7 +66,7 @@ def as_text(
 
 
 def render(event: Event, before: Sequence[Event], colour: bool) -> str:
-    """A cycle's tokens once it is committed: drafts in their order, then the target's own."""
+    """Write a cycle's tokens once it is committed: drafts in their order, then the target's own."""
     if isinstance(event, Failed):
         return f"\n[{event.where}: {strip_control_characters(event.reason)}]\n"
     if not isinstance(event, Committed):
@@ -78,7 +78,7 @@ def render(event: Event, before: Sequence[Event], colour: bool) -> str:
 
 
 def strip_control_characters(text: str) -> str:
-    """What would steer a terminal, or turn a line round, is named instead: models write it, and servers of others."""
+    """Replace what would steer a terminal, or reverse a line, by its name: models and servers write such text."""
     return STEERING.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
 
 

@@ -10,16 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, cast, Literal, TYPE_CHECKING
+from typing import Annotated, Any, cast, TYPE_CHECKING
 
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
 from ..methods import adapted, check_asked, DEFAULT, EMBEDDED, known, METHODS, OPEN, ROUNDED, RULES
-from ..paths import ASSETS
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
-from .commands import check_family, KEY, Precision
+from .commands import check_family, Device, Drafts, KEY, Plain, Precision
 from .render import as_text, render, report, strip_control_characters
 
 if TYPE_CHECKING:
@@ -29,13 +28,12 @@ KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """Return the ways of drafting that a family has here; of another target, those that it may have."""
-    here = (m for m in METHODS.values() if not m.folder or (ASSETS / "family" / m.folder).is_dir())
-    return [m.name for m in here if family != EMBEDDED or m.embedded]
+    """Return the ways of drafting that a family has; of another target, those that it may have."""
+    return [m.name for m in METHODS.values() if m.embedded or family != EMBEDDED]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
-    """The command with an argument for the prompt and a flag for each other setting; it gets them by name."""
+    """Give the command an argument for the prompt and a flag for each other setting; it takes them by name."""
     own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.kind is KEYWORD_ONLY]
     flags = [
         Parameter(one.name, KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, help_of(one, flag)])
@@ -61,19 +59,17 @@ def help_of(setting: Setting, flag: Flag) -> Any:
 def run(
     *,
     target: Annotated[str | None, Option(help="instead of a family: a folder, a GGUF file, a name on the Hub")] = None,
-    draft: Annotated[
-        list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")
-    ] = [],  # noqa: B006
+    draft: Drafts = [],  # noqa: B006
     exit_layer: Annotated[int, Option(help="offer early_exit of --target at this layer (Llama, Qwen, …)")] = 0,
     dtype: Annotated[
         Precision | None,
         Option(help="of the target, another distribution in each; int8: its matrices [default: by its size]"),
     ] = None,
-    device: Annotated[Literal["auto", "cpu", "cuda"], Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
+    device: Annotated[Device, Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
     server: Annotated[
         str | None, Option(help="instead of our engine: the address of a vLLM or llama.cpp server to watch")
     ] = None,
-    plain: Annotated[str | None, Option(help="with --server: one that serves the same without speculation")] = None,
+    plain: Plain = "",
     save: Annotated[Path | None, Option(help="also keep the run as a recorded trace (.jsonl)")] = None,
     kind: Annotated[str, Option(help="with --save: what the prompt is (story, code, facts, …)")] = "",
     **settings: Any,
@@ -85,7 +81,7 @@ def run(
         raise ValueError("--draft and --exit-layer belong to a --target")
     if save is not None:
         check_place(save)
-    request = RunRequest.of(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
+    request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_asked(request.prompt, request.drafter, request.k, request.rule)
     check_family(request.family)
     ours = target is None and request.family in (EMBEDDED, *ROUNDED)  # a folder may have a draft_model_large of its own
@@ -94,7 +90,7 @@ def run(
     if request.drafter != OPEN and known(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
-    if server is None and plain is not None:
+    if server is None and plain:
         raise ValueError("--plain belongs to a --server")
     if server is not None:
         if target is not None or request.drafter != OPEN or request.peer or request.rule != RULES[0]:
@@ -124,7 +120,7 @@ def run(
 
 
 def default_line(choice: Choice) -> str:
-    """What was chosen for the visitor, and why."""
+    """Say what was chosen by default, and why."""
     line = f"{choice.drafter}, K {choice.k}"
     if not choice.speedup:
         return line
@@ -133,9 +129,7 @@ def default_line(choice: Choice) -> str:
     return f"{line}, expected to be {choice.speedup:.1f} times as fast as plain decoding, by costs measured here"
 
 
-def watched(
-    request: RunRequest, address: str, plain_address: str | None, kind: str = ""
-) -> tuple[Header, Sequence[Event]]:
+def watched(request: RunRequest, address: str, plain_address: str, kind: str = "") -> tuple[Header, Sequence[Event]]:
     """Print a server's text as it comes, then its cycles as counted at the end. ServerError where it cannot begin."""
     from ..servers import lane
     from ..servers.connect import connect_pair
@@ -170,7 +164,7 @@ def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> in
 
 
 def check_place(path: Path) -> None:
-    """ValueError where no file can be written: before a run, not after it."""
+    """Raise ValueError, before a run and not after it, where no file can be written."""
     path = writable(path)
     if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"the run cannot be saved: nothing can be written to {path}")

@@ -20,7 +20,7 @@ VERDICTS = {
 
 
 def examine(file: Path, other: Path | None = None) -> int:
-    """Prints the audit of one or two traces, and where they part; 0 where all that was told holds, else 1."""
+    """Print the audit of one or two traces, and where they differ. Return 0 if the audits hold, else 1."""
     traces, sound = [], True
     for path in filter(None, (file, other)):
         try:
@@ -48,7 +48,7 @@ def verdict(accounts: Sequence[LaneAudit]) -> str:
 
 
 def certificate(accounts: Sequence[LaneAudit]) -> str:
-    """The audit in a few lines."""
+    """Write the audit in a few lines."""
     lines = []
     for account in accounts:
         done = f"{account.decisions} decisions and {account.draws} draws done again"

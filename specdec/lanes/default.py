@@ -1,7 +1,7 @@
-"""The drafter and the depth of a run whose visitor left them open: what is expected to pay on this machine.
+"""Choose the drafter and the depth of a run whose visitor left them open, by what is expected to pay on this machine.
 
-Expected is τ over the cost of a cycle (Leviathan et al. 2022, theorem 3.8): acceptance as it was measured when a draft
-was trained, on text that was held out, and costs as a few short runs give them here, once for a family in a process.
+The expected speed-up is τ over the cost of a cycle (Leviathan et al. 2022, theorem 3.8). Acceptance was measured on
+held-out text when the draft was trained. Costs are measured here by a few short runs, once for each family.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from ..figures.theory import tokens_by_position
 from ..methods import DEFAULT, is_wrapper, OPEN, QUANTISED
 from .probe import measure
 
-# How likely a token of each drafter is accepted, where its config.json does not say it. What copies is no candidate.
+# The chance that a drafted token is accepted, where the drafter's config.json does not say it. Drafters that copy from
+# the text are no candidates.
 ACCEPTANCE = {DEFAULT: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
-USUAL_K, MOST_K = 4, 8  # of what is not measured; of what chooses a depth of its own
-DEPTHS, ROUNDS = (1, 3, 5, 7), 1
-ENOUGH = 1.3  # where one drafter is expected to be so much faster, no other is measured
-NEARLY = 0.95  # of the best: so good a shallower draft is preferred, for it loses less where a prompt is hard
+USUAL_K = 4  # for drafters whose costs are not measured
+MAX_ADAPTIVE_K = 8  # for drafters that choose their depth in every cycle
+DEPTHS = (1, 3, 5, 7)
+ROUNDS = 1
+ENOUGH_SPEEDUP = 1.3  # no other drafter is measured once one is expected to reach this
+# A shallower draft that reaches this share of the best speed-up is preferred: it loses less where a prompt is hard.
+NEARLY_BEST = 0.95
 
 
 class Choice(NamedTuple):
@@ -29,14 +33,26 @@ class Choice(NamedTuple):
     speedup: float = 0.0
 
 
+def candidates(family: Family, drafter: str, k: int) -> list[str]:
+    """The drafters whose costs decide; none where nothing is open, or nothing of it is measured."""
+    if k and drafter != OPEN:
+        return []
+    return [name for name in ACCEPTANCE if name in family.drafters and drafter in (OPEN, name)]
+
+
+def has_to_measure(family: Family, drafter: str, k: int) -> bool:
+    """Whether `choose` begins with a measurement, which takes seconds."""
+    return any(name not in family.brief_costs for name in candidates(family, drafter, k)[:1])
+
+
 def choose(family: Family, drafter: str = OPEN, k: int = 0, temperature: float = 0.0) -> Choice:
     """Fill in what is open: the drafter where it is `OPEN`, the depth where it is 0. What is given stays.
 
     Where nothing is expected to pay, one token is drafted.
     """
-    names = [name for name in ACCEPTANCE if name in family.drafters and drafter in (OPEN, name)]
-    if not names or (k and drafter != OPEN):
-        usual = MOST_K if is_wrapper(drafter) else USUAL_K
+    names = candidates(family, drafter, k)
+    if not names:
+        usual = MAX_ADAPTIVE_K if is_wrapper(drafter) else USUAL_K
         return Choice(family.usual if drafter == OPEN else drafter, k or usual)
     best = Choice(names[0], 1)
     for name in names:
@@ -47,10 +63,10 @@ def choose(family: Family, drafter: str = OPEN, k: int = 0, temperature: float =
             Choice(name, depth, expected_tokens(family, name, depth, temperature) / costs.cycle(depth))
             for depth in ([k] if k else range(1, max(DEPTHS) + 1))
         ]
-        least = NEARLY * max(choice.speedup for choice in choices)
+        least = NEARLY_BEST * max(choice.speedup for choice in choices)
         shallow = next(choice for choice in choices if choice.speedup >= least)
         best = max(best, shallow, key=lambda choice: choice.speedup)
-        if best.speedup >= ENOUGH:
+        if best.speedup >= ENOUGH_SPEEDUP:
             break
     return best if k or best.speedup > 1.0 else best._replace(k=1)
 

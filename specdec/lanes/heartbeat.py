@@ -1,4 +1,4 @@
-"""Something to yield while nothing comes: whoever reads a generator can be told, or leave, between two items only."""
+"""Heartbeats and deadlines of generators. Who reads a generator can leave it between two items only."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ END = EOFError()
 
 
 def with_heartbeat(items: Generator[T, Any, Any], name: str = "heartbeat") -> Generator[T | None, None, None]:
-    """`items`, and None wherever none has come for `HEARTBEAT_S`.
+    """Yield `items`, and None whenever none has come for `HEARTBEAT_S`.
 
-    They come from a thread of that name, in this context. Closing this iterator does not wait for it: the thread closes
+    A thread of that name makes them, in this context. Closing this iterator does not wait for it: the thread closes
     `items` once the next one has come.
     """
     came: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
     left = threading.Event()
 
-    def read() -> None:
+    def forward() -> None:
         try:
             with contextlib.closing(items):
                 for item in items:
@@ -35,7 +35,7 @@ def with_heartbeat(items: Generator[T, Any, Any], name: str = "heartbeat") -> Ge
         except Exception as error:
             came.put(error)
 
-    threading.Thread(target=contextvars.copy_context().run, args=(read,), name=name, daemon=True).start()
+    threading.Thread(target=contextvars.copy_context().run, args=(forward,), name=name, daemon=True).start()
     try:
         while True:
             try:
@@ -53,9 +53,9 @@ def with_heartbeat(items: Generator[T, Any, Any], name: str = "heartbeat") -> Ge
 
 
 def within(seconds: float, items: Generator[T, Any, Any]) -> Iterator[T]:
-    """`items`; TimeoutError, with the seconds, once so many have passed since the first that is no heartbeat.
+    """Yield `items`. TimeoutError, with the seconds, once so many have passed since the first that is no heartbeat.
 
-    What comes before it, loading say, or measuring costs, does not count.
+    What comes before that item, such as loading, does not count.
     """
     until: float | None = None
     with contextlib.closing(items):

@@ -1,7 +1,7 @@
-"""Lanes in turn: the one whose clock shows the least time runs next.
+"""Let lanes take turns: the one whose clock shows the least time runs next.
 
-So all advance in the same time, and a reader of the events sees the true speed-up grow. No lane ever waits for another
-on its own clock.
+So all lanes advance through the same time, and a reader of the events sees the true speed-up grow. While one lane runs,
+the clocks of the others stand still.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Generator
 
 from ..events import Committed, Event, Finished
 
-SPECULATIVE, PEER, PLAIN = "speculative", "transformers", "plain"
+SPECULATIVE = "speculative"
+PEER = "transformers"
+PLAIN = "plain"
 
 
 def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Event, None, None]:

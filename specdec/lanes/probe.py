@@ -1,4 +1,4 @@
-"""What drafting costs on this machine, from a second of real decoding: the figures that `adaptive` weighs."""
+"""Measure what drafting costs on this machine, by a second of real decoding. `adaptive` chooses its depth by it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from ..figures.stats import Comparison, LaneStats
 from ..gpu.lane import generate
 from ..types import Costs, SamplingParams, Tree
 
-# Every usual depth: one row more may cost nothing, or a seventh of a pass. Long copies go deeper.
-DEPTHS, TOKENS, ROUNDS = (*range(1, 9), 12, 16), 25, 3
+# Every usual depth, because one row more may cost nothing, or a seventh of a pass; and two for long copies.
+DEPTHS = (*range(1, 9), 12, 16)
+TOKENS = 25  # of each run
+ROUNDS = 3
 GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
 WARM = replace(GREEDY, temperature=0.8)
 # A text of usual length: a pass over several rows is more expensive after it than at the beginning of one.
@@ -25,17 +27,17 @@ TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound
 
 
 def probe(family: Family, name: str) -> Costs:
-    """Costs of drafting with `name`, in plain steps: as `measure` found them, once for this family."""
+    """Return the costs of drafting with `name`, in plain decoding steps. They are measured once for each family."""
     if name not in family.costs:
         family.costs[name] = measure(family, name)
     return family.costs[name]
 
 
 def measure(family: Family, name: str, depths: Sequence[int] = DEPTHS, rounds: int = ROUNDS) -> Costs:
-    """The same, measured anew, at these depths alone and so many times each.
+    """Measure the costs of drafting with `name` at these depths, by so many runs of each.
 
-    Medians of single cycles: one pause of the machine must not make a depth look permanently expensive. ValueError
-    where it drafts nothing.
+    They are medians of single cycles: one pause of the machine must not make a depth look expensive for good.
+    ValueError where `name` drafts nothing.
     """
     compare(family, name, max(depths), 1)  # first calls are slow
     seen = {depth: compare(family, name, depth, rounds) for depth in depths}
@@ -52,21 +54,22 @@ def measure(family: Family, name: str, depths: Sequence[int] = DEPTHS, rounds: i
         raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
     level, start = fit_line(drafts)
     overhead = median(one.overhead or 0.0 for one in everything)
-    found = interpolated(passes, max(depths))
+    pass_costs = interpolated(passes, max(depths))
     deepest = max(drafts)
-    sampled = [
-        cycle for _ in range(rounds)
-        for cycle in cycles_of(events_of(family, name, deepest, WARM)) if cycle.depth == deepest
-    ]  # fmt: skip
+    runs_sampled = [cycles_of(events_of(family, name, deepest, WARM)) for _ in range(rounds)]
+    sampled = [cycle for cycles in runs_sampled for cycle in cycles if cycle.depth == deepest]
     draws = median(cycle.draft for cycle in sampled) / step - drafts[deepest] if sampled else 0.0
     return Costs(
-        round(level, 4), tuple(round(cost, 4) for cost in found), round(overhead, 4),
-        round(max(0.0, draws / deepest), 4), round(start, 4),
-    )  # fmt: skip
+        round(level, 4),
+        tuple(round(cost, 4) for cost in pass_costs),
+        round(overhead, 4),
+        round(max(0.0, draws / deepest), 4),
+        round(start, 4),
+    )
 
 
 class Cycle(NamedTuple):
-    """One that drafted: the depth of its draft, and the seconds of the draft and of the pass over it."""
+    """A cycle with a draft: the depth of the draft, the seconds of drafting, and those of the pass over it."""
 
     depth: int
     draft: float
@@ -102,7 +105,7 @@ def cycles_of(events: Sequence[Event]) -> list[Cycle]:
 
 
 def fit_line(drafts: dict[int, float]) -> tuple[float, float]:
-    """What a level of a draft costs and what any draft costs, from the cost by depth; neither is less than nothing.
+    """Split the cost by depth into the cost of a level and that of beginning a draft; neither is negative.
 
     A draft model pays for each level, heads for the first alone.
     """
@@ -114,9 +117,9 @@ def fit_line(drafts: dict[int, float]) -> tuple[float, float]:
 
 
 def interpolated(passes: dict[int, float], deepest: int) -> list[float]:
-    """The cost of a pass over a draft of depth 0, 1, … `deepest`; 1.0 for none, straight lines between the measured.
+    """Return the cost of a pass over a draft of depth 0, 1, … `deepest`, by straight lines between the measured ones.
 
-    A deeper one never costs less.
+    Without a draft it is 1.0. A deeper draft never costs less.
     """
     measured = {0: 1.0} | passes
     depths = sorted(measured)

@@ -18,10 +18,16 @@ from .transformers import assisted
 
 
 def tasks(
-    family: Family, prompt: str, drafter: str, k: int, params: SamplingParams, details: bool, rule: str = "rejection",
+    family: Family,
+    prompt: str,
+    drafter: str,
+    k: int,
+    params: SamplingParams,
+    details: bool,
+    rule: str = "rejection",
     peer: bool = False,
-) -> dict[str, Task]:  # fmt: skip
-    """One task a lane; they differ in the drafter only. The rule decides the noise, too, for plain decoding as well.
+) -> dict[str, Task]:
+    """Make one task for each lane; they differ in the drafter only. The rule also decides the noise of plain decoding.
 
     The plain lane never takes a lossy rule: without a draft nothing is lossy. The peer knows one rule.
     """
@@ -35,10 +41,18 @@ def tasks(
     def task(lane: str, drafter_name: str, k: int, rule: Rule) -> Task:
         target, drafter = family.lane(drafter_name, capacity)
         return Task(
-            target, tokens, params, drafter, k, rule, end_tokens=family.end_tokens,
-            token_bytes=family.pieces.bytes, piece=family.pieces.piece, lane=lane,
+            target,
+            tokens,
+            params,
+            drafter,
+            k,
+            rule,
+            end_tokens=family.end_tokens,
+            token_bytes=family.pieces.bytes,
+            piece=family.pieces.piece,
+            lane=lane,
             details=details,
-        )  # fmt: skip
+        )
 
     plain = judge if judge.lossless else RejectionSampling()
     beside = {PEER: task(PEER, drafter, k, RejectionSampling())} if peer else {}

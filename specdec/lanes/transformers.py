@@ -1,7 +1,7 @@
 """A peer in the race: transformers' own assisted generation on the same weights, watched through its streamer.
 
-The library tells what each of its cycles adds to the text, and nothing else: neither drafts, nor q, nor coins. So its
-lane is told as a server's is, whose cycles come as blocks of tokens (`Started.server`, `Finished.counted`).
+The streamer reports the tokens that each cycle adds to the text, and nothing else: no drafts, no q, no coins. So this
+lane's events are those of a server's lane, whose cycles are blocks of tokens (`Started.server`, `Finished.counted`).
 Cycle 0 drafts before the target has read the prompt, and may commit several tokens.
 """
 
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ..drafters import DraftModelDrafter, PromptLookupDrafter
 from ..engine import Stopwatch, Task, Transcript
-from ..events import Committed, Drafted, Event, Position, Started, Verified
+from ..events import Drafted, Event, Position, Started, Verified
 from ..models.checkpoint import open_weights, read_config
 from ..models.config import as_library, quiet
 from ..models.grouped import CODES
@@ -31,16 +31,17 @@ from ..models.pretrained import built
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import MIN_TEMPERATURE
+from ..types import Verdict
 
 NO_CODES = "transformers has no target in these codes: leave out the peer, or choose another precision."
 Peered = Transformer | HuggingFaceModel
-_read: WeakKeyDictionary[Transformer, Any] = WeakKeyDictionary()  # each ends with the model of ours
+_library_models: WeakKeyDictionary[Transformer, Any] = WeakKeyDictionary()  # by our model, and freed with it
 
 
 def assisted(task: Task) -> Generator[Event, None, None]:
-    """Run `task` by transformers. Closing the iterator ends it at once: it waits between two cycles.
+    """Run `task` with transformers. Closing the iterator ends the run at once: it waits between two cycles.
 
-    ValueError for a drafter that assisted generation has no counterpart of.
+    ValueError for a drafter that assisted generation does not have.
     """
     if task.k == 0:
         raise ValueError("Assisted generation drafts at least one token: set K to 1 or more.")
@@ -53,7 +54,7 @@ def assisted(task: Task) -> Generator[Event, None, None]:
 
 
 def checked(model: object) -> Peered:
-    """The model itself. ValueError where transformers cannot read it."""
+    """The model behind a view. ValueError where transformers cannot read it."""
     model = model.model if isinstance(model, TargetView) else model
     if not isinstance(model, Peered) or model.source is None:
         raise ValueError("transformers can run only models that come from a folder of files.")
@@ -64,11 +65,11 @@ def library_model(model: Peered) -> Any:
     """transformers' model with the same weights, read at the first run."""
     if isinstance(model, HuggingFaceModel):
         return model.model
-    if model not in _read:
+    if model not in _library_models:
         assert model.source is not None
         dtype = model.dtype if model.stored in CODES else model.stored  # transformers has no such codes
-        _read[model] = load_model(model.source, dtype, model.device)
-    return _read[model]
+        _library_models[model] = load_model(model.source, dtype, model.device)
+    return _library_models[model]
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
@@ -93,22 +94,17 @@ def _run(task: Task, draft: Peered | None) -> Generator[Event, None, None]:
 
 
 def events_of(transcript: Transcript, emitted: list[int], start: float, end: float) -> Generator[Event, None, None]:
-    """One cycle's; all of its tokens but the last count as accepted drafts."""
+    """The events of one cycle. All of its tokens but the last count as accepted drafts."""
     task, cycle = transcript.task, transcript.cycle
-    pieces, accepted = tuple(map(task.piece, emitted)), len(emitted) - 1
-    positions = tuple(
-        Position(node, emitted[node], pieces[node], "accepted", None, None, None) for node in range(accepted)
-    )
+    pieces, drafts = tuple(map(task.piece, emitted)), range(len(emitted) - 1)
+    positions = tuple(Position(node, emitted[node], pieces[node], "accepted", None, None, None) for node in drafts)
     committed, readable = transcript.commit(emitted)
-    if accepted:
-        parents = tuple(range(-1, accepted - 1))
+    if drafts:
+        parents = tuple(node - 1 for node in drafts)
         yield Drafted(task.lane, cycle, tuple(emitted[:-1]), pieces[:-1], parents, start, start)
     yield Verified(task.lane, cycle, positions, start, end)
-    count = min(accepted, len(committed))
-    yield Committed(
-        task.lane, cycle, committed, pieces[: len(committed)], count, "bonus", readable, transcript.count, end
-    )
-    transcript.cycle += 1
+    verdict = Verdict(tuple(drafts), emitted[-1], "bonus", ())
+    yield transcript.committed(committed, pieces, readable, verdict, end)
 
 
 class Left(BaseException):
@@ -116,10 +112,7 @@ class Left(BaseException):
 
 
 def blocks(task: Task, draft: Peered | None, wanted: int, clock: Stopwatch) -> Generator[list[int], None, None]:
-    """What each cycle of `generate` adds. It has a thread of its own, which runs only while the next block is awaited.
-
-    `clock` runs meanwhile.
-    """
+    """What each cycle of `generate` adds. Its thread runs only while the next block is awaited, and so does `clock`."""
     turns: SimpleQueue[bool] = SimpleQueue()
     answers: SimpleQueue[list[int] | BaseException | None] = SimpleQueue()
 
@@ -136,25 +129,23 @@ def blocks(task: Task, draft: Peered | None, wanted: int, clock: Stopwatch) -> G
         try:
             generate(task, draft, wanted, Streamer())
             answers.put(None)
-        except Left:
-            pass
-        except BaseException as error:  # the waiting caller must learn of it
+        except BaseException as error:  # for whoever still waits
             answers.put(error)
+
+    def next_block() -> list[int] | None:
+        with clock:
+            answer = answers.get()
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
 
     thread = Thread(target=work, name="transformers", daemon=True)
     thread.start()
     try:
-        prompt_is_next = True
-        while True:
-            with clock:
-                answer = answers.get()
-            if isinstance(answer, BaseException):
-                raise answer
-            if answer is None:
-                return
-            if not prompt_is_next:
-                yield answer
-            prompt_is_next = False
+        next_block()  # the prompt
+        turns.put(True)
+        while (block := next_block()) is not None:
+            yield block
             turns.put(True)
     finally:
         turns.put(False)
@@ -162,7 +153,7 @@ def blocks(task: Task, draft: Peered | None, wanted: int, clock: Stopwatch) -> G
 
 
 def generate(task: Task, draft: Peered | None, wanted: int, streamer: Any) -> None:
-    """The library's own: always K drafts, and sampling exactly as in the other lanes."""
+    """Call the library's `generate`, with K drafts in every cycle and the sampling of the other lanes."""
     from transformers import GenerationConfig
 
     params, device = task.params, torch.device(checked(task.target).device)

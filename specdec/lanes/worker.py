@@ -18,7 +18,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -37,28 +36,26 @@ class WorkerDied(RuntimeError):
 
 
 class NoGPU(RuntimeError):
-    """A shared GPU refused a run before it began; `wait` is when this visitor's share returns, where it was said."""
-
-    def __init__(self, reason: str, wait: timedelta | None = None) -> None:
-        super().__init__(reason)
-        self.wait = wait
+    """A shared GPU refused a run before it began."""
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteFamily:
-    """A family that is loaded in the engine's process."""
+class Prepared:
+    """A pair that is loaded: facts of its models and of the machine, and the drafter and depth of the run to come.
 
-    name: str
-    device: str
-    facts: dict[str, Any]
+    `speedup` is what is expected of these; 0 where no cost was measured.
+    """
 
-    def describe(self) -> dict[str, Any]:
-        return self.facts
+    models: dict[str, Any]
+    machine: dict[str, Any]
+    drafter: str
+    k: int
+    speedup: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One item of a call, or its end; then perhaps an error, and whether the process ends, too."""
+    """One item of a call, or its end. At the end, the error if there was one, and whether the process ends, too."""
 
     item: Any = None
     done: bool = False
@@ -74,24 +71,22 @@ class Worker:
 
     def __init__(
         self,
-        module: str = __name__,
+        module: str = "specdec.lanes.calls",
         patience: tuple[float, float] = (FIRST_ANSWER_S, NEXT_ANSWER_S),
     ) -> None:
-        self.machine: dict[str, Any] | None = None  # as the engine sees it, once a family is loaded
         self._module, self._first, self._next = module, *patience
-        self._families: dict[tuple[str, str], RemoteFamily] = {}
         self._process: multiprocessing.context.SpawnProcess | None = None
         self._connection: Connection
         self._turn, self._starting = threading.Lock(), threading.Lock()
         self._busy = False  # with a call whose end was not awaited
 
     def start(self) -> multiprocessing.context.SpawnProcess:
-        """A living process that imports the engine, without waiting for it."""
+        """Start the process if none is alive, without waiting until it has imported the engine. Return it."""
         with self._starting:
             if self._process is None or not self._process.is_alive():
                 hidden = WITHOUT_GPU if os.environ.get("SPACES_ZERO_GPU") else {}
                 self._connection, theirs = SPAWN.Pipe()
-                self._families, self._busy = {}, False
+                self._busy = False
                 self._process = SPAWN.Process(target=serve, args=(theirs, self._module, hidden), daemon=True)
                 self._process.start()
                 theirs.close()
@@ -102,29 +97,10 @@ class Worker:
             self._process.kill()
             self._process.join()
 
-    def is_loaded(self, family: str) -> bool:
-        process = self._process
-        return process is not None and process.is_alive() and any(name == family for name, _ in list(self._families))
-
-    def load(self, family: str, device: str) -> RemoteFamily:
-        """ValueError where the family cannot be loaded."""
-        if not self.is_loaded(family) or (family, device) not in self._families:
-            ((facts, self.machine),) = filter(None, self.call("load", family, device))
-            self._families[family, device] = RemoteFamily(family, device, facts)
-        return self._families[family, device]
-
-    def choose(self, family: RemoteFamily, *wanted: Any) -> Generator[Any, None, None]:
-        """What `default.choose` returns, after heartbeats."""
-        return self.call("choose", family.name, family.device, *wanted)
-
-    def race(self, family: RemoteFamily, *wanted: Any, **options: Any) -> Generator[Any, None, None]:
-        """The events of `race.race`, and heartbeats. Closing the iterator ends the run within one cycle."""
-        return self.call("race", family.name, family.device, *wanted, **options)
-
     def call(self, name: str, *arguments: Any, **options: Any) -> Generator[Any, None, None]:
-        """What one of `CALLS` yields over there. ValueError as it raises it; RuntimeError for others, or if it dies.
+        """Yield what one of `CALLS` yields. A ValueError of the call arrives as it is, any other as a RuntimeError.
 
-        A heartbeat, None, comes wherever nothing else has come for `HEARTBEAT_S`: a place where its reader can leave.
+        A heartbeat, None, comes whenever nothing else has come for `HEARTBEAT_S`, so that the reader can leave.
         Closing the iterator never waits for the engine: the next call drops what it still sends.
         """
         while not self._turn.acquire(timeout=HEARTBEAT_S):
@@ -145,7 +121,7 @@ class Worker:
             self._turn.release()
 
     def _left_call(self) -> Iterator[None]:
-        """Until the engine is done with a call that was left. It is ended if it takes too long."""
+        """Wait until the engine is done with a call that was left. The process is ended if that takes too long."""
         try:
             while self._busy:
                 yield from (None for item in self._answers(self._next) if item is None)
@@ -155,7 +131,7 @@ class Worker:
             pass
 
     def _answers(self, patience: float) -> Iterator[Any]:
-        """The items of the call that runs, and heartbeats."""
+        """Yield the items of the call that runs, and heartbeats."""
         until = time.monotonic() + patience
         while True:
             if not self._connection.poll(HEARTBEAT_S):
@@ -167,7 +143,8 @@ class Worker:
             answer: Answer = self._connection.recv()
             if not answer.done:
                 yield answer.item
-                until = time.monotonic() + self._next
+                announces_work = isinstance(answer.item, str)
+                until = time.monotonic() + (self._first if announces_work else self._next)
                 continue
             self._busy = False
             if answer.exiting and self._process:
@@ -177,45 +154,7 @@ class Worker:
             return
 
 
-# ---- the other side ----
-
-
-def load(family: str, device: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    from ..families import zoo
-    from ..figures import machine
-
-    yield zoo.load(family, device=device).describe(), machine.describe()
-
-
-def choose(family: str, device: str, *wanted: Any) -> Iterator[Any]:
-    from ..families import zoo
-    from .default import choose
-
-    yield choose(zoo.load(family, device=device), *wanted)
-
-
-def race(family: str, device: str, *wanted: Any, **options: Any) -> Iterator[Any]:
-    from ..families import zoo
-    from .race import race
-
-    return race(zoo.load(family, device=device), *wanted, **options)
-
-
-def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    from ..families import zoo
-    from ..proof import certify
-    from ..proof import pair as pairs
-    from ..proof.mistakes import PLANTABLE
-
-    if pair == "embedded":
-        zoo.load().use_threads()
-        chosen = pairs.embedded(text)
-    else:
-        chosen = pairs.toy()
-    return certify.certify(chosen, PLANTABLE.get(mistake), draws, seed)
-
-
-CALLS: dict[str, Callable[..., Iterator[Any]]] = {"load": load, "choose": choose, "race": race, "certify": certify}
+# ---- the engine's process ----
 
 
 def serve(connection: Connection, module: str, environment: dict[str, str]) -> None:
@@ -240,8 +179,6 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
     threading.Thread(target=listen, daemon=True).start()
     handlers: dict[str, Callable[..., Iterator[Any]]] = importlib.import_module(module).CALLS
     from ..families import zoo
-    from ..proof import certify  # noqa: F401 -- before the first call needs it
-    from . import race  # noqa: F401 -- before the first call needs it
 
     zoo.spared_cores = 1  # for the page, and perhaps its browser
     while True:
@@ -262,7 +199,7 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
 
 
 def to_send(error: Exception) -> Exception:
-    """What the caller is told: a ValueError is a sentence for visitors; errors of other classes may not be pickled."""
+    """Make an error that can be pickled. A ValueError is a sentence for visitors and arrives as it is."""
     import torch
 
     from ..engine import NO_ROOM
@@ -278,7 +215,7 @@ def to_send(error: Exception) -> Exception:
 
 
 def is_spoiled() -> bool:
-    """Whether CUDA keeps an error, an illegal address say: then every further run of this process would fail."""
+    """Whether CUDA keeps an error, such as an illegal address: then every further run of this process would fail."""
     import torch
 
     from ..gpu.graphs import Graphs

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import os
-import re
 import threading
 import time
 from collections.abc import Generator, Iterator
-from datetime import timedelta
 from typing import Any
 
 import spaces
@@ -25,50 +22,36 @@ import torch
 from ..families import presets, zoo
 from ..figures import machine
 from ..gpu.trial import SWITCH
-from ..types import SamplingParams
 from .heartbeat import with_heartbeat
-from .probe import DEPTHS, ROUNDS, TOKENS
 from .race import race
-from .worker import NoGPU, RemoteFamily, WorkerDied
+from .worker import NoGPU, WorkerDied
 
-LEAST, MOST = 10, 20  # seconds that a run asks for: the visitor's quota must hold them, and short runs wait less
-START, BYTES = 3.0, 2e9  # seconds to begin with, and bytes a second of weights that are moved
-LAYER = 0.0003  # seconds of a layer in plain PyTorch, generously
-# Tokens that `adaptive` writes to measure what drafting costs.
-PROBED = len(DEPTHS) * ROUNDS * TOKENS
-SEATS = 16  # runs at once, waiting for a GPU or on one; each holds a thread of the page
-AGAIN = re.compile(r"Try again in (?:(\d+) days?, )?(\d+):(\d\d):(\d\d)")
+LEASE_S = 20  # for which each run asks for a GPU; the visitor's quota must hold them
+START_S = 3.0  # of the lease, before weights are moved
+BYTES_PER_S = 2e9  # of weights that are moved
+MAX_RUNS = 16  # at once, waiting for a GPU or on one; each holds a thread of the page
 log = logging.getLogger(__name__)
 os.environ[SWITCH] = "0"  # each fork would compile in its visitor's seconds
 
 
-_family = zoo.load(presets.hosts(), device="auto")
-family = RemoteFamily(_family.name, "auto", _family.describe())  # once put aside, its tensors tell nothing more
+family = zoo.load(presets.hosts(), device="auto")
+facts = family.describe()  # now: once put aside, its tensors tell nothing more
 
 
-def beginning() -> float:
-    """Seconds until the first token, most of them for the weights."""
-    weights = sum(2 * model["parameters"] for model in family.facts.values() if isinstance(model, dict))
-    return START + weights / BYTES
+def seconds_left() -> float:
+    """Seconds of a lease that are left for decoding, once the weights are on the GPU."""
+    weights = sum(2 * model["parameters"] for model in facts.values() if isinstance(model, dict))
+    return LEASE_S - START_S - weights / BYTES_PER_S
 
 
-def duration(prompt: str, drafter: str, k: int, params: SamplingParams, peer: bool = False, **_: Any) -> int:
-    """Seconds of the GPU to ask for: enough, in plain PyTorch, for drafts of which nothing is kept."""
-    wrapped = _family.wrapped(drafter)
-    drafting = family.facts.get(wrapped or drafter, {}).get("layers", 1)
-    layers = (2 + peer) * family.facts["target"]["layers"] + k * drafting
-    tokens = params.max_tokens + (PROBED if wrapped else 0)
-    return min(MOST, max(LEAST, math.ceil(beginning() + LAYER * layers * tokens)))
-
-
-@spaces.GPU(duration=duration)
-def on_gpu(prompt: str, drafter: str, k: int, params: SamplingParams, **options: Any) -> Iterator[Any]:
+@spaces.GPU(duration=LEASE_S)
+def on_gpu(**arguments: Any) -> Iterator[Any]:
     """In the fork: facts of the machine, then the events of `race`. TimeoutError or ValueError comes as the last."""
-    limit, start = duration(prompt, drafter, k, params, **options) - beginning(), time.monotonic()
-    _family.threads = 1  # OpenMP's others did not come along
+    limit, start = seconds_left(), time.monotonic()
+    family.threads = 1  # OpenMP's others did not come along
     yield machine.describe() | {"shared": True}
     try:
-        with contextlib.closing(race(_family, prompt, drafter, k, params, **options)) as events:
+        with contextlib.closing(race(family, **arguments)) as events:
             for event in events:
                 yield event
                 if time.monotonic() - start > limit:
@@ -81,14 +64,14 @@ def on_gpu(prompt: str, drafter: str, k: int, params: SamplingParams, **options:
 
 
 class ZeroGPU:
-    """The page's side, as `Worker` has it, for runs of the one family. They take no turns: each has its own fork."""
+    """The page's side, for runs of the one family. They take no turns: each has its own fork."""
 
     def __init__(self) -> None:
-        self.family = family
-        self.machine: dict[str, Any] | None = None  # as a fork sees it, once a run has begun
-        self._seats = threading.Semaphore(SEATS)
+        self.family, self.models = family.name, facts
+        self.machine = dict[str, Any]()  # as a fork sees it, once a run has begun
+        self._seats = threading.Semaphore(MAX_RUNS)
 
-    def race(self, family: RemoteFamily, *wanted: Any, **options: Any) -> Generator[Any, None, None]:
+    def race(self, **arguments: Any) -> Generator[Any, None, None]:
         """The events of `race.race`, and heartbeats. Closing the iterator ends the run within one cycle.
 
         NoGPU if there is none to be had, TimeoutError, with the seconds, if the run outlasts what it asked for.
@@ -97,11 +80,11 @@ class ZeroGPU:
             raise NoGPU("too many runs at once")
         begun = False
         try:  # in this context: whose quota it is stands in Gradio's context variables
-            with contextlib.closing(with_heartbeat(self._lent(wanted, options))) as answers:
+            with contextlib.closing(with_heartbeat(self._lent(arguments))) as answers:
                 for answer in answers:
                     begun |= answer is not None
                     if isinstance(answer, dict):
-                        self.machine = answer
+                        self.machine.update(answer)
                     else:
                         yield answer
         except Exception as error:
@@ -109,18 +92,10 @@ class ZeroGPU:
                 raise
             message = str(getattr(error, "message", error))
             log.warning("the GPU was %s: %s", "lost" if begun else "refused", message)
-            raise WorkerDied(message) if begun else NoGPU(message, wait(message)) from None
+            raise WorkerDied(message) if begun else NoGPU(message) from None
 
-    def _lent(self, wanted: Any, options: Any) -> Generator[Any, None, None]:
+    def _lent(self, arguments: dict[str, Any]) -> Generator[Any, None, None]:
         try:
-            yield from on_gpu(*wanted, **options)
+            yield from on_gpu(**arguments)
         finally:
             self._seats.release()
-
-
-def wait(message: str) -> timedelta | None:
-    """When a spent quota returns, from the platform's sentence."""
-    if found := AGAIN.search(message):
-        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-        return timedelta(days, seconds, hours=hours, minutes=minutes)
-    return None

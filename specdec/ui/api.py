@@ -30,14 +30,14 @@ Answers = Iterator[dict[str, Any]]
 
 
 def endpoints() -> None:
-    """On the page that is being built."""
+    """Add the endpoints to the page that is being built."""
     gr.api(answering(theory))
     for slow in (compare, explain):
         gr.api(answering(slow), **ENGINE)
 
 
 def answering(question: Callable[..., Answers]) -> Callable[..., Answers]:
-    """The same generator; whatever it refuses is an answer of one sentence."""
+    """Wrap the generator: whatever it refuses becomes an answer of one sentence."""
 
     @functools.wraps(question)
     def answers(*sent: Any, **named: Any) -> Answers:
@@ -127,7 +127,7 @@ def explain(trace: str = "story", cycle: int = 0, position: int = 0, **settings:
 
 
 def raced(request: RunRequest) -> Generator[dict[str, Any], None, tuple[Trace, str]]:
-    """The run once it is over, and why it was cut, if it was; {} meanwhile, where a client that left is noticed."""
+    """Return the run and why it was cut, if it was. Yield {} meanwhile, so that a client that left is noticed."""
     log = cut = ""
     for news in batches(session.run(request)):
         if news.kind == "error" or (news.kind == "cut" and not log):
@@ -139,7 +139,7 @@ def raced(request: RunRequest) -> Generator[dict[str, Any], None, tuple[Trace, s
 
 
 def within(name: str, value: Any, low: float, most: float, type_: type = float) -> Any:
-    """The number. InputError where it is none, or out of bounds."""
+    """Return the number. InputError where it is none, or out of bounds."""
     if not is_number(value) or not low <= value <= most or value != type_(value):
         kind = "whole number" if type_ is int else "number"
         raise InputError(f"{name} must be a {kind} from {low:g} to {most:,g}.")

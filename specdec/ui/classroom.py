@@ -31,7 +31,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .components.drawn import as_text
 from .components.player import pack, player_words
-from .gateway.language import known, preferred
+from .gateway.language import preferred, supported
 from .gateway.visitors import LEADS
 from .scripts import served
 from .standalone import filled, read
@@ -273,7 +273,7 @@ def invitation(address: str) -> dict[str, str]:
 
 
 async def phone_page(request: Request) -> Response:
-    language = known(request.query_params.get("lang", "")) or preferred(request.headers.get("accept-language", ""))
+    language = supported(request.query_params.get("lang", "")) or preferred(request.headers.get("accept-language", ""))
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache", "Vary": "Accept-Language"}
     return HTMLResponse(written(language or ENGLISH), headers=headers)
 

@@ -40,7 +40,7 @@ def check(*sent: Any, **named: Any) -> RunRequest:
         raise InputError(say("chains_only"))
     # transformers has no target in 8 bits
     asked["peer"] &= has_peer(drafter) and ROUNDED.get(asked["family"]) != "int8"
-    return RunRequest.of(asked)
+    return RunRequest.from_settings(asked)
 
 
 def checked(setting: Setting, value: Any) -> Any:

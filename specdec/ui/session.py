@@ -1,11 +1,11 @@
 """The page's only door to the engine and to recorded runs.
 
-The engine has a process of its own (`worker.py`): the page itself needs no torch. One run at a time has the machine,
-because two would spoil each other's clocks. The queue for it is ours (`turns.py`), not Gradio's: a visitor in it
-sees the place, and can leave. On ZeroGPU a run asks for a shared GPU first (`zero.py`).
+The engine has a process of its own (`lanes/worker.py`): the page itself needs no torch. One run at a time has the
+machine, because two would spoil each other's clocks. The queue for it is ours (`gateway/turns.py`), not Gradio's: a
+visitor in it sees the place, and can leave. On ZeroGPU a run asks for a shared GPU first (`lanes/zero.py`).
 
-Every generator here yields something at least every half second, empty lines if there is nothing to tell: Gradio closes
-a generator between two steps only, and no step may hold up the site. `guarded` turns what breaks into one sentence.
+Every generator here yields at least every half second, empty lines if there is nothing to tell: Gradio can cancel only
+between two yields. `guarded` is the one place where an error becomes a sentence, `within` the one that has a deadline.
 """
 
 from __future__ import annotations
@@ -25,23 +25,25 @@ from typing import Any, Literal, TypeVar
 from ..events import Event
 from ..exposure import limits
 from ..families import hub, presets
-from ..lanes.heartbeat import with_heartbeat, within
-from ..lanes.worker import NoGPU, Worker, WorkerDied
-from ..methods import EMBEDDED, is_wrapper, METHODS, OPEN
+from ..lanes.heartbeat import within
+from ..lanes.worker import NoGPU, Prepared, Worker, WorkerDied
+from ..methods import EMBEDDED, METHODS, OPEN
 from ..settings import RunRequest
 from ..traces.file import line, live_header, recording, Trace
 from ..types import TranslatableText
 from . import menu
-from .gateway.turns import Turns
+from .gateway.turns import Ticket, Turns
 from .gateway.visitors import has_queue_priority, rate_limit, visitor_address
 from .request import CertificateRequest
 from .text import ASSETS, kind_of, of_drafters, sentences, strings, translated
 
-LOOK = 0.5  # seconds between two looks at the line
-TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
+LOOK_EVERY_S = 0.5  # at the line, and at another visitor's download
+TRACES = ASSETS / "traces"
+CERTIFICATES = ASSETS / "certificates.json"
 FIRST = ("coding", "tips", "story")  # of what is recorded, the first screen's, which is greedy; then sampled ones
 UNMEASURED_K = 4
-WARM_AFTER = 1.0  # seconds, which are the first screen's
+WARM_AFTER_S = 1.0  # which belongs to the first screen
+EXPECTED_S = {"run": 6.0, "series": 30.0, "certificate": 15.0}  # that a turn takes, at first
 
 log = logging.getLogger(__name__)
 device = "auto"  # of live runs; the engine resolves it where it runs
@@ -51,12 +53,11 @@ if os.environ.get("SPACES_ZERO_GPU"):
     from ..lanes.zero import ZeroGPU
 
     _gpu = ZeroGPU()
-EXPECTED = {"run": 6.0, "series": 30.0, "certificate": 15.0}  # seconds, at first
-_machine = Turns(EXPECTED)
-_warming = threading.Event()
-_fetching = threading.Lock()  # one download at a time
+_machine = Turns(EXPECTED_S)
+_loaded: set[str] = set()  # families that ran in this process's worker
 _chosen: dict[str, str] = {}  # by family, the sentence on what was chosen by default
-_fetched: hub.Fetched | None = None  # its last word, for all who wait for it
+_downloading = threading.Lock()  # one download at a time
+_progress: hub.Fetched | None = None  # of the download, for all who wait for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +83,11 @@ class Raced:
 
 R = TypeVar("R")
 T = TypeVar("T")
+HEARTBEAT = News("lines", "")
 
 
 def guarded(work: Callable[[R], Iterator[T]]) -> Callable[[R], Iterator[News | T]]:
-    """`work`, unless its visitor asks too often. Whatever breaks becomes one sentence."""
+    """Do `work`, unless its visitor asks too often. Turn every error into one sentence."""
 
     @functools.wraps(work)
     def steps(request: R) -> Iterator[News | T]:
@@ -100,6 +102,7 @@ def guarded(work: Callable[[R], Iterator[T]]) -> Callable[[R], Iterator[News | T
         except TimeoutError as late:
             yield News("cut", notice("deadline", seconds=round(late.args[0])))
         except WorkerDied:
+            _loaded.clear()
             log.exception("the engine's process is gone")
             yield News("error", notice("died"))
         except Exception:
@@ -111,48 +114,182 @@ def guarded(work: Callable[[R], Iterator[T]]) -> Callable[[R], Iterator[News | T
 
 @guarded
 def run(request: RunRequest) -> Iterator[News]:
-    """A live run, all lanes. Closing the iterator stops it within one cycle."""
-    reason = ""  # why it is not quite the run that was asked for
+    """Run all lanes live. Closing the iterator stops the run within one cycle."""
+    remark = ""  # why it is not quite the run that was asked for
     try:
-        yield from _fetch(request.family)  # before the turn: nobody waits for another one's download
+        yield from fetch(request.family)  # before the turn: nobody waits for another one's download
     except ValueError as error:
         if request.family != presets.STAR:
             raise
-        reason = sentences(translated(error.args[0]), notice("instead"))
+        remark = sentences(translated(error.args[0]), notice("instead"))
         request = replace(request, family=EMBEDDED, drafter=OPEN)
-    if _gpu is not None and request.family == _gpu.family.name:
-        try:  # takes no turn: the platform has a line of its own
-            yield from _race(unmeasured(request), _gpu.family, _gpu.race, _gpu)
+    if _gpu is not None and request.family == _gpu.family:
+        try:
+            yield from run_on_gpu(request)
             return
-        except NoGPU as refusal:
-            minutes = math.ceil(refusal.wait.total_seconds() / 60) if refusal.wait else 0
-            hours = {"hours": minutes // 60, "minutes": minutes % 60}
-            reason = notice("no_quota", **hours) if minutes else notice("no_gpu")
-    with contextlib.closing(_alone("run", _race_here(request))) as work:
-        for news in work:
-            yield news if news.kind == "lines" else replace(news, text=sentences(reason, news.text))
+        except NoGPU:
+            remark = notice("no_gpu")
+    with place_in_line("run") as ticket:
+        yield from wait(ticket, remark, notice("or_here"))
+        ready = yield from prepare(request, remark)
+        if request.drafter == OPEN or not request.k:
+            remark = sentences(remark, note_choice(request.family, ready))
+            request = replace(request, drafter=ready.drafter, k=ready.k)
+        yield News("notice", sentences(remark, notice("peer" if request.peer else "running")))
+        yield from lines(request, ready, _worker.call("race", request.family, device, **request.arguments))
+        yield News("done", sentences(remark, notice("done")))
 
 
 @guarded
 def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
-    """Races one after the other, without details, as fast as they go. Closing the iterator stops within one cycle."""
-    yield from _fetch(requests[0].family)
-    yield from _alone("series", _races(requests))
+    """Run races one after the other, without details. Closing the iterator stops them within one cycle."""
+    yield from fetch(requests[0].family)
+    with place_in_line("series") as ticket:
+        yield from wait(ticket)
+        yield from prepare(requests[0])
+        for raced in within(limits().seconds, races(requests)):
+            yield raced or HEARTBEAT
 
 
 @guarded
 def certify(request: CertificateRequest) -> Iterator[News]:
-    """A live certificate: each of the lines is the whole of it so far, as JSON. Closing the iterator stops it."""
-    yield from _alone("certificate", _certify(request))
+    """Sample a certificate live. Each of the lines is all of it so far, as JSON. Closing the iterator stops it."""
+    with place_in_line("certificate") as ticket:
+        yield from wait(ticket)
+        yield News("notice", notice("loading" if request.pair == EMBEDDED and not _loaded else "certifying"))
+        arguments = request.pair, request.text, request.mistake, request.draws, request.seed
+        for state in within(limits().seconds, _worker.call("certify", *arguments)):
+            yield News("lines", json.dumps(state, ensure_ascii=False)) if state else HEARTBEAT
+        yield News("done", notice("certified"))
+
+
+@contextlib.contextmanager
+def place_in_line(kind: str) -> Iterator[Ticket]:
+    """Hold a place in the line for this machine. ValueError where the line is full."""
+    ticket = _machine.join(kind, visitor_address(), has_queue_priority())
+    if ticket is None:
+        raise ValueError(sentences(notice("full"), notice("or_here") if kind == "run" else ""))
+    try:
+        yield ticket
+    finally:
+        _machine.leave(ticket)
+
+
+def wait(ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[News]:
+    """Wait for this ticket's turn. Yield how long that may take, between a remark and an alternative."""
+    while (place := _machine.before(ticket)) != (0, 0.0):
+        count, seconds = place
+        waiting = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
+        yield News("waiting", sentences(remark, waiting, instead))
+        time.sleep(LOOK_EVERY_S)
+
+
+def fetch(family: str) -> Iterator[News]:
+    """Download what a pair still needs. ValueError says why it cannot be had."""
+    global _progress
+    pair = presets.named(family)
+    if pair is None or family in _loaded:
+        return
+    yield News("notice", notice("looking"))
+    while not _downloading.acquire(timeout=LOOK_EVERY_S):
+        yield progress(_progress)
+    try:
+        if missing := [model for model in pair.models if not hub.is_here(model)]:
+            yield News("fetching", notice("fetching_soon", name=missing[0]))
+            with contextlib.closing(hub.fetch(missing, menu.memory())) as states:
+                for _progress in states:
+                    yield progress(_progress)
+    finally:
+        _downloading.release()
+
+
+def progress(state: hub.Fetched | None) -> News:
+    """Say how far a download is."""
+    if state is None or not state.total:
+        return News("fetching", notice("fetching_soon", name=state.name) if state else notice("looking"))
+    unit, digits, size = ("GB", 1, 1e9) if state.total >= 1e9 else ("MB", 0, 1e6)
+    done, total = f"{state.done / size:.{digits}f}", f"{state.total / size:.{digits}f} {unit}"
+    return News("fetching", notice("fetching", name=state.name, done=done, total=total), state.done / state.total)
+
+
+def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prepared]:
+    """Have the worker load the request's pair, and choose what the request leaves open."""
+    yield News("notice", sentences(remark, notice("running" if request.family in _loaded else "loading")))
+    open_or_given = request.drafter, request.k, request.params.temperature
+    ready = None
+    try:
+        with contextlib.closing(_worker.call("prepare", request.family, device, *open_or_given)) as items:
+            for item in items:
+                if isinstance(item, Prepared):
+                    ready = item
+                else:
+                    yield News("notice", sentences(remark, notice(item))) if item else HEARTBEAT
+    except ValueError as error:
+        if isinstance(error.args[0], TranslatableText) or presets.named(request.family):  # it says what does not fit
+            raise
+        log.exception("the models cannot be loaded")
+        raise ValueError(notice("no_engine")) from error
+    assert ready is not None
+    _loaded.add(request.family)
+    return ready
+
+
+def note_choice(family: str, ready: Prepared) -> str:
+    """Say what was chosen by default. The menu shows this sentence from then on."""
+    words = strings("page")["settings"]["chosen"]
+    template = words["not_measured" if not ready.speedup else "pays" if ready.speedup > 1.0 else "never_pays"]
+    _chosen[family] = template.format(drafter=of_drafters("name").get(ready.drafter, ready.drafter), k=ready.k)
+    return _chosen[family]
+
+
+def chosen_line(family: Any) -> str:
+    """Say what was last chosen by default for that family; before its first run, how that is done."""
+    return _chosen.get(str(family)) or strings("page")["settings"]["chosen"]["line"]
+
+
+def run_on_gpu(request: RunRequest) -> Iterator[News]:
+    """Run on a GPU that the platform lends, without measuring costs in its seconds. NoGPU where none is free.
+
+    It takes no turn here: the platform has a line of its own.
+    """
+    yield News("notice", notice("asking"))
+    drafter = menu.drafters(request.family)[0] if request.drafter == OPEN else request.drafter
+    request = replace(request, drafter=drafter, k=request.k or UNMEASURED_K)
+    ready = Prepared(_gpu.models, _gpu.machine, request.drafter, request.k)
+    yield from lines(request, ready, _gpu.race(**request.arguments))
+    yield News("done", notice("done"))
+
+
+def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, None, None]) -> Iterator[News]:
+    """Write a run as the lines of a trace, up to its deadline."""
+    header = ""
+    for event in within(limits().seconds, events):
+        if event is not None and not header:  # not before: until the first event the engine may refuse the prompt
+            kind = kind_of(request.prompt)
+            header = live_header(request.prompt, ready.models, kind, request.peer, ready.machine).line()
+            yield News("lines", header)
+        yield News("lines", line(event)) if event else HEARTBEAT
+
+
+def races(requests: Sequence[RunRequest]) -> Generator[News | Raced | None, None, None]:
+    for request in requests:
+        events = list[Event]()
+        answers = _worker.call("race", request.family, device, **request.arguments, details=False)
+        with contextlib.closing(answers):
+            for event in answers:
+                if event:
+                    events.append(event)
+                yield HEARTBEAT if event else None
+        yield Raced(request, tuple(events))
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
-    """What `python -m tools.certificates` wrote of a pair, by mistake; nothing if there is none."""
+    """Read what `python -m tools.certificates` wrote about a pair, by mistake; nothing if there is none."""
     return menu.read_json(CERTIFICATES).get(str(pair), {})
 
 
 def recorded(name: str, drafter: str = "") -> str:
-    """A recorded run as NDJSON, checked: the first screen's, or a drafter's; "" if there is none."""
+    """Read a recorded run as checked NDJSON: the first screen's, or a drafter's; "" if there is none."""
     if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
     path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
@@ -164,13 +301,13 @@ def recorded(name: str, drafter: str = "") -> str:
 
 
 def recorded_names() -> list[str]:
-    """What is there, the first screen's first."""
+    """List the recorded runs, the first screen's first."""
     names = sorted(path.stem for path in TRACES.glob("*.jsonl"))
     return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
 
 def first_recorded() -> str:
-    """The run for the first screen; any that can be read will do."""
+    """Read the run for the first screen: the first one that can be read."""
     return next(filter(None, map(recorded, recorded_names())), "")
 
 
@@ -183,178 +320,24 @@ def sampled_run(_: Any = None) -> str:
     return recorded(sampled_name())
 
 
+@functools.cache
 def warm() -> None:
-    """Have the engine imported, once the page is served: torch alone takes a second or two. The host's pair is fetched.
+    """Start the worker, which imports torch, and fetch the host's pair, a moment after the page was served.
 
-    Our models wait for a run: as they are loaded they measure this machine, which wants it quiet.
+    Our models are loaded at the first run: as they are loaded they measure this machine, which must be quiet.
     """
-    if not _warming.is_set():
-        _warming.set()
-        timer = threading.Timer(WARM_AFTER, _prepare)
-        timer.daemon = True
-        timer.start()
+    timer = threading.Timer(WARM_AFTER_S, _start_and_fetch)
+    timer.daemon = True
+    timer.start()
 
 
-def _prepare() -> None:
+def _start_and_fetch() -> None:
     _worker.start()
     try:
-        for _ in _fetch(presets.hosts()):
+        for _ in fetch(presets.hosts()):
             pass
     except ValueError as error:
         log.warning("the pair of this host: %s", error)
-
-
-def _fetch(family: str) -> Iterator[News]:
-    """Until all that a pair needs is on this machine. ValueError says why it cannot be had."""
-    pair = presets.named(family)
-    if pair is None or _loaded(family):
-        return
-    yield News("notice", notice("looking"))
-    while not _fetching.acquire(timeout=LOOK):
-        yield _far(_fetched)
-    try:
-        if missing := [model for model in pair.models if not hub.is_here(model)]:
-            yield News("fetching", notice("fetching_soon", name=missing[0]))
-            yield from _download(missing)
-    finally:
-        _fetching.release()
-
-
-def _download(models: Sequence[str]) -> Iterator[News]:
-    global _fetched
-    with contextlib.closing(hub.fetch(models, menu.memory())) as states:
-        for _fetched in states:
-            yield _far(_fetched)
-
-
-def _far(state: hub.Fetched | None) -> News:
-    """How far a download is."""
-    if state is None or not state.total:
-        return News("fetching", notice("fetching_soon", name=state.name) if state else notice("looking"))
-    unit, digits, size = ("GB", 1, 1e9) if state.total >= 1e9 else ("MB", 0, 1e6)
-    done, total = f"{state.done / size:.{digits}f}", f"{state.total / size:.{digits}f} {unit}"
-    return News("fetching", notice("fetching", name=state.name, done=done, total=total), state.done / state.total)
-
-
-def _alone(kind: str, work: Iterator[T]) -> Generator[News | T, None, None]:
-    """`work`, while the machine is ours; until then how long that may take, again and again."""
-    more = notice("or_here") if kind == "run" else ""
-    ticket = _machine.join(kind, visitor_address(), has_queue_priority())
-    if ticket is None:
-        raise ValueError(sentences(notice("full"), more))
-    try:
-        while (place := _machine.before(ticket)) != (0, 0.0):
-            count, seconds = place
-            text = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
-            yield News("waiting", sentences(text, more))
-            time.sleep(LOOK)
-        yield from work
-    finally:
-        _machine.leave(ticket)
-
-
-def patiently(work: Callable[[], T]) -> Generator[News, None, T]:
-    """What `work` returns or raises. It has a thread of its own, which carries on if the caller stops waiting."""
-    for result in with_heartbeat(work() for _ in range(1)):
-        if result is not None:
-            return result
-        yield News("lines", "")
-    raise AssertionError("nothing came")
-
-
-def _models(name: str) -> Generator[News, None, tuple[Any, Any]]:
-    """The family, loaded, and what races it."""
-    yield News("notice", notice("running" if _loaded(name) else "loading"))
-    try:
-        return (yield from patiently(lambda: _engine(name)))
-    except Exception as error:
-        text = error.args[0] if isinstance(error, ValueError) and error.args else ""
-        if text and (isinstance(text, TranslatableText) or presets.named(name)):  # it says what does not fit
-            raise
-        log.exception("the models cannot be loaded")
-        raise ValueError(notice("no_engine")) from error
-
-
-def _race_here(request: RunRequest) -> Iterator[News]:
-    family, race = yield from _models(request.family)
-    request, chosen = yield from _filled(request, family)
-    for news in _race(request, family, race, _worker):
-        yield news if news.kind == "lines" else replace(news, text=sentences(chosen, news.text))
-
-
-def _filled(request: RunRequest, family: Any) -> Generator[News, None, tuple[RunRequest, str]]:
-    """The request with what its visitor left open, and a sentence about that. Once for a pair, costs are measured."""
-    if request.drafter != OPEN and request.k:
-        return request, ""
-    yield News("notice", notice("measuring"))
-    wanted = request.drafter, request.k, request.params.temperature
-    drafter, k, speedup = yield from patiently(lambda: _choose(family, *wanted))
-    words = strings("page")["settings"]["chosen"]
-    line = words["not_measured" if not speedup else "pays" if speedup > 1.0 else "never_pays"]
-    _chosen[request.family] = line.format(drafter=of_drafters("name").get(drafter, drafter), k=k)
-    return replace(request, drafter=drafter, k=k), _chosen[request.family]
-
-
-def _choose(family: Any, *wanted: Any) -> tuple[str, int, float]:
-    (choice,) = filter(None, _worker.choose(family, *wanted))
-    return choice  # type: ignore[no-any-return]
-
-
-def unmeasured(request: RunRequest) -> RunRequest:
-    """The same on a machine that is lent for a run, whose seconds are too dear to measure costs."""
-    drafter = menu.drafters(request.family)[0] if request.drafter == OPEN else request.drafter
-    return replace(request, drafter=drafter, k=request.k or UNMEASURED_K)
-
-
-def chosen_line(family: Any) -> str:
-    """What was last chosen for that family by default; before a run, how it will be."""
-    return _chosen.get(str(family)) or strings("page")["settings"]["chosen"]["line"]
-
-
-def _race(request: RunRequest, family: Any, race: Any, engine: Any) -> Iterator[News]:
-    slow_start = "peer" if request.peer else "probing" if is_wrapper(request.drafter) else "running"
-    yield News("notice", notice("asking" if engine is _gpu else slow_start))
-    seconds = math.inf if engine is _gpu else limits().seconds  # there the run asked for its own
-    header = ""
-    for event in within(seconds, race(family, **request.arguments)):
-        if event is not None and not header:  # not before: until the first event the engine may refuse the prompt
-            kind = kind_of(request.prompt)
-            header = live_header(request.prompt, family.describe(), kind, request.peer, engine.machine).line()
-            yield News("lines", header)
-        yield News("lines", "" if event is None else line(event))
-    yield News("done", notice("done"))
-
-
-def _races(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
-    family, race = yield from _models(requests[0].family)
-
-    def races() -> Generator[Event | Raced | None, None, None]:
-        for request in requests:
-            events = []
-            with contextlib.closing(race(family, **request.arguments, details=False)) as answers:
-                for event in answers:
-                    events += [] if event is None else [event]
-                    yield event
-            yield Raced(request, tuple(events))
-
-    for item in within(limits().seconds, races()):
-        yield item if isinstance(item, Raced) else News("lines", "")
-
-
-def _certify(request: CertificateRequest) -> Iterator[News]:
-    yield News("notice", notice("loading" if request.pair == EMBEDDED and not _loaded(EMBEDDED) else "certifying"))
-    wanted = request.pair, request.text, request.mistake, request.draws, request.seed
-    for state in within(limits().seconds, _worker.call("certify", *wanted)):
-        yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
-    yield News("done", notice("certified"))
-
-
-def _engine(family: str) -> tuple[Any, Any]:
-    return _worker.load(family, device), _worker.race
-
-
-def _loaded(family: str) -> bool:
-    return _worker.is_loaded(family)
 
 
 def notice(name: str, /, **values: Any) -> str:

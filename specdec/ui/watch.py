@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 
-from ..events import Event
 from ..exposure import limits
 from ..lanes.heartbeat import with_heartbeat, within
 from ..servers import lane
@@ -19,12 +18,11 @@ from ..servers.stream import Left, Limits
 from ..traces.file import Header, line, live_header, Trace
 from ..types import SamplingParams
 from . import session
-from .session import News, notice
+from .session import HEARTBEAT, News, notice
 from .text import kind_of
 
-MODEL = 80  # characters of its name that are told
+MAX_MODEL_NAME = 80  # characters that are shown
 THREAD = "watching a server"
-Race = Generator[Event | lane.FinalTrace, None, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,41 +38,38 @@ class WatchRequest:
 
 @session.guarded
 def run(request: WatchRequest) -> Iterator[News]:
-    """The race as it comes; at its end "whole" is the run as its server counts it, in place of all lines before.
+    """Race the server. At the end, "whole" is the run as the server counts it, in place of all lines before.
 
     Closing the iterator hangs up.
     """
     yield News("notice", notice("connecting"))
     left = Left()
     try:
-        server, plain, events = yield from session.patiently(lambda: begun(request, Limits(left=left)))
-        facts = server.facts
-        name = f"{facts.kind} {facts.version}".strip()
-        yield News("notice", notice("watching", server=name, model=facts.model[:MODEL]))
-        yield from _live(head(request, server, plain), events)
+        for news in within(limits().seconds, with_heartbeat(race(request, Limits(left=left)), THREAD)):
+            yield news or HEARTBEAT
     finally:
         left.set()  # hangs up, whatever is being waited for
 
 
-def begun(request: WatchRequest, limits: Limits) -> tuple[Server, Server | None, Race]:
-    """The servers, asked what they are, and their race. ServerError says why there is none."""
+def race(request: WatchRequest, limits: Limits) -> Generator[News, None, None]:
+    """Ask the servers what they are, then race them. ServerError says why that is not possible."""
     server, plain = connect_pair(request.address, request.plain, request.key, limits)
-    return server, plain, lane.race(server, plain, request.prompt, request.params)
+    facts = server.facts
+    name = f"{facts.kind} {facts.version}".strip()
+    yield News("notice", notice("watching", server=name, model=facts.model[:MAX_MODEL_NAME]))
+    header = make_header(request, server, plain)
+    yield News("lines", header.line())
+    for item in lane.race(server, plain, request.prompt, request.params):
+        if isinstance(item, lane.FinalTrace):
+            header = make_header(request, server, plain)  # with another id, so that the page takes it as another run
+            yield News("whole", Trace(header, item.events).dumps())
+        else:
+            yield News("lines", line(item))
+    yield News("done", notice("done"))
 
 
-def head(request: WatchRequest, server: Server, plain: Server | None) -> Header:
-    """Of the machine behind an address nothing is known; the address is nobody else's business."""
+def make_header(request: WatchRequest, server: Server, plain: Server | None) -> Header:
+    """Make the header. It has no machine, because none is known behind an address, and keeps the address secret."""
     header = live_header(request.prompt, lane.about(server, plain), kind_of(request.prompt))
     lanes = (lane.SPECULATIVE, lane.PLAIN) if plain else (lane.SPECULATIVE,)
     return replace(header, lanes=lanes, machine={})
-
-
-def _live(header: Header, events: Race) -> Iterator[News]:
-    yield News("lines", header.line())
-    for item in within(limits().seconds, with_heartbeat(events, THREAD)):
-        if isinstance(item, lane.FinalTrace):
-            again = live_header(header.prompt, header.models, header.kind)  # another id: the page takes it anew
-            yield News("whole", Trace(replace(header, run=again.run), item.events).dumps())
-        else:
-            yield News("lines", "" if item is None else line(item))
-    yield News("done", notice("done"))

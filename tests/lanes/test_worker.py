@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from specdec.engine import NO_ROOM
 from specdec.events import Committed, Event
 from specdec.families import zoo
 from specdec.lanes import race
-from specdec.lanes.worker import Worker, WorkerDied
+from specdec.lanes.worker import Prepared, Worker, WorkerDied
 from specdec.types import SamplingParams, TranslatableText
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,8 +39,20 @@ def items(answers: Iterable[Any]) -> list[Any]:
     return [answer for answer in answers if answer is not None]
 
 
-def run(worker: Worker, params: SamplingParams = PARAMS) -> list[Event]:
-    return items(worker.race(worker.load("embedded", "cpu"), PROMPT, "none", 0, params))
+def race_on(
+    worker: Worker, prompt: str = PROMPT, drafter: str = "none", k: int = 0, params: SamplingParams = PARAMS
+) -> Any:
+    return worker.call("race", "embedded", "cpu", prompt=prompt, drafter=drafter, k=k, params=params)
+
+
+def prepare(worker: Worker, family: str = "embedded") -> Prepared:
+    (ready,) = items(worker.call("prepare", family, "cpu", "draft_model", 3, 0.8))
+    assert isinstance(ready, Prepared)
+    return ready
+
+
+def run(worker: Worker) -> list[Event]:
+    return items(race_on(worker))
 
 
 def texts(events: Iterable[Event]) -> dict[str, list[int]]:
@@ -50,20 +61,29 @@ def texts(events: Iterable[Event]) -> dict[str, list[int]]:
 
 
 def test_a_run_over_there_is_a_run_here(worker: Worker) -> None:
-    assert not worker.is_loaded("embedded")
-    family = worker.load("embedded", "cpu")
-    assert worker.is_loaded("embedded") and not worker.is_loaded("another")
-    assert family.facts["target"] == zoo.load().describe()["target"]
-    assert worker.machine is not None and "torch" in worker.machine
-    there = items(worker.race(family, PROMPT, "draft_model", 3, PARAMS, rule="block"))
-    here = list(race.race(zoo.load(), PROMPT, "draft_model", 3, PARAMS, rule="block"))
+    ready = prepare(worker)
+    assert ready.models["target"] == zoo.load().describe()["target"] and "torch" in ready.machine
+    assert (ready.drafter, ready.k, ready.speedup) == ("draft_model", 3, 0.0)  # what was given stays
+    there = items(race_on(worker, drafter="draft_model", k=3))
+    here = list(race.race(zoo.load(), PROMPT, "draft_model", 3, PARAMS))
     assert texts(there) == texts(here) and len(there) == len(here)
+
+
+def test_measuring_is_announced_once_and_only_where_it_is_done(worker: Worker, shallow: str) -> None:
+    def announced(drafter: str, k: int) -> list[str]:
+        *told, ready = items(worker.call("prepare", shallow, "cpu", drafter, k, 0.0))
+        assert isinstance(ready, Prepared) and ready.k > 0
+        return told
+
+    assert announced("prompt_lookup", 3) == []
+    assert [announced("default", 0) for _ in range(2)] == [["measuring"], []]
+    assert [announced("adaptive:prompt_lookup", 8) for _ in range(2)] == [["measuring"], []]
 
 
 @pytest.mark.parametrize("after", [0, 5])
 def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(worker: Worker, after: int) -> None:
     whole = run(worker)
-    running = worker.race(worker.load("embedded", "cpu"), PROMPT, "none", 0, LONG)
+    running = race_on(worker, params=LONG)
     for _ in range(after):
         next(running)
     running.close()
@@ -71,15 +91,14 @@ def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(worker: Worker,
 
 
 def test_what_the_engine_refuses_arrives_as_it_was_said(worker: Worker) -> None:
-    family = worker.load("embedded", "cpu")
     with pytest.raises(ValueError) as refused:
-        items(worker.race(family, "word " * 3000, "none", 0, PARAMS))
+        items(race_on(worker, "word " * 3000))
     said = refused.value.args[0]
     assert isinstance(said, TranslatableText) and "{n}" in said.template and said.values["n"] > said.values["limit"]
     with pytest.raises(ValueError, match="no drafter 'nothing'"):
-        items(worker.race(family, PROMPT, "nothing", 2, PARAMS))
+        items(race_on(worker, drafter="nothing", k=2))
     with pytest.raises(ValueError, match="holds no folder"):
-        worker.load("/nowhere", "cpu")
+        prepare(worker, "/nowhere")
     with pytest.raises(RuntimeError, match="KeyError: 'no such call'"):
         items(worker.call("no such call"))
 
@@ -87,7 +106,7 @@ def test_what_the_engine_refuses_arrives_as_it_was_said(worker: Worker) -> None:
 @pytest.fixture
 def hung(worker: Worker) -> Generator[Any, None, None]:
     """A run that has begun, and whose engine does nothing any more."""
-    running = worker.race(worker.load("embedded", "cpu"), PROMPT, "none", 0, LONG)
+    running = race_on(worker, params=LONG)
     while next(running) is None:
         pass
     os.kill(worker.start().pid or 0, signal.SIGSTOP)
@@ -104,11 +123,11 @@ def test_a_hung_engine_is_left_at_once_and_the_next_run_has_another(
     closing.start()
     closing.join(60)
     assert not closing.is_alive() and first.is_alive()
-    waiting = worker.call("load", "embedded", "cpu")
+    waiting = race_on(worker)
     assert next(waiting) is None and first.is_alive()  # meanwhile its reader may do something else
     waiting.close()
     monkeypatch.setattr(worker, "_next", 0.0)
-    waiting = worker.call("load", "embedded", "cpu")
+    waiting = race_on(worker)
     assert items(waiting) and not first.is_alive() and worker.start() is not first
 
 
@@ -119,7 +138,7 @@ def test_a_silent_engine_is_ended_and_only_its_run_is_lost(
     monkeypatch.setattr(worker, "_next", 0.0)
     monkeypatch.setattr(worker, "_first", 0.0)
     with pytest.raises(WorkerDied):
-        items(worker.call("load", "embedded", "cpu"))  # a new one needs longer than that to begin with
+        items(race_on(worker))  # a new one needs longer than that to begin with
     monkeypatch.undo()
     assert run(worker)
 
@@ -135,28 +154,15 @@ def test_calls_from_many_threads_take_turns(worker: Worker) -> None:
 
 
 def test_a_process_that_dies_breaks_its_call_and_the_next_has_another(worker: Worker) -> None:
-    running = worker.race(worker.load("embedded", "cpu"), PROMPT, "none", 0, LONG)
+    running = race_on(worker, params=LONG)
     while next(running) is None:
         pass
     first = worker.start()
     first.kill()
     with pytest.raises(WorkerDied):
         items(running)
-    assert not worker.is_loaded("embedded")
-    assert worker.start() is not first and not worker.is_loaded("embedded")
+    assert worker.start() is not first
     assert run(worker)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        TranslatableText("Prompt {n} of {{braces}}.", n=3),
-        TranslatableText("In {file}", file=TranslatableText("{a}", a="{x}")),
-    ],
-)
-def test_sentences_keep_how_they_were_made(said: TranslatableText) -> None:
-    again = pickle.loads(pickle.dumps(said))
-    assert again == said and (again.template, again.values) == (said.template, said.values)
 
 
 ENGINE = """
@@ -223,10 +229,10 @@ def test_it_ends_with_whoever_started_it() -> None:
 @pytest.mark.long
 def test_the_page_starts_it_once_it_is_served_and_loads_no_model() -> None:
     code = (
-        "import sys, threading; from specdec.ui import session; session.WARM_AFTER = 0.0\n"
+        "import sys, threading; from specdec.ui import session; session.WARM_AFTER_S = 0.0\n"
         "session.warm(); session.warm()\n"
         "for thread in threading.enumerate(): isinstance(thread, threading.Timer) and thread.join()\n"
-        "assert session._worker._process.is_alive() and not session._loaded('embedded')\n"
+        "assert session._worker._process.is_alive()\n"
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)

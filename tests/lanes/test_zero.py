@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,8 +51,7 @@ def zero(shallow: str) -> Iterator[ModuleType]:
 @pytest.fixture
 def spaces(zero: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """The stand-in; whatever a test sets there is set back."""
-    for name in ("left", "refusal"):
-        monkeypatch.setattr(zero.spaces, name, getattr(zero.spaces, name))
+    monkeypatch.setattr(zero.spaces, "refusal", "")
     yield zero.spaces
     zero.spaces.free.set()
 
@@ -73,12 +71,12 @@ def page(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def asked(gpu: Any, prompt: str = PROMPT) -> RunRequest:
-    return RunRequest(prompt, "draft_model", 3, PARAMS, family=gpu.family.name)
+    return RunRequest(prompt, "draft_model", 3, PARAMS, family=gpu.family)
 
 
 def events(gpu: Any, prompt: str = PROMPT) -> list[Any]:
     """Without heartbeats."""
-    return [*filter(None, gpu.race(gpu.family, prompt, "draft_model", 3, PARAMS))]
+    return [*filter(None, gpu.race(**asked(gpu, prompt).arguments))]
 
 
 def texts(told: Any) -> dict[str, str]:
@@ -96,12 +94,12 @@ def over(fork: Any, seconds: float = 60) -> bool:
 
 def test_a_run_in_a_fork_is_a_run_here(gpu: Any, spaces: ModuleType) -> None:
     told = events(gpu)
-    here = list(race.race(zoo.load(gpu.family.name), PROMPT, "draft_model", 3, PARAMS))
+    here = list(race.race(zoo.load(gpu.family), PROMPT, "draft_model", 3, PARAMS))
     assert texts(told) == texts(here) and len(told) == len(here)
     assert gpu.machine["shared"] is True and "torch" in gpu.machine
-    assert gpu.family.facts["device"] == zoo.resolved("auto")
+    assert gpu.models["device"] == zoo.resolved("auto")
     assert not any(b"torch" in pickle.dumps(event) for event in told)  # a tensor would be on a GPU of the fork
-    assert over(spaces.forks[-1]) and spaces.asked[-1] == 10 * spaces.FACTOR
+    assert over(spaces.forks[-1]) and spaces.asked[-1] == 20
     assert os.environ[SWITCH] == "0"  # no fork compiles kernels in its visitor's seconds
 
 
@@ -111,7 +109,7 @@ def endless(*_: Any, **__: Any) -> Iterator[Any]:
 
 def test_a_closed_run_ends_its_fork(gpu: Any, zero: ModuleType, spaces: ModuleType, monkeypatch: Any) -> None:
     monkeypatch.setattr(zero, "race", endless)
-    running = gpu.race(gpu.family, PROMPT, "none", 0, PARAMS)
+    running = gpu.race(prompt=PROMPT, drafter="none", k=0, params=PARAMS)
     assert any(isinstance(event, Committed) for event in running)
     assert not over(spaces.forks[-1], 0)
     running.close()
@@ -122,12 +120,12 @@ def test_who_waits_for_a_gpu_can_leave(gpu: Any, zero: ModuleType, spaces: Modul
     monkeypatch.setattr(zero, "race", endless)
     before = len(spaces.forks)
     spaces.free.clear()
-    running = gpu.race(gpu.family, PROMPT, "none", 0, PARAMS)
+    running = gpu.race(prompt=PROMPT, drafter="none", k=0, params=PARAMS)
     assert next(running) is None and next(running) is None
     running.close()
     assert len(spaces.forks) == before
     spaces.free.set()
-    for _ in range(zero.SEATS):  # its place is given back once its fork, if there was one, is gone
+    for _ in range(zero.MAX_RUNS):  # its place is given back once its fork, if there was one, is gone
         assert gpu._seats.acquire(timeout=60)
     assert all(map(over, spaces.forks[before:]))
 
@@ -146,28 +144,19 @@ def test_two_visitors_at_once_are_not_mixed(page: Any, gpu: Any) -> None:
         assert told[-1] == session.News("done", strings("page")["notice"]["done"])
 
 
-def test_a_spent_quota_is_told_and_the_run_goes_on_here(page: Any, gpu: Any, spaces: ModuleType) -> None:
-    spaces.left = 3
-    *told, last = page.run(asked(gpu))
-    assert last.kind == "done" and last.text.startswith("Your time on the shared GPU is used up; it returns in 3 h 21")
-    assert last.text.endswith(f"This run is on the CPU. {strings('page')['notice']['done']}")
-    trace = trace_of(told)
-    assert "shared" not in trace.header.machine and set(texts(trace.events)) == {"speculative", "plain"}
-    assert trace.header.models["device"] == "cpu" and not page._machine.locked()
-
-
 def test_without_a_gpu_for_any_other_reason_the_run_is_here(
     page: Any, gpu: Any, spaces: ModuleType, monkeypatch: Any
 ) -> None:
     spaces.refusal = "No GPU was available after 60s"
-    monkeypatch.setattr(session, "_alone", lambda kind, work: (session.News("done", word) for word in ["Done."]))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine())
     told = strings("page")["notice"]["no_gpu"]
-    assert [news.text for news in page.run(asked(gpu))][-1] == f"{told} Done."
+    done = strings("page")["notice"]["done"]
+    assert list(page.run(asked(gpu)))[-1] == session.News("done", f"{told} {done}")
     gpu._seats = threading.Semaphore(0)
     with pytest.raises(NoGPU, match="too many"):
         events(gpu)
-    other = list(page.run(replace(asked(gpu), family="another")))
-    assert [news.text for news in other] == ["Done."]  # only the one family is on the GPU
+    other = list(page.run(replace(asked(gpu), family="another")))[-1]
+    assert other == session.News("done", done)  # only the one family is on the GPU
 
 
 def failing(*_: Any, **__: Any) -> Iterator[Any]:
@@ -195,35 +184,9 @@ def test_what_breaks_inside_is_one_sentence(page: Any, gpu: Any, zero: ModuleTyp
 
 def test_a_run_ends_before_the_time_it_asked_for(page: Any, gpu: Any, zero: ModuleType, monkeypatch: Any) -> None:
     monkeypatch.setattr(zero, "race", endless)
-    monkeypatch.setattr(zero, "beginning", lambda: float(zero.MOST))
+    monkeypatch.setattr(zero, "seconds_left", lambda: 0.0)
     last = list(page.run(asked(gpu)))[-1]
     assert last.kind == "cut" and last.text == strings("page")["notice"]["deadline"].format(seconds=0)
-
-
-BIG = {"target": {"parameters": 2_000_000_000, "layers": 28}, "draft_model": {"parameters": 600_000_000, "layers": 28}}
-
-
-@pytest.mark.parametrize(
-    ("drafter", "k", "tokens", "peer", "seconds"),
-    [
-        ("draft_model", 4, 64, False, 10),
-        ("draft_model", 4, 256, False, 19),
-        ("prompt_lookup", 4, 256, True, 13),
-        ("adaptive:prompt_lookup", 4, 256, False, 20),
-    ],
-)
-def test_seconds_asked_for(
-    zero: ModuleType, monkeypatch: Any, drafter: str, k: int, tokens: int, peer: bool, seconds: int
-) -> None:
-    monkeypatch.setattr(zero, "family", replace(zero.family, facts=BIG))
-    params = SamplingParams(max_tokens=tokens)
-    assert zero.duration(PROMPT, drafter, k, params, peer=peer, rule="block", details=True) == seconds
-    assert zero.beginning() == 3 + 2.6 and seconds > zero.beginning()
-
-
-def test_when_a_quota_returns(zero: ModuleType) -> None:
-    assert zero.wait("… 3s left). Try again in 1 day, 2:03:04. ") == timedelta(days=1, hours=2, minutes=3, seconds=4)
-    assert zero.wait("Space app has reached its GPU limit.") is None
 
 
 PROBE = """
@@ -254,7 +217,7 @@ def test_the_app_begins_with_the_package(shallow: str) -> None:
     """The stand-in refuses to come after torch."""
     code = (
         "import app, sys; from specdec.ui import session\n"
-        "assert session._gpu.family.name and session._worker._process is None and app.demo.fns\n"
+        "assert session._gpu.family and session._worker._process is None and app.demo.fns\n"
         "assert list(sys.modules).index('spaces') < list(sys.modules).index('torch')"
     )
     path = os.pathsep.join([str(STANDIN), str(ROOT)])

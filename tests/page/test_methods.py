@@ -137,11 +137,11 @@ def asked(monkeypatch):
     """The toy run in place of models; what was asked for, in order."""
     calls = []
 
-    def race(family, prompt, drafter, k, params, rule, peer, details):
+    def race(prompt, drafter, k, params, rule, peer, details):
         calls.append((prompt, drafter, k, params, details))
         return (event for event in toyrun.events())
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), race))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(race))
     return calls
 
 
@@ -165,7 +165,7 @@ def test_a_measurement_warms_up_runs_every_text_and_tells_both(asked):
 
 def test_the_pair_of_the_page_is_measured_and_named(asked, monkeypatch):
     monkeypatch.delenv("SPECDEC_PAIRS", raising=False)
-    monkeypatch.setattr(session, "_fetch", lambda family: iter(()))
+    monkeypatch.setattr(session, "fetch", lambda family: iter(()))
     told, drafters, texts = methods.of_target("smollm2")
     assert "SmolLM2" in told[0] and [kind for _, kind in texts["choices"]] == list(text.questions())
     assert "adaptive" in [name for _, name in drafters["choices"]] and "adaptive" not in drafters["value"]

@@ -84,7 +84,7 @@ def test_a_stopped_download_leaves_the_machine_to_others(server, monkeypatch):
         assert not session._machine.locked()
         with contextlib.closing(session.run(check("Hi", family=PAIR))) as others:  # waits, and is told so
             assert next(item for item in others if item.kind == "fetching")
-    assert not session._fetching.locked()
+    assert not session._downloading.locked()
 
 
 def test_what_cannot_be_had_or_does_not_fit_is_one_sentence(server, tmp_path):
@@ -142,31 +142,27 @@ def test_a_typed_pair_brings_drafters_or_a_sentence():
 def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
     asked = []
 
-    def race(family, **arguments):
-        asked.append(arguments["drafter"])
+    def race(drafter, **_):
+        asked.append(drafter)
         return (event for event in toyrun.events())
 
     def away(names, memory):
         raise ValueError(TranslatableText("There is no network."))
         yield
 
-    class Family:
-        def describe(self):
-            return {"family": "embedded"}
-
     monkeypatch.setattr(hub, "is_here", lambda name: False)
     monkeypatch.setattr(hub, "fetch", away)
-    monkeypatch.setattr(session, "_engine", lambda name: asked.append(name) or (Family(), race))
+    monkeypatch.setattr(session, "_worker", engine := toyrun.Engine(race))
     news = list(session.run(check("Why is the sky blue?", "suffix", family="smollm2")))
-    assert asked == ["embedded", "draft_model"]
+    assert engine.families == ["embedded"] and asked == ["draft_model"]
     assert news[-1].kind == "done"
     assert news[-1].text.startswith("There is no network. So the built-in model runs this time.")
     assert list(session.series([check("Hi", "suffix", family="smollm2")]))[-1].text == "There is no network."
 
 
 def test_small_downloads_are_told_in_megabytes():
-    assert "34 of 98 MB" in session._far(hub.Fetched("smollm2", 34_100_000, 98_362_432)).text
-    assert "0.5 of 1.2 GB" in session._far(hub.Fetched("a/b", 500_000_000, 1_200_000_000)).text
+    assert "34 of 98 MB" in session.progress(hub.Fetched("smollm2", 34_100_000, 98_362_432)).text
+    assert "0.5 of 1.2 GB" in session.progress(hub.Fetched("a/b", 500_000_000, 1_200_000_000)).text
 
 
 def test_questions_are_shown_beside_a_model_that_answers(tmp_path):

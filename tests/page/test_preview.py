@@ -9,7 +9,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from specdec.ui.gateway.first import introduced, PICTURE
+from specdec.ui.gateway.first import PICTURE, with_first_screen
 from specdec.ui.gateway.language import PATHS
 from specdec.ui.text import LANGUAGES, speaking, strings
 
@@ -43,5 +43,5 @@ def test_the_picture_is_as_large_as_it_says_and_light():
 
 
 def test_the_picture_has_the_address_that_a_proxy_names():
-    page = introduced(b'<head><script>{"root":"https://a.b/app"}</script></head>', "en").decode()
+    page = with_first_screen(b'<head><script>{"root":"https://a.b/app"}</script></head>', "en").decode()
     assert 'content="https://a.b/app/preview.png"' in page

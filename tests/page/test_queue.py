@@ -46,16 +46,13 @@ def test_no_call_ends_the_queue(page: tuple[httpx.Client, list[dict[str, object]
     assert answered(client)
 
 
-@pytest.mark.parametrize("number", ["browser", None, 9_999, -1, "x"])
+@pytest.mark.parametrize("number", ["browser", 9_999, "x"])
 def test_nor_does_one_of_a_function_that_there_is_not(
     page: tuple[httpx.Client, list[dict[str, object]]], number: object
 ) -> None:
     client, events = page
     if number == "browser":
         number = next(one["id"] for one in events if not one["backend_fn"])
-    # Not by `client`: after a 500 the connection is closed.
     wrong = {"fn_index": number, "data": [], "session_hash": "a"}
-    httpx.post(
-        f"{client.base_url}gradio_api/queue/join", json=wrong, timeout=60
-    )  # after a 500 its connection is closed
+    httpx.post(f"{client.base_url}gradio_api/queue/join", json=wrong, timeout=60)  # a 500 closes the connection
     assert answered(client)

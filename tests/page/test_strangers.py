@@ -107,9 +107,3 @@ def test_a_pair_that_is_not_listed_is_loaded_by_no_door(
     monkeypatch.setenv("SPECDEC_PAIRS", "owner/model")
     assert "owner/model" in menu.families() and not menu.is_pair(folder)
     assert request.known_family("owner/model") == "owner/model"
-
-
-def test_ones_own_page_takes_any(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(EXPOSURE, "own")
-    monkeypatch.delenv("SPECDEC_PAIRS", raising=False)
-    assert request.check("Once", "suffix", family=folder).family == folder and engine.known()[1]

@@ -8,9 +8,9 @@ import json
 import math
 import re
 import shutil
-import threading
 import typing
 from dataclasses import replace
+from types import SimpleNamespace
 
 import gradio as gr
 import nodejs
@@ -38,7 +38,7 @@ def traces(tmp_path, monkeypatch):
 @pytest.fixture
 def engine(monkeypatch):
     """The toy run in place of models."""
-    monkeypatch.setattr(session, "_engine", toyrun.engine)
+    monkeypatch.setattr(session, "_worker", toyrun.Engine())
 
 
 # ---- input ----
@@ -173,12 +173,10 @@ def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(fami
 
 
 def test_a_run_has_the_family_that_was_asked_for(family, monkeypatch):
-    asked = []
-    engine = toyrun.engine()
-    monkeypatch.setattr(session, "_engine", lambda name: (asked.append(name), engine)[1])
+    monkeypatch.setattr(session, "_worker", engine := toyrun.Engine())
     list(race.run("Hi"))
     list(race.start("Hi", "draft_model", 3, 0.8, 1, 0, 24, 7, "", "rejection", "embedded:int8"))
-    assert asked == ["embedded", "embedded:int8"]
+    assert engine.families == ["embedded", "embedded:int8"]
 
 
 def test_whether_a_drafter_is_lossless_depends_on_the_rule():
@@ -216,7 +214,7 @@ def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
     def engine(*_, peer, **__):
         yield from toyrun.peer_trace().events if peer else toyrun.events()
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), engine))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(engine))
     live = trace.Trace.loads("".join(race.run("Hi", peer=True)))
     assert live.header.lanes == ("speculative", "transformers", "plain") and live.events == toyrun.peer_trace().events
 
@@ -383,7 +381,7 @@ def test_a_prompt_that_the_engine_refuses_never_claims_to_be_live(monkeypatch):
         raise ValueError("The prompt has 3,001 tokens. Shorten it.")
         yield
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), refusing))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(refusing))
     assert not [news for news in session.run(request.check("a")) if news.kind == "lines" and news.text]
     updates = list(race.start("a", "draft_model", 3, 0.8, 1, 0, 24, 7, ""))
     assert not any(isinstance(update[0], str) and update[0] for update in updates)
@@ -397,7 +395,7 @@ def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(monkeypatc
         yield None
         raise WorkerDied("the engine's process ended with -9")
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), silent))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(silent))
     *told, last = session.run(request.check("Hi"))
     assert last == session.News("error", text.strings("page")["notice"]["died"])
     assert sum(bool(news.text) for news in told if news.kind == "lines") == 4
@@ -405,20 +403,11 @@ def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(monkeypatc
 
 
 def test_a_visitor_can_leave_while_models_are_loaded(monkeypatch):
-    loaded, asked = threading.Event(), threading.Event()
-
-    def slow(*_):
-        asked.set()
-        assert loaded.wait(60)
-        return toyrun.Family(), lambda *_, **__: iter(())
-
-    monkeypatch.setattr(session, "LOOK", 0.01)
-    monkeypatch.setattr(session, "_engine", slow)
+    monkeypatch.setattr(session, "_worker", SimpleNamespace(call=lambda *_: (None for _ in itertools.count())))
     running = session.run(request.check("Hi"))
-    assert [next(running).kind for _ in range(3)] == ["notice", "lines", "lines"] and asked.is_set()
+    assert [next(running).kind for _ in range(3)] == ["notice", "lines", "lines"]
     running.close()
     assert not session._machine.locked()
-    loaded.set()
 
 
 def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
@@ -435,7 +424,7 @@ def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error)
         raise error
         yield
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), broken))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(broken))
     last = list(session.run(request.check("Hi")))[-1]
     told = str(error) if isinstance(error, ValueError) else text.strings("page")["notice"]["broken"]
     assert (last.kind, last.text) == ("error", told)

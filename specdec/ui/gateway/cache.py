@@ -13,44 +13,56 @@ from functools import partial
 
 import brotli
 from starlette.datastructures import Headers
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .first import PICTURE, PREVIEW, with_first_screen
 from .language import LANGUAGE_AT
 
 FOLDERS = ("/assets/", "/static/")  # their files' names change with their content, or with Gradio's version
 MOST_ANSWERS = 250  # the page and its files are 80; visitors can make up names of hosts, and so pages
 ENCODINGS: dict[str, Callable[[bytes], bytes]] = {"br": partial(brotli.compress, quality=9), "gzip": gzip.compress}
+PARTLY = {"range", "if-none-match"}  # requests with these are not answered with the whole file
 # Gradio writes its own address into a page, as a proxy names it.
 ADDRESS = ("host", "x-forwarded-host", "x-forwarded-proto", "x-gradio-server")
 
 
 class Cache:
-    """Middleware that answers again what it saw answered once, compressed. What was asked for longest ago goes."""
+    """Middleware that keeps answers, compressed, and sends them again. The least recently used one goes first.
+
+    It writes the first screen into the page, and serves the picture of its preview.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self.answers: OrderedDict[tuple[object, ...], tuple[bytes, dict[str, str]]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path, is_page = scope.get("path", ""), scope.get("path") in LANGUAGE_AT
+        method, path = scope.get("method", ""), scope.get("path", "")
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
-        if scope.get("method") == "HEAD" and is_page:
+        is_page = path in LANGUAGE_AT and method in ("GET", "HEAD")
+        is_file = path.startswith(FOLDERS) and method == "GET" and not PARTLY & {*headers}
+        if path == PREVIEW and method in ("GET", "HEAD"):
+            await FileResponse(PICTURE, headers={"Cache-Control": "max-age=86400"})(scope, receive, send)
+        elif is_page and method == "HEAD":
             # So Gradio asks, as it starts, whether its page can be reached, and gives up after three seconds.
             await Response(media_type="text/html")(scope, receive, send)
-            return
-        is_whole = scope.get("method") == "GET" and "range" not in headers and "if-none-match" not in headers
-        if not is_whole or not (is_page or path.startswith(FOLDERS)):
+        elif is_page or is_file:
+            await (await self.answer(scope, receive, headers))(scope, receive, send)
+        else:
             await self.app(scope, receive, send)
-            return
-        accepted = headers.get("accept-encoding", "")
+
+    async def answer(self, scope: Scope, receive: Receive, headers: Headers) -> Response:
+        path, accepted = scope["path"], headers.get("accept-encoding", "")
         encoding = next((name for name in ENCODINGS if name in accepted), "")
-        key = (path, encoding, *((scope["scheme"], *map(headers.get, ADDRESS)) if is_page else ()))
+        language = LANGUAGE_AT.get(path)
+        key = (path, encoding, *((scope["scheme"], *map(headers.get, ADDRESS)) if language else ()))
         if key not in self.answers:
             status, body, fields = await self.ask(scope, receive)
             if status != 200:
-                await Response(body, status, fields)(scope, receive, send)
-                return
+                return Response(body, status, fields)
+            if language:
+                body = with_first_screen(body, language)
             if encoding:
                 body, fields = ENCODINGS[encoding](body), {**fields, "content-encoding": encoding}
             self.answers[key] = body, {**fields, "vary": "Accept-Encoding"}
@@ -58,10 +70,10 @@ class Cache:
                 self.answers.popitem(last=False)
         self.answers.move_to_end(key)
         body, fields = self.answers[key]
-        await Response(body, headers=fields)(scope, receive, send)
+        return Response(body, headers=fields)
 
     async def ask(self, scope: Scope, receive: Receive) -> tuple[int, bytes, dict[str, str]]:
-        """Status, body and headers of the app's answer, not compressed."""
+        """Return status, body and headers of the app's answer, not compressed."""
         messages = list[Message]()
 
         async def listen(message: Message) -> None:

@@ -1,5 +1,5 @@
-"""What the page's own HTML says before Gradio, a megabyte of scripts, has mounted: the first screen, and what others
-show of a link to it, a title, a sentence and a picture.
+"""The first screen, which the page's own HTML shows before Gradio, a megabyte of scripts, has mounted; and the title,
+sentence and picture that other sites show of a link to the page.
 
 What draws the screen is `assets/page/shared/first.js`; the player in it is the page's own, which then moves into
 Gradio's page.
@@ -10,53 +10,23 @@ from __future__ import annotations
 import html
 from functools import cache
 
-from starlette.datastructures import MutableHeaders
-from starlette.responses import FileResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 from ..scripts import served
 from ..text import ASSETS, PAGE, speaking, strings, TAGS
 from .gradio_private import address_in, before_app, scripts, with_head
-from .language import LANGUAGE_AT
 
-PICTURE, PREVIEW = ASSETS / "preview.png", "/preview.png"
-
-
-class First:
-    """Middleware that writes both into the page, and serves the picture. It belongs inside of the compression."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        start: Message = {}
-        body = b""
-
-        async def write(message: Message) -> None:
-            nonlocal start, body
-            if message["type"] == "http.response.start":
-                start = message
-                return
-            body += message.get("body", b"")
-            if not message.get("more_body"):
-                page = before_app(introduced(body, here := LANGUAGE_AT[scope["path"]]), screen(here))
-                MutableHeaders(scope=start)["Content-Length"] = str(len(page))
-                await send(start)
-                await send({**message, "body": page})
-
-        if scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and scope["path"] == PREVIEW:
-            await FileResponse(PICTURE, headers={"Cache-Control": "max-age=86400"})(scope, receive, send)
-            return
-        is_page = scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in LANGUAGE_AT
-        await self.app(scope, receive, write if is_page else send)
+PICTURE = ASSETS / "preview.png"
+PREVIEW = "/preview.png"  # where it is served
 
 
-def introduced(page: bytes, language: str) -> bytes:
-    """The page with our title, description and preview in place of Gradio's; and, before all other scripts, where
-    ours are, and which of Gradio's it waits for, so that all are fetched at once."""
+def with_first_screen(page: bytes, language: str) -> bytes:
+    """Write our title, description and preview in place of Gradio's, and the first screen before Gradio's element.
+
+    The head begins with the places of all scripts that the page waits for, so that they are fetched at once.
+    """
     page = with_head(page, tags(language, address_in(page) + PREVIEW).encode())
     waits = "".join(f'<link rel="modulepreload" href="./assets/{name}" crossorigin>' for name in scripts())
-    return page.replace(b"<head>", f"<head>{served()}{waits}".encode(), 1)
+    page = page.replace(b"<head>", f"<head>{served()}{waits}".encode(), 1)
+    return before_app(page, screen(language))
 
 
 def tags(language: str, picture: str) -> str:

@@ -31,7 +31,7 @@ def request() -> gr.Request | None:
 
 
 def scope_of(request: gr.Request) -> dict[str, Any]:
-    """The ASGI scope of its Starlette request: Gradio's own makes text of what it hands out."""
+    """Return the ASGI scope of the Starlette request in it: Gradio's own request turns values into text."""
     return dict(getattr(request.request, "scope", {}))
 
 
@@ -43,7 +43,7 @@ def wrap(demo: gr.Blocks, wrapper: Callable[[Any], Any]) -> None:
 
 
 def only_tools(demo: gr.Blocks, names: Collection[str]) -> None:
-    """Of the public functions list these alone as tools for models: Gradio lists what has no other type."""
+    """List only these of the public functions as tools for models. Gradio lists all that have no other type."""
     for event in demo.fns.values():
         function: Any = event.fn
         if function and event.api_visibility == "public" and event.api_name not in names:
@@ -62,7 +62,7 @@ class Messages(LRUCache[str, Any]):
 
 
 def guard_queue(demo: gr.Blocks) -> None:
-    """Have no visitor's call end the queue for all others."""
+    """Keep a visitor's call from ending the queue for all others."""
     demo._queue.pending_messages_per_session = Messages(MOST_SESSIONS)
 
 
@@ -100,6 +100,6 @@ def scripts() -> list[str]:
 
 
 def font(name: str) -> bytes | None:
-    """Of Gradio's own fonts; None, and the reader's own stands in."""
+    """Read one of Gradio's own fonts; None where it has none of that name."""
     path = FRONTEND / "static" / "fonts" / f"{name}.woff2"
     return path.read_bytes() if path.is_file() else None

@@ -15,13 +15,15 @@ import time
 from collections import Counter
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...exposure import limits, SPACE
 from .visitors import network_of
 
-HOSTS, PROXIES = "SPECDEC_HOSTS", "SPECDEC_PROXIES"
+HOSTS = "SPECDEC_HOSTS"
+PROXIES = "SPECDEC_PROXIES"
 PROXIES_OF_A_SPACE = "10.0.0.0/8,100.64.0.0/10,127.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
 # Gradio would keep uploaded files for half an hour, so anybody could fill the disk; and fetch what a stranger names.
 CLOSED = re.compile(r"(/gradio_api)?/(upload|proxy=)")
@@ -30,14 +32,6 @@ GRACE_S = 5.0
 LEAST_BYTES_PER_S = 50_000  # of a body, after GRACE_S
 MOST_STRINGS = 10_000  # of JSON
 MOST_BETWEEN_STRINGS = 50_000  # bytes of JSON: its numbers, brackets and commas
-
-
-class Refused(Exception):
-    """An HTTP status, and one sentence that says what to do."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 class Guard:
@@ -53,24 +47,24 @@ class Guard:
             return
         try:
             receive = await self.admit(scope, receive)
-        except Refused as refusal:
-            response = JSONResponse({"detail": str(refusal)}, refusal.status, {"Connection": "close"})
+        except HTTPException as refusal:  # its detail says what to do
+            response = JSONResponse({"detail": refusal.detail}, refusal.status_code, {"Connection": "close"})
             await response(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
     async def admit(self, scope: Scope, receive: Receive) -> Receive:
-        """Where the app gets its body from. Refused where the request is not let in."""
+        """Return the `receive` that the app gets its body from. HTTPException where the request is not let in."""
         headers = Headers(scope=scope)
         if CLOSED.match(scope["path"]):
-            raise Refused(404, "Nothing is served here. The page reads files in the browser.")
+            raise HTTPException(404, "Nothing is served here. The page reads files in the browser.")
         if "transfer-encoding" not in headers and headers.get("content-length", "0") == "0":
             return receive
         address = network_of((scope.get("client") or ("",))[0])
         return replaying(await self.read_body(receive, address), receive)
 
     async def read_body(self, receive: Receive, address: str) -> bytes:
-        """The whole body. Refused where it is too large, too slow, or JSON of too many parts."""
+        """Read the whole body. HTTPException where it is too large, too slow, or JSON of too many parts."""
         most, pieces, size, began = limits().body, list[bytes](), 0, time.monotonic()
         try:
             while True:
@@ -79,17 +73,17 @@ class Guard:
                 except asyncio.TimeoutError:
                     message = {"type": "nothing", "more_body": True}
                 if message["type"] == "http.disconnect":
-                    raise Refused(400, "The request broke off.")
+                    raise HTTPException(400, "The request broke off.")
                 piece = message.get("body", b"")
                 pieces.append(piece)
                 size += len(piece)
                 self.receiving[address] += len(piece)
                 if size > most:
-                    raise Refused(413, f"The request is too large: send at most {most:,} bytes.")
+                    raise HTTPException(413, f"The request is too large: send at most {most:,} bytes.")
                 if self.receiving[address] > AT_ONCE * most:
-                    raise Refused(429, "Other large requests of yours are coming in. Send this one after them.")
+                    raise HTTPException(429, "Other large requests of yours are coming in. Send this one after them.")
                 if size < LEAST_BYTES_PER_S * (time.monotonic() - began - GRACE_S):
-                    raise Refused(408, "The request came too slowly. Send it again, or a shorter one.")
+                    raise HTTPException(408, "The request came too slowly. Send it again, or a shorter one.")
                 if not message.get("more_body"):
                     break
         finally:
@@ -102,18 +96,18 @@ class Guard:
 
 
 def check_structure(body: bytes) -> None:
-    """Refused where it is JSON that would become many objects."""
+    """Raise HTTPException for JSON that would become too many objects."""
     if b"\0" in body:  # as UTF-16 and UTF-32 have it, whose quotes are not bytes of their own
-        raise Refused(400, "Send JSON as UTF-8.")
+        raise HTTPException(400, "Send JSON as UTF-8.")
     body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     if body.count(b'"') > 2 * MOST_STRINGS:
-        raise Refused(413, f"The request holds more than {MOST_STRINGS:,} strings. Send a trace as one text.")
+        raise HTTPException(413, f"The request holds more than {MOST_STRINGS:,} strings. Send a trace as one text.")
     if sum(map(len, body.split(b'"')[::2])) > MOST_BETWEEN_STRINGS:
-        raise Refused(413, "The request holds too many values. Send a trace as one text.")
+        raise HTTPException(413, "The request holds too many values. Send a trace as one text.")
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body in one piece, and then what else comes: that the visitor left."""
+    """Make a `receive` that gives the body in one piece, and then whatever else comes: that the visitor left."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -123,7 +117,7 @@ def replaying(body: bytes, receive: Receive) -> Receive:
 
 
 def allowed_hosts(listening: str) -> list[str]:
-    """The names that the page answers to; any, where whoever can reach it may do no more than a stranger.
+    """List the names that the page answers to; any name, where all visitors are strangers anyway.
 
     A name that a stranger's page was served under may come to mean this machine (DNS rebinding). To pages that stay
     under other names, Gradio's `strict_cors` and FastAPI's strict content types give no answer.
@@ -137,6 +131,6 @@ def allowed_hosts(listening: str) -> list[str]:
 
 
 def trusted_proxies() -> str:
-    """Whose X-Forwarded-For and -Proto are believed: proxies that the owner names, and those of a Space."""
+    """List the proxies whose X-Forwarded-For and -Proto are believed: those that the owner names, or a Space's."""
     named = os.environ.get(PROXIES, PROXIES_OF_A_SPACE if SPACE in os.environ else "")
     return ",".join(str(ipaddress.ip_network(one.strip(), False)) for one in named.split(",") if one.strip())

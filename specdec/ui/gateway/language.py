@@ -19,7 +19,7 @@ LANGUAGE_AT = {path: language for language, path in PATHS.items()}
 
 
 class LanguageRedirect:
-    """Middleware that shows visitors the way to their page."""
+    """Middleware that redirects visitors to the page in their language."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -29,7 +29,7 @@ class LanguageRedirect:
         if scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in LANGUAGE_AT:
             query, here = scope["query_string"].decode("latin-1"), LANGUAGE_AT[scope["path"]]
             by_browser = preferred(Headers(scope=scope).get("accept-language", ""))
-            wanted = known(QueryParams(query).get("lang", "")) or (by_browser if here == ENGLISH else here)
+            wanted = supported(QueryParams(query).get("lang", "")) or (by_browser if here == ENGLISH else here)
             if wanted != here:
                 way = f".{PATHS[wanted]}?{query}"  # relative: the app may be served below any prefix
                 answer = RedirectResponse(way, headers={"Vary": "Accept-Language", "Cache-Control": "no-store"})
@@ -37,11 +37,11 @@ class LanguageRedirect:
 
 
 def preferred(accepted: str) -> str:
-    """The first of our languages in a header such as `zh-CN,zh;q=0.9,en;q=0.8`; English if none is."""
-    return next(filter(None, map(known, accepted.split(","))), ENGLISH)
+    """Return the first of our languages in a header such as `zh-CN,zh;q=0.9,en;q=0.8`; English if none is."""
+    return next(filter(None, map(supported, accepted.split(","))), ENGLISH)
 
 
-def known(tag: str) -> str:
-    """`zh` of `zh-CN;q=0.9`; "" for a language that the page does not have."""
+def supported(tag: str) -> str:
+    """Return `zh` for `zh-CN;q=0.9`; "" for a language that the page does not have."""
     language = re.split("[-;]", tag.strip().lower())[0]
     return language if language in LANGUAGES else ""

@@ -18,7 +18,7 @@ WEIGHT_OF_LAST = 0.3  # of the last turn in how long the next one is expected to
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A place in the line. `leads` goes before all that do not. `since` is when its turn began, on `time.monotonic`.
+    """A place in the line. Tickets that lead go before all others. `since` is when its turn began, on `time.monotonic`.
 
     `round` is when its address is due: each round has one ticket of every address (start-time fair queueing, Goyal et
     al. 1996).
@@ -45,7 +45,7 @@ class Turns:
         return bool(self._line)
 
     def join(self, kind: str, address: str = "", leads: bool = False) -> Ticket | None:
-        """A place; None where too many wait, or too many of this address."""
+        """Take a place in the line. None where too many wait, or too many of this address."""
         with self._lock:
             rounds = [one.round + 1 for one in self._line if one.address == address]
             most = limits().waiting
@@ -56,7 +56,7 @@ class Turns:
             return ticket
 
     def before(self, ticket: Ticket) -> tuple[int, float]:
-        """How many come before this one, and in how many seconds it is probably its turn. (0, 0) begins its turn."""
+        """Return how many come before this ticket, and the seconds until its turn, by guess. (0, 0) begins its turn."""
         with self._lock:
             order = sorted(self._line, key=lambda one: (one.since is None, not one.leads, one.round))
             now, ahead = time.monotonic(), order[: order.index(ticket)]
@@ -67,7 +67,7 @@ class Turns:
             return len(ahead), max(0.0, seconds)
 
     def leave(self, ticket: Ticket) -> None:
-        """Its turn is over, or it waits no longer."""
+        """End the ticket's turn, or its waiting."""
         with self._lock:
             self._line.remove(ticket)
             if ticket.since is not None:

@@ -12,29 +12,26 @@ from ...exposure import is_public, limits
 from . import gradio_private
 
 MINUTE_S = 60.0
-MOST_ADDRESSES = 10_000  # that are remembered
 LEADS = "specdec.leads"  # in the scope of a request to a class: whether its teacher sent it
 
 
 class RateLimit:
-    """The runs of the last minute, by address."""
+    """The runs of the last minute, oldest first: when each began, and for which address."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, deque[float]] = {}
+        self._runs = deque[tuple[float, str]]()
         self._lock = threading.Lock()
 
     def wait_s(self, address: str) -> float:
         """Seconds until this address may begin another run; 0 begins one."""
         with self._lock:
-            now, runs = time.monotonic(), self._runs.pop(address, None) or deque()
-            self._runs[address] = runs  # as the newest
-            if len(self._runs) > MOST_ADDRESSES:
-                del self._runs[next(iter(self._runs))]
-            while runs and now - runs[0] >= MINUTE_S:
-                runs.popleft()
-            if len(runs) >= limits().runs_of_address:
-                return runs[0] + MINUTE_S - now
-            runs.append(now)
+            now = time.monotonic()
+            while self._runs and now - self._runs[0][0] >= MINUTE_S:
+                self._runs.popleft()
+            theirs = [begun for begun, other in self._runs if other == address]
+            if len(theirs) >= limits().runs_of_address:
+                return theirs[0] + MINUTE_S - now
+            self._runs.append((now, address))
             return 0.0
 
 
@@ -42,15 +39,15 @@ rate_limit = RateLimit()
 
 
 def visitor_address() -> str:
-    """The address of whoever asked for what is being computed; "" outside of a request."""
+    """Return the address of the visitor whose request is being answered; "" outside of a request."""
     request = gradio_private.request()
     return address_of(request) if request else ""
 
 
 def has_queue_priority() -> bool:
-    """Whether who asks goes before all others: in a class its teacher, else who sits at this machine.
+    """Whether the visitor goes before all others: the teacher of a class, else the user at this machine.
 
-    For strangers nobody does: their proxy may be on this machine.
+    On a public page nobody does: a proxy of strangers may be on this machine.
     """
     request = gradio_private.request()
     if request is None:
@@ -62,9 +59,9 @@ def has_queue_priority() -> bool:
 
 
 def address_of(request: Any) -> str:
-    """Where a request of Starlette's or Gradio's comes from.
+    """Return where a request of Starlette's or Gradio's comes from.
 
-    Programs that come through Gradio's MCP server are one address: it asks the page for them, from this machine.
+    All callers of Gradio's MCP server count as one address: it asks the page for them, from this machine.
     """
     if request.headers.get("x-gradio-user") == "mcp":
         return "mcp"
@@ -72,7 +69,7 @@ def address_of(request: Any) -> str:
 
 
 def network_of(address: str) -> str:
-    """The address; of version 6 its network of 64 bits, which is often one machine's."""
+    """Return an IPv4 address as it is, and the /64 network of an IPv6 address, which is often one machine's."""
     try:
         ip = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:

@@ -9,6 +9,7 @@ import json
 import re
 
 import pytest
+import toyrun
 from chrome import (
     axe_told,
     cut_off,
@@ -206,7 +207,7 @@ def test_enter_runs_the_real_models(open_page):
 
 def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
     engine = SlowEngine()
-    monkeypatch.setattr(session, "_engine", lambda *_: (engine, engine.race))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(engine.race))
     page = open_page(reduced_motion="reduce")
     page.click("#run")
     page.wait_for_selector("[data-source=live]")

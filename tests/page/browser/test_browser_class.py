@@ -55,7 +55,7 @@ def test_a_live_run_goes_to_the_class(teacher, open_phone, monkeypatch):
         runs.append(1)
         yield from toyrun.events()
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), race))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(race))
     phones = [open_phone(), open_phone()]
     teacher.locator("#run").click()
     for phone in phones:

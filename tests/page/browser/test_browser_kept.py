@@ -29,7 +29,7 @@ from specdec.ui.text import speaking
 def live(page, monkeypatch):
     """A live run of the toy's events on a prompt of the visitor's own."""
 
-    monkeypatch.setattr(session, "_engine", toyrun.engine)
+    monkeypatch.setattr(session, "_worker", toyrun.Engine())
     page.locator("#prompt textarea").fill("My own words")
     page.locator("#run").click()
     expect(page.locator(".sd-badge").first).to_have_text("Live")

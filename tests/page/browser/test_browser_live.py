@@ -45,7 +45,7 @@ def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
         yield from toyrun.events()[:20]
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (SlowEngine(), broken))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(broken))
     page = open_page(reduced_motion="reduce")
     page.click("#run")
     page.wait_for_selector("#notice .sd-wrong")
@@ -58,7 +58,7 @@ def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
 def busy(monkeypatch):
     """Somebody else's run has the machine, until the test lets it go."""
     engine = SlowEngine()
-    monkeypatch.setattr(session, "_engine", lambda *_: (engine, engine.race))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(engine.race))
     ticket = session._machine.join("run")
     assert session._machine.before(ticket) == (0, 0.0)
     held = [ticket]
@@ -100,7 +100,7 @@ OVER = """(prompt) => { const { header, names, lanes } = document.querySelector(
 @pytest.fixture
 def here(open_page, monkeypatch):
     """The page with this engine chosen, and what it sends from then on."""
-    monkeypatch.setattr(session, "_loaded", no_engine)
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(no_engine))
     page, sent = open_page(query=QUERY), []
     settings(page, advanced=True)
     page.locator("#engine").get_by_label("This browser").check()

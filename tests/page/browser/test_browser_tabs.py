@@ -11,7 +11,6 @@ from chrome import (
     expect,
     no_engine,
     open_fold,
-    SlowEngine,
     until_free,
 )
 from chrome import long as pytestmark  # noqa: F401
@@ -207,7 +206,7 @@ def cells(page, chart):
 
 
 def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeypatch):
-    monkeypatch.setattr(session, "_engine", no_engine)
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(no_engine))
     page = open_page(reduced_motion="reduce")
     assert page.evaluate("typeof window.Plotly") == "undefined"  # fetched when the tab is first opened
     open_methods(page)
@@ -236,7 +235,7 @@ def test_a_measurement_here_stands_beside_the_record_and_stops_when_told(open_pa
             time.sleep(0.02 if len(races) <= 3 else 0.3)
             yield event
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (SlowEngine(), race))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(race))
     page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
     open_methods(page)
     open_fold(page, "Run it here")
