@@ -13,7 +13,9 @@ import torch
 from baddrafts import bad_drafts
 
 from specdec import engine
-from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
+from specdec.drafters.base import NoDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
+from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.engine import generate, PromptError, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
 from specdec.proof.toys import TableModel

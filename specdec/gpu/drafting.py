@@ -14,19 +14,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ..drafters import (
-    DraftModelDrafter,
-    Eagle3Drafter,
-    Eagle3Head,
-    Eagle3TreeDrafter,
-    EarlyExitDrafter,
-    MedusaDrafter,
-    MedusaHeads,
-    MedusaTreeDrafter,
-    NoDrafter,
-    PromptLookupDrafter,
-)
-from ..drafters.eagle3 import drawn_widths, NODES, WIDTH
+from ..drafters.base import NoDrafter
+from ..drafters.draft_model import DraftModelDrafter
+from ..drafters.eagle3 import drawn_widths, Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter, NODES, WIDTH
+from ..drafters.early_exit import EarlyExitDrafter
+from ..drafters.medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
+from ..drafters.prompt_lookup import PromptLookupDrafter
 from ..models.transformer import Transformer
 from ..sampling import probabilities
 from ..types import SamplingParams

@@ -17,7 +17,10 @@ from typing import Any
 import torch
 
 from .. import describe, engine
-from ..drafters import AdaptiveDrafter, Drafter, DraftModelDrafter, PromptLookupDrafter
+from ..drafters.adaptive import AdaptiveDrafter
+from ..drafters.base import Drafter
+from ..drafters.draft_model import DraftModelDrafter
+from ..drafters.prompt_lookup import PromptLookupDrafter
 from ..engine import CycleResult, HostExecutor, Task
 from ..events import Event, Position
 from ..models.transformer import Transformer

@@ -32,7 +32,8 @@ from toyheads import (
     WARM,
 )
 
-from specdec.drafters import BlockDrafter, BlockHead, MTPDrafter, MTPHead
+from specdec.drafters.block import BlockDrafter, BlockHead
+from specdec.drafters.mtp import MTPDrafter, MTPHead
 from specdec.models.config import Config
 from specdec.models.view import TargetView
 from specdec.sampling import probabilities

@@ -9,7 +9,9 @@ import pytest
 import torch
 from toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
 
-from specdec.drafters import AdaptiveDrafter, DraftModelDrafter, PromptLookupDrafter
+from specdec.drafters.adaptive import AdaptiveDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
+from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.engine import check_proposal, generate, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished
 from specdec.methods import is_wrapper

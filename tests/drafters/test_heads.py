@@ -37,20 +37,11 @@ from toyheads import (
     WIDTH,
 )
 
-from specdec.drafters import (
-    BlockDrafter,
-    BlockHead,
-    Eagle3Drafter,
-    Eagle3Head,
-    Eagle3TreeDrafter,
-    MedusaDrafter,
-    MedusaHeads,
-    MedusaTreeDrafter,
-    MTPDrafter,
-    MTPHead,
-)
 from specdec.drafters.base import ChainDrafter
-from specdec.drafters.eagle3 import NODES
+from specdec.drafters.block import BlockDrafter, BlockHead
+from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter, NODES
+from specdec.drafters.medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
+from specdec.drafters.mtp import MTPDrafter, MTPHead
 from specdec.engine import generate, Task
 from specdec.events import Finished
 from specdec.models.config import Config

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from specdec.drafters import OracleDrafter
+from specdec.drafters.oracle import OracleDrafter
 from specdec.engine import generate
 from specdec.events import Committed, Drafted, Event
 from specdec.families.zoo import load

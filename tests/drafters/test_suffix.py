@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from toyheads import WARM
 
-from specdec.drafters import SuffixDrafter
-from specdec.drafters.suffix import MOST, replacement, Replacements
+from specdec.drafters.suffix import MOST, replacement, Replacements, SuffixDrafter
 from specdec.models.base import common_prefix
 from specdec.sampling import RandomSampler
 

@@ -19,7 +19,11 @@ from toysampler import TableSampler
 from transformers import LlamaConfig
 
 from specdec import engine
-from specdec.drafters import AdaptiveDrafter, DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
+from specdec.drafters.adaptive import AdaptiveDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
+from specdec.drafters.early_exit import EarlyExitDrafter
+from specdec.drafters.medusa import MedusaDrafter
+from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.engine import Task
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane

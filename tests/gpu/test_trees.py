@@ -20,7 +20,8 @@ from toyheads import EAGLE3, eagle3_config, eagle3_weights, medusa_weights, TAPS
 from toyheads import TEXT as TOY_TEXT
 
 from specdec import engine
-from specdec.drafters import Eagle3Head, Eagle3TreeDrafter, MedusaHeads, MedusaTreeDrafter
+from specdec.drafters.eagle3 import Eagle3Head, Eagle3TreeDrafter
+from specdec.drafters.medusa import MedusaHeads, MedusaTreeDrafter
 from specdec.engine import Task
 from specdec.events import Drafted, Event, Verified
 from specdec.gpu import graphs, lane, trees

@@ -21,7 +21,8 @@ from safetensors.torch import save_file
 from toypairs import model_into
 
 from specdec import cli as terminal
-from specdec.drafters import DraftModelDrafter, Eagle3Drafter, Eagle3Head
+from specdec.drafters.draft_model import DraftModelDrafter
+from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
 from specdec.engine import generate, Task
 from specdec.events import Committed
 from specdec.families import zoo
