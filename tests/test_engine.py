@@ -266,12 +266,6 @@ class BrokenRule(Rule):
         raise RuntimeError("no verdict")
 
 
-def test_a_rule_that_breaks_ends_the_run_with_a_reason() -> None:
-    events = run(task(rule=BrokenRule()))
-    assert end(events).reason == "failed"
-    assert any(isinstance(e, Failed) and "no verdict" in e.reason for e in events)
-
-
 class BrokenCache(TableModel):
     def new_cache(self, capacity: int) -> None:  # type: ignore[override]
         raise MemoryError("no room for a cache")
@@ -312,7 +306,7 @@ def from_the_tenth_call(function: Callable[..., object]) -> Callable[..., object
 
 
 @pytest.mark.parametrize("details", [True, False])
-@pytest.mark.parametrize("what", ["cache", "sampler", "piece", "bytes", "describe"])
+@pytest.mark.parametrize("what", ["cache", "rule", "sampler", "piece", "bytes", "describe"])
 def test_every_run_ends_with_finished_whatever_breaks(
     what: str, details: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,6 +315,8 @@ def test_every_run_ends_with_finished_whatever_breaks(
     match what:
         case "cache":
             one = replace(one, target=BrokenCache(12, seed=1))
+        case "rule":
+            one = replace(one, rule=BrokenRule())
         case "sampler":
             sampler = BrokenSampler(0)
         case "piece":
@@ -388,18 +384,6 @@ def test_what_a_broken_run_held_back_is_shown() -> None:
     assert end(events).reason == "failed" and end(events).text == shown + "\N{REPLACEMENT CHARACTER}"
     whole = end(run(task(token_bytes=lambda token: b"\xe2\x82")))
     assert whole.text == 40 * "\N{REPLACEMENT CHARACTER}"
-
-
-def test_what_a_draft_says_of_itself_is_told() -> None:
-    class Telling(Oracle):
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-            plain = super().propose(tokens, k, params, sampler)
-            return replace(plain, seconds=(0.25,) * k)
-
-    for event in run(task(Telling(), k=2)):
-        if isinstance(event, Drafted):
-            count = len(event.tokens)
-            assert event.step_ends == pytest.approx([event.start + 0.25 * (i + 1) for i in range(count)])
 
 
 def test_an_example_is_drawn_with_the_noise_of_its_place() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from naiveheads import naive_correction, naive_mtp, naive_slots
-from safetensors.torch import save_file
-from test_heads import cycles, GREEDY, Watched
+from test_heads import cycles, GREEDY, saved, Watched
 from toyheads import (
     BLOCK,
     block_config,
@@ -162,13 +160,6 @@ def test_every_slot_learns_from_the_targets_distribution_at_its_place() -> None:
             parameter -= 1e-3 * parameter.grad
         loss.first = 0  # the same places again
         assert loss.of_states(ids, last, features) < before
-
-
-def saved(folder: Path, weights: dict[str, torch.Tensor], config: dict[str, object]) -> Path:
-    folder.mkdir()
-    save_file({name: weight.contiguous() for name, weight in weights.items()}, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
 
 
 def test_folders_are_read(tmp_path: Path) -> None:

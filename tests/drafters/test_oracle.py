@@ -11,7 +11,6 @@ from specdec.engine import generate
 from specdec.events import Committed, Drafted, Event
 from specdec.families.zoo import load
 from specdec.lanes.race import tasks
-from specdec.methods import METHODS
 from specdec.proof.enumeration import output_distribution
 from specdec.proof.toys import Case, largest_error, PARAMS, PROMPT, run_loop
 from specdec.rules import RULES
@@ -43,7 +42,3 @@ def test_plain_decodings_own_text_is_kept_whole(temperature: float) -> None:
     assert tokens(oracle) == tokens(plain) and len(tokens(plain)) == 24
     drafts = sum(len(event.tokens) for event in oracle if isinstance(event, Drafted))
     assert drafts == sum(event.accepted for event in oracle if isinstance(event, Committed)) > 15
-
-
-def test_it_is_no_method() -> None:
-    assert "oracle" not in METHODS
