@@ -1,7 +1,6 @@
 """Every way of drafting, once: menus, families, bench, cards and tests read this table.
 
-It is data, and to import it loads no drafter: a class is named by its place below the package and imported when a run
-needs it, because the page must not
+It is data: a class is named by its place below the package and imported when a run needs it, because the page must not
 import torch.
 """
 
@@ -25,10 +24,14 @@ IN_BROWSER = {  # who drafts there, too, for which family (assets/page/engine/wo
     EMBEDDED: ("draft_model", "prompt_lookup", "suffix", "none"),
     "smollm2": ("suffix", "prompt_lookup", "none"),
 }
-LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
-ADAPTIVE, DEFAULT, QUANTISED = "adaptive", "draft_model", "quantised"
+LOSSY = frozenset({"typical"})
+CHAINS_ONLY = frozenset({"block"})
+ADAPTIVE = "adaptive"
+DEFAULT = "draft_model"
+QUANTISED = "quantised"
 OPEN = "default"  # in a drafter's place: what `lanes.default.choose` expects to pay
-MODEL, EXIT = "models.base.LanguageModel", "exit_layer"
+MODEL = "models.base.LanguageModel"
+EXIT = "exit_layer"
 Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
 
 
@@ -80,8 +83,8 @@ class Method:
 def located(place: str) -> type[Any]:
     """The class at `module.Class` below the package."""
     module, _, name = place.rpartition(".")
-    found: type[Any] = getattr(import_module(f".{module}", __package__), name)
-    return found
+    cls: type[Any] = getattr(import_module(f".{module}", __package__), name)
+    return cls
 
 
 MODEL_DRAFT = Method(
@@ -192,7 +195,7 @@ def is_wrapper(name: str) -> bool:
     return method is not None and bool(method.wraps)
 
 
-def known(name: str) -> Method | None:
+def find_method(name: str) -> Method | None:
     """The method of a drafter that may carry a name of its own (`eagle3:FOLDER`) or be adapted; None for others."""
     name = adapted(name) or name
     while name and name not in METHODS:
@@ -200,8 +203,8 @@ def known(name: str) -> Method | None:
     return METHODS.get(name)
 
 
-def check_asked(prompt: str, drafter: str, k: int, rule: str) -> None:
-    """Refuses a run that no family could do, before anything is loaded or measured for it.
+def check_request(prompt: str, drafter: str, k: int, rule: str) -> None:
+    """Refuse a run that no family could do, before anything is loaded or measured for it.
 
     PromptError for the prompt, ValueError for the rest. The drafters are a family's own: their names are not checked.
     """
@@ -217,17 +220,17 @@ def check_asked(prompt: str, drafter: str, k: int, rule: str) -> None:
         raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
     if adapted(adapted(drafter)):
         raise ValueError(f"{drafter}: what adapts its depth already cannot be adapted once more")
-    if rule in CHAINS_ONLY and (method := known(drafter)) and method.tree:
+    if rule in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise ValueError(f"{rule} judges chains only, and {drafter} makes trees; choose another rule or drafter")
 
 
 def of_part(part: object) -> list[Method]:
-    """The ways of drafting that a loaded part serves."""
+    """Find the ways of drafting that use such a loaded part."""
     fitting = (m for m in METHODS.values() if not m.wraps and (not m.variant_of or m.tree))
     return [m for m in fitting if m.part_class is not None and isinstance(part, m.part_class)]
 
 
 def brought_by(*names: str) -> tuple[str, ...]:
-    """The ways of drafting that such parts bring: with their trees, and with what wraps them."""
+    """Find the ways of drafting that the parts of these methods bring: their trees and their wrappers, too."""
     parts = [METHODS[name].part for name in names]
     return tuple(m.name for m in METHODS.values() if m.part in parts and (not m.variant_of or m.tree))

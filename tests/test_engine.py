@@ -386,6 +386,18 @@ def test_what_a_broken_run_held_back_is_shown() -> None:
     assert whole.text == 40 * "\N{REPLACEMENT CHARACTER}"
 
 
+def test_what_a_draft_says_of_itself_is_told() -> None:
+    class Telling(Oracle):
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+            plain = super().propose(tokens, k, params, sampler)
+            return replace(plain, seconds=(0.25,) * k)
+
+    for event in run(task(Telling(), k=2)):
+        if isinstance(event, Drafted):
+            count = len(event.tokens)
+            assert event.step_ends == pytest.approx([event.start + 0.25 * (i + 1) for i in range(count)])
+
+
 def test_an_example_is_drawn_with_the_noise_of_its_place() -> None:
     noise, text = SharedNoiseSampler(WARM.seed), [0, 5]
     for event in run(task(Oracle(), params=WARM, k=3)):
