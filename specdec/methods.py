@@ -87,25 +87,52 @@ def located(place: str) -> type[Any]:
     return cls
 
 
+def tree(of: Method, drafter: str) -> Method:
+    """The same part, drafting trees."""
+    return replace(of, name=f"{of.name}:tree", drafter=drafter, tree=True, variant_of=of.name, card=None)
+
+
 MODEL_DRAFT = Method(
-    DEFAULT, "model", "drafters.draft_model.DraftModelDrafter", ("part", "capacity"), MODEL, DEFAULT,
-    published=True, peer=True,
+    DEFAULT,
+    "model",
+    "drafters.draft_model.DraftModelDrafter",
+    ("part", "capacity"),
+    part=MODEL,
+    folder=DEFAULT,
+    published=True,
+    peer=True,
     card=Card(
-        {"Leviathan et al. 2022": "https://arxiv.org/abs/2211.17192", "Chen et al. 2023": "https://arxiv.org/abs/2302.01318"},
-        {"Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B", "meta-llama/Llama-3.2-1B-Instruct": "meta-llama/Llama-3.1-8B-Instruct"},
+        {
+            "Leviathan et al. 2022": "https://arxiv.org/abs/2211.17192",
+            "Chen et al. 2023": "https://arxiv.org/abs/2302.01318",
+        },
+        {
+            "Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B",
+            "meta-llama/Llama-3.2-1B-Instruct": "meta-llama/Llama-3.1-8B-Instruct",
+        },
     ),
-)  # fmt: skip
+)
 MEDUSA = Method(
-    "medusa", "heads", "drafters.medusa.MedusaDrafter", ("view", "part"), "drafters.medusa.MedusaHeads", "medusa",
+    "medusa",
+    "heads",
+    "drafters.medusa.MedusaDrafter",
+    ("view", "part"),
+    part="drafters.medusa.MedusaHeads",
+    folder="medusa",
     published=True,
     card=Card(
         {"Cai et al. 2024": "https://arxiv.org/abs/2401.10774"},
         {"FasterDecoding/medusa-vicuna-7b-v1.3": "lmsys/vicuna-7b-v1.3"},
     ),
-)  # fmt: skip
+)
 EAGLE3 = Method(
-    "eagle3", "heads", "drafters.eagle3.Eagle3Drafter", ("view", "part", "capacity"), "drafters.eagle3.Eagle3Head",
-    "eagle3", published=True,
+    "eagle3",
+    "heads",
+    "drafters.eagle3.Eagle3Drafter",
+    ("view", "part", "capacity"),
+    part="drafters.eagle3.Eagle3Head",
+    folder="eagle3",
+    published=True,
     card=Card(
         {"Li et al. 2025": "https://arxiv.org/abs/2503.01840"},
         {
@@ -113,74 +140,91 @@ EAGLE3 = Method(
             "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B": "meta-llama/Llama-3.1-8B-Instruct",
         },
     ),
-)  # fmt: skip
-BLOCK = Method(
-    "block", "heads", "drafters.block.BlockDrafter", ("view", "part", "capacity"), "drafters.block.BlockHead", "block",
-    card=Card(
-        {"Chen et al. 2026": "https://arxiv.org/abs/2602.06036", "DSpark": "https://arxiv.org/abs/2607.05147"}
-    ),
-)  # fmt: skip
-MTP = Method(
-    "mtp", "heads", "drafters.mtp.MTPDrafter", ("view", "part", "capacity"), "drafters.mtp.MTPHead", "mtp",
-    card=Card({"DeepSeek-AI 2024, section 2.2": "https://arxiv.org/abs/2412.19437"}),
-)  # fmt: skip
-
-
-def variant(of: Method, name: str, folder: str) -> Method:
-    return replace(of, name=name, folder=folder, variant_of=of.name, card=None)
-
-
-def tree(of: Method, drafter: str) -> Method:
-    """The same part, drafting trees."""
-    return replace(of, name=f"{of.name}:tree", drafter=drafter, tree=True, variant_of=of.name, card=None)
-
-
-# In the menu's order.
-METHODS = {
-    method.name: method
-    for method in (
-        MODEL_DRAFT,
-        Method(
-            QUANTISED, "model", "drafters.draft_model.QuantisedDrafter", ("part", "capacity"),
-            "models.quantised.QuantisedCopy", embedded=False,
-            card=Card({
+)
+EVERY = (  # in the menu's order
+    MODEL_DRAFT,
+    Method(
+        QUANTISED,
+        "model",
+        "drafters.draft_model.QuantisedDrafter",
+        ("part", "capacity"),
+        part="models.quantised.QuantisedCopy",
+        embedded=False,
+        card=Card(
+            {
                 "Georganas et al. 2025": "https://arxiv.org/abs/2503.13565",
                 "Tiwari et al. 2025": "https://arxiv.org/abs/2502.10424",
-            }),
+            }
         ),
-        Method(
-            ADAPTIVE, "wrapper", "drafters.adaptive.AdaptiveDrafter", part=MODEL, folder=DEFAULT,
-            wraps=(DEFAULT,),
-            card=Card({
+    ),
+    Method(
+        ADAPTIVE,
+        "wrapper",
+        "drafters.adaptive.AdaptiveDrafter",
+        part=MODEL,
+        folder=DEFAULT,
+        wraps=(DEFAULT,),
+        card=Card(
+            {
                 "Huang et al. 2024": "https://arxiv.org/abs/2405.19715",
                 "Leviathan et al. 2022, section 3": "https://arxiv.org/abs/2211.17192",
-            }),
+            }
         ),
-        Method(
-            "early_exit", "layers", "drafters.early_exit.EarlyExitDrafter", ("view",), EXIT,
-            card=Card(
-                {"Elhoushi et al. 2024": "https://arxiv.org/abs/2404.16710"},
-                {"facebook/layerskip-llama3.2-1B": "", "facebook/layerskip-llama3-8B": ""},
-            ),
+    ),
+    Method(
+        "early_exit",
+        "layers",
+        "drafters.early_exit.EarlyExitDrafter",
+        ("view",),
+        part=EXIT,
+        card=Card(
+            {"Elhoushi et al. 2024": "https://arxiv.org/abs/2404.16710"},
+            {"facebook/layerskip-llama3.2-1B": "", "facebook/layerskip-llama3-8B": ""},
         ),
-        MEDUSA,
-        tree(MEDUSA, "drafters.medusa.MedusaTreeDrafter"),
-        EAGLE3,
-        tree(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter"),
-        MTP,
-        BLOCK,
-        Method(
-            "prompt_lookup", "lookup", "drafters.prompt_lookup.PromptLookupDrafter", copies="text", peer=True,
-            card=Card({"Saxena 2023": "https://github.com/apoorvumang/prompt-lookup-decoding"}),
+    ),
+    MEDUSA,
+    tree(MEDUSA, "drafters.medusa.MedusaTreeDrafter"),
+    EAGLE3,
+    tree(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter"),
+    Method(
+        "mtp",
+        "heads",
+        "drafters.mtp.MTPDrafter",
+        ("view", "part", "capacity"),
+        part="drafters.mtp.MTPHead",
+        folder="mtp",
+        card=Card({"DeepSeek-AI 2024, section 2.2": "https://arxiv.org/abs/2412.19437"}),
+    ),
+    Method(
+        "block",
+        "heads",
+        "drafters.block.BlockDrafter",
+        ("view", "part", "capacity"),
+        part="drafters.block.BlockHead",
+        folder="block",
+        card=Card(
+            {"Chen et al. 2026": "https://arxiv.org/abs/2602.06036", "DSpark": "https://arxiv.org/abs/2607.05147"}
         ),
-        Method(
-            "suffix", "lookup", "drafters.suffix.SuffixDrafter", copies="text",
-            card=Card({"Oliaro et al. 2024": "https://arxiv.org/abs/2411.04975"}),
-        ),
-        variant(MODEL_DRAFT, "draft_model:story", "draft_model_story"),
-        Method("none", "none", "drafters.base.NoDrafter"),
-    )
-}  # fmt: skip
+    ),
+    Method(
+        "prompt_lookup",
+        "lookup",
+        "drafters.prompt_lookup.PromptLookupDrafter",
+        copies="text",
+        peer=True,
+        card=Card({"Saxena 2023": "https://github.com/apoorvumang/prompt-lookup-decoding"}),
+    ),
+    Method(
+        "suffix",
+        "lookup",
+        "drafters.suffix.SuffixDrafter",
+        copies="text",
+        card=Card({"Oliaro et al. 2024": "https://arxiv.org/abs/2411.04975"}),
+    ),
+    replace(MODEL_DRAFT, name="draft_model:story", folder="draft_model_story", variant_of=DEFAULT, card=None),
+    Method("none", "none", "drafters.base.NoDrafter"),
+)
+METHODS = {method.name: method for method in EVERY}
 
 
 def adapted(name: str) -> str:

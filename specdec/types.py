@@ -201,7 +201,7 @@ class Costs:
         return tuple(map(self.cycle, range(k + 1)))
 
     def verify(self, depth: int) -> float:
-        """The target's pass over a draft of that depth; beyond the deepest that was probed, costs go on growing alike."""
+        """The target's pass over a draft of that depth; beyond the deepest one probed, costs grow on alike."""
         deepest = len(self.passes) - 1
         if depth <= deepest:
             return self.passes[depth]
