@@ -1,4 +1,4 @@
-"""The text that plain decoding wrote, as its draft: the most that any draft could gain on this machine. No method."""
+"""Drafts the text that plain decoding wrote: the most that any drafter could gain on this machine. No method."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from ..types import Proposal, SamplingParams
 
 
 class OracleDrafter:
-    """Names the tokens of `text`, prompt included, while the run is still there.
+    """Drafts the tokens of `text`, prompt included, while the run agrees with it.
 
-    They are point masses, and lossless as those of a copy are: unless `text` was drawn with the coins that judge it.
-    So a sampled text is judged with shared noise, which tosses none and keeps them all.
+    Its tokens are point masses, and lossless as a copy's are, unless `text` was drawn with the coins that judge it.
+    So judge a sampled text with shared noise, which tosses no coins and accepts every token.
     """
 
     name = "oracle"
 
     def __init__(self, text: Sequence[int]) -> None:
-        self._text, self._same = list(text), 0  # so many of its tokens were read, and were the run's
+        self._text = list(text)
+        self._same = 0  # tokens that the run has in common with the text
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if list(tokens[self._same :]) != self._text[self._same : len(tokens)]:

@@ -12,7 +12,7 @@ from .base import CopyingDrafter
 
 
 class PromptLookupDrafter(CopyingDrafter):
-    """The longest suffix of 3, 2 or 1 tokens that occurred before; of its occurrences the latest.
+    """Copies what followed the longest suffix of 3, 2 or 1 tokens that occurred before, at its latest occurrence.
 
     With text `a b c d a b` the suffix `a b` matches at the start, so the draft is `c d a b …`.
     A copy is not a draw, so each token is a point mass.

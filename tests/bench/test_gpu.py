@@ -29,7 +29,7 @@ def test_without_a_gpu_the_suite_ends_with_one_sentence(
 def test_a_stage_gives_rows_of_json(
     stage: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu.lane, "KEPT", gpu.lane.KEPT)  # the stage sets it for its process
+    monkeypatch.setattr(gpu.lane, "MAX_IDLE", gpu.lane.MAX_IDLE)  # the stage sets it for its process
     gpu.main(stage, "cpu")
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert rows

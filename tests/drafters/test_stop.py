@@ -102,6 +102,6 @@ def test_it_learns_what_its_confidence_is_worth() -> None:
         asked.begin(FLAT.cycles(8))
         asked(0.95, 0)
         asked(0.05, 1)
-        asked.learn(kept=1, judged=2)
+        asked.learn(accepted=1, judged=2)
     asked.begin(FLAT.cycles(8))
     assert not asked(0.95, 0) and asked(0.05, 1)

@@ -213,7 +213,7 @@ def test_many_kinds_of_run_push_each_other_out_and_each_is_whole() -> None:
             for temperature in (0.0, 0.8):
                 found = ids(list(lane.generate(task_of(kind, replace(WARM, temperature=temperature)))))
                 assert expected.setdefault((kind, temperature), found) == found
-    assert len(lane._idle) == lane.KEPT
+    assert len(lane._idle) == lane.MAX_IDLE
     torch.cuda.synchronize()
 
 

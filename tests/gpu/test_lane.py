@@ -121,11 +121,11 @@ def depths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(AdaptiveDrafter, "_depth", depth)
     for form in (drafting.DraftModelSteps, drafting.Eagle3Steps):
 
-        def read(self: Any, first: int, last: int, bucket: int, own: Any = form.read) -> None:
+        def catch_up(self: Any, first: int, last: int, bucket: int, own: Any = form.catch_up) -> None:
             caught.append(last - first)
             own(self, first, last, bucket)
 
-        monkeypatch.setattr(form, "read", read)
+        monkeypatch.setattr(form, "catch_up", catch_up)
     return caught
 
 
@@ -184,11 +184,11 @@ def test_graphs_are_kept_for_the_next_run_and_never_shared_by_two() -> None:
     assert len(lane._idle) == 1  # of two that ran at once, one is kept
     for temperature in (0.1, 0.2, 0.3, 0.4, 0.5):
         list(lane.on_device(task("none", params=replace(WARM, temperature=temperature, max_tokens=2))))
-    assert len(lane._idle) == lane.KEPT and cycle not in lane._idle.values()
+    assert len(lane._idle) == lane.MAX_IDLE and cycle not in lane._idle.values()
 
 
 def test_heads_and_exits_have_cycles_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "KEPT", len(DRAFTS) + 1)
+    monkeypatch.setattr(lane, "MAX_IDLE", len(DRAFTS) + 1)
     lane._idle.clear()
     first = {kind: ids(list(lane.on_device(task(kind)))) for kind in DRAFTS}
     assert len(lane._idle) == len(DRAFTS)

@@ -195,7 +195,7 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the seconds that ea
 
 def measure(family: zoo.Family, prompts: Any, settings: list[Setting], at: Scale) -> Iterator[Row]:
     """Yield a row for each setting, speculative and plain runs in turns."""
-    lane.KEPT = 24  # cycles with their graphs: else most runs would capture anew; torch has streams for 32
+    lane.MAX_IDLE = 24  # cycles with their graphs: else most runs would capture anew; torch has streams for 32
     measured = pairs(family, tuple(prompts), settings, at.tokens, at.repeats)
     for one in settings:
         figures = row(one, measured[one], 0)
