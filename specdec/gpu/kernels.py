@@ -96,8 +96,9 @@ def attend_kernel(
     d = tl.arange(0, PADDED)
     query = tl.load(
         queries + (token * stride + head * SIZE)[:, None] + d[None, :],
-        mask=real[:, None] & (d < SIZE)[None, :], other=0.0,
-    )  # fmt: skip
+        mask=real[:, None] & (d < SIZE)[None, :],
+        other=0.0,
+    )
     start = tl.maximum(first - window + 1, 0)
     share = tl.cdiv(tl.cdiv(end - start, KEYS), SPLITS) * KEYS
     begin = start + split * share
@@ -127,9 +128,7 @@ def attend_kernel(
 
 
 @triton.jit
-def combine_kernel(
-    parts, highest, totals, y, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr,
-):  # fmt: skip
+def combine_kernel(parts, highest, totals, y, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr):
     """Combine one query's splits: each weighs as much as its exponentials do above the highest of all."""
     row = tl.program_id(0)
     s, d = tl.arange(0, SPLITS), tl.arange(0, PADDED)
@@ -172,7 +171,7 @@ class Kernels(Operations):
 
     def turn(
         self, product: Tensor, stream: Tensor | None, layer: Layer, angles: Tensor, stored: Tensor, places: Tensor
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         n, size, every = len(product), self.head_dim, self.heads + 2 * self.kv_heads
         x, bias, norm = stream, layer.qkv_bias, layer.head_norm
         turn_kernel[n, every](
