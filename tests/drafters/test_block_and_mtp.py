@@ -37,7 +37,6 @@ from specdec.models.view import TargetView
 from specdec.sampling import probabilities
 from tools.train import block as train_block
 from tools.train import mtp as train_mtp
-from tools.train.heads import head_config
 
 
 def test_a_block_says_what_the_naive_one_says() -> None:
@@ -143,23 +142,6 @@ def test_training_and_drafting_compute_the_same_mtp_steps() -> None:
         for i in range(len(text) - train_mtp.STEPS):
             expected = naive_mtp(mtp_weights(), text[: i + 2], text[i + 2 : i + 2 + step])
             assert torch.allclose(states[0, i] @ loss.output.T, expected, atol=1e-4)
-
-
-def test_every_slot_learns_from_the_targets_distribution_at_its_place() -> None:
-    """The loss is the divergence of each slot, with the true token before it, from the target's next distribution."""
-    ids = torch.tensor([TEXT * 3])
-    config = head_config(MODEL, train_block.LAYERS)
-    block = train_block.Block(config, MODEL, len(TAPS))
-    loss = train_block.BlockLoss(MODEL, block, config, TAPS)
-    last, features = states_of(ids)
-    before = loss.of_states(ids, last, features)
-    before.backward()
-    assert all(p.grad is not None for p in block.parameters())
-    with torch.no_grad():  # one step down the slope
-        for parameter in block.parameters():
-            parameter -= 1e-3 * parameter.grad
-        loss.first = 0  # the same places again
-        assert loss.of_states(ids, last, features) < before
 
 
 def test_folders_are_read(tmp_path: Path) -> None:

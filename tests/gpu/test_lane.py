@@ -260,12 +260,6 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.Monk
     assert end(lane.generate(task("like"))) == "only our own decoder runs on the device"
 
 
-def test_on_a_cpu_lanes_are_the_plain_loops() -> None:
-    one = task("like")
-    assert lane.reason_against(one) == ""
-    assert ids(list(lane.generate(one))) == ids(list(engine.generate(task("like"))))
-
-
 @pytest.mark.parametrize("make", [task, adapted])
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
 def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depths: list[int]) -> None:
