@@ -121,7 +121,7 @@ class Record:
 
     @classmethod
     def of_chain(cls, numbers: list[float]) -> Record:
-        """From `packed`."""
+        """Unpack the numbers that `packed` made."""
         accepted, token, limit, sound, finite = numbers[:HEAD]
         k, n = (len(numbers) - HEAD) // 4, int(limit)
         drafted, p, q, u = (tuple(numbers[HEAD + k * i : HEAD + k * i + n]) for i in range(4))
@@ -131,7 +131,7 @@ class Record:
 
     @classmethod
     def of_tree(cls, numbers: list[float]) -> Record:
-        """From `trees.packed`."""
+        """Unpack the numbers that `trees.packed` made."""
         _, token, _, sound, finite = numbers[:HEAD]
         n = (len(numbers) - HEAD) // 6
         drafted, parents, fates, p, q, u = (numbers[HEAD + n * i : HEAD + n * (i + 1)] for i in range(6))

@@ -257,7 +257,6 @@ class TreeCycle(Cycle):
 
     @torch.inference_mode()
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """See `Cycle`."""
         super().__init__(*arguments, **options)
         self.parents = torch.full_like(self.drafted, -1)
         self.real = torch.zeros_like(self.drafted).bool()
