@@ -19,15 +19,13 @@ from ..drafters.draft_model import DraftModelDrafter
 from ..drafters.eagle3 import drawn_widths, Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter, NODES, WIDTH
 from ..drafters.early_exit import EarlyExitDrafter
 from ..drafters.medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
-from ..drafters.prompt_lookup import PromptLookupDrafter
+from ..drafters.prompt_lookup import MAX_NGRAM, PromptLookupDrafter
 from ..models.transformer import Transformer
 from ..sampling import probabilities
 from ..types import SamplingParams
 from .accept import draw, Extent
 from .graphs import StaticDecoder
 from .ops import Branches
-
-MAX_NGRAM = 3  # tokens of the longest suffix that prompt lookup looks up
 
 
 @dataclass(frozen=True)

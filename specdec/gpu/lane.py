@@ -20,7 +20,6 @@ from .. import describe, engine
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import Drafter
 from ..drafters.draft_model import DraftModelDrafter
-from ..drafters.prompt_lookup import PromptLookupDrafter
 from ..engine import CycleResult, HostExecutor, Task
 from ..events import Event, Position
 from ..models.transformer import Transformer
@@ -70,8 +69,6 @@ def reason_against(task: Task) -> str:
         return f"{task.rule.name} is judged on the host"
     if type(drafter) not in SOURCES:
         return f"{drafter.name} drafts on the host"
-    if isinstance(drafter, PromptLookupDrafter) and (drafter.longest, drafter.shortest) != (3, 1):
-        return "on the device prompt lookup takes 3, 2 or 1 tokens"
     if isinstance(drafter, DraftModelDrafter):
         if not isinstance(drafter.model, Transformer):
             return "only our own decoder drafts on the device"

@@ -23,7 +23,6 @@ from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.early_exit import EarlyExitDrafter
 from specdec.drafters.medusa import MedusaDrafter
-from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.engine import Task
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane
@@ -240,7 +239,6 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
         (task("none", target=DRAFT), "only our own decoder runs on the device"),
         (task("like", rule=BlockVerification()), "block verification is judged on the host"),
         (task("like", drafter=DraftModelDrafter(small)), "reads at most 32"),
-        (task("like", drafter=PromptLookupDrafter(5)), "3, 2 or 1"),
     ):
         assert reason in lane.reason_against(one)
         with pytest.raises(ValueError, match=reason):
