@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import builtins
 import codecs
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from .types import TranslatableText
@@ -40,16 +40,17 @@ class Pieces:
         self._tokenizer = tokenizer
         self._special = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
         self._byte_level = "ByteLevel" in str(tokenizer.decoder)
+        self.bytes = cache(self._bytes)
 
-    def bytes(self, token: int) -> builtins.bytes:
+    def _bytes(self, token: int) -> bytes:
         """The bytes that the token adds to a text; none for a control token."""
         content = None if token in self._special else self._tokenizer.id_to_token(token)
         if content is None:  # a control token, or an id that only pads the vocabulary
             return b""
         if self._byte_level:
-            return b"".join(builtins.bytes([BYTE_OF[c]]) if c in BYTE_OF else c.encode() for c in content)
+            return b"".join(bytes([BYTE_OF[c]]) if c in BYTE_OF else c.encode() for c in content)
         if byte := BYTE_TOKEN.fullmatch(content):
-            return builtins.bytes([int(byte[1], 16)])
+            return bytes([int(byte[1], 16)])
         return content.replace(SENTENCEPIECE_SPACE, " ").encode()
 
     def piece(self, token: int) -> str:
