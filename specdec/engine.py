@@ -172,11 +172,14 @@ class Transcript:
         return len(self.tokens) - self.prompt_length
 
     def spend(self, work: Literal["draft", "verify"], seconds: float) -> None:
-        """Whatever cycle 0 does is prefill."""
+        """Add to the time of that work; whatever cycle 0 does is prefill."""
         self.spent[work if self.cycle else "prefill"] += seconds
 
     def commit(self, emitted: Sequence[int]) -> tuple[tuple[int, ...], str]:
-        """The tokens that found a place, and the text that became readable. None of them if one cannot be read."""
+        """Add tokens up to the end of the text; return those, and the text that became readable.
+
+        If one of them cannot be read, none is added.
+        """
         before, readable = len(self.tokens), ""
         try:
             for token in emitted:
@@ -196,26 +199,32 @@ class Transcript:
     def committed(
         self, tokens: tuple[int, ...], pieces: Sequence[str], readable: str, verdict: Verdict, at: float
     ) -> Committed:
-        """The event of what `commit` gave, which ends the cycle."""
+        """End the cycle: make the event of what `commit` returned."""
         event = Committed(
-            self.task.lane, self.cycle, tokens, tuple(pieces[: len(tokens)]), min(len(verdict.path), len(tokens)),
-            verdict.kind, readable, self.count, at,
-        )  # fmt: skip
+            self.task.lane,
+            self.cycle,
+            tokens,
+            pieces=tuple(pieces[: len(tokens)]),
+            accepted=min(len(verdict.path), len(tokens)),
+            kind=verdict.kind,
+            text=readable,
+            total=self.count,
+            at=at,
+        )
         self.cycle += 1
         return event
 
     def fail(self, error: Exception, at: float) -> Failed:
-        """The text so far stays good."""
+        """End the run with an error. The text so far stays good."""
         self.reason = "failed"
         self.text += self._stream.flush()
         return Failed(self.task.lane, self.cycle, "target", f"{type(error).__name__}: {error}", True, at)
 
     def finished(self, at: float, eager: str | None = None) -> Finished:
         other = max(0.0, at - sum(self.spent.values()))
-        return Finished(
-            self.task.lane, self.reason or "failed", self.count, self.text, at, self.spent["prefill"],
-            self.spent["draft"], self.spent["verify"], other, eager,
-        )  # fmt: skip
+        prefill, draft, verify = (self.spent[work] for work in ("prefill", "draft", "verify"))
+        reason = self.reason or "failed"
+        return Finished(self.task.lane, reason, self.count, self.text, at, prefill, draft, verify, other, eager)
 
 
 def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
@@ -302,7 +311,7 @@ class HostExecutor:
         return CycleResult(proposal, verdict, details, drafted - start, verified - drafted, failure=failure)
 
     def draft(self, tokens: Sequence[int], k: int) -> tuple[Proposal, str]:
-        """A sound proposal, or none and the reason: a broken drafter costs its cycle, never the text."""
+        """Return a sound proposal, or none and the reason: a broken drafter costs its cycle, never the text."""
         try:
             proposal = self.drafter.propose(tokens, k, self.task.params, self.sampler)
             check_proposal(proposal, k, self.task.target.vocabulary)
@@ -317,7 +326,7 @@ class HostExecutor:
 
 
 def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
-    """DraftError where a proposal would corrupt the text: everything in it is checked."""
+    """Raise DraftError where a proposal would corrupt the text: everything in it is checked."""
     n = len(proposal.tokens)
     if n == 0:
         return
@@ -345,6 +354,6 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
 
 
 def check_logits(logits: Tensor) -> None:
-    """-inf is a way to exclude a token; a row without any finite maximum is broken."""
+    """Raise FloatingPointError for a row without a finite maximum; -inf alone only excludes a token."""
     if not math.isfinite(float(logits.amax(-1).sum())):
         raise FloatingPointError("the target's logits are not finite")

@@ -1,7 +1,6 @@
 """Every way of drafting, once: menus, families, bench, cards and tests read this table.
 
-It is data, and to import it loads no drafter: a class is named by its place below the package and imported when a run
-needs it, because the page must not
+It is data: a class is named by its place below the package and imported when a run needs it, because the page must not
 import torch.
 """
 
@@ -25,10 +24,14 @@ IN_BROWSER = {  # who drafts there, too, for which family (assets/page/engine/wo
     EMBEDDED: ("draft_model", "prompt_lookup", "suffix", "none"),
     "smollm2": ("suffix", "prompt_lookup", "none"),
 }
-LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
-ADAPTIVE, DEFAULT, QUANTISED = "adaptive", "draft_model", "quantised"
+LOSSY = frozenset({"typical"})
+CHAINS_ONLY = frozenset({"block"})
+ADAPTIVE = "adaptive"
+DEFAULT = "draft_model"
+QUANTISED = "quantised"
 OPEN = "default"  # in a drafter's place: what `lanes.default.choose` expects to pay
-MODEL, EXIT = "models.base.LanguageModel", "exit_layer"
+MODEL = "models.base.LanguageModel"
+EXIT = "exit_layer"
 Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
 
 
@@ -80,51 +83,8 @@ class Method:
 def located(place: str) -> type[Any]:
     """The class at `module.Class` below the package."""
     module, _, name = place.rpartition(".")
-    found: type[Any] = getattr(import_module(f".{module}", __package__), name)
-    return found
-
-
-MODEL_DRAFT = Method(
-    DEFAULT, "model", "drafters.draft_model.DraftModelDrafter", ("part", "capacity"), MODEL, DEFAULT,
-    published=True, peer=True,
-    card=Card(
-        {"Leviathan et al. 2022": "https://arxiv.org/abs/2211.17192", "Chen et al. 2023": "https://arxiv.org/abs/2302.01318"},
-        {"Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B", "meta-llama/Llama-3.2-1B-Instruct": "meta-llama/Llama-3.1-8B-Instruct"},
-    ),
-)  # fmt: skip
-MEDUSA = Method(
-    "medusa", "heads", "drafters.medusa.MedusaDrafter", ("view", "part"), "drafters.medusa.MedusaHeads", "medusa",
-    published=True,
-    card=Card(
-        {"Cai et al. 2024": "https://arxiv.org/abs/2401.10774"},
-        {"FasterDecoding/medusa-vicuna-7b-v1.3": "lmsys/vicuna-7b-v1.3"},
-    ),
-)  # fmt: skip
-EAGLE3 = Method(
-    "eagle3", "heads", "drafters.eagle3.Eagle3Drafter", ("view", "part", "capacity"), "drafters.eagle3.Eagle3Head",
-    "eagle3", published=True,
-    card=Card(
-        {"Li et al. 2025": "https://arxiv.org/abs/2503.01840"},
-        {
-            "RedHatAI/Qwen3-8B-speculator.eagle3": "Qwen/Qwen3-8B",
-            "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B": "meta-llama/Llama-3.1-8B-Instruct",
-        },
-    ),
-)  # fmt: skip
-BLOCK = Method(
-    "block", "heads", "drafters.block.BlockDrafter", ("view", "part", "capacity"), "drafters.block.BlockHead", "block",
-    card=Card(
-        {"Chen et al. 2026": "https://arxiv.org/abs/2602.06036", "DSpark": "https://arxiv.org/abs/2607.05147"}
-    ),
-)  # fmt: skip
-MTP = Method(
-    "mtp", "heads", "drafters.mtp.MTPDrafter", ("view", "part", "capacity"), "drafters.mtp.MTPHead", "mtp",
-    card=Card({"DeepSeek-AI 2024, section 2.2": "https://arxiv.org/abs/2412.19437"}),
-)  # fmt: skip
-
-
-def variant(of: Method, name: str, folder: str) -> Method:
-    return replace(of, name=name, folder=folder, variant_of=of.name, card=None)
+    cls: type[Any] = getattr(import_module(f".{module}", __package__), name)
+    return cls
 
 
 def tree(of: Method, drafter: str) -> Method:
@@ -132,52 +92,139 @@ def tree(of: Method, drafter: str) -> Method:
     return replace(of, name=f"{of.name}:tree", drafter=drafter, tree=True, variant_of=of.name, card=None)
 
 
-# In the menu's order.
-METHODS = {
-    method.name: method
-    for method in (
-        MODEL_DRAFT,
-        Method(
-            QUANTISED, "model", "drafters.draft_model.QuantisedDrafter", ("part", "capacity"),
-            "models.quantised.QuantisedCopy", embedded=False,
-            card=Card({
+MODEL_DRAFT = Method(
+    DEFAULT,
+    "model",
+    "drafters.draft_model.DraftModelDrafter",
+    ("part", "capacity"),
+    part=MODEL,
+    folder=DEFAULT,
+    published=True,
+    peer=True,
+    card=Card(
+        {
+            "Leviathan et al. 2022": "https://arxiv.org/abs/2211.17192",
+            "Chen et al. 2023": "https://arxiv.org/abs/2302.01318",
+        },
+        {
+            "Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B",
+            "meta-llama/Llama-3.2-1B-Instruct": "meta-llama/Llama-3.1-8B-Instruct",
+        },
+    ),
+)
+MEDUSA = Method(
+    "medusa",
+    "heads",
+    "drafters.medusa.MedusaDrafter",
+    ("view", "part"),
+    part="drafters.medusa.MedusaHeads",
+    folder="medusa",
+    published=True,
+    card=Card(
+        {"Cai et al. 2024": "https://arxiv.org/abs/2401.10774"},
+        {"FasterDecoding/medusa-vicuna-7b-v1.3": "lmsys/vicuna-7b-v1.3"},
+    ),
+)
+EAGLE3 = Method(
+    "eagle3",
+    "heads",
+    "drafters.eagle3.Eagle3Drafter",
+    ("view", "part", "capacity"),
+    part="drafters.eagle3.Eagle3Head",
+    folder="eagle3",
+    published=True,
+    card=Card(
+        {"Li et al. 2025": "https://arxiv.org/abs/2503.01840"},
+        {
+            "RedHatAI/Qwen3-8B-speculator.eagle3": "Qwen/Qwen3-8B",
+            "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B": "meta-llama/Llama-3.1-8B-Instruct",
+        },
+    ),
+)
+EVERY = (  # in the menu's order
+    MODEL_DRAFT,
+    Method(
+        QUANTISED,
+        "model",
+        "drafters.draft_model.QuantisedDrafter",
+        ("part", "capacity"),
+        part="models.quantised.QuantisedCopy",
+        embedded=False,
+        card=Card(
+            {
                 "Georganas et al. 2025": "https://arxiv.org/abs/2503.13565",
                 "Tiwari et al. 2025": "https://arxiv.org/abs/2502.10424",
-            }),
+            }
         ),
-        Method(
-            ADAPTIVE, "wrapper", "drafters.adaptive.AdaptiveDrafter", part=MODEL, folder=DEFAULT,
-            wraps=(DEFAULT,),
-            card=Card({
+    ),
+    Method(
+        ADAPTIVE,
+        "wrapper",
+        "drafters.adaptive.AdaptiveDrafter",
+        part=MODEL,
+        folder=DEFAULT,
+        wraps=(DEFAULT,),
+        card=Card(
+            {
                 "Huang et al. 2024": "https://arxiv.org/abs/2405.19715",
                 "Leviathan et al. 2022, section 3": "https://arxiv.org/abs/2211.17192",
-            }),
+            }
         ),
-        Method(
-            "early_exit", "layers", "drafters.early_exit.EarlyExitDrafter", ("view",), EXIT,
-            card=Card(
-                {"Elhoushi et al. 2024": "https://arxiv.org/abs/2404.16710"},
-                {"facebook/layerskip-llama3.2-1B": "", "facebook/layerskip-llama3-8B": ""},
-            ),
+    ),
+    Method(
+        "early_exit",
+        "layers",
+        "drafters.early_exit.EarlyExitDrafter",
+        ("view",),
+        part=EXIT,
+        card=Card(
+            {"Elhoushi et al. 2024": "https://arxiv.org/abs/2404.16710"},
+            {"facebook/layerskip-llama3.2-1B": "", "facebook/layerskip-llama3-8B": ""},
         ),
-        MEDUSA,
-        tree(MEDUSA, "drafters.medusa.MedusaTreeDrafter"),
-        EAGLE3,
-        tree(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter"),
-        MTP,
-        BLOCK,
-        Method(
-            "prompt_lookup", "lookup", "drafters.prompt_lookup.PromptLookupDrafter", copies="text", peer=True,
-            card=Card({"Saxena 2023": "https://github.com/apoorvumang/prompt-lookup-decoding"}),
+    ),
+    MEDUSA,
+    tree(MEDUSA, "drafters.medusa.MedusaTreeDrafter"),
+    EAGLE3,
+    tree(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter"),
+    Method(
+        "mtp",
+        "heads",
+        "drafters.mtp.MTPDrafter",
+        ("view", "part", "capacity"),
+        part="drafters.mtp.MTPHead",
+        folder="mtp",
+        card=Card({"DeepSeek-AI 2024, section 2.2": "https://arxiv.org/abs/2412.19437"}),
+    ),
+    Method(
+        "block",
+        "heads",
+        "drafters.block.BlockDrafter",
+        ("view", "part", "capacity"),
+        part="drafters.block.BlockHead",
+        folder="block",
+        card=Card(
+            {"Chen et al. 2026": "https://arxiv.org/abs/2602.06036", "DSpark": "https://arxiv.org/abs/2607.05147"}
         ),
-        Method(
-            "suffix", "lookup", "drafters.suffix.SuffixDrafter", copies="text",
-            card=Card({"Oliaro et al. 2024": "https://arxiv.org/abs/2411.04975"}),
-        ),
-        variant(MODEL_DRAFT, "draft_model:story", "draft_model_story"),
-        Method("none", "none", "drafters.base.NoDrafter"),
-    )
-}  # fmt: skip
+    ),
+    Method(
+        "prompt_lookup",
+        "lookup",
+        "drafters.prompt_lookup.PromptLookupDrafter",
+        copies="text",
+        peer=True,
+        card=Card({"Saxena 2023": "https://github.com/apoorvumang/prompt-lookup-decoding"}),
+    ),
+    Method(
+        "suffix",
+        "lookup",
+        "drafters.suffix.SuffixDrafter",
+        copies="text",
+        card=Card({"Oliaro et al. 2024": "https://arxiv.org/abs/2411.04975"}),
+    ),
+    replace(MODEL_DRAFT, name="draft_model:story", folder="draft_model_story", variant_of=DEFAULT, card=None),
+    Method("none", "none", "drafters.base.NoDrafter"),
+)
+METHODS = {method.name: method for method in EVERY}
 
 
 def adapted(name: str) -> str:
@@ -192,7 +239,7 @@ def is_wrapper(name: str) -> bool:
     return method is not None and bool(method.wraps)
 
 
-def known(name: str) -> Method | None:
+def find_method(name: str) -> Method | None:
     """The method of a drafter that may carry a name of its own (`eagle3:FOLDER`) or be adapted; None for others."""
     name = adapted(name) or name
     while name and name not in METHODS:
@@ -200,8 +247,8 @@ def known(name: str) -> Method | None:
     return METHODS.get(name)
 
 
-def check_asked(prompt: str, drafter: str, k: int, rule: str) -> None:
-    """Refuses a run that no family could do, before anything is loaded or measured for it.
+def check_request(prompt: str, drafter: str, k: int, rule: str) -> None:
+    """Refuse a run that no family could do, before anything is loaded or measured for it.
 
     PromptError for the prompt, ValueError for the rest. The drafters are a family's own: their names are not checked.
     """
@@ -217,17 +264,17 @@ def check_asked(prompt: str, drafter: str, k: int, rule: str) -> None:
         raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
     if adapted(adapted(drafter)):
         raise ValueError(f"{drafter}: what adapts its depth already cannot be adapted once more")
-    if rule in CHAINS_ONLY and (method := known(drafter)) and method.tree:
+    if rule in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise ValueError(f"{rule} judges chains only, and {drafter} makes trees; choose another rule or drafter")
 
 
 def of_part(part: object) -> list[Method]:
-    """The ways of drafting that a loaded part serves."""
+    """Find the ways of drafting that use such a loaded part."""
     fitting = (m for m in METHODS.values() if not m.wraps and (not m.variant_of or m.tree))
     return [m for m in fitting if m.part_class is not None and isinstance(part, m.part_class)]
 
 
 def brought_by(*names: str) -> tuple[str, ...]:
-    """The ways of drafting that such parts bring: with their trees, and with what wraps them."""
+    """Find the ways of drafting that the parts of these methods bring: their trees and their wrappers, too."""
     parts = [METHODS[name].part for name in names]
     return tuple(m.name for m in METHODS.values() if m.part in parts and (not m.variant_of or m.tree))

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from .types import SamplingParams
 
-SORTED = 1024  # tokens: up to here a CPU sorts a row in less time than it finds the likely ones
-ROUNDING = 1e-6  # of a sum of chances
-LONG = 2**14  # tokens: a CPU's softmax adds them in a few long float32 sums, and errs by 1e-5 at 49,152
+MAX_SORTED_WHOLE = 1024  # tokens: a CPU sorts a longer row more slowly than it finds the likely ones
+SUM_TOLERANCE = 1e-6  # float32 error of a sum of probabilities
+MIN_NORMALISED = 2**14  # tokens: in a few long float32 sums, a CPU's softmax errs by 1e-5 at 49,152
 MIN_TEMPERATURE = 1e-30  # float32 still divides by it; from here on the distribution is one-hot except for exact ties
 
 
@@ -41,7 +41,7 @@ class Sampler(Protocol):
 
 
 class RandomSampler(Sampler):
-    """The real one. Each run has its own generator, so runs do not disturb each other or the process."""
+    """Independent random numbers. Each run has its own generator, so runs do not disturb each other or the process."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -115,17 +115,17 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
 
 
 def normalised(probs: Tensor) -> Tensor:
-    """With rows that sum to one, in place: `u q < p` takes p as it is.  # [n, V] -> [n, V]"""
-    if probs.shape[-1] < LONG or probs.device.type != "cpu":
+    """Make long rows sum to one, in place: `u q < p` takes p as it is.  # [n, V] -> [n, V]"""
+    if probs.shape[-1] < MIN_NORMALISED or probs.device.type != "cpu":
         return probs
     return probs.div_(probs.sum(dim=-1, keepdim=True))
 
 
 def apply_top_p(probs: Tensor, top_p: float) -> Tensor:
-    """The smallest set of the likeliest whose sum reaches `top_p`, normalised.  # [n, V] -> [n, V]"""
+    """Keep the smallest set of likeliest tokens whose sum reaches `top_p`, normalised.  # [n, V] -> [n, V]"""
     if top_p >= 1.0:
         return probs
-    if probs.device.type == "cpu" and probs.shape[-1] > SORTED and len(probs):
+    if probs.device.type == "cpu" and probs.shape[-1] > MAX_SORTED_WHOLE and len(probs):
         after = torch.stack([after_few(row, top_p) for row in probs])
     else:
         after, _ = after_reaching(probs, top_p)
@@ -134,7 +134,7 @@ def apply_top_p(probs: Tensor, top_p: float) -> Tensor:
 
 
 def after_reaching(probs: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
-    """Which tokens come after those whose sum reaches `top_p`, and the sum of all.  # [.., V] -> bool [.., V], [..]"""
+    """Mark the tokens after those whose sum reaches `top_p`; also return the sum.  # [.., V] -> bool [.., V], [..]"""
     ordered, order = probs.sort(dim=-1, descending=True, stable=True)
     sums = ordered.cumsum(dim=-1)
     reached = sums - ordered >= top_p  # by those before
@@ -142,20 +142,20 @@ def after_reaching(probs: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
 
 
 def after_few(probs: Tensor, top_p: float) -> Tensor:
-    """The same, to the bit, without sorting a vocabulary, which takes a CPU some ms.  # [V] -> bool [V]
+    """`after_reaching` of one row, to the bit, without sorting a whole vocabulary.  # [V] -> bool [V]
 
     All tokens below `least` together are less than half of what top-p leaves out: the others reach it without them.
     """
     least = (1.0 - top_p) / 2 / len(probs)
     likely = (probs >= least).nonzero().flatten()
     after, total = after_reaching(probs[likely], top_p) if len(likely) else (likely, 0.0)
-    if not total >= top_p + ROUNDING:  # nearly 1, or these are no chances
+    if not total >= top_p + SUM_TOLERANCE:  # top_p is nearly 1, or the row holds no probabilities
         return after_reaching(probs, top_p)[0]
     return torch.ones_like(probs, dtype=torch.bool).index_copy_(0, likely, after)
 
 
 def argmax(logits: Tensor) -> Tensor:
-    """The first of the highest in every row.  # [n, V] -> [n]
+    """The index of the highest number in every row, the first of equals.  # [n, V] -> [n]
 
     On a CPU NumPy finds it ten times faster than torch.
     """
@@ -192,5 +192,5 @@ def overlap(p: Tensor, q: Tensor) -> float:
 
 
 def entropy(probs: Tensor) -> float:
-    """In nats."""
+    """The entropy in nats.  # [V]"""
     return float(torch.special.entr(probs).sum())

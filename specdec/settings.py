@@ -1,7 +1,7 @@
 """Every setting of a run, once: the page's fields, links, the API, the command and the help of all are made from this.
 
 A setting is checked where it comes in (`ui/request.py` for the page, links and calls; `SamplingParams` and
-`check_asked` for all), and then travels by name to `lanes.race.race`: nothing on the way lists settings.
+`check_request` for all), and then travels by name to `lanes.race.race`: nothing on the way lists settings.
 """
 
 from __future__ import annotations

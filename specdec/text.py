@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import builtins
 import codecs
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from .types import TranslatableText
@@ -13,16 +13,17 @@ from .types import TranslatableText
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-SENTENCEPIECE_SPACE, BYTE_TOKEN = "▁", re.compile(r"<0x([0-9A-Fa-f]{2})>")
+SENTENCEPIECE_SPACE = "▁"
+BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 def is_panic(error: BaseException) -> bool:
-    """What breaks in the library's Rust is no `Exception`: it would end the whole process."""
+    """Whether the tokenizer's Rust code panicked: that is no `Exception`, and would end the whole process."""
     return type(error).__name__ == "PanicException"
 
 
 def ids_of(text: str, tokenizer: Tokenizer) -> list[int]:
-    """The tokens of a text, and none beside it. ValueError where a stranger's tokenizer breaks off at it."""
+    """Encode a text without special tokens. ValueError where the tokenizer panics at it."""
     try:
         return list(tokenizer.encode(text, add_special_tokens=False).ids)
     except BaseException as error:
@@ -39,12 +40,18 @@ class Pieces:
         self._tokenizer = tokenizer
         self._special = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
         self._byte_level = "ByteLevel" in str(tokenizer.decoder)
-        self._known: dict[int, builtins.bytes] = {}
+        self.bytes = cache(self._bytes)
 
-    def bytes(self, token: int) -> builtins.bytes:
-        if token not in self._known:
-            self._known[token] = self._read(token)
-        return self._known[token]
+    def _bytes(self, token: int) -> bytes:
+        """The bytes that the token adds to a text; none for a control token."""
+        content = None if token in self._special else self._tokenizer.id_to_token(token)
+        if content is None:  # a control token, or an id that only pads the vocabulary
+            return b""
+        if self._byte_level:
+            return b"".join(bytes([BYTE_OF[c]]) if c in BYTE_OF else c.encode() for c in content)
+        if byte := BYTE_TOKEN.fullmatch(content):
+            return bytes([int(byte[1], 16)])
+        return content.replace(SENTENCEPIECE_SPACE, " ").encode()
 
     def piece(self, token: int) -> str:
         """For people: the token's text, or its bytes as <0xF0> where they are not text by themselves."""
@@ -59,19 +66,9 @@ class Pieces:
     def encode(self, text: str) -> list[int]:
         return ids_of(text, self._tokenizer)
 
-    def _read(self, token: int) -> builtins.bytes:
-        content = None if token in self._special else self._tokenizer.id_to_token(token)
-        if content is None:  # a control token, or an id that only pads the vocabulary
-            return b""
-        if self._byte_level:
-            return b"".join(builtins.bytes([BYTE_OF[c]]) if c in BYTE_OF else c.encode() for c in content)
-        if byte := BYTE_TOKEN.fullmatch(content):
-            return builtins.bytes([int(byte[1], 16)])
-        return content.replace(SENTENCEPIECE_SPACE, " ").encode()
-
 
 def byte_of_character() -> dict[str, int]:
-    """GPT-2's table: byte-level BPE writes every byte as a printable character."""
+    """Make GPT-2's table: byte-level BPE writes every byte as a printable character."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
@@ -103,10 +100,10 @@ class TextStream:
         if self.stopped:
             return ""
         text = self._held + new
-        found = [at for stop in self._stop if (at := text.find(stop)) >= 0]
-        if found:
+        places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
+        if places:
             self.stopped, self._held = True, ""
-            return text[: min(found)]
+            return text[: min(places)]
         beginnings = (stop[:length] for stop in self._stop for length in range(1, len(stop)))
         keep = max((len(beginning) for beginning in beginnings if text.endswith(beginning)), default=0)
         self._held = text[len(text) - keep :]

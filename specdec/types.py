@@ -17,12 +17,14 @@ MAX_TOKENS = 4096
 MAX_STOPS = 4
 MAX_STOP_LENGTH = 64  # characters
 MAX_NODES = 64  # of a draft; a tree may hold more tokens than it is deep
-MIN_SEED, MAX_SEED = -(2**63), 2**64 - 1  # what torch's generators take, and what a trace can hold
-TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (`rules.TypicalAcceptance`)
+MIN_SEED = -(2**63)  # what torch's generators take, and what a trace can hold
+MAX_SEED = 2**64 - 1
+TYPICAL_EPSILON = 0.09  # the limits of typical acceptance (`rules.TypicalAcceptance`)
+TYPICAL_DELTA = 0.3
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Whether it holds a lone surrogate, which no tokenizer reads and no file can store."""
+    """Whether `text` holds a lone surrogate, which no tokenizer reads and no file can store."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -33,9 +35,9 @@ class TranslatableText(str):
     values: dict[str, Any]
 
     def __new__(cls, template: str, /, **values: Any) -> TranslatableText:
-        said = super().__new__(cls, template.format(**values))
-        said.template, said.values = template, values
-        return said
+        text = super().__new__(cls, template.format(**values))
+        text.template, text.values = template, values
+        return text
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
         return (self.template,), self.values
@@ -77,7 +79,7 @@ class SamplingParams:
 
 
 def is_chain(parents: Sequence[int]) -> bool:
-    """Each node's parent is the one before it."""
+    """Whether each node's parent is the node before it."""
     return all(parent == node - 1 for node, parent in enumerate(parents))
 
 
@@ -110,7 +112,7 @@ class Tree:
         return len(self.path(node))
 
     def depths(self) -> list[int]:
-        """Of every node, in one pass."""
+        """The depth of every node."""
         depths: list[int] = []
         for parent in self.parents:
             depths.append(1 + (depths[parent] if parent >= 0 else 0))
@@ -144,7 +146,7 @@ class Proposal:
         return is_chain(self.parents)
 
     def distributions(self, rows: Tensor) -> Tensor:
-        """What each token was drawn from, point masses as one-hot rows of the kind of `rows`.  # [n, V]"""
+        """The distribution that each token was drawn from; a point mass becomes a one-hot row.  # [n, V]"""
         if self.probs is not None:
             return self.probs
         distributions = rows.new_zeros((len(self), rows.shape[1]))
@@ -185,7 +187,7 @@ class Costs:
     start: float = 0.0
 
     def at(self, temperature: float) -> Costs:
-        """With what drawing costs at that temperature in `draft`."""
+        """The same costs with `draw` added to `draft` where tokens are drawn at that temperature."""
         return replace(self, draft=self.draft + self.draw, draw=0.0) if temperature and self.draw else self
 
     def cycle(self, depth: int) -> float:
@@ -195,11 +197,11 @@ class Costs:
 
     @lru_cache(256)  # noqa: B019 – few, and as long as the process
     def cycles(self, k: int) -> tuple[float, ...]:
-        """By depth, up to `k`."""
+        """The cost of a cycle for every depth from 0 to `k`."""
         return tuple(map(self.cycle, range(k + 1)))
 
     def verify(self, depth: int) -> float:
-        """Beyond the deepest draft that was probed, passes grow as they did before."""
+        """The target's pass over a draft of that depth; beyond the deepest one probed, costs grow on alike."""
         deepest = len(self.passes) - 1
         if depth <= deepest:
             return self.passes[depth]

@@ -1,67 +1,39 @@
-"""The fuzz finds what is planted, and coverage leads it to what chance would hardly reach."""
+"""Whatever settings come, the page's check answers with a sentence, or the run that they ask for ends by itself."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import json
-import os
-import random
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any
 
-import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tools import fuzz
+from specdec.events import Finished
+from specdec.families import zoo
+from specdec.lanes.race import race
+from specdec.methods import METHODS, RULES
+from specdec.settings import SETTINGS
+from specdec.ui.request import check, InputError
 
-
-def planted(sent: object, mark: str) -> str:
-    if mark in str(sent):
-        if mark == "+":
-            raise KeyError("planted")
-        if mark == "~":
-            os._exit(9)
-        while True:
-            pass
-    return "harmless"
-
-
-def deep(sent: object) -> str:
-    text = str(sent)
-    if text[:1] == "a":  # noqa: SIM102
-        if text[1:2] == "b":  # noqa: SIM102
-            if text[2:3] == "c":
-                raise KeyError("planted")
-    return "read"
+ODD = (0, -1, 17, 2**64, -0.0, 1e-45, 1e300, float("nan"), float("inf"), True, None, "", "\0", "\ud800", "%s", [], {})
+values = st.one_of(
+    st.sampled_from(ODD),
+    st.sampled_from([*METHODS, *RULES]),
+    st.integers(-3, 70),
+    st.floats(0.0, 3.0),
+    st.text(max_size=30),
+)
+names = [name for name in SETTINGS if name not in ("family", "max_tokens")]
+usual = {one.name: one.default for one in SETTINGS.values()} | {"prompt": "Once", "family": "embedded"}
 
 
-@contextlib.contextmanager
-def door(send: Callable[[object], str] = deep, words: str = "abc") -> Iterator[fuzz.Door]:
-    yield fuzz.Door(send, ["x", words] if len(words) == 1 else ["x"], [*words], within=Path(__file__).parent)
-
-
-crash, hang, death = (functools.partial(door, functools.partial(planted, mark=mark), mark) for mark in "+*~")
-
-
-@pytest.mark.parametrize(("name", "kind"), [("crash", "uncaught"), ("hang", "hangs"), ("death", "deaths")])
-def test_what_is_planted_is_found(name: str, kind: str) -> None:
-    told = fuzz.fuzz(f"test_fuzz:{name}", seconds=600, most=2, limit_s=0.5)
-    found, *_ = told["found"].values()
-    assert found["kind"] == kind
-    assert {"crash": "KeyError: 'planted'", "hang": "test_fuzz.py", "death": "exit code 9"}[name] in found["what"]
-
-
-def test_coverage_leads_and_the_exit_code_tells(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fuzz, "DOORS", {"toy": "test_fuzz:door"})
-    assert fuzz.main(["--inputs", "1500", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["toy"]["corpus"] >= 4
-    assert fuzz.main(["--inputs", "1"]) == 0
-
-
-def test_an_input_changes_in_one_place_and_stays_json() -> None:
-    told = {"a": [1, "x(y)"], "b": {"c": None}}
-    changed = [fuzz.near(told, random.Random(seed), ["w"]) for seed in range(300)]
-    assert told == {"a": [1, "x(y)"], "b": {"c": None}}
-    assert len({json.dumps(one) for one in changed}) > 60
+@settings(derandomize=True, max_examples=150, deadline=None)
+@given(changes=st.dictionaries(st.sampled_from(names), values, max_size=3))
+def test_settings_are_refused_in_a_sentence_or_run_to_the_end(shallow: str, changes: dict[str, Any]) -> None:
+    try:
+        request = check(**usual | {"max_tokens": 4} | changes)
+        *_, last = race(zoo.load(shallow, torch.float32), **request.arguments, details=False)
+    except (InputError, ValueError) as refusal:
+        assert str(refusal)
+    else:
+        assert isinstance(last, Finished)

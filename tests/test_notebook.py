@@ -54,8 +54,3 @@ def test_it_is_stored_light_and_without_outputs() -> None:
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     assert not any(cell.outputs or cell.execution_count for cell in code) and PATH.stat().st_size < 40_000
     assert sum(cell.source == EXERCISE for cell in code) == 3
-
-
-def test_the_minutes_add_up() -> None:
-    minutes = re.findall(r"^\| \d \|.*?\| (\d+)", notebook().cells[0].source, re.M)
-    assert sum(map(int, minutes)) == 45

@@ -104,13 +104,6 @@ def test_the_commands_that_it_names_exist(page: Path) -> None:
     assert [(words, wrong(words)) for words in commands(page.read_text(encoding="utf-8")) if wrong(words)] == []
 
 
-def test_a_command_that_is_gone_is_noticed() -> None:
-    text = "`python -m specdec.readme`, `specdec audit run.jsonl` and\n\n```sh\npython -m specdec bench --fast\n```\n"
-    gone = ["bench has no --fast", "there is no module specdec.readme", "there is no subcommand audit"]
-    assert [wrong(words) for words in commands(text)] == gone
-    assert len(commands((ROOT / "README.md").read_text(encoding="utf-8"))) >= 8
-
-
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)], ids=["small", "embedded"])
 def test_the_lines_of_python_run(whole: bool, shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from specdec import rules
-from specdec.methods import CHAINS_ONLY, EXIT, known, located, LOSSY, Method, METHODS, of_part, RULES
+from specdec.methods import CHAINS_ONLY, EXIT, find_method, located, LOSSY, Method, METHODS, of_part, RULES
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
@@ -54,9 +54,9 @@ def test_what_it_needs_is_told_whole(method: Method) -> None:
 
 def test_names_of_ones_own_are_known_by_their_kind() -> None:
     names = "eagle3:folder", "medusa:tree:folder", "adaptive", "adaptive:eagle3:tree"
-    found = [known(name) for name in names]
+    found = [find_method(name) for name in names]
     assert [m and m.name for m in found] == ["eagle3", "medusa:tree", "draft_model", "eagle3:tree"]
-    assert known("magic") is None and known("") is None
+    assert find_method("magic") is None and find_method("") is None
 
 
 def test_a_part_serves_every_method_that_names_it() -> None:

@@ -14,7 +14,8 @@ from test_prove import few
 from torch import Tensor
 
 from specdec import cli as terminal
-from specdec.drafters import DraftModelDrafter, NoDrafter
+from specdec.drafters.base import NoDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Event, Failed, from_dict, to_dict, Verified
 from specdec.proof import enumeration, prove, toys

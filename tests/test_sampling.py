@@ -243,58 +243,8 @@ def independent(sampler: Sampler) -> bool:
     return not any(test.red for test in tests)
 
 
-class CoinUsedAgain(RandomSampler):
-    """The accept coin serves for the draw that follows."""
-
-    last: float | None = None
-
-    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
-        accepted, self.last = super().accept(p, q, key)
-        return accepted, self.last
-
-    def categorical(self, probs: torch.Tensor, key: tuple[str, int]) -> int:
-        if self.last is None:
-            return super().categorical(probs, key)
-        index, self.last = int(torch.searchsorted(probs.cumsum(0), self.last, right=True)), None
-        return index
-
-
-class CoinOfTheCycleBefore(RandomSampler):
-    coins: tuple[float, ...] = ()
-
-    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
-        u = self._random.random()
-        self.coins = (*self.coins[-3:], u)
-        u = self.coins[0] if key[1] == 1 else u  # the second test takes the first coin of the cycle before
-        return u * q < p, u
-
-
-class SameNumbersEveryCycle(RandomSampler):
-    def at(self, length: int) -> None:
-        self._random = random.Random(1)
-
-
-class NumbersOfThePlace(RandomSampler):
-    """Draft and target draw with the number of the place, which only shared noise may."""
-
-    numbers: dict[int, float]
-
-    def at(self, length: int) -> None:
-        self.numbers = {}
-
-    def categorical(self, probs: torch.Tensor, key: tuple[str, int]) -> int:
-        place = key[1]
-        u = self.numbers.setdefault(place, self._random.random())
-        return int(torch.searchsorted(probs.cumsum(0), u, right=True))
-
-
 def test_coins_and_draws_are_independent_within_a_cycle_and_across() -> None:
     assert all(independent(RandomSampler(seed)) for seed in (0, 1))
-
-
-@pytest.mark.parametrize("kind", [CoinUsedAgain, CoinOfTheCycleBefore, SameNumbersEveryCycle, NumbersOfThePlace])
-def test_randomness_that_is_used_twice_is_seen(kind: type[RandomSampler]) -> None:
-    assert not independent(kind(0))
 
 
 def test_samplers_are_alone_with_their_seed() -> None:

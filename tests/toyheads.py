@@ -9,14 +9,12 @@ import torch
 import transformers
 from torch import Tensor
 
-from specdec.drafters import (
-    AdaptiveDrafter,
-    BlockHead,
-    Drafter,
-    Eagle3Head,
-    MedusaHeads,
-    MTPHead,
-)
+from specdec.drafters.adaptive import AdaptiveDrafter
+from specdec.drafters.base import Drafter
+from specdec.drafters.block import BlockHead
+from specdec.drafters.eagle3 import Eagle3Head
+from specdec.drafters.medusa import MedusaHeads
+from specdec.drafters.mtp import MTPHead
 from specdec.gpu.drafting import Branching
 from specdec.methods import EXIT, Method, METHODS
 from specdec.methods import MODEL as MODEL_PLACE

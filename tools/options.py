@@ -12,9 +12,9 @@ from typing import Any, get_args, get_type_hints, TypeVar
 Options = TypeVar("Options")
 
 
-def option(default: Any, told: str, **more: Any) -> Any:
+def option(default: Any, text: str, **more: Any) -> Any:
     """A field with its help. `more`: `choices`, or `positional=True`."""
-    return field(default=default, metadata={"help": told, **more})
+    return field(default=default, metadata={"help": text, **more})
 
 
 def run(command: Callable[[Options], int], options: type[Options], arguments: Sequence[str] | None, prog: str) -> int:
@@ -35,7 +35,7 @@ def parser(options: type[Any], prog: str) -> argparse.ArgumentParser:
     for one in fields(options):
         kind, more = types[one.name], dict(one.metadata)
         several = kind == tuple[int, ...] or kind == tuple[str, ...]
-        reader = next((known for known in (int, float, Path, str) if known in (kind, *get_args(kind))), str)
+        reader = next((each for each in (int, float, Path, str) if each in (kind, *get_args(kind))), str)
         if more.pop("positional", False):
             more |= {"nargs": "*", "action": Tuple, "default": one.default} if several else {}
             made.add_argument(one.name, type=reader, **more)

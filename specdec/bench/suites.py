@@ -131,7 +131,7 @@ def loaded(options: Options) -> tuple[Family, float]:
     else:
         family = load(options.family, dtype, options.device)
     if family.target.device != "cpu":
-        lane.KEPT = CYCLES  # else most runs would capture anew
+        lane.MAX_IDLE = CYCLES  # else most runs would capture anew
     return family, round(time.perf_counter() - start, 2)
 
 

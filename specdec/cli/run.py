@@ -15,7 +15,7 @@ from typing import Annotated, Any, cast, TYPE_CHECKING
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import adapted, check_asked, DEFAULT, EMBEDDED, known, METHODS, OPEN, ROUNDED, RULES
+from ..methods import adapted, check_request, DEFAULT, EMBEDDED, find_method, METHODS, OPEN, ROUNDED, RULES
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
 from .commands import check_family, Device, Drafts, KEY, Plain, Precision
@@ -82,12 +82,12 @@ def run(
     if save is not None:
         check_place(save)
     request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
-    check_asked(request.prompt, request.drafter, request.k, request.rule)
+    check_request(request.prompt, request.drafter, request.k, request.rule)
     check_family(request.family)
     ours = target is None and request.family in (EMBEDDED, *ROUNDED)  # a folder may have a draft_model_large of its own
     if ours and (gone := GONE.get(f"--drafter {adapted(request.drafter) or request.drafter}")):
         raise ValueError(gone)
-    if request.drafter != OPEN and known(request.drafter) is None:
+    if request.drafter != OPEN and find_method(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
     if server is None and plain:

@@ -1,8 +1,8 @@
-"""Any drafter, only as many tokens as pay off: K is chosen in every cycle, and 0 where plain decoding is faster.
+"""Wraps any drafter so that it drafts only as many tokens as pay off, and none where plain decoding is faster.
 
-Before a draft by the acceptance so far, within it by its confidence (`stop.py`). It decides from tokens that stay in
-the draft and never drops one, so the output distribution is untouched; costs are probed once and frozen, so the same
-seed gives the same proposals.
+K is chosen before a draft by the acceptance so far, and within it by its confidence (`stop.py`). Only tokens that stay
+in the draft decide, and none is dropped, so the output distribution is untouched. Costs are probed once and frozen, so
+the same seed gives the same proposals.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class AdaptiveDrafter:
         return self._depth(k)
 
     def drafted(self, length: int, proposal: Proposal) -> None:
-        """What was drafted after a text of that length: the next one tells what was kept of it."""
+        """Remember what was drafted after a text of that length: the next text shows what was accepted of it."""
         self._before = (length, proposal)
 
     def should_stop(self, confidence: float, index: int) -> bool:
-        """After each drafted token: would one more be worth its cost?"""
+        """Whether one more token would not be worth its cost."""
         return self.stops and self.stop(confidence, index)
 
     def _depth(self, k: int) -> int:
@@ -76,7 +76,7 @@ class AdaptiveDrafter:
         return min(k, 1)
 
     def _learn(self, tokens: Sequence[int]) -> None:
-        """Learn what was kept of the last draft, from the text."""
+        """Learn from the text what was accepted of the last draft."""
         if self._before is None:
             return
         length, proposal = self._before

@@ -22,12 +22,12 @@ ShouldStop = Callable[[float, int], bool]
 
 
 class Drafter(Protocol):
-    """One instance serves one run: it may keep caches, and works out from the text what was kept of its drafts."""
+    """Create one for every run: it may hold caches, and sees from the text which of its drafts were accepted."""
 
     name: str
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        """A draft of at most `k` tokens depth after `tokens`. Fewer, or none, is always allowed.
+        """Return a draft of at most `k` tokens depth after `tokens`. Fewer, or none, is always allowed.
 
         With `k` 0, at the prefill, no draft is wanted: a drafter may read the prompt then.
 
@@ -47,25 +47,28 @@ class NoDrafter:
 
 
 class CopyingDrafter(ABC):
-    """Drafts from the text alone. `around` is how many tokens of a chat template stand before and after the prompt:
-    nobody repeats those, so they are not copied."""
+    """Drafts from the text alone.
+
+    `around` is how many tokens of a chat template stand before and after the prompt: nobody repeats those, so they are
+    not copied.
+    """
 
     around = (0, 0)
 
     def __init__(self) -> None:
-        self._text: list[int] = []  # prompt and answer
-        self._read = 0  # tokens of the whole text
+        self._text: list[int] = []  # prompt and answer, without the template
+        self._seen = 0  # tokens of the whole text
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        before, after = (0, 0) if self._read else self.around
-        self._text += tokens[self._read + before : len(tokens) - after]
-        self._read = len(tokens)
+        before, after = (0, 0) if self._seen else self.around
+        self._text += tokens[self._seen + before : len(tokens) - after]
+        self._seen = len(tokens)
         copied = self.copied(self._text, k)
         return Proposal.chain(copied) if copied else Proposal()
 
     @abstractmethod
     def copied(self, text: Sequence[int], k: int) -> list[int]:
-        """At most `k` tokens that stood earlier in `text`, which is the text of the last call, grown."""
+        """Return at most `k` tokens that stood earlier in `text`, which is the text of the last call, grown."""
 
 
 class ChainDrafter:
@@ -74,11 +77,11 @@ class ChainDrafter:
     should_stop: ShouldStop | None = None
 
     def step(self, pending: list[int]) -> Tensor | None:
-        """Read the tokens not read yet; logits after the last of them, None where nothing can be drafted.  # [1, V]"""
+        """Read the pending tokens; return the logits after the last, or None to end the draft.  # [1, V]"""
         raise NotImplementedError
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
-        """A token, and the very distribution that it was drawn from: warped as the target's will be.  # [1, V] -> [V]
+        """Draw a token; return it with its very distribution, warped as the target's will be.  # [1, V] -> [V]
 
         Greedy decoding draws nothing: the token is a point mass, which needs no distribution.
         """
@@ -88,7 +91,7 @@ class ChainDrafter:
         return sampler.categorical(distribution, ("draft", index)), distribution
 
     def chain(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        """Up to `k` tokens. `should_stop` may end the draft, after a token that stays in it."""
+        """Draft up to `k` tokens. `should_stop` may end the draft, after a token that stays in it."""
         drafted: list[int] = []
         distributions: list[Tensor] = []
         seconds: list[float] = []
@@ -113,9 +116,9 @@ class ChainDrafter:
 
 
 def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float:
-    """How sure a draft is of a token: its chance. A favourite's, where nothing is drawn: against the runner-up alone.
+    """How sure a draft is of a token: its probability if it was drawn, else that against the runner-up alone.
 
-    A favourite of many may have a small chance, and be the target's favourite all the same.  # [1, V], [V]
+    The favourite of many may have a small probability, and be the target's favourite all the same.  # [1, V], [V]
     """
     if distribution is not None:
         return float(distribution[token])
@@ -125,16 +128,16 @@ def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float
 
 
 class Head(Protocol):
-    """A small part that reads the target's states, and has a cache of its own."""
+    """A small network that reads the target's states, and has a cache of its own."""
 
     def new_cache(self, capacity: int) -> StaticCache: ...
 
     def fuse(self, states: Mapping[int, Tensor], places: slice) -> Tensor:
-        """The features of the tokens at `places`, from the target's states there.  # [n, hidden]"""
+        """Make the features of the tokens at `places` from the target's states there.  # [n, hidden]"""
         ...
 
-    def read(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Append each feature, with the token after it, to the cache; what comes out.  # [n, hidden], n ids"""
+    def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
+        """Append each feature, with the token after it, to the cache; return the new states.  # [n, hidden], n ids"""
         ...
 
 
@@ -142,11 +145,11 @@ H = TypeVar("H", bound=Head)
 
 
 class Reader(Generic[H]):
-    """Keeps a head's cache in step with the text: all in it but a draft was read with the target's own features."""
+    """Keeps a head's cache in step with the text: all in it but a draft was computed from the target's own features."""
 
     def __init__(self, view: TargetView, head: H, capacity: int) -> None:
         self.view, self.head, self.capacity = view, head, capacity
-        self._true = 0  # entries that were read with the target's features
+        self._true = 0  # entries of the cache that were computed from the target's features
         self._features = torch.empty(0)  # to be read next
 
     @cached_property
@@ -155,28 +158,31 @@ class Reader(Generic[H]):
         return self.head.new_cache(self.capacity)
 
     def catch_up(self, tokens: Sequence[int]) -> list[int]:
-        """Forget the last draft; the tokens to be read before the next, at least one. The target has read something."""
-        known = self.view.cache.length
-        start = min(self._true, known - 1)
+        """Forget the last draft; return the tokens to read before the next, at least one.
+
+        The target's cache must hold something.
+        """
+        length = self.view.cache.length
+        start = min(self._true, length - 1)
         self._cache.keep(start)
         self._true = start
-        self._features = self.head.fuse(self.view.cache.states, slice(start, known))
-        return list(tokens[start + 1 : known + 1])
+        self._features = self.head.fuse(self.view.cache.states, slice(start, length))
+        return list(tokens[start + 1 : length + 1])
 
-    def read(self, pending: list[int]) -> Tensor:
-        """What comes out of the pending tokens with their features.  # [n, hidden]"""
-        states = self.head.read(self._features, pending, self._cache)
+    def forward(self, pending: list[int]) -> Tensor:
+        """The head's states after the pending tokens, which it reads with their features.  # [n, hidden]"""
+        states = self.head.forward(self._features, pending, self._cache)
         self._true = min(self._cache.length, self.view.cache.length)
         return states
 
-    def read_on(self, pending: list[int]) -> Tensor:
-        """The state after the last of them, which takes the place of the next feature.  # [1, hidden]"""
-        self._features = self.read(pending)[-1:]
+    def extend(self, pending: list[int]) -> Tensor:
+        """The state after the last pending token; it takes the place of the next feature.  # [1, hidden]"""
+        self._features = self.forward(pending)[-1:]
         return self._features
 
 
 class ReadingChain(Reader[H], ChainDrafter):
-    """A chain, drawn token by token from what a head reads."""
+    """Drafts a chain, token by token, from a head's own states."""
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
@@ -185,10 +191,9 @@ class ReadingChain(Reader[H], ChainDrafter):
 
 
 def siblings(distribution: Tensor, count: int, sampler: Sampler, level: int) -> Iterator[tuple[int, Tensor]]:
-    """Up to `count` different tokens, each with the distribution that it was drawn from, without the earlier siblings.
-    # [V]
+    """Draw up to `count` different tokens; yield each with its distribution, without the earlier siblings.  # [V]
 
-    So the walk keeps the first as often as it keeps a chain's token, and tries again (SpecInfer, arXiv 2305.09781).
+    So the walk accepts the first as often as a chain's token, and then tries again (SpecInfer, arXiv 2305.09781).
     """
     for _ in range(count):
         token = sampler.categorical(distribution, ("draft", level))

@@ -1,11 +1,10 @@
 """A block of tokens from one pass: masked slots see each other and the text's features, then are drawn in order.
 
 The pass is DFlash's (Chen et al. 2026, arXiv 2602.06036), block diffusion in a single step: a few layers, whose keys
-and values of the text are projections of the target's own states, denoise all slots at once. So a draft costs a pass,
+and values of the text are projections of the target's own states, denoise all slots at once. So a draft costs one pass,
 however long it is. But its slots do not know each other's tokens. What they miss most is the token before: a table of
-pairs, of low rank, adds what that one says to a slot's logits, as in DSpark
-(arXiv 2607.05147). Slots are drawn in order, each from the
-distribution after its correction; that very distribution is what is reported.
+pairs, of low rank, adds what that token says to a slot's logits, as in DSpark (arXiv 2607.05147). Slots are drawn in
+order, each from the distribution after its correction; that very distribution is reported.
 """
 
 from __future__ import annotations
@@ -29,7 +28,8 @@ from ..types import Proposal, SamplingParams
 from .base import ChainDrafter, Reader
 
 TAPS = "block_taps"  # of config.json: the layers whose inputs are fused
-W1, W2 = "markov_head.markov_w1.weight", "markov_head.markov_w2.weight"
+W1 = "markov_head.markov_w1.weight"
+W2 = "markov_head.markov_w2.weight"
 
 
 class BlockHead:
@@ -40,9 +40,13 @@ class BlockHead:
     """
 
     def __init__(
-        self, config: Config, weights: Mapping[str, Tensor], target: Target, taps: Sequence[int],
+        self,
+        config: Config,
+        weights: Mapping[str, Tensor],
+        target: Target,
+        taps: Sequence[int],
         stored: torch.dtype | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """ValueError where the weights do not fit `target`. `stored` is what matrices are rounded to (`kept`)."""
         check_tensors(weights, head_tensors(config, weights, target, len(taps)))
         if any(type(tap) is not int or not 0 <= tap <= target.depth for tap in taps):
@@ -80,11 +84,11 @@ class BlockHead:
         return self.decoder.new_cache(capacity + self.slots)
 
     def fuse(self, states: Mapping[int, Tensor], places: slice) -> Tensor:
-        """The features of the tokens at `places`, from the target's states there.  # [n, hidden]"""
+        """Make the features of the tokens at `places` from the target's states there.  # [n, hidden]"""
         return linear(torch.cat([states[tap][places] for tap in self.taps], -1), self.fc)
 
-    def read(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Append features of the text to the cache; the states of a block after it.  # [n, hidden] -> [slots, hidden]
+    def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
+        """Append features of the text to the cache; return a block's states.  # [n, hidden] -> [slots, hidden]
 
         The block begins with the last of `tokens`, which has no features yet.
         """
@@ -95,27 +99,30 @@ class BlockHead:
         return self.decoder.run_layers(stream, cache, cache.length, causal=False)
 
     def corrected(self, logits: Tensor, token: int) -> Tensor:
-        """A slot's logits, knowing the token before it.  # [1, V] -> [1, V]"""
+        """Add to a slot's logits what the token before it says.  # [1, V] -> [1, V]"""
         return linear(self.before[token][None], self.after, logits)
 
 
 def head_tensors(
     config: Config, weights: Mapping[str, Tensor], target: Target, taps: int
 ) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of a head. How many slots it has, and of which rank, its own tensors say."""
+    """The names and shapes of a head; its own tensors say how many slots it has, and the rank of the correction."""
     width, words = target.width, target.vocabulary
     slots, table = weights.get("slots.weight", torch.empty(0)), weights.get(W1, torch.empty(0))
     layers = range(config.num_hidden_layers)
     return {
-        "fc.weight": (width, taps * width), "lm_head.weight": (words, width), "slots.weight": (len(slots), width),
-        W1: (words, table.shape[-1]), W2: (words, table.shape[-1]),
+        "fc.weight": (width, taps * width),
+        "lm_head.weight": (words, width),
+        "slots.weight": (len(slots), width),
+        W1: (words, table.shape[-1]),
+        W2: (words, table.shape[-1]),
         **{f"{name}.weight": (width,) for name in ("embed_norm", "hidden_norm", "norm")},
         **{f"layers.{i}.{name}": shape for i in layers for name, shape in layer_tensors(config, width).items()},
-    }  # fmt: skip
+    }
 
 
 class BlockDrafter(Reader[BlockHead], ChainDrafter):
-    """Tokens drawn slot by slot from one pass: as many as there are slots, at most."""
+    """Draws tokens slot by slot from one pass: at most as many as there are slots."""
 
     name = "block"
 
@@ -135,4 +142,4 @@ class BlockDrafter(Reader[BlockHead], ChainDrafter):
         return self.head.corrected(next(self._slots), pending[-1])
 
     def _one_by_one(self, pending: list[int], k: int) -> Iterator[Tensor]:
-        yield from self.head.decoder.logits(self.read(pending)[:k])[:, None]
+        yield from self.head.decoder.logits(self.forward(pending)[:k])[:, None]

@@ -24,7 +24,7 @@ class DraftModelDrafter(ChainDrafter):
         self.model = model
         self.capacity = min(capacity or model.context, model.context)
         self._cached: list[int] = []  # the ids in the cache: text, then drafts that may have been rejected
-        self._text = 0  # how many of them are text for certain
+        self._text = 0  # how many of those are text for certain
 
     @cached_property
     def _cache(self) -> Any:
@@ -55,7 +55,7 @@ class DraftModelDrafter(ChainDrafter):
 
 
 class QuantisedDrafter(DraftModelDrafter):
-    """Its model is made for the first of all runs."""
+    """Drafts with the target in fewer bits; that copy is made for the first of all runs."""
 
     name = "quantised"
 

@@ -30,9 +30,9 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import Reader, ReadingChain, siblings
 
-# Of a tree: nodes opened a level and children of each, levels, nodes drafted. With the text's last token these are
-# eight rows, up to which a pass on a CPU grows slowly.
-WIDTH, DEPTH, NODES = 3, 8, 7
+WIDTH = 3  # of a tree: nodes opened a level, and children of each
+DEPTH = 8  # levels of a tree
+NODES = 7  # drafted: with the text's last token eight rows, up to which a pass on a CPU grows slowly
 
 
 def default_taps(layers: int) -> tuple[int, int, int]:
@@ -40,16 +40,16 @@ def default_taps(layers: int) -> tuple[int, int, int]:
     return 2, layers // 2, layers - 3
 
 
-def checked_taps(said: Any, layers: int, after: bool = False) -> tuple[int, ...]:
+def checked_taps(names: Any, layers: int, after: bool = False) -> tuple[int, ...]:
     """The layers that config.json names, or, with `after`, those after them. ValueError unless the target has them."""
-    taps = [tap + after for tap in said if type(tap) is int] if isinstance(said, (list, tuple)) else []
-    if not taps or len(taps) < len(said) or min(taps) < 0 or max(taps) > layers:
-        raise ValueError(f"the EAGLE-3 head reads layers {brief(repr(said))}; the target has {layers}")
+    taps = [tap + after for tap in names if type(tap) is int] if isinstance(names, (list, tuple)) else []
+    if not taps or len(taps) < len(names) or min(taps) < 0 or max(taps) > layers:
+        raise ValueError(f"the EAGLE-3 head reads layers {brief(repr(names))}; the target has {layers}")
     return tuple(taps)
 
 
 def layer_config(data: Mapping[str, Any]) -> Config:
-    """Of the head's one block. Its window follows from `layer_types` whatever the type of model, as vLLM reads it."""
+    """Read the config of the head's one layer. Its window follows from `layer_types` for any model, as in vLLM."""
     kinds, unread = data.get("layer_types") or [FULL], ("layer_types", "sliding_window", "use_sliding_window")
     if not isinstance(kinds, list) or kinds[0] not in (SLIDING, FULL) or any(kind != kinds[0] for kind in kinds):
         raise ValueError(f"the head has one layer; its layer_types are {brief(repr(kinds))}, which tells no window")
@@ -60,18 +60,24 @@ def layer_config(data: Mapping[str, Any]) -> Config:
 class Eagle3Head:
     """A decoder of one layer whose attention reads [norm(embedding), norm(feature)], and whose stream is the feature.
 
-    `fc` is [features · hidden, hidden], input-first. It knows only the tokens `ids` [draft vocabulary] of the target.
+    `fc` is [features · hidden, hidden], input-first. Only the target's tokens `ids` [draft vocabulary] can be drafted.
     """
 
     def __init__(
-        self, config: Config, weights: Mapping[str, Tensor], target: Target, taps: Sequence[int],
-        norm_before_residual: bool = False, norm_output: bool = False, stored: torch.dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        config: Config,
+        weights: Mapping[str, Tensor],
+        target: Target,
+        taps: Sequence[int],
+        norm_before_residual: bool = False,
+        norm_output: bool = False,
+        stored: torch.dtype | None = None,
+    ) -> None:
         """`weights` under the names of the authors' checkpoints. ValueError where they fit no head for `target`.
 
         With `norm_before_residual` (`speculators`) the stream begins with the normed feature, not the feature.
-        EAGLE-3.1 (arXiv 2605.09992) keeps deep drafts from drifting by two norms: `fc_norm`, which weights have or not,
-        of each of the target's states before they are fused, and `norm_output`, of what the next step reads.
+        EAGLE-3.1 (arXiv 2605.09992) keeps deep drafts from drifting by two norms: the optional weights `fc_norm` norm
+        each of the target's states before they are fused, `norm_output` what the next step reads.
         `stored` is what matrices are rounded to (`kept`).
         """
         weights = with_output_matrix(weights, target)
@@ -118,22 +124,24 @@ class Eagle3Head:
         return self.decoder.new_cache(capacity + WIDTH * DEPTH)
 
     def fuse(self, states: Mapping[int, Tensor], places: slice | Tensor) -> Tensor:
-        """The features of the tokens at `places`, from the target's states there.  # [n, hidden]"""
-        found = [states[tap][places] for tap in self.taps]
-        return linear(torch.cat([self.decoder.rms_normalise(x) for x in found] if self.fc_norm else found, -1), self.fc)
+        """Make the features of the tokens at `places` from the target's states there.  # [n, hidden]"""
+        tapped = [states[tap][places] for tap in self.taps]
+        if self.fc_norm:
+            tapped = [self.decoder.rms_normalise(x) for x in tapped]
+        return linear(torch.cat(tapped, -1), self.fc)
 
     def inputs(self, features: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """The stream, and what attention reads.  # [n, hidden], [n] -> [n, hidden], [n, 2 hidden]"""
+        """Return the stream and what attention reads.  # [n, hidden], [n] -> [n, hidden], [n, 2 hidden]"""
         words, normed = F.embedding(ids, self.decoder.embedding), self.decoder.rms_normalise(features)
         stream = features if self.stream_norm is None else normed * self.stream_norm
         return stream, torch.cat((self.decoder.rms_normalise(words), normed), -1)
 
-    def read(
+    def forward(
         self, features: Tensor, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = ()
     ) -> Tensor:  # [n, hidden], n ids -> [n, hidden]
-        """Append pairs of a feature and the token after it to the cache; the output of the layer.
+        """Append pairs of a feature and the token after it to the cache; return the layer's output.
 
-        That is the next feature, as far as the head can tell. `parents` makes the last pairs a tree.
+        The output predicts the next feature. `parents` makes the last pairs a tree.
         """
         start = cache.length
         stream, pairs = self.inputs(features, torch.tensor(tokens, device=self.decoder.device))
@@ -145,22 +153,22 @@ class Eagle3Head:
         """The layer's output as the next step and the output matrix read it.  # [n, hidden] -> [n, hidden]"""
         return states if self.output_norm is None else self.decoder.rms_normalise(states) * self.output_norm
 
-    def known_logits(self, states: Tensor) -> Tensor:
-        """Of `output`, over the head's own vocabulary.  # [n, hidden] -> [n, draft V]"""
+    def draft_logits(self, states: Tensor) -> Tensor:
+        """Logits over the head's own vocabulary, from `output`.  # [n, hidden] -> [n, draft V]"""
         if self.output_norm is None:
             return self.decoder.logits(states)
         return self.decoder.logits_of(states / self.decoder.unit(states.shape[-1]))
 
     def logits(self, states: Tensor) -> Tensor:
-        """Over the target's whole vocabulary, -inf where the head has no token.  # [n, hidden] -> [n, V]"""
-        known = self.known_logits(states)
-        if known.shape[1] == self.vocabulary:
-            return known
-        return known.new_full((len(known), self.vocabulary), float("-inf")).index_copy_(1, self.ids, known)
+        """Logits over the target's vocabulary, -inf where the head has no token.  # [n, hidden] -> [n, V]"""
+        logits = self.draft_logits(states)
+        if logits.shape[1] == self.vocabulary:
+            return logits
+        return logits.new_full((len(logits), self.vocabulary), float("-inf")).index_copy_(1, self.ids, logits)
 
     def candidates(self, states: Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
-        """The `count` likeliest tokens after each state: log-probabilities, ids.  # [n, hidden] -> n lists each"""
-        best = self.known_logits(states).float().log_softmax(-1).topk(min(count, len(self.ids)))
+        """The `count` likeliest tokens after each state: log-probabilities and ids.  # [n, hidden] -> n lists each"""
+        best = self.draft_logits(states).float().log_softmax(-1).topk(min(count, len(self.ids)))
         return best.values.tolist(), self.ids[best.indices].tolist()
 
 
@@ -170,7 +178,7 @@ OPTIONAL = ("embed_tokens.weight", "d2t", "t2d")
 def head_tensors(
     config: Config, weights: Mapping[str, Tensor], width: int, taps: int, words: int
 ) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of a head, but for OPTIONAL ones. Biases and norms of q and k are used if present."""
+    """The names and shapes of a head without the OPTIONAL tensors. Biases and norms of q and k are used if present."""
     own = replace(
         config,
         biases=tuple(f"{part}_proj" for part in "qkvo" if f"midlayer.self_attn.{part}_proj.bias" in weights),
@@ -178,15 +186,16 @@ def head_tensors(
     )
     layer = {"hidden_norm.weight": (width,)} | layer_tensors(own, 2 * width)
     return {
-        "fc.weight": (width, width * taps), "norm.weight": (width,),
+        "fc.weight": (width, width * taps),
+        "norm.weight": (width,),
         **({f"fc_norm.{i}.weight": (width,) for i in range(taps)} if "fc_norm.0.weight" in weights else {}),
         "lm_head.weight": (words, width),
         **{f"midlayer.{name}": shape for name, shape in layer.items()},
-    }  # fmt: skip
+    }
 
 
 def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[str, Tensor]:
-    """A head that writes through the target's output matrix (its file is smaller by that) gets its own rows of it."""
+    """Give a head that writes through the target's output matrix, for a smaller file, its rows of that matrix."""
     whole = dict(weights)
     if (writes := whole.pop(WRITES, None)) is not None and MAP in whole:
         if tuple(writes.shape) != (target.width, target.width):
@@ -217,16 +226,16 @@ def decoder_weights(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
 
 
 class Eagle3Drafter(ReadingChain[Eagle3Head]):
-    """A chain, drawn token by token."""
+    """Drafts a chain, token by token."""
 
     name = "eagle3"
 
     def step(self, pending: list[int]) -> Tensor:
-        return self.head.logits(self.read_on(pending))
+        return self.head.logits(self.extend(pending))
 
 
 def drawn_widths(k: int) -> list[int]:
-    """How many siblings each level has, of a tree at most `k` deep whose tokens are drawn."""
+    """The number of siblings on each level of a tree at most `k` deep whose tokens are drawn."""
     depth = min(k, NODES)
     each, more = divmod(NODES - depth, depth)
     return [min(WIDTH, 1 + each + (level < more)) for level in range(depth)]
@@ -244,10 +253,10 @@ class Node:
 
 
 class Eagle3TreeDrafter(Reader[Eagle3Head]):
-    """Greedy: the tree of EAGLE-2 (arXiv 2406.16858), which holds the likeliest nodes of all.
+    """Drafts the tree of EAGLE-2 (arXiv 2406.16858) when greedy: it holds the likeliest nodes of all.
 
-    Where tokens are drawn, a choice by what was drawn would change its distribution: then the shape is fixed, a chain
-    whose tokens have siblings.
+    Where tokens are drawn, to choose among them would change their distribution: then the shape is fixed, a chain whose
+    tokens have siblings.
     """
 
     name = "eagle3:tree"
@@ -263,7 +272,7 @@ class Eagle3TreeDrafter(Reader[Eagle3Head]):
         drafted, parents, distributions, seconds = list[int](), list[int](), list[Tensor](), list[float]()
         started = time.perf_counter()
         for level, width in enumerate(widths):
-            logits = self.head.logits(self.read_on(pending))
+            logits = self.head.logits(self.extend(pending))
             distribution, first = probabilities(logits, params)[0], len(drafted)
             for token, q in siblings(distribution, width, sampler, level):
                 drafted.append(token)
@@ -281,13 +290,13 @@ class Eagle3TreeDrafter(Reader[Eagle3Head]):
         opened: list[int] = []
         best: list[int] = []
         root = self._features[-1:]
-        states = self.read_on(pending)
+        states = self.extend(pending)
         for level in range(min(k, DEPTH)):
             if level:  # open nodes are read again with their children: a few more rows cost less than a mask for them
                 opened += frontier
                 states = self._reopened(root, pending[-1], [nodes[i] for i in opened], opened)[-len(frontier) :]
-            found = self.head.candidates(states, WIDTH)
-            for parent, state, scores, ids in zip(frontier, states, *found, strict=True):
+            candidates = self.head.candidates(states, WIDTH)
+            for parent, state, scores, ids in zip(frontier, states, *candidates, strict=True):
                 above = nodes[parent].score if level else 0.0
                 nodes += [
                     Node(token, parent, level, above + score, state) for score, token in zip(scores, ids, strict=True)
@@ -298,19 +307,19 @@ class Eagle3TreeDrafter(Reader[Eagle3Head]):
             frontier = [i for i in best if nodes[i].level == level][:WIDTH]
             if not frontier:
                 break
-        kept = sorted(best)
-        place = {-1: -1, **{node: i for i, node in enumerate(kept)}}
+        best = sorted(best)
+        place = {-1: -1, **{node: i for i, node in enumerate(best)}}
         spent = {level: after - before for level, (before, after) in enumerate(pairwise(times))}
         return Proposal(
-            tuple(nodes[i].token for i in kept),
-            tuple(place[nodes[i].parent] for i in kept),
+            tuple(nodes[i].token for i in best),
+            tuple(place[nodes[i].parent] for i in best),
             None,
-            tuple(spent.pop(nodes[i].level, 0.0) for i in kept),  # the first node of a level carries its time
+            tuple(spent.pop(nodes[i].level, 0.0) for i in best),  # the first node of a level carries its time
         )
 
     def _reopened(self, root: Tensor, token: int, nodes: list[Node], places: list[int]) -> Tensor:
-        """The states after `nodes`, read as a tree that follows the text's last pair.  # [nodes, hidden]"""
+        """Read `nodes` as a tree that follows the text's last pair; return their states.  # [nodes, hidden]"""
         self._cache.keep(self.view.cache.length - 1)
         features = torch.cat([root, torch.stack([node.feature for node in nodes])])
         parents = [-1 if node.parent < 0 else places.index(node.parent) for node in nodes]
-        return self.head.read(features, [token, *(node.token for node in nodes)], self._cache, parents)[1:]
+        return self.head.forward(features, [token, *(node.token for node in nodes)], self._cache, parents)[1:]

@@ -27,22 +27,25 @@ from .base import ChainDrafter, siblings
 
 Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is the third choice of head 1 after the best of head 0
 
-# Where a checkpoint brings no tree of its own: the chain, and a second choice for its first token. Every row of a pass
-# costs; a second choice further on, or a third, is kept too seldom to earn its own.
+# For a checkpoint without a tree of its own: the chain, and a second choice for its first token. Every row of a pass
+# costs, and further choices are accepted too seldom to pay for theirs.
 TREE: Tree = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
 NODES = 64  # of a checkpoint's tree, at most; the authors' largest has 63
 
 
 class MedusaHeads:
-    """x + SiLU(W x + b), once or more, for every head at once, then an output matrix: the target's, or one a head.
+    """Compute x + SiLU(W x + b), once or more, for all heads at once, then multiply by the target's or own matrices.
 
     `blocks` are weights [heads, hidden, hidden], input-first, and biases.
     """
 
     def __init__(
-        self, weights: Mapping[str, Tensor], target: Target, tree: Tree | None = None,
+        self,
+        weights: Mapping[str, Tensor],
+        target: Target,
+        tree: Tree | None = None,
         stored: torch.dtype | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`stored` is what the heads' own output matrices are rounded to (`kept`). ValueError for what does not fit.
 
         Without a tree of their own, heads get as much of TREE as they are deep.
@@ -83,7 +86,7 @@ class MedusaHeads:
             return cls(read_weights(folder), target, chosen_tree(config), stored)
 
     def logits(self, state: Tensor, count: int) -> Tensor:
-        """Of the first `count` heads, from the state after the last layer that gave the text's last token.
+        """Logits of the first `count` heads, from the state after the last layer that gave the text's last token.
 
         Head 0 predicts what comes after that token.  # [1, hidden] -> [count, V]
         """
@@ -122,7 +125,7 @@ def last_state(view: TargetView) -> Tensor:
 
 
 class MedusaDrafter(ChainDrafter):
-    """Token i is drawn from the distribution of head i, whatever the tokens before it were."""
+    """Draws token i from the distribution of head i, whatever the tokens before it were."""
 
     name = "medusa"
 
@@ -144,7 +147,7 @@ class MedusaDrafter(ChainDrafter):
 
 
 class MedusaTreeDrafter:
-    """A tree of fixed shape. Greedy, its tokens are the heads' best choices; else siblings are drawn."""
+    """Drafts a tree of fixed shape: the heads' best choices when greedy, else siblings are drawn."""
 
     name = "medusa:tree"
 

@@ -65,8 +65,8 @@ class MTPHead:
         """The target's last states of the tokens at `places`, as its output matrix reads them.  # [n, hidden]"""
         return self.target.normed(states[self.target.depth][places])
 
-    def read(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Append each state, with the token after it, to the cache; the layer's own states.  # [n, hidden], n ids"""
+    def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
+        """Append each state, with the token after it, to the cache; return the layer's states.  # [n, hidden], n ids"""
         start, normed = cache.length, self.decoder.rms_normalise
         words = F.embedding(torch.tensor(tokens, device=self.decoder.device), self.decoder.embedding)
         stream = linear(torch.cat((normed(words), normed(features)), -1), self.eh_proj)
@@ -76,9 +76,9 @@ class MTPHead:
 
 
 class MTPDrafter(ReadingChain[MTPHead]):
-    """A chain, drawn token by token."""
+    """Drafts a chain, token by token."""
 
     name = "mtp"
 
     def step(self, pending: list[int]) -> Tensor:
-        return self.head.decoder.logits(self.read_on(pending))
+        return self.head.decoder.logits(self.extend(pending))

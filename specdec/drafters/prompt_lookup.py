@@ -10,9 +10,11 @@ from collections.abc import Sequence
 
 from .base import CopyingDrafter
 
+MAX_NGRAM = 3  # tokens of the longest suffix that is looked up
+
 
 class PromptLookupDrafter(CopyingDrafter):
-    """The longest suffix of 3, 2 or 1 tokens that occurred before; of its occurrences the latest.
+    """Copies what followed the longest suffix of 3, 2 or 1 tokens that occurred before, at its latest occurrence.
 
     With text `a b c d a b` the suffix `a b` matches at the start, so the draft is `c d a b …`.
     A copy is not a draw, so each token is a point mass.
@@ -20,19 +22,18 @@ class PromptLookupDrafter(CopyingDrafter):
 
     name = "prompt_lookup"
 
-    def __init__(self, longest: int = 3, shortest: int = 1) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.longest, self.shortest = longest, shortest
         self._indexed = 0
         self._ends: dict[tuple[int, ...], int] = {}  # n-gram -> where its latest occurrence ended
 
     def copied(self, text: Sequence[int], k: int) -> list[int]:
         # The suffix itself is indexed one call later, so that it never finds itself.
         for end in range(max(1, self._indexed), len(text)):
-            for n in range(self.shortest, min(self.longest, end) + 1):
+            for n in range(1, min(MAX_NGRAM, end) + 1):
                 self._ends[tuple(text[end - n : end])] = end
         self._indexed = len(text)
-        for n in range(min(self.longest, len(text)), self.shortest - 1, -1):
+        for n in range(min(MAX_NGRAM, len(text)), 0, -1):
             match = self._ends.get(tuple(text[len(text) - n :]))
             if match is not None:
                 source = list(text)

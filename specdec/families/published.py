@@ -16,9 +16,8 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from ..drafters import Eagle3Head, MedusaHeads
-from ..drafters.eagle3 import checked_taps, default_taps, layer_config
-from ..drafters.medusa import chosen_tree
+from ..drafters.eagle3 import checked_taps, default_taps, Eagle3Head, layer_config
+from ..drafters.medusa import chosen_tree, MedusaHeads
 from ..models import gguf
 from ..models.base import Target
 from ..models.checkpoint import (

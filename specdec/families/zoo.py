@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from ..drafters import AdaptiveDrafter, CopyingDrafter, Drafter
+from ..drafters.adaptive import AdaptiveDrafter
+from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
 from ..models import gguf_header, native

@@ -1,6 +1,6 @@
 """The accept step of a chain as tensor operations alone: nothing in it asks the host, so a CUDA graph can hold it.
 
-Its specification is the plain walk (`verify.RejectionSampling`): for the same random numbers it keeps the same drafts
+Its specification is the plain walk (`verify.RejectionSampling`): for the same random numbers it accepts the same drafts
 and draws the same token; a test holds the two equal. Greedy decoding is the case of one-hot rows, a point mass the
 case without distributions, plain decoding the case K = 0. Trees have a walk of their own (`trees.py`); other rules are
 judged on the host.
@@ -20,16 +20,19 @@ from ..types import Kind, Proposal, Trial, Verdict
 
 Test = Callable[[Tensor, Tensor, Tensor], Tensor]  # p, q, u [K] -> which drafts pass, bool [K]
 HEAD = 5  # numbers of a record before those of its drafts
-ABSENT, UNJUDGED, REJECTED, KEPT = range(4)  # what became of a drafted token
+ABSENT = 0  # what became of a drafted token
+UNJUDGED = 1
+REJECTED = 2
+ACCEPTED = 3
 
 
 def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
-    """Kept with probability min(1, p/q)."""
+    """Accept with probability min(1, p/q)."""
     return u * q < p
 
 
 def synthetic(alpha: float) -> Test:
-    """Kept with probability `alpha`, whatever the models think: for measuring speed where weights are random.
+    """Accept with probability `alpha`, whatever the models say: for measuring speed where weights are random.
 
     The text is then worth nothing. (vLLM offers the same.)
     """
@@ -55,7 +58,7 @@ def accept(
     limit: Tensor,
     test: Test = ratio,
 ) -> Outcome:
-    """Judge the first `limit` [1] of the drafts [K], drawn from `distributions` [K, V] (None: chosen outright).
+    """Judge the first `limit` [1] of the drafts [K], drawn from `distributions` [K, V] (None: point masses).
 
     `rows` [K + 1, V] are the target's distributions, `coins` [K] and `own` [1] uniform numbers in [0, 1), float64. What
     stands from `limit` on counts as not drafted: that is how one captured K serves the last cycle, too.
@@ -63,8 +66,8 @@ def accept(
     k = len(drafted)
     p = rows[:k].gather(1, drafted[:, None])[:, 0].double()
     q = torch.ones_like(p) if distributions is None else distributions.gather(1, drafted[:, None])[:, 0].double()
-    kept = test(p, q, coins) & (torch.arange(k, device=rows.device) < limit)
-    accepted = kept.long().cumprod(0).sum(0, keepdim=True)
+    passed = test(p, q, coins) & (torch.arange(k, device=rows.device) < limit)
+    accepted = passed.long().cumprod(0).sum(0, keepdim=True)
     distribution = rows.index_select(0, accepted)[0]
     if k:
         last = accepted.clamp(max=k - 1)
@@ -78,14 +81,14 @@ def accept(
 
 
 def left_over(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
-    """The residual after a rejected `token`, not normalised; q None is all on the token.  # [V], [V], [1] -> [V]"""
+    """The residual after a rejected `token`, not normalised; q None is a point mass.  # [V], [V], [1] -> [V]"""
     return p.scatter(0, token, 0.0) if q is None else (p - q).clamp(min=0.0)
 
 
 def draw(weights: Tensor, u: Tensor) -> Tensor:
-    """The token that `u` [1] falls on, where each has its share of [0, 1): inverse of the cumulative sum.  # [V] -> [1]
+    """Draw a token by the uniform number `u` [1]: invert the cumulative sum.  # [V] -> [1]
 
-    A count of sums in place of a search. The second one holds where u times the total rounds up to the total.
+    Sums are counted instead of searched. The second count holds where u times the total rounds up to the total.
     """
     sums = weights.double().cumsum(0)
     total = sums[-1:]
@@ -93,7 +96,7 @@ def draw(weights: Tensor, u: Tensor) -> Tensor:
 
 
 def packed(outcome: Outcome, drafted: Tensor, coins: Tensor, limit: Tensor, sound: Tensor, finite: Tensor) -> Tensor:
-    """One cycle for the host, in one tensor.  # [HEAD + 4 K], float64: exact for ids and for float32
+    """Pack one cycle into one tensor for the host.  # [HEAD + 4 K], float64: exact for ids and for float32
 
     `sound` and `finite` [1] say whether the draft model's and the target's logits were numbers.
     """
@@ -103,7 +106,7 @@ def packed(outcome: Outcome, drafted: Tensor, coins: Tensor, limit: Tensor, soun
 
 @dataclass(frozen=True)
 class Record:
-    """A packed cycle as the host reads it, without the nodes that were not there."""
+    """A packed cycle as the host reads it, without the absent nodes."""
 
     token: int
     nodes: tuple[int, ...]  # their places among all
@@ -118,17 +121,17 @@ class Record:
 
     @classmethod
     def of_chain(cls, numbers: list[float]) -> Record:
-        """From `packed`."""
+        """Unpack the numbers that `packed` made."""
         accepted, token, limit, sound, finite = numbers[:HEAD]
         k, n = (len(numbers) - HEAD) // 4, int(limit)
         drafted, p, q, u = (tuple(numbers[HEAD + k * i : HEAD + k * i + n]) for i in range(4))
-        fates = tuple(KEPT if i < accepted else REJECTED if i == accepted else UNJUDGED for i in range(n))
+        fates = tuple(ACCEPTED if i < accepted else REJECTED if i == accepted else UNJUDGED for i in range(n))
         tokens, parents = tuple(map(int, drafted)), tuple(range(-1, n - 1))
         return cls(int(token), tuple(range(n)), tokens, parents, fates, p, q, u, sound != 0.0, finite != 0.0)
 
     @classmethod
     def of_tree(cls, numbers: list[float]) -> Record:
-        """From `trees.packed`."""
+        """Unpack the numbers that `trees.packed` made."""
         _, token, _, sound, finite = numbers[:HEAD]
         n = (len(numbers) - HEAD) // 6
         drafted, parents, fates, p, q, u = (numbers[HEAD + n * i : HEAD + n * (i + 1)] for i in range(6))
@@ -141,14 +144,14 @@ class Record:
 
     @property
     def accepted(self) -> int:
-        return self.fates.count(KEPT)
+        return self.fates.count(ACCEPTED)
 
     def verdict(self, distribution: Tensor | None = None) -> Verdict:
-        """In the words of the walk."""
+        """The verdict that the host's walk would return."""
         judged = [node for node, fate in enumerate(self.fates) if fate >= REJECTED]
-        path = tuple(node for node in judged if self.fates[node] == KEPT)
+        path = tuple(node for node in judged if self.fates[node] == ACCEPTED)
         trials = tuple(
-            Trial(i, self.drafted[i], self.p[i], self.q[i], self.u[i], self.fates[i] == KEPT) for i in judged
+            Trial(i, self.drafted[i], self.p[i], self.q[i], self.u[i], self.fates[i] == ACCEPTED) for i in judged
         )
         last = path[-1] if path else -1
         kind: Kind = "resampled" if last in self.parents else "bonus"
@@ -172,13 +175,14 @@ class Extent:
 
     @property
     def numbers(self) -> int:
-        """Random ones that a cycle needs: the target's own token's, a coin a node, and the drafts', level by level."""
+        """Random numbers of a cycle: one for the target's own token, a coin a node, and the drafts', level by level."""
         return 1 + self.nodes + self.depth * self.width
 
 
 def numbers(seed: int, places: int, extent: Extent) -> Tensor:
-    """A run's: a row for every length that its text may have. Made on the host, so that a seed means the same on every
-    device.  # float64 [places, extent.numbers]
+    """Draw a run's random numbers: a row for every length that its text may have.  # float64 [places, extent.numbers]
+
+    They are made on the host, so that a seed means the same on every device.
     """
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(places, extent.numbers, dtype=torch.float64, generator=generator)

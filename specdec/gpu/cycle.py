@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,7 +27,7 @@ from .trees import packed as packed_tree
 
 
 class Cycle:
-    """A target and a way of drafting for it, for texts of up to `capacity` tokens, one at a time.
+    """Runs a target and a way of drafting for it, for texts of up to `capacity` tokens, one at a time.
 
     `k` is how deep a cycle drafts at most, itself at most the number of Medusa's heads. The warps of `params` are part
     of what is captured. ValueError if the draft model reads less. For trees there is `TreeCycle`: see `cycle_for`.
@@ -37,9 +38,15 @@ class Cycle:
 
     @torch.inference_mode()
     def __init__(
-        self, target: Transformer, draft: Draft, k: int, capacity: int, params: SamplingParams, test: Test = ratio,
+        self,
+        target: Transformer,
+        draft: Draft,
+        k: int,
+        capacity: int,
+        params: SamplingParams,
+        test: Test = ratio,
         details: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if isinstance(draft, Transformer) and draft.context < capacity:
             raise ValueError(f"the draft model reads at most {draft.context} tokens")
         self.extent = extent_of(draft, k)
@@ -62,14 +69,15 @@ class Cycle:
         self.distributions = torch.zeros_like(self.rows[: nodes if self.drawn else 0])
         self.record = torch.zeros(HEAD + self.fields * nodes, dtype=torch.float64, device=device)
         self._steps = torch.arange(self.k + 1, device=device)
-        self._told = [self.record, *([self.rows, self.distributions] if details else [])]
+        self._results = [self.record, *([self.rows, self.distributions] if details else [])]
         self._on_gpu = self.record.is_cuda
-        self._host = [torch.empty_like(t, device="cpu", pin_memory=True) for t in self._told] if self._on_gpu else []
+        self._host = [torch.empty_like(t, device="cpu", pin_memory=True) for t in self._results] if self._on_gpu else []
         self.graphs = Graphs(device)
         self.syncs = 0  # times that the host has waited
         self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # of the last cycle
-        self._known = self._end = 0  # the length as the host knows it, and where it ends
-        self._unread: Sequence[int] | None = None  # a prompt that the draft is to read
+        self._host_length = 0  # the length of the text, on the host
+        self._end = 0  # where the text ends
+        self._unread: Sequence[int] | None = None  # a prompt that the draft has yet to read
         self._seen = 0  # tokens of the text, from its start, that the draft has read
 
     @torch.inference_mode()
@@ -87,7 +95,7 @@ class Cycle:
         self.sound.fill_(True)
         self.limit.fill_(0)
         self.numbers.copy_(numbers(seed, len(self.numbers), self.extent))
-        self._known, self._end, self._unread = len(prompt), end, prompt
+        self._host_length, self._end, self._unread = len(prompt), end, prompt
         self._judge(self.target.prefill(prompt), self.drafted[:0], None)
         return self._read(0, start, start, start)
 
@@ -112,11 +120,11 @@ class Cycle:
     @torch.inference_mode()
     def run(self, k: int | None = None) -> Record:
         """One cycle, of drafts `k` deep at most."""
-        k = self._fitting(self._end - self._known - 1) if k is None else k
+        k = self._fitting(self._end - self._host_length - 1) if k is None else k
         start = self._mark()
         self._catch_up(k)
         marks = [self._mark()]
-        for key, step in self._plan(self._bucket(self._known, k), k):
+        for key, step in self._plan(self._bucket(self._host_length, k), k):
             self.graphs.run(key, step, self.length)
             marks.append(self._mark())
         return self._read(k, start, marks[0], marks[-2])
@@ -128,39 +136,37 @@ class Cycle:
         if self._unread is not None:
             self.steps.prefill(self._unread)
             self._seen, self._unread = len(self._unread), None
-        needed = self._known - self.steps.reach
+        needed = self._host_length - self.steps.reach
         if self._seen < needed:
-            self.steps.read(self._seen, needed, self._bucket(self._known, k))
+            self.steps.catch_up(self._seen, needed, self._bucket(self._host_length, k))
 
     def _fitting(self, room: int) -> int:
-        """The K of a cycle where `room` drafts fit: of a chain what is too much does not count."""
+        """The K of a cycle where `room` drafts fit. A chain is drafted whole: what is too much does not count."""
         return self.k
 
     def _bucket(self, length: int, k: int) -> int:
         return bucket_for(length + self._beyond[k], len(self.text))
 
     def _plan(self, bucket: int, k: int) -> list[tuple[tuple[str, int, int], Callable[[], None]]]:
-        """The steps of a cycle."""
+        """List the steps of a cycle, each with the key of its graph."""
         verify = (("verify", bucket, k), lambda: self._verify(bucket, k))
         return [(("draft", bucket, k), lambda: self._draft(bucket, k)), verify] if k else [verify]
 
-    def distributions_told(self, record: Record) -> tuple[Tensor, Tensor | None]:
-        """On the host, with `details`: the target's rows and the drafts' distributions of the cycle that was read
-        last.
-        """
-        (_, rows, distributions), nodes = self._host or self._told, list(record.nodes)
+    def host_distributions(self, record: Record) -> tuple[Tensor, Tensor | None]:
+        """The target's rows and the drafts' distributions of the last cycle, on the host. It needs `details`."""
+        (_, rows, distributions), nodes = self._host or self._results, list(record.nodes)
         return rows[[0, *(node + 1 for node in nodes)]], distributions[nodes] if self.drawn and nodes else None
 
     def _limit(self, k: int) -> None:
-        """How deep a draft may count: not beyond the end."""
+        """Set how many levels of the draft count: none beyond the end of the text."""
         self.limit.copy_((self.end - self.length - 1).clamp(min=0, max=k))
 
     def _draft(self, bucket: int, k: int) -> None:
         self._limit(k)
         if self.steps is None:
-            drafted, found = look_up(self._text, bucket)
+            drafted, exists = look_up(self._text, bucket)
             self.drafted.copy_(drafted)
-            self.limit.mul_(found)
+            self.limit.mul_(exists)
             return
         uniform = self._numbers()[1 + self.k :]
         highest = []
@@ -176,12 +182,12 @@ class Cycle:
         self._check(torch.cat(highest))
 
     def _check(self, highest: Tensor) -> None:
-        """A draft whose logits are not finite does not count."""
+        """Let a draft whose logits are not finite not count."""
         self.sound.copy_(highest.sum(0, keepdim=True).isfinite())
         self.limit.mul_(self.sound)
 
     def _numbers(self) -> Tensor:
-        """The random ones of this cycle."""
+        """The random numbers of this cycle."""
         return self.numbers.index_select(0, self.length)[0]
 
     def _verify(self, bucket: int, k: int) -> None:
@@ -194,40 +200,40 @@ class Cycle:
         self._judge(logits, drafted, self.distributions[:k] if self.drawn else None)
 
     def _judge(self, logits: Tensor, drafted: Tensor, distributions: Tensor | None) -> None:
-        """Accept, and grow the text. After the accepted tokens comes the own token; what follows is ignored."""
+        """Judge the drafts by the target's logits, and grow the text."""
         k = len(drafted)
         rows, row = probabilities(logits, self.params), self._numbers()
         outcome = accept(rows, drafted, distributions, row[1 : 1 + k], row[:1], self.limit, self.test)
-        told = packed(outcome, drafted, row[1 : 1 + k], self.limit, self.sound, finite(logits))
-        self._grow(outcome.accepted, drafted, outcome.token, rows, told)
+        record = packed(outcome, drafted, row[1 : 1 + k], self.limit, self.sound, finite(logits))
+        self._grow(outcome.accepted, drafted, outcome.token, rows, record)
 
-    def _grow(self, accepted: Tensor, drafted: Tensor, token: Tensor, rows: Tensor, told: Tensor) -> None:
-        """By the first `accepted` of the drafts, then `token`. What stands after it is ignored."""
+    def _grow(self, accepted: Tensor, drafted: Tensor, token: Tensor, rows: Tensor, record: Tensor) -> None:
+        """Append the first `accepted` drafts, then `token`, to the text. What stands after them is ignored."""
         steps = self._steps[: len(drafted) + 1]
         emitted = torch.where(steps < accepted, torch.cat([drafted, token]), token)
         self.text.index_copy_(0, self.length + steps, emitted)
         self.rows[: len(rows)].copy_(rows)
-        self.record[: len(told)].copy_(told)
+        self.record[: len(record)].copy_(record)
         self.length.add_(accepted + 1)
 
     def _count(self, k: int) -> int:
-        """Drafted tokens of a cycle of depth `k`."""
+        """The number of tokens drafted in a cycle of depth `k`."""
         return k
 
     def _read(self, k: int, start: Mark, begun: Mark, drafted: Mark) -> Record:
-        """The one place where the host waits."""
+        """Wait for the device and read the record of the cycle: the one place where the host waits."""
         verified = self._mark()
-        for host, told in zip(self._host, self._told, strict=False):
-            host.copy_(told, non_blocking=True)
+        for host, result in zip(self._host, self._results, strict=False):
+            host.copy_(result, non_blocking=True)
         if self._on_gpu:
             done = torch.cuda.Event()
             done.record()
             done.synchronize()
         self.syncs += 1
-        record = self.unpack((self._host or self._told)[0][: HEAD + self.fields * self._count(k)].tolist())
+        record = self.unpack((self._host or self._results)[0][: HEAD + self.fields * self._count(k)].tolist())
         if self.steps is not None and k:
-            self._seen = self._known + self.steps.kept(record.accepted, k)
-        self._known += record.accepted + 1
+            self._seen = self._host_length + self.steps.valid_drafts(record.accepted, k)
+        self._host_length += record.accepted + 1
         self.prefill_seconds = seconds(start, begun)
         self.draft_seconds, self.verify_seconds = seconds(begun, drafted), seconds(drafted, verified)
         return record
@@ -241,7 +247,7 @@ class Cycle:
 
 
 class TreeCycle(Cycle):
-    """The same with a draft that is a tree: its check is one pass over all nodes, each of which sees its own path.
+    """The cycle of drafts that are trees: its check is one pass over all nodes, each of which sees its own path.
 
     A tree's shape follows from its depth: one that would pass the end of the text is run with a smaller K.
     """
@@ -250,11 +256,8 @@ class TreeCycle(Cycle):
     unpack = staticmethod(Record.of_tree)
 
     @torch.inference_mode()
-    def __init__(
-        self, target: Transformer, draft: Draft, k: int, capacity: int, params: SamplingParams, test: Test = ratio,
-        details: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__(target, draft, k, capacity, params, test, details)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.parents = torch.full_like(self.drafted, -1)
         self.real = torch.zeros_like(self.drafted).bool()
 
@@ -297,12 +300,12 @@ class TreeCycle(Cycle):
         walked = walk(rows, drafted, parents, distributions, real, row[1 : 1 + n], row[:1], self.test)
         path = walked.path[:k]
         self.target.keep(start + 1, path, walked.accepted)
-        told = packed_tree(walked, drafted, parents, self.sound, finite(logits))
-        self._grow(walked.accepted, drafted.index_select(0, path), walked.token, rows, told)
+        record = packed_tree(walked, drafted, parents, self.sound, finite(logits))
+        self._grow(walked.accepted, drafted.index_select(0, path), walked.token, rows, record)
 
 
 def cycle_for(draft: Draft) -> type[Cycle]:
-    """The kind of cycle that judges such drafts."""
+    """Choose the class of cycle that judges such drafts."""
     return TreeCycle if isinstance(draft, Branching) else Cycle
 
 

@@ -1,7 +1,7 @@
-"""How drafts are made on the device, chains and trees: over tensors that stay in place, so that a CUDA graph holds it.
+"""Drafts chains and trees on the device, over tensors that stay in place, so that a CUDA graph can hold the steps.
 
-The specification of each is its drafter (`drafters/`); tests hold the two equal. Where that one remembers what it has
-read, this one reads again, in shapes that never change: to read a place a second time changes nothing.
+Each way's specification is its drafter (`drafters/`); tests hold the two equal. The host's drafter caches; the captured
+one recomputes its last positions in fixed shapes, which changes nothing.
 """
 
 from __future__ import annotations
@@ -14,27 +14,18 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ..drafters import (
-    DraftModelDrafter,
-    Eagle3Drafter,
-    Eagle3Head,
-    Eagle3TreeDrafter,
-    EarlyExitDrafter,
-    MedusaDrafter,
-    MedusaHeads,
-    MedusaTreeDrafter,
-    NoDrafter,
-    PromptLookupDrafter,
-)
-from ..drafters.eagle3 import drawn_widths, NODES, WIDTH
+from ..drafters.base import NoDrafter
+from ..drafters.draft_model import DraftModelDrafter
+from ..drafters.eagle3 import drawn_widths, Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter, NODES, WIDTH
+from ..drafters.early_exit import EarlyExitDrafter
+from ..drafters.medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
+from ..drafters.prompt_lookup import MAX_NGRAM, PromptLookupDrafter
 from ..models.transformer import Transformer
 from ..sampling import probabilities
 from ..types import SamplingParams
 from .accept import draw, Extent
 from .graphs import StaticDecoder
 from .ops import Branches
-
-LONGEST = 3  # n-gram of prompt lookup
 
 
 @dataclass(frozen=True)
@@ -48,7 +39,7 @@ class Branching:
 Draft = Transformer | MedusaHeads | Eagle3Head | Branching | int | Literal["lookup"] | None
 
 
-# With what drafters of these very classes draft on the device; others, subclasses among them, draft on the host.
+# What drafters of these very classes draft with on the device. Others, subclasses among them, draft on the host.
 SOURCES: dict[type, Callable[[Any], Draft]] = {
     NoDrafter: lambda drafter: None,
     PromptLookupDrafter: lambda drafter: "lookup",
@@ -73,35 +64,35 @@ class Text:
 
 
 class Steps:
-    """Drafting token by token.
+    """Drafts token by token.
 
-    `reach` is how many of the text's last tokens the first step reads by itself. Before it, `read` gets what stands
-    further left and was not read yet: after cycles that drafted nothing.
+    `reach` is how many of the text's last tokens the first step reads by itself. After cycles without a draft, call
+    `catch_up` for the tokens before those.
     """
 
     reach: int
 
     def __init__(self, text: Text) -> None:
-        self.text, self.k = text, text.depth  # the most
+        self.text, self.k = text, text.depth
         self.reach = len(text.tokens)  # nothing of its own is to be kept up
 
     def prefill(self, prompt: Sequence[int]) -> None:
         """Read the prompt, after the target has read it."""
 
-    def read(self, first: int, last: int, bucket: int) -> None:
-        """Read the tokens from `first` to below `last`. Numbers of the host: nothing waits, and no graph holds it."""
+    def catch_up(self, first: int, last: int, bucket: int) -> None:
+        """Read the tokens from `first` to below `last`. These are numbers of the host, so no graph holds this step."""
 
-    def kept(self, accepted: int, k: int) -> int:
-        """Of its own drafts, how many it has read as it will have to read them in the text."""
+    def valid_drafts(self, accepted: int, k: int) -> int:
+        """How many of its `accepted` drafts are in its cache just as the text will have them."""
         return 0
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
-        """Logits after the text, then after each draft, which is in `drafted` by then.  # k times [1, V]"""
+        """Yield logits after the text, then after each draft, which is in `drafted` by then.  # k times [1, V]"""
         raise NotImplementedError
 
 
 class DraftModelSteps(Steps):
-    """The first step is two tokens wide, so that no cycle needs a further pass.
+    """Drafts with a model. The first step is two tokens wide, so that no cycle needs a further pass.
 
     After full acceptance the model has seen neither its own last draft nor the bonus; else it reads a token again.
     """
@@ -113,10 +104,10 @@ class DraftModelSteps(Steps):
     def prefill(self, prompt: Sequence[int]) -> None:
         self.decoder.prefill(prompt)
 
-    def read(self, first: int, last: int, bucket: int) -> None:
+    def catch_up(self, first: int, last: int, bucket: int) -> None:
         self.decoder.run_layers(self.text.tokens[first:last], self.decoder.place(first), bucket)
 
-    def kept(self, accepted: int, k: int) -> int:
+    def valid_drafts(self, accepted: int, k: int) -> int:
         return min(accepted, k - 1)  # it never reads the last one
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
@@ -128,7 +119,7 @@ class DraftModelSteps(Steps):
 
 
 class EarlyExitSteps(Steps):
-    """The target's first layers. Its check goes on from the states that they leave."""
+    """Drafts with the target's first layers. The check goes on from the states that they leave."""
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
         text, target, start = self.text, self.text.target, self.text.length - 1
@@ -139,7 +130,7 @@ class EarlyExitSteps(Steps):
 
 
 class MedusaSteps(Steps):
-    """All at once, from the target's last state."""
+    """Drafts all tokens at once, from the target's last state."""
 
     def __init__(self, text: Text, heads: MedusaHeads) -> None:
         super().__init__(text)
@@ -152,7 +143,7 @@ class MedusaSteps(Steps):
 
 
 class Eagle3Steps(Steps):
-    """The first step reads the last K + 1 pairs of the text: the last cycle may have added that many.
+    """Drafts with an EAGLE-3 head. Its first step reads the last K + 1 pairs: the last cycle may have added that many.
 
     Of a shorter text it reads all, and pairs beyond its end: out of sight of the others, and overwritten in time.
     """
@@ -166,9 +157,9 @@ class Eagle3Steps(Steps):
         self.decoder.clear()
         if pairs := len(prompt) - 1:
             features = self.head.fuse(self.text.target.cache.states, slice(pairs))
-            self.head.read(features, prompt[1:], self.decoder.cache)
+            self.head.forward(features, prompt[1:], self.decoder.cache)
 
-    def read(self, first: int, last: int, bucket: int) -> None:
+    def catch_up(self, first: int, last: int, bucket: int) -> None:
         first -= 1  # a pair has the number of its earlier token
         places = self.decoder.places(self.decoder.place(first), last - 1 - first)
         features = self.head.fuse(self.text.target.cache.states, places)
@@ -187,7 +178,7 @@ class Eagle3Steps(Steps):
         return self.text.length - 2
 
     def _after_text(self, bucket: int) -> Tensor:
-        """The state after the text's last pair, having read those that are new.  # [1, hidden]"""
+        """Read the pairs that are new; return the state after the last.  # [1, hidden]"""
         text, last = self.text, self.last
         start = (last - self.k).clamp(min=0)
         places = self.decoder.places(start, self.k + 1)
@@ -214,19 +205,19 @@ class Grown:
 
 
 class TreeSteps(Steps):
-    """Drafting a tree whose number of nodes follows from its depth."""
+    """Drafts a tree whose number of nodes follows from its depth."""
 
     def nodes(self, k: int) -> int:
-        """How many a tree `k` deep has."""
+        """The number of nodes in a tree `k` deep."""
         raise NotImplementedError
 
     def grow(self, bucket: int, k: int, params: SamplingParams, uniform: Tensor) -> Grown:
-        """A tree `k` deep after the text, by numbers [depth, width] in [0, 1)."""
+        """Grow a tree `k` deep after the text, by uniform numbers [depth, width]."""
         raise NotImplementedError
 
 
 class MedusaTreeSteps(MedusaSteps, TreeSteps):
-    """Of fixed shape. Siblings of a level are the same below every parent."""
+    """Drafts a tree of fixed shape. Siblings of a level are the same below every parent."""
 
     def __init__(self, text: Text, heads: MedusaHeads) -> None:
         super().__init__(text, heads)
@@ -258,7 +249,7 @@ class MedusaTreeSteps(MedusaSteps, TreeSteps):
 
 
 class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
-    """Greedy, the likeliest nodes of all; else a chain whose tokens have siblings."""
+    """Drafts the likeliest nodes of all when greedy; else a chain whose tokens have siblings."""
 
     def __init__(self, text: Text, head: Eagle3Head, drawn: bool) -> None:
         super().__init__(text, head)
@@ -290,7 +281,7 @@ class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
         return Grown(tokens, self.parents[k], real, distributions, torch.cat(highest))
 
     def _likeliest(self, bucket: int, k: int) -> Grown:
-        """A level opens the best nodes of the one before, whether or not they stay among the best of all.
+        """Open the best nodes of each level, whether or not they stay among the best of all.
 
         If they do not, no node below them does. Opened nodes stay in the cache after the text, level by level.
         """
@@ -307,9 +298,9 @@ class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
             branches = Branches((last + level).expand(w), last + 1, levels, follows)
             place = last + 1 + (level - 1) * w
             state = self._read(state.index_select(0, line), opened[1].index_select(0, order), place, bucket, branches)
-            found, tokens, high = self._candidates(state)
+            gains, tokens, high = self._candidates(state)
             highest, first = torch.cat([highest, high]), first + len(opened[0])
-            opened = (scores[:, None] + found).flatten(), tokens.flatten(), number[:, None].expand(w, w).flatten()
+            opened = (scores[:, None] + gains).flatten(), tokens.flatten(), number[:, None].expand(w, w).flatten()
             every.append(opened)
         scores, tokens, parents = (torch.cat(parts) for parts in zip(*every, strict=True))
         best = scores.sort(descending=True, stable=True).indices[: self.nodes(k)].sort().values
@@ -318,8 +309,8 @@ class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
         return Grown(tokens.index_select(0, best), place, torch.ones_like(best).bool(), None, highest)
 
     def _candidates(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """As `Eagle3Head.candidates`, on the device; and the highest logits.  # [n, w], [n, w], [n]"""
-        logits = self.head.known_logits(states).float()
+        """`Eagle3Head.candidates` on the device, and the highest logits.  # [n, w], [n, w], [n]"""
+        logits = self.head.draft_logits(states).float()
         best = logits.log_softmax(-1).topk(self.width)
         return best.values.double(), self.head.ids[best.indices], logits.amax(-1)
 
@@ -331,8 +322,9 @@ def chain_with_siblings(widths: Sequence[int]) -> list[int]:
 
 
 def siblings(distribution: Tensor, uniform: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """As `drafters.base.siblings`, one for each of `uniform` [count]: [1] token, its distribution [V], whether there is
-    one.
+    """Draw a sibling for each of `uniform` [count], as `drafters.base.siblings` does.
+
+    Yields the token [1], its distribution [V], and whether there is one [1].
     """
     real = torch.ones_like(uniform[:1]).bool()
     for i in range(len(uniform)):
@@ -345,7 +337,7 @@ def siblings(distribution: Tensor, uniform: Tensor) -> Iterator[tuple[Tensor, Te
 
 
 def gathered(levels: Iterable[Iterable[tuple[Tensor, Tensor, Tensor]]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens [n], distributions [n, V] and which are real [n], level by level."""
+    """Join the siblings of all levels: tokens [n], distributions [n, V], and which are real [n]."""
     tokens, distributions, real = zip(*(one for level in levels for one in level), strict=True)
     return torch.cat(tokens), torch.stack(distributions), torch.cat(real)
 
@@ -365,7 +357,7 @@ def extent_of(draft: Draft, k: int) -> Extent:
 
 
 def places_beyond(draft: Draft, k: int) -> int:
-    """How many places from the text's end on a cycle of depth `k` writes to."""
+    """How many places from the end of the text on a cycle of depth `k` writes to."""
     if k == 0:
         return 1
     opened = WIDTH * (k - 1) if isinstance(draft, Branching) and isinstance(draft.part, Eagle3Head) else 0
@@ -373,7 +365,7 @@ def places_beyond(draft: Draft, k: int) -> int:
 
 
 def target_for(draft: Draft, target: Transformer, capacity: int) -> StaticDecoder:
-    """The target, keeping the states that are drafted from."""
+    """Prepare the target so that it stores the states that are drafted from."""
     if isinstance(draft, int):
         return StaticDecoder(target, capacity, exit_layer=draft)
     part = draft.part if isinstance(draft, Branching) else draft
@@ -381,7 +373,7 @@ def target_for(draft: Draft, target: Transformer, capacity: int) -> StaticDecode
 
 
 def steps_of(draft: Transformer | MedusaHeads | Eagle3Head | Branching | int, text: Text, drawn: bool) -> Steps:
-    """`drawn` says whether tokens are, or chosen outright."""
+    """Choose the steps of that way to draft. `drawn` says whether tokens are drawn, or chosen outright."""
     if isinstance(draft, Branching):
         part = draft.part
         return MedusaTreeSteps(text, part) if isinstance(part, MedusaHeads) else Eagle3TreeSteps(text, part, drawn)
@@ -393,15 +385,15 @@ def steps_of(draft: Transformer | MedusaHeads | Eagle3Head | Branching | int, te
 
 
 def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:
-    """What followed the longest suffix of 3, 2 or 1 tokens at its latest earlier place, and whether there is one.
+    """Copy what followed the longest suffix of 3, 2 or 1 tokens at its latest earlier place.
 
-    [K] and bool [1]. `PromptLookupDrafter` without its index.
+    Returns the copy [K], and whether there is such a place, bool [1]. This is `PromptLookupDrafter` without its index.
     """
     tokens, length = text.tokens[:bucket], text.length
     ends = torch.arange(bucket, device=tokens.device)
     same = ends < length
     score = torch.zeros_like(ends)
-    for n in range(1, LONGEST + 1):
+    for n in range(1, MAX_NGRAM + 1):
         suffix = tokens.index_select(0, (length - n).clamp(min=0))
         same = same & (ends >= n) & (tokens.roll(n) == suffix)
         score = score + same

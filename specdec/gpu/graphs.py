@@ -22,8 +22,8 @@ from ..models.transformer import Layer, Transformer
 from .ops import Branches, Sight
 from .trial import operations
 
-SMALLEST = 256  # of the buckets; each is twice the one before
-ALIGNED = 64  # the last bucket, too: with an odd length attention's kernels are slower ones
+SMALLEST = 256  # positions of the smallest bucket; each further one is twice as large
+ALIGNED = 64  # positions: the last bucket is a multiple, too, since attention is slower over odd lengths
 WARM_UPS = 2
 STREAMS = 32  # that torch has; then it hands out the same ones again
 # Until then a capture that fails leaves the allocator capturing, and the next one asserts (pytorch 180395).
@@ -39,12 +39,12 @@ def bucket_for(end: int, capacity: int) -> int:
 
 
 def aligned(capacity: int) -> int:
-    """That many positions or a few more."""
+    """Round a number of positions up to a multiple of ALIGNED."""
     return -(-capacity // ALIGNED) * ALIGNED
 
 
 class StaticDecoder:
-    """`model` over a cache of `capacity` positions, with lengths on the device.
+    """Runs `model` over a cache of `capacity` positions, with lengths on the device.
 
     Prompts are read by the model itself into the same cache: their shapes differ, and they come once.
     """
@@ -55,28 +55,28 @@ class StaticDecoder:
         self._places = torch.arange(capacity, device=model.device)
 
     def clear(self) -> None:
-        """Zeros everywhere: what is out of sight weighs nothing, but nothing times NaN is NaN."""
+        """Empty the cache and fill it with zeros: hidden entries weigh nothing, but zero times NaN is NaN."""
         self.cache.keep(0)
-        for kept in (self.cache.data, *self.cache.states.values()):
-            kept.zero_()
+        for tensor in (self.cache.data, *self.cache.states.values()):
+            tensor.zero_()
 
     def prefill(self, tokens: Sequence[int]) -> Tensor:
-        """Read a text from its start; logits after its last token.  # [1, V]"""
+        """Read a text from its start; return the logits after its last token.  # [1, V]"""
         self.clear()
         return self.model.forward(tokens, self.cache)
 
     def places(self, start: Tensor, count: int) -> Tensor:
-        """From `start` [1] on.  # [count]"""
+        """The `count` positions from `start` [1] on.  # [count]"""
         return start + self._places[:count]
 
     def place(self, index: int) -> Tensor:
-        """That one, for a step that no graph holds.  # [1]"""
+        """The position `index`, for a step that no graph holds.  # [1]"""
         return self._places[index : index + 1]
 
     def keep(self, start: Tensor, path: Tensor, count: Tensor) -> None:
-        """Move what stands at `start` + i, for the first `count` [1] of `path` [n] (ascending), up from `start` [1] on.
+        """Move the entries at `start` + i, for the first `count` [1] of `path` [n] (ascending), up to `start` [1] on.
 
-        As `StaticCache.keep`. What stands after them then is out of sight.
+        It does what `StaticCache.keep` does; entries after them are then hidden.
         """
         places = self.places(start, len(path))
         source = torch.where(self._places[: len(path)] < count, start + path, places)
@@ -90,9 +90,8 @@ class StaticDecoder:
     ) -> Tensor:
         """Logits after each of `ids` [n], which stand from `start` [1] on; start + n <= bucket.  # [n, V]
 
-        What the cache holds from there on is overwritten, or out of sight: to roll back is to start further left.
-        The first `begun` of them have passed the layers below the exit, and go on from there. Those of a tree have
-        `branches`.
+        What the cache holds from there on is overwritten or hidden: to roll back is to start further left. The first
+        `begun` of the tokens have passed the layers below the exit, and go on from there. A tree needs `branches`.
         """
         if not begun:
             return self.model.logits(self.run_layers(ids, start, bucket, branches=branches))
@@ -102,12 +101,18 @@ class StaticDecoder:
         return self.model.logits(self.run_layers(states, start, bucket, exit_layer))
 
     def run_layers(
-        self, source: Tensor, start: Tensor, bucket: int, first: int = 0, last: int | None = None,
-        read: Tensor | None = None, branches: Branches | None = None,
-    ) -> Tensor:  # fmt: skip
-        """Ids [n], or states [n, hidden], through the layers from `first` to below `last`: `Transformer.run_layers`.
+        self,
+        source: Tensor,
+        start: Tensor,
+        bucket: int,
+        first: int = 0,
+        last: int | None = None,
+        read: Tensor | None = None,
+        branches: Branches | None = None,
+    ) -> Tensor:
+        """Send ids [n] or states [n, hidden] through the layers from `first` to below `last`.
 
-        States are written over.
+        This is `Transformer.run_layers`. States are written over.
         """
         model, states = self.model, self.cache.states
         last = len(model.layers) if last is None else last
@@ -128,8 +133,8 @@ class StaticDecoder:
 
     def _block(
         self, x: Tensor, layer: Layer, stored: Tensor, angles: Tensor, sight: Sight, read: Tensor | None
-    ) -> None:  # fmt: skip
-        """As the model's own, to `x` in place."""
+    ) -> None:
+        """Apply one layer, as the model's own block does, to `x` in place."""
         ops, stream = self.ops, None
         if read is None:
             read, stream = ops.norm(x)
@@ -142,15 +147,15 @@ class StaticDecoder:
 
 
 class Graphs:
-    """Steps over tensors that stay in place: captured at first use, replayed from then on.
+    """Captures steps over tensors that stay in place at their first use, and replays them from then on.
 
     Where a step cannot be captured all run as they are, and `reason` says why. All graphs share one pool of memory:
     between steps nothing may live in it, so steps leave their results in tensors made before. They are warmed up and
     captured on a stream that no other living `Graphs` has (`lend`).
     """
 
-    broken = ""  # why nothing can be captured any more, by this process
-    spoiled = False  # whether memory ran out in a capture and left it broken: another process would be whole
+    broken = ""  # why this process can capture nothing any more
+    spoiled = False  # whether memory ran out in a capture and left the process broken: another one would be whole
 
     def __init__(self, device: str) -> None:
         self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"
@@ -160,7 +165,7 @@ class Graphs:
         self._stream: torch.cuda.Stream | None = None
 
     def prepare(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
-        """Capture `step`, unless that was done or cannot be. Its counters, `state`, are restored after warm-up.
+        """Capture `step`, if not done before. Its counters, `state`, are restored after warm-up.
 
         torch's OutOfMemoryError where there is no room for it.
         """
@@ -181,7 +186,7 @@ class Graphs:
             self.seconds += time.perf_counter() - start
 
     def run(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
-        """Do `step`, which may depend on nothing but `key` and tensors in place."""
+        """Do `step`, captured if possible; it may depend on nothing but `key` and tensors in place."""
         self.prepare(key, step, state)
         if key in self._captured:
             self._captured[key].replay()
@@ -189,7 +194,7 @@ class Graphs:
             step()
 
     def _capture(self, step: Callable[[], None], state: Tensor) -> torch.cuda.CUDAGraph:
-        """Libraries set themselves up in the first calls, which cannot be captured; capturing itself runs nothing."""
+        """Warm up, since libraries set themselves up in their first calls, then capture, which itself runs nothing."""
         if self._stream is None:
             self._stream = lend()
             weakref.finalize(self, give_back, self._stream, self._captured)
@@ -217,7 +222,7 @@ class Graphs:
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Also where the end of the capture raised another error on top."""
+    """Whether memory ran out, also where the end of the capture raised another error on top."""
     return error is not None and (isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(error.__context__))
 
 
@@ -228,7 +233,7 @@ _made: set[int] = set()
 
 
 def lend() -> torch.cuda.Stream:
-    """A stream for the graphs of one owner. RuntimeError if all are lent."""
+    """Lend a stream for the graphs of one owner. RuntimeError if all are lent."""
     if _free:
         return _free.pop()
     for _ in range(STREAMS):

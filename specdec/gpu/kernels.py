@@ -18,11 +18,11 @@ from ..models.transformer import Floor, Layer
 from .ops import Branches, Operations, Sight
 
 CHUNK = 1024  # numbers of a row that are squared at once
-INNER = 512  # of a row of SwiGLU that one program makes
+INNER = 512  # numbers of a row of SwiGLU that one program computes
 TILE = 2**14  # bytes of keys that one program holds at once, and again of values
-PROGRAMS = 256  # of attention fill a large GPU
-MOST_SPLITS = 32
-MOST_ROWS = {torch.float32: 16, torch.bfloat16: 32}  # of one program of attention: more spill its registers
+PROGRAMS = 256  # programs of attention that fill a large GPU
+MAX_SPLITS = 32
+MAX_ROWS = {torch.float32: 16, torch.bfloat16: 32}  # of one program of attention: more spill its registers
 
 
 @triton.jit
@@ -42,7 +42,7 @@ def turn_kernel(
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, SIZE: tl.constexpr, HALF: tl.constexpr, WIDTH: tl.constexpr,
     CHUNK: tl.constexpr, DIVIDE: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr, ROTARY: tl.constexpr,
 ):  # fmt: skip
-    """One head of one token. Neighbouring entries are a pair; queries stay, keys and values go to the cache."""
+    """Turn one head of one token. Neighbouring entries are a pair; queries stay, keys and values go to the cache."""
     row, head = tl.program_id(0), tl.program_id(1)
     i = tl.arange(0, HALF)  # of pairs, to a power of two
     real = i < SIZE // 2
@@ -83,7 +83,7 @@ def attend_kernel(
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
-    """One head of keys, one share of them, and up to `ROWS` of the queries that read them.
+    """Attend with up to `ROWS` queries to one share of the keys of one head.
 
     Leaves for each the highest score, the sum of exponentials above it, and the values' sum under these weights.
     """
@@ -96,8 +96,9 @@ def attend_kernel(
     d = tl.arange(0, PADDED)
     query = tl.load(
         queries + (token * stride + head * SIZE)[:, None] + d[None, :],
-        mask=real[:, None] & (d < SIZE)[None, :], other=0.0,
-    )  # fmt: skip
+        mask=real[:, None] & (d < SIZE)[None, :],
+        other=0.0,
+    )
     start = tl.maximum(first - window + 1, 0)
     share = tl.cdiv(tl.cdiv(end - start, KEYS), SPLITS) * KEYS
     begin = start + split * share
@@ -116,9 +117,9 @@ def attend_kernel(
         scores = tl.where(seen, scores, float("-inf"))
         higher = tl.maximum(high, tl.max(scores, 1))
         above = tl.where(higher == float("-inf"), 0.0, higher)  # of a query that has seen nothing yet
-        kept, weights = tl.exp(high - above), tl.exp(scores - above[:, None])
-        total = total * kept + tl.sum(weights, 1)
-        summed = summed * kept[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
+        decay, weights = tl.exp(high - above), tl.exp(scores - above[:, None])
+        total = total * decay + tl.sum(weights, 1)
+        summed = summed * decay[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
         high = higher
     out = (token * HEADS + head) * SPLITS + split
     tl.store(highest + out, high, mask=real)
@@ -127,10 +128,8 @@ def attend_kernel(
 
 
 @triton.jit
-def combine_kernel(
-    parts, highest, totals, y, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr,
-):  # fmt: skip
-    """One query's attention out of its splits: each weighs as much as its exponentials do above the highest of all."""
+def combine_kernel(parts, highest, totals, y, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr):
+    """Combine one query's splits: each weighs as much as its exponentials do above the highest of all."""
     row = tl.program_id(0)
     s, d = tl.arange(0, SPLITS), tl.arange(0, PADDED)
     high = tl.load(highest + row * SPLITS + s)
@@ -146,7 +145,7 @@ def gate_kernel(
     product, stream, y, scale, floor, INNER: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr,
     CHUNK: tl.constexpr, DIVIDE: tl.constexpr,
 ):  # fmt: skip
-    """A block of one token's SwiGLU."""
+    """Compute a block of one token's SwiGLU."""
     row, i = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     gate = tl.load(product + row * 2 * INNER + i, mask=i < INNER, other=0.0).to(tl.float32)
     up = tl.load(product + row * 2 * INNER + INNER + i, mask=i < INNER, other=0.0).to(tl.float32)
@@ -158,7 +157,7 @@ def gate_kernel(
 
 
 class Kernels(Operations):
-    """The same by Triton's kernels."""
+    """The operations of `ops.Operations` by Triton's kernels."""
 
     def sight(
         self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype, branches: Branches | None = None
@@ -172,7 +171,7 @@ class Kernels(Operations):
 
     def turn(
         self, product: Tensor, stream: Tensor | None, layer: Layer, angles: Tensor, stored: Tensor, places: Tensor
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         n, size, every = len(product), self.head_dim, self.heads + 2 * self.kv_heads
         x, bias, norm = stream, layer.qkv_bias, layer.head_norm
         turn_kernel[n, every](
@@ -189,11 +188,11 @@ class Kernels(Operations):
             return super().attend(queries, stored, sight)
         n, heads, size = queries.shape
         capacity, padded, together = stored.shape[1], max(16, power(size)), n * heads // self.kv_heads
-        rows = max(16, min(MOST_ROWS[queries.dtype], power(together)))
+        rows = max(16, min(MAX_ROWS[queries.dtype], power(together)))
         tiles = -(-together // rows)
         keys = max(16, min(64, TILE // (padded * queries.itemsize)))
         useful, wanted = sight.bucket // keys, PROGRAMS // (self.kv_heads * tiles)
-        splits = min(MOST_SPLITS, power(useful), power(wanted))
+        splits = min(MAX_SPLITS, power(useful), power(wanted))
         parts = queries.new_empty(n * heads, splits, size, dtype=torch.float32)
         highest, totals = (parts.new_empty(n * heads, splits) for _ in range(2))
         attend_kernel[self.kv_heads, splits, tiles](
@@ -218,7 +217,7 @@ class Kernels(Operations):
 
 
 def power(count: int) -> int:
-    """The first power of two from `count` on."""
+    """The smallest power of two that is at least `count`."""
     return 1 << max(0, count - 1).bit_length()
 
 

@@ -17,7 +17,9 @@ from typing import Any
 import torch
 
 from .. import describe, engine
-from ..drafters import AdaptiveDrafter, Drafter, DraftModelDrafter, PromptLookupDrafter
+from ..drafters.adaptive import AdaptiveDrafter
+from ..drafters.base import Drafter
+from ..drafters.draft_model import DraftModelDrafter
 from ..engine import CycleResult, HostExecutor, Task
 from ..events import Event, Position
 from ..models.transformer import Transformer
@@ -29,7 +31,7 @@ from .cycle import Cycle, cycle_for
 from .drafting import Draft, extent_of, places_beyond, SOURCES
 from .graphs import aligned, bucket_for
 
-KEPT = 4  # cycles, with their graphs, that wait for a further run of their kind
+MAX_IDLE = 4  # cycles, with their graphs, that wait for a further run of their kind
 _idle: dict[tuple[object, ...], Cycle] = {}
 
 
@@ -45,9 +47,9 @@ def generate(task: Task) -> Generator[Event, None, None]:
 
 
 def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, None]:
-    """As `generate`, but ValueError if the device has no cycle for this task.
+    """Run `task` as `generate` does, but raise ValueError if the device has no cycle for it.
 
-    `cycle` is one that the caller keeps, made for this target, drafter, K, length and kind of sampling.
+    `cycle` belongs to the caller, and was made for this target, drafter, K, length and kind of sampling.
     """
     if reason := reason_against(task):
         raise ValueError(reason)
@@ -67,8 +69,6 @@ def reason_against(task: Task) -> str:
         return f"{task.rule.name} is judged on the host"
     if type(drafter) not in SOURCES:
         return f"{drafter.name} drafts on the host"
-    if isinstance(drafter, PromptLookupDrafter) and (drafter.longest, drafter.shortest) != (3, 1):
-        return "on the device prompt lookup takes 3, 2 or 1 tokens"
     if isinstance(drafter, DraftModelDrafter):
         if not isinstance(drafter.model, Transformer):
             return "only our own decoder drafts on the device"
@@ -88,14 +88,14 @@ def draft_of(task: Task) -> Draft:
 
 
 def capacity(task: Task) -> int:
-    """As much as fits a whole bucket with the drafts beyond it, so that runs of about one length share their graphs."""
+    """Fill a whole bucket with the text and the drafts beyond it, so that runs of about one length share graphs."""
     context, beyond = task.target.context, places_beyond(draft_of(task), task.k)
     needed = min(context, len(task.prompt) + task.params.max_tokens)
     return min(context, bucket_for(needed + beyond, aligned(context + beyond)) - beyond)
 
 
 class EagerExecutor(HostExecutor):
-    """The host's executor on a GPU: where memory runs out, it is given back for the next run."""
+    """Runs the host's executor on a GPU; where memory runs out, it releases memory for the next run."""
 
     @contextlib.contextmanager
     def opened(self, limit: int) -> Iterator[None]:
@@ -104,7 +104,7 @@ class EagerExecutor(HostExecutor):
 
 
 class CudaExecutor:
-    """Each cycle is a replay of captured graphs, in a `Cycle` of an earlier run of this kind if one is free."""
+    """Replays captured graphs in each cycle; it takes the `Cycle` of an earlier run of this kind if one is free."""
 
     eager: str | None = None
 
@@ -117,7 +117,7 @@ class CudaExecutor:
 
     @contextlib.contextmanager
     def opened(self, limit: int) -> Iterator[None]:
-        """A cycle of a run that breaks is dropped, with its graphs."""
+        """Prepare a cycle for the run. If the run breaks, its cycle is dropped with its graphs."""
         key, self.limit = key_of(self.task), limit
         with releasing_memory():
             self.on_gpu = cycle = self.given or _idle.pop(key, None) or new_cycle(self.task)
@@ -126,7 +126,7 @@ class CudaExecutor:
         self.eager = cycle.graphs.reason or None
         if not self.given:
             _idle[key] = cycle
-            while len(_idle) > KEPT:
+            while len(_idle) > MAX_IDLE:
                 del _idle[next(iter(_idle))]
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
@@ -157,10 +157,10 @@ class CudaExecutor:
         self.stopped = True
 
     def describe(self, record: Record, noise: Sampler | None) -> dict[str, Any]:
-        """The fields of `Verified` but its times, as `describe.verification` gives them for the host's executor."""
+        """The fields of `Verified` but its times, as `describe.verification` makes them for the host's executor."""
         task = self.task
         if noise is not None:
-            rows, distributions = self.on_gpu.distributions_told(record)
+            rows, distributions = self.on_gpu.host_distributions(record)
             proposal, path = record.proposal(distributions), record.verdict().path
             last = path[-1] if path else -1
             distribution = rows[last + 1]
@@ -187,7 +187,7 @@ def key_of(task: Task) -> tuple[object, ...]:
 
 
 def new_cycle(task: Task) -> Cycle:
-    """In the memory of those that wait, if there is no other. torch's OutOfMemoryError if that is not enough."""
+    """Make a cycle, if need be in the memory of idle ones. torch's OutOfMemoryError if that is not enough."""
     target, draft = target_of(task), draft_of(task)
     assert isinstance(target, Transformer)
     make = functools.partial(cycle_for(draft), target, draft, task.k, capacity(task), task.params, details=task.details)
@@ -199,7 +199,7 @@ def new_cycle(task: Task) -> Cycle:
 
 @contextlib.contextmanager
 def releasing_memory() -> Iterator[None]:
-    """Where memory runs out inside, no waiting cycle holds any of it for the next run."""
+    """Release the memory of idle cycles where it runs out inside, for the next run."""
     try:
         yield
     except torch.OutOfMemoryError:

@@ -1,4 +1,4 @@
-"""What a layer does between its products, in torch: the specification of `kernels.py`, and the way without Triton.
+"""Computes in torch what a layer does between its products: the specification of `kernels.py`, used without Triton.
 
 Four products make a layer: queries, keys and values; the output of attention; gate and up; down. What stands between
 them is here, over shapes that never change. The weights of the norms are part of the matrices, so a norm is one factor
@@ -26,7 +26,7 @@ class Branches:
     follows: Tensor  # bool [n, m]
 
     def mask(self, bucket: int, window: int | None) -> Tensor:
-        """What is hidden from each.  # bool [n, bucket]"""
+        """Mark what is hidden from each new token.  # bool [n, bucket]"""
         keys = torch.arange(bucket, device=self.first.device)
         node = keys - self.first
         inside, node = node >= 0, node.clamp(0, len(self.levels) - 1)
@@ -39,7 +39,7 @@ class Branches:
 
 @dataclass(frozen=True)
 class Sight:
-    """What new tokens at `places` [n] may look at, of the first `bucket`: what stands up to their own, or a window."""
+    """Which of the first `bucket` positions new tokens at `places` [n] may attend to: all before them, or a window."""
 
     places: Tensor
     bucket: int
@@ -59,7 +59,7 @@ class Operations:
     reason: str = ""  # why they are torch's
 
     @classmethod
-    def of(cls, model: Transformer, reason: str = "") -> Operations:
+    def for_model(cls, model: Transformer, reason: str = "") -> Operations:
         return cls(model.heads, model.kv_heads, model.head_dim, model.floor, model.head_floor, reason)
 
     def sight(
@@ -76,13 +76,13 @@ class Operations:
         return Sight(places, bucket, window, mask)
 
     def norm(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """What a product reads of the residual stream `x` [n, hidden], and the stream if it is still to be divided."""
+        """Return what a product reads of the stream `x` [n, hidden], and the stream itself if its norm is still due."""
         return rms_normalise(x, self.floor), None
 
     def turn(
         self, product: Tensor, stream: Tensor | None, layer: Layer, angles: Tensor, stored: Tensor, places: Tensor
-    ) -> Tensor:  # fmt: skip
-        """Bias, norm and rotation of heads; keys and values go to `places` [n] of `stored`.
+    ) -> Tensor:
+        """Apply bias, norm and rotation to heads; write keys and values to `places` [n] of `stored`.
 
         `product` [n, (heads + 2 kv_heads) · head_dim] is written over, `stored` is a layer's cache [2 kv_heads,
         capacity, head_dim], `angles` [n, head_dim / 2] are complex. Queries [n, heads, head_dim] are returned.
@@ -121,7 +121,7 @@ class Operations:
         return F.silu(gate).mul_(up)
 
     def _factor(self, stream: Tensor) -> Tensor:
-        """What `rms_normalise` multiplies rows by.  # [n, hidden] -> float32 [n, 1]"""
+        """The factor by which `rms_normalise` multiplies rows.  # [n, hidden] -> float32 [n, 1]"""
         squares = stream.float().square()
         if isinstance(self.floor, float):
             return (squares.mean(-1, keepdim=True) + self.floor).rsqrt()

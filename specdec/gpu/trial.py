@@ -1,4 +1,4 @@
-"""Whether kernels give what their specification gives, for the layers of a model: asked before they are first used.
+"""Tests the kernels against their specification, for the layers of a model, before they are first used.
 
 A GPU may be too small for them, or the machine may lack the compiler that Triton starts them with.
 """
@@ -17,45 +17,45 @@ SWITCH = "SPECDEC_TRITON"  # 0: without its kernels
 LIMITS = {torch.float32: 1e-4, torch.bfloat16: 0.03}  # of `difference`
 ROWS = (1, 5, 17)  # a step, the check of four drafts, and of sixteen
 CAPACITY = 512
-_found: dict[tuple[object, ...], str] = {}
+_reasons: dict[tuple[object, ...], str] = {}
 
 
 def operations(model: Transformer) -> Operations:
-    """Triton's kernels where they run and give these numbers, else torch's, with the reason."""
+    """Choose Triton's kernels where they run and give the right numbers, else torch's, with the reason."""
     if torch.device(model.device).type != "cuda":
-        return Operations.of(model, "there is no CUDA device")
+        return Operations.for_model(model, "there is no CUDA device")
     if os.environ.get(SWITCH) == "0":
-        return Operations.of(model, f"{SWITCH} is 0")
+        return Operations.for_model(model, f"{SWITCH} is 0")
     try:
         from .kernels import Kernels
     except ImportError:
-        return Operations.of(model, "Triton is not installed")
-    kernels = Kernels.of(model)
+        return Operations.for_model(model, "Triton is not installed")
+    kernels = Kernels.for_model(model)
     reason = unfit(kernels, model)
-    return Operations.of(model, reason) if reason else kernels
+    return Operations.for_model(model, reason) if reason else kernels
 
 
 def unfit(kernels: Operations, model: Transformer) -> str:
-    """Why they cannot be used for `model`; "" if they can."""
+    """Why the kernels cannot be used for `model`; "" if they can."""
     if model.dtype not in LIMITS:
         return f"Triton's kernels are not for {str(model.dtype).removeprefix('torch.')}"
     inner, width = model.config.intermediate_size, model.width
     kinds = {kind(layer): layer for layer in model.layers}
     shape = kernels.heads, kernels.kv_heads, kernels.head_dim, inner, width
     key = (shape, frozenset(kinds), model.dtype, model.device)
-    if key not in _found:
-        _found[key] = next(filter(None, (tried(kernels, model, layer) for layer in kinds.values())), "")
-    return _found[key]
+    if key not in _reasons:
+        _reasons[key] = next(filter(None, (tried(kernels, model, layer) for layer in kinds.values())), "")
+    return _reasons[key]
 
 
 def kind(layer: Layer) -> tuple[object, ...]:
-    """Layers of one kind are the same kernels."""
+    """Layers of one kind run the same kernels."""
     return layer.qkv_bias is None, layer.head_norm is None, layer.rotary, layer.window
 
 
 @torch.inference_mode()
 def tried(kernels: Operations, model: Transformer, layer: Layer) -> str:
-    plain = Operations.of(model)
+    plain = Operations.for_model(model)
     try:
         for n in ROWS:
             stream = noise(n, model.width, like=model.embedding)
@@ -68,9 +68,15 @@ def tried(kernels: Operations, model: Transformer, layer: Layer) -> str:
 
 
 def difference(
-    kernels: Operations, plain: Operations, layer: Layer, stream: Tensor, inner: int, start: int, bucket: int,
+    kernels: Operations,
+    plain: Operations,
+    layer: Layer,
+    stream: Tensor,
+    inner: int,
+    start: int,
+    bucket: int,
     divided: bool = False,
-) -> float:  # fmt: skip
+) -> float:
     """The largest relative difference of any result of one layer, from `stream` [n, hidden] at `start` on.
 
     The specification is computed in float32. In bfloat16 torch rounds after every operation, and scores before their
@@ -97,10 +103,10 @@ def difference(
     return float(torch.stack([relative(a, b) for a, b in zip(*results, strict=True)]).max())  # NaN if one of them is
 
 
-def relative(found: Tensor, expected: Tensor) -> Tensor:
+def relative(actual: Tensor, expected: Tensor) -> Tensor:
     """The largest distance of two entries, as a share of the entry and of the root mean square of all."""
     exact = expected.double()
-    return ((found.double() - exact).abs() / (exact.abs() + exact.square().mean().sqrt())).max()
+    return ((actual.double() - exact).abs() / (exact.abs() + exact.square().mean().sqrt())).max()
 
 
 def noise(*shape: int, like: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from ..engine import check_prompt, Task
 from ..events import Event
 from ..families.zoo import Family
 from ..gpu.lane import generate
-from ..methods import check_asked
+from ..methods import check_request
 from ..types import SamplingParams
 from ..verify import RejectionSampling, Rule
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE
@@ -31,7 +31,7 @@ def tasks(
 
     The plain lane never takes a lossy rule: without a draft nothing is lossy. The peer knows one rule.
     """
-    check_asked(prompt, drafter, k, rule)
+    check_request(prompt, drafter, k, rule)
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.named(rule)

@@ -20,7 +20,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from ..drafters import DraftModelDrafter, PromptLookupDrafter
+from ..drafters.draft_model import DraftModelDrafter
+from ..drafters.prompt_lookup import PromptLookupDrafter
 from ..engine import Stopwatch, Task, Transcript
 from ..events import Drafted, Event, Position, Started, Verified
 from ..models.checkpoint import open_weights, read_config

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..drafters import NoDrafter
+from ..drafters.base import NoDrafter
 from ..engine import generate, Task
 from ..events import Committed
 from ..models.base import LanguageModel

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..drafters import DraftModelDrafter
+from ..drafters.draft_model import DraftModelDrafter
 from ..engine import Task
 from ..families import zoo
 from ..models.base import common_prefix, LanguageModel

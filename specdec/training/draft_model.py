@@ -1,4 +1,4 @@
-"""A draft model made for one target, to be trained: see `models/reduced.py`, which runs what comes of it."""
+"""Defines a draft model for one target, to be trained; `models/reduced.py` runs the trained one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .loss import Draft, Reading
 LAYERS = 4
 WIDTH = 256
 INNER = 3  # times the width
-HEAD = 64
+HEAD_DIM = 64
 EPS = 1e-5
-THETA = 10_000.0
-START = 0.3  # of logits, at random weights
+ROPE_THETA = 10_000.0
+START_SCALE = 0.3  # of logits, at random weights
 
 
 def matrix(outputs: int, inputs: int, scale: float = 1.0) -> nn.Parameter:
@@ -29,19 +29,19 @@ class Layer(nn.Module):
     def __init__(self, width: int, inner: int) -> None:
         super().__init__()
         self.attention_norm, self.mlp_norm = nn.Parameter(torch.ones(width)), nn.Parameter(torch.ones(width))
-        self.qkv, self.out = matrix(3 * width, width), matrix(width, width, START)
-        self.gate_up, self.down = matrix(2 * inner, width), matrix(width, inner, START)
+        self.qkv, self.out = matrix(3 * width, width), matrix(width, width, START_SCALE)
+        self.gate_up, self.down = matrix(2 * inner, width), matrix(width, inner, START_SCALE)
 
 
 class DraftModel(Draft):
-    """It starts from the principal directions of the target's embeddings and output rows."""
+    """A small decoder that starts from the principal directions of the target's embeddings and output rows."""
 
     def __init__(self, target: Target, draft_ids: Tensor, width: int = WIDTH, layers: int = LAYERS) -> None:
         super().__init__(target, draft_ids)
-        self.width, self.heads = width, max(1, width // HEAD)
+        self.width, self.heads = width, max(1, width // HEAD_DIM)
         reads, self.reads_scale = directions(self.embedding[draft_ids], width)
         writes, scale = directions(self.target_rows, width)
-        self.writes_scale = scale * START * width**-0.5
+        self.writes_scale = scale * START_SCALE * width**-0.5
         self.reads, self.writes = nn.Parameter(reads), nn.Parameter(writes)
         self.blocks = [Layer(width, INNER * width) for _ in range(layers)]
         self.layers = nn.ModuleList(self.blocks)
@@ -52,11 +52,11 @@ class DraftModel(Draft):
         return [parameter for layer in self.blocks for parameter in layer.parameters() if parameter.dim() == 2]
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """# [rows, n] -> normed states [rows, n, width]"""
+        """Read tokens; return normed states.  # [rows, n] -> [rows, n, width]"""
         (rows, count), low = tokens.shape, self.low
         x = F.linear(F.embedding(tokens, self.embedding), self.reads.to(low)).float() * self.reads_scale
         head = self.width // self.heads
-        turn = rotation(count, head, THETA, tokens.device, low)
+        turn = rotation(count, head, ROPE_THETA, tokens.device, low)
         hidden = later(count, tokens.device, low)
         for layer in self.blocks:
             normed = F.rms_norm(x, (self.width,), layer.attention_norm, EPS).to(low)
@@ -78,7 +78,7 @@ class DraftModel(Draft):
         return [self(reading.tokens).flatten(0, 1)[reading.places].to(self.low)]
 
     def weights(self) -> dict[str, Tensor]:
-        """Under the names of `ReducedDraft`."""
+        """The tensors under the names of `ReducedDraft`."""
         tensors = {
             READS: self.reads * self.reads_scale,
             WRITES: self.writes * self.writes_scale,
@@ -109,7 +109,7 @@ class DraftModel(Draft):
 
 
 def llama_config(vocabulary: int, width: int, inner: int, layers: int, heads: int, kv_heads: int) -> dict[str, Any]:
-    """What the config.json of a drafter made here says about its layers."""
+    """The part of a drafter's config.json that describes its layers."""
     return {
         "vocab_size": vocabulary,
         "hidden_size": width,
@@ -123,7 +123,7 @@ def llama_config(vocabulary: int, width: int, inner: int, layers: int, heads: in
         "tie_word_embeddings": False,
         "attention_bias": False,
         "mlp_bias": False,
-        "rope_parameters": {"rope_type": "default", "rope_theta": THETA},
+        "rope_parameters": {"rope_type": "default", "rope_theta": ROPE_THETA},
     }
 
 
@@ -135,18 +135,18 @@ def rotation(count: int, head: int, theta: float, device: torch.device, low: tor
 
 
 def turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    """Heads at their positions.  # [..., n, head]"""
+    """Rotate heads to their positions.  # [..., n, head]"""
     first, second = x.chunk(2, -1)
     return x * turn[0] + torch.cat((-second, first), -1) * turn[1]
 
 
 def later(count: int, device: torch.device, low: torch.dtype) -> Tensor:
-    """-inf where a column is later than its row.  # [count, count]"""
+    """A mask with -inf where a column is later than its row.  # [count, count]"""
     return torch.full((count, count), float("-inf"), dtype=low, device=device).triu(1)
 
 
 def directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
-    """The principal ones, and what brings the rows' coordinates to one on average.  # [n, width] -> [count, width]"""
+    """The principal directions, and the scale that brings coordinates to one.  # [n, width] -> [count, width], []"""
     rows = rows.float().cpu()
     principal = torch.linalg.eigh(rows.T @ rows).eigenvectors.T.flip(0)[:count]
     if len(principal) < count:

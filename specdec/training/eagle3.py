@@ -1,4 +1,4 @@
-"""An EAGLE-3 head made for one target, to be trained: `drafters/eagle3.py` runs what comes of it (arXiv 2503.01840).
+"""Defines an EAGLE-3 head for one target, to be trained; `drafters/eagle3.py` runs the trained one (arXiv 2503.01840).
 
 *Training-time test*: at every token the head first reads the target's features, then several times its own output in
 their place, with the true tokens beside it, as it does when it drafts. Each step is compared with what the target says
@@ -16,7 +16,7 @@ from torch import nn, Tensor
 from ..drafters.eagle3 import default_taps
 from ..models.reduced import MAP, WRITES
 from ..models.transformer import Transformer
-from .draft_model import EPS, HEAD, later, llama_config, matrix, rotation, START, THETA, turned
+from .draft_model import EPS, HEAD_DIM, later, llama_config, matrix, ROPE_THETA, rotation, START_SCALE, turned
 from .loss import Draft, Reading
 
 STEPS = 4  # tokens of a draft that are learned; below `examples.EARLIEST`
@@ -24,28 +24,28 @@ SHARED = 3  # heads that read the same keys
 
 
 class Eagle3(Draft):
-    """It starts from the target's own feature, and writes through the target's output rows, by one small matrix."""
+    """A head that starts from the target's own feature, and writes through the target's output rows by one matrix."""
 
     def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS) -> None:
         super().__init__(target, draft_ids)
         width = target.width
         self.width, self.steps, self.taps = width, steps, distinct_taps(target.depth)
-        self.heads = max(1, width // HEAD)
+        self.heads = max(1, width // HEAD_DIM)
         self.kv_heads = self.heads // SHARED if self.heads % SHARED == 0 else self.heads
         self.head_dim = width // self.heads
-        self.rows_scale *= START * width**-0.5
-        self.fc = matrix(width, len(self.taps) * width, START)
+        self.rows_scale *= START_SCALE * width**-0.5
+        self.fc = matrix(width, len(self.taps) * width, START_SCALE)
         self.fc.data[:, -width:] += torch.eye(width)
         self.qkv = matrix((self.heads + 2 * self.kv_heads) * self.head_dim, 2 * width)
-        self.out = matrix(width, self.heads * self.head_dim, START)
+        self.out = matrix(width, self.heads * self.head_dim, START_SCALE)
         inner = target.config.intermediate_size
-        self.gate_up, self.down = matrix(2 * inner, width), matrix(width, inner, START)
+        self.gate_up, self.down = matrix(2 * inner, width), matrix(width, inner, START_SCALE)
         self.writes = nn.Parameter(torch.eye(width))
         self.word_norm, self.feature_norm, self.mlp_norm, self.norm = (nn.Parameter(torch.ones(width)) for _ in "1234")
         self.to(target.device)
 
     def forward(self, tokens: Tensor, features: Tensor) -> list[Tensor]:
-        """What goes through the output rows after every step. Row i of step s is the draft of token i + s + 2.
+        """Return the states for the output rows after every step. Row i of step s is the draft of token i + s + 2.
 
         # [rows, n], [rows, n, taps · width] -> steps × [rows, n, width]
         """
@@ -53,7 +53,7 @@ class Eagle3(Draft):
         state = F.linear(features, self.fc.to(low)).float()
         padded = F.pad(tokens, (0, self.steps))
         words = F.rms_norm(F.embedding(padded, self.embedding).float(), (self.width,), self.word_norm, EPS).to(low)
-        cosines, sines = rotation(count + self.steps, self.head_dim, THETA, tokens.device, low)
+        cosines, sines = rotation(count + self.steps, self.head_dim, ROPE_THETA, tokens.device, low)
         hidden = later(count, tokens.device, low)
         qkv_, out, gate_up, down, writes = (
             part.to(low) for part in (self.qkv, self.out, self.gate_up, self.down, self.writes)
@@ -92,7 +92,7 @@ class Eagle3(Draft):
         return [states.flatten(0, 1)[reading.places - step - 1] for step, states in enumerate(drafts)]
 
     def weights(self) -> dict[str, Tensor]:
-        """Under the authors' names; instead of the output matrix what makes it from the target's."""
+        """The tensors under the authors' names; a small matrix makes the output matrix from the target's."""
         q, k, v = self.qkv.split([part * self.head_dim for part in (self.heads, self.kv_heads, self.kv_heads)])
         gate, up = self.gate_up.chunk(2)
         layer = {
@@ -127,6 +127,6 @@ class Eagle3(Draft):
 
 
 def distinct_taps(depth: int) -> tuple[int, ...]:
-    """The layers whose inputs are fused. The usual ones coincide in a target of few layers."""
+    """The layers whose inputs are fused; others than the usual ones where these coincide, in a target of few layers."""
     low, middle, high = default_taps(depth)
     return (low, middle, high) if low < middle < high else tuple(sorted({1, (depth + 1) // 2, depth}))

@@ -1,4 +1,4 @@
-"""Texts that a target wrote: prompts with its answers, as tokens alone.
+"""Stores texts that a target wrote, prompts with its answers, as tokens alone.
 
 A file is a NumPy archive. `tokens` has all texts one after another, each from the prompt's first token (what the chat
 template puts before every prompt is left out) to the answer's last; `lengths` of the texts; `starts`: where in each
@@ -41,7 +41,7 @@ class Batch:
 
 
 class Examples:
-    """Any number of texts, in one array."""
+    """Holds any number of texts in one array."""
 
     def __init__(self, tokens: Numbers, is_answer: Numbers, lengths: Numbers) -> None:
         self.tokens, self.is_answer, self.lengths = tokens, is_answer, lengths
@@ -55,7 +55,7 @@ class Examples:
         return int(self.is_answer.sum())
 
     def select(self, which: Numbers) -> Examples:
-        """Those texts alone."""
+        """Make examples of those texts alone."""
         at = np.concatenate([np.arange(self.offsets[i], self.offsets[i] + self.lengths[i]) for i in which])
         return Examples(self.tokens[at], self.is_answer[at], self.lengths[which])
 
@@ -65,7 +65,7 @@ class Examples:
         return np.sort(np.argsort(-uses, kind="stable")[:count])
 
     def batch(self, starts: Numbers, lengths: Numbers) -> Batch:
-        """Rows of `lengths` tokens from `starts` on in the array of all texts."""
+        """Make a batch of rows of `lengths` tokens from `starts` on in the array of all texts."""
         columns = np.arange(-(-int(lengths.max()) // MULTIPLE) * MULTIPLE)
         valid = columns < lengths[:, None]
         at = np.where(valid, starts[:, None] + columns, 0)
@@ -74,12 +74,12 @@ class Examples:
         return Batch(tokens, np.flatnonzero(answers) - 1)
 
     def in_order(self, tokens: int) -> Iterator[Batch]:
-        """All texts once, in batches of about so many tokens."""
+        """Yield all texts once, in batches of about so many tokens."""
         for which in groups(np.argsort(self.lengths, kind="stable"), self.lengths, tokens):
             yield self.batch(self.offsets[which], self.lengths[which])
 
     def shuffled(self, tokens: int, dice: random.Random) -> Iterator[Batch]:
-        """Batches of about so many tokens, without end: texts of similar length, or windows over several."""
+        """Yield batches of about so many tokens, without end: texts of similar length, or windows over several."""
         total = len(self.tokens)
         while True:
             order = np.array(dice.sample(range(len(self)), len(self)))
@@ -98,7 +98,7 @@ class Examples:
 
 
 def groups(ordered: Numbers, lengths: Numbers, tokens: int) -> list[Numbers]:
-    """`ordered` indices of texts, by ascending length, cut so that each part's rows hold about `tokens`."""
+    """Cut indices of texts, `ordered` by ascending length, into parts whose rows hold about `tokens`."""
     parts = []
     last = len(ordered)
     while last:
@@ -123,7 +123,7 @@ def save(texts: Sequence[Text], path: Path) -> None:
 
 
 def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context: int) -> Examples:
-    """All texts of some files, each after the tokens `before` every prompt, and no longer than the target reads.
+    """Load the texts of some files, each after the tokens `before` every prompt, no longer than the target reads.
 
     A text that occurs twice is taken once: otherwise a draft would be measured with what it has learned.
     ValueError for a file that holds none, or tokens that the target does not have.
@@ -146,7 +146,7 @@ def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context:
 
 
 def read_file(path: Path, vocabulary: int) -> tuple[list[Numbers], list[int]]:
-    """The texts of one file, and where their answers begin."""
+    """Read the texts of one file, and where their answers begin."""
     try:
         with np.load(path) as file:
             tokens, lengths, starts = (file[name].astype(np.int64) for name in ("tokens", "lengths", "starts"))

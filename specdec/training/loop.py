@@ -1,4 +1,4 @@
-"""The optimiser's loop: learning rates that fall until the time is over, measurements, checkpoints."""
+"""Runs the optimisers: learning rates that fall until the time is over, measurements, checkpoints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Batch = TypeVar("Batch")
 
 @dataclass
 class Progress:
-    """Of all calls together. Tokens count as often as they were learned from."""
+    """The work of all calls together. Tokens count as often as they were learned from."""
 
     steps: int = 0
     tokens: int = 0
@@ -35,7 +35,7 @@ class Progress:
 
 
 def rate(share: float) -> float:
-    """After that share of the time, as a share of the highest."""
+    """The learning rate after that share of the time, as a share of the highest."""
     if share < WARM_UP:
         return FINAL + (1.0 - FINAL) * share / WARM_UP
     return FINAL + (1.0 - FINAL) * min(1.0, max(0.0, (1.0 - share) / (1.0 - STEADY)))
@@ -112,7 +112,7 @@ def fit(
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Have a file written whole or not at all."""
+    """Write a file whole or not at all."""
     new = path.with_name(f".{path.name}")
     write(new)
     new.replace(path)
@@ -120,7 +120,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 @torch.no_grad()
 def exchange(model: nn.Module, others: Sequence[Tensor]) -> None:
-    """The model's weights for those, and those for the model's."""
+    """Swap the model's weights with those others."""
     for parameter, other in zip(model.parameters(), others, strict=True):
         own = parameter.clone()
         parameter.copy_(other)

@@ -1,4 +1,4 @@
-"""How far a draft's distribution is from the target's: what every drafter here is trained to make small."""
+"""Measures how far a draft's distribution is from the target's, which training makes small."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLACES_AT_ONCE = {"cpu": 256, "cuda": 8_192}  # whose logits are in memory
 
 
 def precision(device: str) -> torch.dtype:
-    """What products are computed in: hardware that only emulates bfloat16 takes several times as long with it."""
+    """Choose the dtype of products: hardware that only emulates bfloat16 takes several times as long with it."""
     return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
 
 
@@ -38,8 +38,8 @@ class Reading:
     features: Tensor  # [rows, n, taps · width]: what the target's layers read; no columns without taps
 
 
-def read(target: Transformer, batch: Batch, taps: Sequence[int], low: torch.dtype) -> Reading:
-    """One pass of the target. Nothing waits for a GPU."""
+def read_batch(target: Transformer, batch: Batch, taps: Sequence[int], low: torch.dtype) -> Reading:
+    """Read a batch by one pass of the target. Nothing waits for a GPU."""
     tokens, places = (moved(torch.from_numpy(part), target.device) for part in (batch.tokens, batch.places))
     states, inputs = hidden_states(target, tokens, taps)
     with torch.no_grad():
@@ -70,19 +70,19 @@ class Draft(nn.Module):
         self.register_buffer("draft_ids", draft_ids, persistent=False)
 
     def predictions(self, reading: Reading) -> list[Tensor]:
-        """What goes through the output rows at the places, as a draft's first, second, … token.  # [m, inner] each"""
+        """States at the places that predict a draft's first, second, … token.  # [m, inner] each"""
         raise NotImplementedError
 
     def outputs(self) -> Tensor:
-        """The output rows.  # [V, inner]"""
+        """The rows that states are multiplied by for logits.  # [V, inner]"""
         raise NotImplementedError
 
     def weights(self) -> dict[str, Tensor]:
-        """What its file holds."""
+        """The tensors of its file, by name."""
         raise NotImplementedError
 
     def config(self, vocabulary: int, context: int) -> dict[str, Any]:
-        """Its config.json."""
+        """The content of its config.json."""
         raise NotImplementedError
 
     def loss(self, reading: Reading) -> Tensor:
@@ -90,12 +90,12 @@ class Draft(nn.Module):
         return total
 
     def matrices(self) -> list[nn.Parameter]:
-        """What Muon takes; AdamW takes the rest."""
+        """The parameters for Muon; AdamW takes the rest."""
         return [parameter for parameter in self.parameters() if parameter.dim() == 2]
 
 
 class Divergence(torch.autograd.Function):
-    """KL(p ‖ q) plus the total variation between p and q, which is the chance that a drafted token is rejected.
+    """Computes KL(p ‖ q) plus the total variation between p and q, the chance that a drafted token is rejected.
 
     The mean over places, at TEMPERATURE, of p, the target's distribution over the draft's tokens alone, and each of
     several drafts q of it, which weigh less one after another. DistillSpec (arXiv 2310.08461) compares such
@@ -141,12 +141,12 @@ def slices(count: int, device: torch.device) -> list[slice]:
 
 
 def log_distribution(states: Tensor, rows: Tensor) -> Tensor:
-    """# [n, inner], [V, inner] -> float32 [n, V]"""
+    """Log-probabilities at TEMPERATURE.  # [n, inner], [V, inner] -> float32 [n, V]"""
     return F.linear(states, rows).float().div_(TEMPERATURE).log_softmax(-1)
 
 
 class HeldOut:
-    """Texts that nothing is learned from, as the target read them, to measure a draft with."""
+    """Measures a draft on texts that nothing is learned from."""
 
     @torch.no_grad()
     def __init__(self, target: Transformer, readings: Iterable[Reading], draft_ids: Tensor) -> None:
@@ -163,8 +163,9 @@ class HeldOut:
 
     @torch.no_grad()
     def measure(self, draft: Draft) -> tuple[list[float], list[float]]:
-        """At a draft's first, second, … token: how often its favourite is the target's, and the overlap Σ min(p, q) of
-        the two distributions at TEMPERATURE.
+        """Return two figures for a draft's first, second, … token.
+
+        How often its favourite is the target's, and the overlap Σ min(p, q) of the two distributions at TEMPERATURE.
         """
         rows, sums = draft.outputs(), list[Tensor]()
         for reading, favourites, normalisers in self.readings:

@@ -1,4 +1,4 @@
-"""Forward passes of the frozen target over many texts at once, on the device where its weights are.
+"""Runs the frozen target over many texts at once, on the device where its weights are.
 
 All texts are at the same position, so that a pass needs neither masks nor indices: one slice of the cache is written,
 and torch's fused attention reads it. `Transformer` runs one text at a time, with trees.
@@ -16,7 +16,7 @@ from ..models.transformer import Transformer
 
 
 def new_cache(target: Transformer, rows: int, capacity: int) -> Tensor:
-    """# [layers, keys and values, rows, kv_heads, capacity, head_dim]"""
+    """Allocate a cache.  # [layers, keys and values, rows, kv_heads, capacity, head_dim]"""
     shape = (len(target.layers), 2, rows, target.kv_heads, capacity, target.head_dim)
     return torch.empty(shape, dtype=target.dtype, device=target.device)
 
@@ -29,7 +29,7 @@ def hidden_states(
     cache: Tensor | None = None,
     start: int = 0,
 ) -> tuple[Tensor, list[Tensor]]:
-    """States after the last layer, and what the layers `taps` read (`depth` is the last layer's output).
+    """Return the states after the last layer, and the inputs of the layers `taps` (`depth`: the last one's output).
 
     With a `cache`, `tokens` follow the `start` tokens that are in it, and are added.
 
@@ -69,7 +69,7 @@ def hidden_states(
 
 
 def attention_mask(start: int, end: int, window: int | None, device: torch.device) -> Tensor | None:
-    """What tokens from `start` to `end` may read; None for all before them.  # bool [end - start, end]"""
+    """Which tokens those from `start` to `end` may attend to; None for all before.  # bool [end - start, end]"""
     several = end - start > 1
     if (window is None or end <= window) and not (start and several):
         return None

@@ -1,4 +1,4 @@
-"""`specdec train`: a drafter for any target that our own decoder runs, from nothing but that target."""
+"""`specdec train`: trains a drafter for any target that our own decoder runs, from nothing but that target."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
 from .examples import Batch, Text
 from .loop import fit, Progress, write_whole
-from .loss import Draft, HeldOut, precision, read, Reading
+from .loss import Draft, HeldOut, precision, read_batch, Reading
 from .writing import Stop, tokens_around, Writer
 
 METHODS = ("draft_model", "eagle3")
 VOCABULARY = 8_192  # tokens that a drafter can draft
-WRITING = 0.4  # share of the time: more examples are better than more rounds over few
-HELD_OUT = 20  # of so many examples one is kept to measure with
-HELD_OUT_MOST = {"cpu": 32, "cuda": 512}
+WRITING_SHARE = 0.4  # of the time: more examples are better than more rounds over few
+HELD_OUT_EVERY = 20  # examples: one of these measures the draft
+MAX_HELD_OUT = {"cpu": 32, "cuda": 512}
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 32_768}
-FEWEST = 2 * HELD_OUT  # examples, below which nothing is learned that could be measured
-SHARD = 20_000  # tokens of answers in a file, at least
+MIN_EXAMPLES = 2 * HELD_OUT_EVERY  # below which nothing is learned that could be measured
+SHARD_TOKENS = 20_000  # of answers in a file, at least
 EXAMPLES = "examples"
 CHECKPOINT = "checkpoint.pt"
 CONFIG = "config.json"
@@ -56,12 +56,10 @@ def train(
     *,
     device: str = "auto",
     texts: Sequence[Path] = (),
-    rows: int | None = None,
-    batch_tokens: int | None = None,
     width: int = WIDTH,
     layers: int = LAYERS,
 ) -> dict[str, Any]:
-    """Write examples, learn from them, and leave in `out` a folder that `--draft` takes; what was measured at the end.
+    """Write examples, learn from them, and leave in `out` a folder that `--draft` takes; return the last figures.
 
     `texts` are files of examples to learn from instead of writing any. The same command goes on where it ended: with
     the examples and the weights that lie in `out`. ValueError for what cannot be done.
@@ -89,16 +87,16 @@ def train(
     seed = len(list((out / EXAMPLES).iterdir())) + (begun["progress"]["steps"] if begun else 0)
     with until(began + 60.0 * minutes) as stop:
         if not texts:
-            end = began + WRITING * 60.0 * minutes
-            writer = Writer(family, given, rows, seed)
+            end = began + WRITING_SHARE * 60.0 * minutes
+            writer = Writer(family, given, seed=seed)
             write(writer, out / EXAMPLES, lambda: stop() or time.monotonic() >= end, tell)
         paths = [*texts, *sorted((out / EXAMPLES).glob("*.npz"))]
         examples = files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
-        if len(examples) < FEWEST:
+        if len(examples) < MIN_EXAMPLES:
             advice = "" if texts else "; they stay there: give the same command more --minutes"
             where = ", ".join(map(str, texts or [out / EXAMPLES]))
-            raise ValueError(f"at least {FEWEST} texts are needed, {len(examples)} are in {where}{advice}")
-        held = np.arange(len(examples))[::HELD_OUT][: HELD_OUT_MOST[kind]]
+            raise ValueError(f"at least {MIN_EXAMPLES} texts are needed, {len(examples)} are in {where}{advice}")
+        held = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
         taught = examples.select(np.setdiff1d(np.arange(len(examples)), held))
         frequent = torch.from_numpy(taught.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
         draft_ids = (begun["draft_ids"] if begun else frequent).to(device)
@@ -110,14 +108,14 @@ def train(
             f"{len(taught):,} texts to learn from, with {taught.answer_tokens:,} tokens of answers, and {len(held)} to "
             f"measure with; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
         )
-        low, size = precision(device), batch_tokens or BATCH_TOKENS[kind]
+        low, size = precision(device), BATCH_TOKENS[kind]
 
         def reading(batch: Batch) -> Reading:
-            return read(model, batch, draft.taps, low)
+            return read_batch(model, batch, draft.taps, low)
 
         measured_with = HeldOut(model, map(reading, examples.select(held).in_order(size)), draft_ids)
         batches = ((reading(batch), len(batch.places)) for batch in taught.shuffled(size, random.Random(seed)))
-        best, figures = best_overlap(out), dict[str, Any]()
+        best, figures = -1.0, dict[str, Any]()
 
         def measure(progress: Progress) -> None:
             nonlocal best
@@ -142,7 +140,7 @@ def train(
 
 
 def load_target(target: str, device: str) -> zoo.Family:
-    """A target without drafters, in 16 bits where they are multiplied fast: a model, or that of a family's folder."""
+    """Load a target without drafters, in 16 bits where those are fast: a model, or that of a family's folder."""
     folder = words = zoo.EMBEDDED if target == "embedded" else hub.find(target)
     if (folder / "target").is_dir():
         folder, words = folder / "target", folder / "tokenizer"
@@ -161,7 +159,7 @@ def load_target(target: str, device: str) -> zoo.Family:
 
 @contextmanager
 def until(deadline: float) -> Iterator[Stop]:
-    """Whether the time is over, or somebody has ended this process: what was learned is then written first."""
+    """Yield a check whether the time is over or a signal asked this process to end; it then ends by itself."""
     ended, handlers = threading.Event(), dict[signal.Signals, Any]()
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -174,7 +172,7 @@ def until(deadline: float) -> Iterator[Stop]:
 
 
 def read_prompts(path: Path) -> list[str]:
-    """One a line. ValueError for a file of anything else."""
+    """Read a file of one prompt a line. ValueError for a file of anything else."""
     try:
         prompts = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
@@ -185,7 +183,7 @@ def read_prompts(path: Path) -> list[str]:
 
 
 def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
-    """Files of texts, until `stop()`. What was written is kept."""
+    """Write files of texts until `stop()`."""
     shard, texts, tokens = list[Text](), 0, 0
 
     def save() -> None:
@@ -198,20 +196,13 @@ def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
         shard += written
         texts, tokens = texts + len(written), tokens + answer_tokens(written)
         tell(f"examples: {texts:,} written, with {tokens:,} tokens of answers")
-        if answer_tokens(shard) >= SHARD:
+        if answer_tokens(shard) >= SHARD_TOKENS:
             save()
     save()
 
 
 def answer_tokens(texts: Sequence[Text]) -> int:
     return sum(len(text.tokens) - text.start for text in texts)
-
-
-def best_overlap(out: Path) -> float:
-    """Of what lies exported in that folder; -1 for nothing."""
-    if not (out / FILE).is_file() or not (out / CONFIG).is_file():
-        return -1.0
-    return float(sum(json.loads((out / CONFIG).read_text(encoding="utf-8"))["trained"]["overlap"]))
 
 
 def export(draft: Draft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A target writes the texts that its drafters learn from, both sides of a conversation, many at once.
+"""Lets a target write the texts that its drafters learn from, both sides of a conversation, many at once.
 
 Prompts are given, or are drawn after the bare header of a user's turn, as in Magpie (Xu et al., arXiv 2406.08464);
 most of those begin with words that people begin with, which `assets/openings.txt` lists. Answers are half greedy, half
@@ -60,14 +60,14 @@ class Writer:
         self.used = {text.lower() for part in questions.values() for half in part.values() for text in half}
 
     def texts(self, stop: Stop) -> Iterator[list[Text]]:
-        """Lists of texts until `stop()`; answers that were begun by then are kept as far as they were written."""
+        """Yield lists of texts until `stop()`; answers begun by then are returned as far as they were written."""
         for prompts, temperatures in self.requests(stop):
             if stop():
                 break
             yield self.answers(prompts, temperatures, stop)
 
     def requests(self, stop: Stop) -> Iterator[tuple[list[list[int]], list[float]]]:
-        """Prompts to answer together, and at which temperatures."""
+        """Yield prompts to answer together, and their temperatures."""
         pool = list[list[int]]()
         while self.writes_prompts:
             while len(pool) < self.rows and not stop():
@@ -82,7 +82,7 @@ class Writer:
             yield [[]] * self.rows, [1.0] * self.rows  # texts that begin anywhere
 
     def new_prompts(self, stop: Stop) -> list[list[int]]:
-        """Prompts that read like ones, with the template's tokens after them."""
+        """Let the target write prompts; return the good ones, with the template's tokens after them."""
         begun = [
             self.before + (self.dice.choice(self.openings) if self.dice.random() < SHARE_OPENED else [])
             for _ in range(self.rows)
@@ -104,7 +104,7 @@ class Writer:
         return True
 
     def answers(self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], stop: Stop) -> list[Text]:
-        """Those prompts with answers, where these are long enough and do not turn in circles."""
+        """Let the target answer; return the texts whose answers are long enough and do not turn in circles."""
         begun = [[*self.before, *prompt] for prompt in prompts]
         heat = temperatures[: len(begun)]
         written = continued(self.target, begun, self.family.end_tokens, MAX_ANSWER, heat, self.noise, stop)
@@ -113,7 +113,7 @@ class Writer:
 
 
 def tokens_around(family: Family) -> tuple[list[int], list[int]]:
-    """What stands before and after every prompt; nothing after it where there is no chat template."""
+    """The tokens before and after every prompt; none after it without a chat template."""
     chat = family.chat
     before = with_controls(chat.before, family.tokenizer) if chat else list(family.prefix)
     after = with_controls(chat.after, family.tokenizer) if chat else []
@@ -121,7 +121,7 @@ def tokens_around(family: Family) -> tuple[list[int], list[int]]:
 
 
 def rows_that_fit(target: Transformer, around: int) -> int:
-    """How many texts are written at once, by free memory: each has its cache and its logits."""
+    """How many texts, each with its cache and logits, fit into free memory."""
     on_cuda = torch.device(target.device).type == "cuda"
     free = torch.cuda.mem_get_info()[0] if on_cuda else machine.free_memory() or 0
     row = new_cache(target, 1, around + MAX_PROMPT + MAX_ANSWER).nbytes + 4 * target.vocabulary
@@ -138,7 +138,7 @@ def continued(
     noise: torch.Generator,
     stop: Stop,
 ) -> list[list[int]]:
-    """Each text with up to `most` tokens that the target writes after it; an end token is the last."""
+    """Let the target continue each text by up to `most` tokens; an end token is the last."""
     device = target.device
     lengths = [len(text) for text in texts]
     first, capacity = min(lengths), min(max(lengths) + most, target.context)
@@ -183,7 +183,7 @@ def continued(
 
 
 def draw(logits: Tensor, temperatures: Tensor, noise: torch.Generator) -> Tensor:
-    """A token of each row, by the Gumbel-max trick, among those that are likely enough.  # [rows, V] -> [rows]"""
+    """Draw a token of each row, by the Gumbel-max trick, among those likely enough.  # [rows, V] -> [rows]"""
     scores = logits.float()
     scores = scores.sub_(scores.amax(-1, keepdim=True)).div_(temperatures.clamp_min(1e-4))
     scores.masked_fill_(scores < math.log(LEAST_RATIO), float("-inf"))

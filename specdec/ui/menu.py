@@ -13,7 +13,7 @@ from typing import Any
 
 from ..families import hub, presets
 from ..figures import machine
-from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, OPEN, ROUNDED, RULES
+from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, find_method, LOSSY, METHODS, OPEN, ROUNDED, RULES
 from ..traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
@@ -138,7 +138,7 @@ def cost(name: str) -> str:
 
 def has_peer(drafter: str) -> bool:
     """Whether transformers can run it, too; `draft_model:NAME` is a draft model like any other."""
-    method = known(drafter)
+    method = find_method(drafter)
     return method is not None and method.peer and not adapted(drafter)
 
 

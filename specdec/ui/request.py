@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..families import presets
-from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, known, METHODS, OPEN, ROUNDED, RULES
+from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, find_method, METHODS, OPEN, ROUNDED, RULES
 from ..settings import GONE, RunRequest, Setting, SETTINGS
 from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, families, has_peer, is_pair
@@ -36,7 +36,7 @@ def check(*sent: Any, **named: Any) -> RunRequest:
     drafter = known_drafter(asked["drafter"], asked["family"])
     if asked["peer"] and drafter == OPEN and DEFAULT in drafters(asked["family"]):
         drafter = asked["drafter"] = DEFAULT  # transformers has such a drafter, too
-    if asked["rule"] in CHAINS_ONLY and (method := known(drafter)) and method.tree:
+    if asked["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise InputError(say("chains_only"))
     # transformers has no target in 8 bits
     asked["peer"] &= has_peer(drafter) and ROUNDED.get(asked["family"]) != "int8"

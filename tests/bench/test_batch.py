@@ -23,7 +23,9 @@ def begun(shallow: str) -> tuple[batch.Pair, batch.Batch]:
     """A pair, and texts that it has begun."""
     family = zoo.load(shallow, torch.float32)
     pair: Any = (family.target, family.draft)
-    return pair, batch.begin(family, pair, TEXTS, CONTEXT, TOKENS + DEEPEST + 1)
+    texts = batch.begin(family, pair, TEXTS, CONTEXT, TOKENS + DEEPEST + 1)
+    assert len({tuple(ids) for ids in texts.ids}) == TEXTS
+    return pair, texts
 
 
 def decode(begun: Any, texts: int, cycles: int, k: int) -> batch.Run:
@@ -58,30 +60,12 @@ def test_each_text_of_a_batch_is_what_it_is_alone(begun: Any, k: int, texts: int
         assert run.accepted > 0 and len(set(lengths)) > 1
 
 
-def test_a_draft_that_the_target_would_not_write_is_noticed(begun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = decode(begun, TEXTS, TOKENS, 0)
-    assert batch.is_same(decode(begun, TEXTS, 5, 3), plain)
-    whole = batch.common_prefix
-
-    def careless(drafted: list[int], chosen: list[int]) -> int:
-        """One draft too many, as the token that the target put in its place."""
-        return min(len(drafted), whole(drafted, chosen) + 1)
-
-    monkeypatch.setattr(batch, "common_prefix", careless)
-    assert not batch.is_same(decode(begun, TEXTS, 5, 3), plain)
-
-
 def test_a_draft_reads_what_was_kept_of_the_one_before(begun: Any) -> None:
     """With the target as its own draft all is kept, in every cycle."""
     (target, _), batched = begun
     texts = batch.Batch(batched.part(0, TEXTS).ids, batched.target.part(0, TEXTS), batched.target.part(0, TEXTS))
     run = batch.decode((target, target), texts, 4, 4, batch.Run())
     assert run.accepted == run.judged == 4 * 4 * TEXTS
-
-
-def test_texts_differ_and_have_one_length(begun: Any) -> None:
-    assert {len(ids) for ids in begun[1].ids} == {CONTEXT}
-    assert len({tuple(ids) for ids in begun[1].ids}) == TEXTS
 
 
 def test_a_points_figures() -> None:

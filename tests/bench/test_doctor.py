@@ -26,7 +26,7 @@ from specdec.bench.doctor import (
     watched,
 )  # fmt: skip
 from specdec.cli import main
-from specdec.drafters import NoDrafter
+from specdec.drafters.base import NoDrafter
 from specdec.engine import Task
 from specdec.families import zoo
 from specdec.figures.stats import LaneStats

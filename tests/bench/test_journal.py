@@ -91,8 +91,3 @@ def test_rows_of_another_machine_do_not_mix(tmp_path: Path) -> None:
     path.write_text("no rows\n")
     with pytest.raises(ValueError, match="no journal"):
         Journal(path, ABOUT)
-
-
-def test_without_a_file_all_is_measured() -> None:
-    asked: list[int] = []
-    assert len(Journal(None, ABOUT).measured("one", rows(asked))) == 3 and asked == [0, 1, 2]

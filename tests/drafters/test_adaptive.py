@@ -117,28 +117,6 @@ def test_at_rest_the_drafter_is_not_asked_but_at_the_prefill_it_is() -> None:
     assert asked[0] == 0 and 2 < len(asked) < 30 and all(asked[1:])
 
 
-def test_the_same_costs_and_text_give_the_same_depths() -> None:
-    def depths() -> list[int]:
-        world = World(0.7, 5)
-        drafter, text, found = AdaptiveDrafter(world, CHEAP), [0], []
-        for _ in range(60):
-            proposal = drafter.propose(text, 8, GREEDY, RandomSampler(0))
-            found.append(len(proposal))
-            kept = next((i for i, coin in enumerate(world.coins) if not coin), len(proposal))
-            text += [*proposal.tokens[:kept], -len(text)]
-        return found
-
-    assert depths() == depths()
-    assert len(set(depths())) > 2
-
-
-def test_it_never_drops_the_token_that_ends_the_draft() -> None:
-    """`should_stop` is asked behind a token; the token stays whatever the answer."""
-    world = World(0.5, 7)
-    world.should_stop = lambda confidence, place: place == 2
-    assert len(world.propose([0], 8, GREEDY, RandomSampler(0))) == 3
-
-
 def test_costs_go_on_as_they_grew() -> None:
     costs = Costs(0.1, (1.0, 1.2, 1.4), 0.05)
     assert costs.cycle(0) == 1.0

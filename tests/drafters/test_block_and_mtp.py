@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from naiveheads import naive_correction, naive_mtp, naive_slots
-from safetensors.torch import save_file
-from test_heads import cycles, GREEDY, Watched
+from test_heads import cycles, GREEDY, saved, Watched
 from toyheads import (
     BLOCK,
     block_config,
@@ -32,13 +30,13 @@ from toyheads import (
     WARM,
 )
 
-from specdec.drafters import BlockDrafter, BlockHead, MTPDrafter, MTPHead
+from specdec.drafters.block import BlockDrafter, BlockHead
+from specdec.drafters.mtp import MTPDrafter, MTPHead
 from specdec.models.config import Config
 from specdec.models.view import TargetView
 from specdec.sampling import probabilities
 from tools.train import block as train_block
 from tools.train import mtp as train_mtp
-from tools.train.heads import head_config
 
 
 def test_a_block_says_what_the_naive_one_says() -> None:
@@ -144,30 +142,6 @@ def test_training_and_drafting_compute_the_same_mtp_steps() -> None:
         for i in range(len(text) - train_mtp.STEPS):
             expected = naive_mtp(mtp_weights(), text[: i + 2], text[i + 2 : i + 2 + step])
             assert torch.allclose(states[0, i] @ loss.output.T, expected, atol=1e-4)
-
-
-def test_every_slot_learns_from_the_targets_distribution_at_its_place() -> None:
-    """The loss is the divergence of each slot, with the true token before it, from the target's next distribution."""
-    ids = torch.tensor([TEXT * 3])
-    config = head_config(MODEL, train_block.LAYERS)
-    block = train_block.Block(config, MODEL, len(TAPS))
-    loss = train_block.BlockLoss(MODEL, block, config, TAPS)
-    last, features = states_of(ids)
-    before = loss.of_states(ids, last, features)
-    before.backward()
-    assert all(p.grad is not None for p in block.parameters())
-    with torch.no_grad():  # one step down the slope
-        for parameter in block.parameters():
-            parameter -= 1e-3 * parameter.grad
-        loss.first = 0  # the same places again
-        assert loss.of_states(ids, last, features) < before
-
-
-def saved(folder: Path, weights: dict[str, torch.Tensor], config: dict[str, object]) -> Path:
-    folder.mkdir()
-    save_file({name: weight.contiguous() for name, weight in weights.items()}, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
 
 
 def test_folders_are_read(tmp_path: Path) -> None:

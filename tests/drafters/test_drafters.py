@@ -9,14 +9,15 @@ import pytest
 import torch
 from toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
 
-from specdec.drafters import AdaptiveDrafter, DraftModelDrafter, PromptLookupDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
+from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.engine import check_proposal, generate, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished
 from specdec.methods import is_wrapper
 from specdec.proof.toys import TableModel
 from specdec.proof.warp import warped
 from specdec.sampling import probabilities, RandomSampler, Sampler
-from specdec.types import Costs, Proposal, SamplingParams
+from specdec.types import Proposal, SamplingParams
 
 MODEL = TableModel(9, seed=4, context=64)
 every_drafter = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -148,16 +149,6 @@ def test_draft_model_reports_the_distribution_it_drew_from() -> None:
         prefix.append(token)
 
 
-def test_draft_model_feeds_every_kept_token_exactly_once() -> None:
-    """After full acceptance two tokens are missing in its cache, after a rejection one; K may pause at 0."""
-    drafter, text = DraftModelDrafter(MODEL), list(TEXT)
-    for k, kept, own in ((3, 3, 7), (2, 0, 1), (0, 0, 2), (4, 1, 8), (1, 1, 0), (3, 2, 5)):
-        proposal = drafter.propose(text, k, WARM, RandomSampler(k))
-        text += [*proposal.tokens[:kept], own]
-        drafter.propose(text, 1, WARM, RandomSampler(0))
-        assert drafter._cache.tokens[: len(text)] == text  # type: ignore[attr-defined]
-
-
 def test_draft_model_stops_at_its_own_context() -> None:
     drafter = DraftModelDrafter(TableModel(9, seed=4, context=12))
     assert len(drafter.propose(TEXT, 8, WARM, RandomSampler(1))) == 4
@@ -177,23 +168,20 @@ def lookup(text: list[int], k: int) -> tuple[int, ...]:
     return PromptLookupDrafter().propose(text, k, WARM, RandomSampler(0)).tokens
 
 
-def test_prompt_lookup_copies_what_followed_the_longest_match() -> None:
-    assert lookup([1, 2, 3, 9, 8, 7, 1, 2, 3], 3) == (9, 8, 7)
-    assert lookup([5, 3, 4, 1, 2, 3, 6, 1, 2, 3], 2) == (6, 1)
-
-
-def test_prompt_lookup_prefers_the_latest_match() -> None:
-    assert lookup([1, 2, 7, 1, 2, 8, 1, 2], 1) == (8,)
-
-
-def test_prompt_lookup_continues_a_loop_as_a_loop() -> None:
-    assert lookup([1, 2, 1, 2], 5) == (1, 2, 1, 2, 1)
-    assert lookup([4, 4], 3) == (4, 4, 4)
-
-
-def test_prompt_lookup_has_nothing_where_nothing_repeats() -> None:
-    assert lookup([1, 2, 3, 4], 4) == ()
-    assert lookup([1], 4) == ()
+@pytest.mark.parametrize(
+    ("text", "draft"),
+    [
+        pytest.param([1, 2, 3, 9, 8, 7, 1, 2, 3], (9, 8, 7), id="what followed"),
+        pytest.param([5, 3, 4, 1, 2, 3, 6, 1, 2, 3], (6, 1, 2), id="the longest match"),
+        pytest.param([1, 2, 7, 1, 2, 8, 1, 2], (8, 1, 2), id="the latest match"),
+        pytest.param([1, 2, 1, 2], (1, 2, 1), id="a loop goes on"),
+        pytest.param([4, 4], (4, 4, 4), id="one token over and over"),
+        pytest.param([1, 2, 3, 4], (), id="nothing repeats"),
+        pytest.param([1], (), id="one token"),
+    ],
+)
+def test_prompt_lookup_copies_what_followed_the_longest_and_latest_match(text: list[int], draft: tuple[int]) -> None:
+    assert lookup(text, 3) == draft
 
 
 def test_prompt_lookup_keeps_up_with_a_growing_text() -> None:
@@ -221,25 +209,3 @@ def test_drafts_are_warped_as_the_target_is() -> None:
         expected = warped(free.probs[0].double().log().tolist(), narrow)
         assert warp.probs[0].tolist() == pytest.approx(expected, abs=1e-5), name
     assert drawn >= {"draft_model", "early_exit", "medusa:tree", "eagle3", "mtp", "block", "adaptive:eagle3"}
-
-
-READER = TableModel(9, seed=4, context=512)
-
-
-def test_after_idle_cycles_a_draft_is_still_the_models_own() -> None:
-    """Neither what was rejected before nor what was written since changes it. A mistake here costs speed alone."""
-    params, rng, idle, after_idle = SamplingParams(temperature=0.9, top_p=0.8), random.Random(4), False, 0
-    for _ in range(8):
-        costs, text = Costs(0.05, (1.0, 1.8, 1.8, 1.8, 1.8)), [0, 1]
-        drafter = AdaptiveDrafter(DraftModelDrafter(READER), costs)
-        drafter.propose(text, 0, params, RandomSampler(0))
-        for cycle in range(64):
-            proposal = drafter.propose(text, 4, params, RandomSampler(rng.randrange(99)))
-            for node, token in enumerate(proposal.tokens if proposal.probs is not None else ()):
-                own = warped(READER.logits((*text, *proposal.tokens[:node])).tolist(), params)
-                assert proposal.probs[node].tolist() == pytest.approx(own, abs=1e-12) and own[token] > 0
-            after_idle += idle and proposal.probs is not None
-            idle = proposal.probs is None
-            welcome = cycle % 20 < 3  # deep drafts until none pays
-            text += [*proposal.tokens[: len(proposal) * welcome], rng.randrange(9)]
-    assert after_idle > 10

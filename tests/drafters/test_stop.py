@@ -51,12 +51,6 @@ def test_the_faster_the_others_are_the_sooner_it_ends() -> None:
     assert asked.rate.value == 2.0 and length(asked) == 2
 
 
-def test_plain_decodings_rate_is_the_least() -> None:
-    rate = Rate()
-    rate.add(tokens=1, cost=3.0)
-    assert rate.value == 1.0
-
-
 @pytest.mark.parametrize(("low", "high"), [(0.1, 0.9), (0.5, 0.8)])
 def test_a_calibration_finds_how_often_tokens_of_a_confidence_are_kept(low: float, high: float) -> None:
     """Unsure tokens are kept with the one chance, sure ones with the other."""
@@ -102,6 +96,6 @@ def test_it_learns_what_its_confidence_is_worth() -> None:
         asked.begin(FLAT.cycles(8))
         asked(0.95, 0)
         asked(0.05, 1)
-        asked.learn(kept=1, judged=2)
+        asked.learn(accepted=1, judged=2)
     asked.begin(FLAT.cycles(8))
     assert not asked(0.95, 0) and asked(0.05, 1)

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from toyheads import WARM
 
-from specdec.drafters import SuffixDrafter
-from specdec.drafters.suffix import MOST, replacement, Replacements
+from specdec.drafters.suffix import MAX_WORDS, replacement, Replacements, SuffixDrafter
 from specdec.models.base import common_prefix
 from specdec.sampling import RandomSampler
 
@@ -102,11 +101,11 @@ def test_replacements_follow_a_word_and_the_longest_wins() -> None:
     words = Replacements()
     words.learn((1,), (2,))
     words.learn((1, 3), (4,))
-    assert words.read([1, 3, 1, 5]) == [4, 2, 5]
+    assert words.apply([1, 3, 1, 5]) == [4, 2, 5]
     words.learn((2,), (6, 7))  # what 1 had become
-    assert words.read([1, 2]) == [6, 7, 6, 7]
+    assert words.apply([1, 2]) == [6, 7, 6, 7]
     words.learn((6, 7), (1,))
-    assert words.read([1, 2, 1, 3]) == [1, 1, 4]
+    assert words.apply([1, 2, 1, 3]) == [1, 1, 4]
     for token in range(100, 150):
         words.learn((token,), (0,))
-    assert len(words.words) == MOST and words.read([149, 100]) == [0, 100]
+    assert len(words.words) == MAX_WORDS and words.apply([149, 100]) == [0, 100]

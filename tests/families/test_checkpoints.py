@@ -18,7 +18,7 @@ from test_published import in_shards, plain_config, speculators, words, written
 from tokenizers import processors
 from toyheads import eagle3_weights, TARGET
 
-from specdec.drafters import Eagle3Head
+from specdec.drafters.eagle3 import Eagle3Head
 from specdec.families import published, zoo
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer

@@ -28,7 +28,8 @@ from toyheads import (
     WIDTH,
 )
 
-from specdec.drafters import Eagle3Drafter, Eagle3Head, MedusaDrafter, MedusaHeads
+from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
+from specdec.drafters.medusa import MedusaDrafter, MedusaHeads
 from specdec.engine import generate, Task
 from specdec.events import Committed, Failed
 from specdec.families import zoo

@@ -117,7 +117,7 @@ def logits_apart(config: Config, weights: dict[str, torch.Tensor], text: list[in
     """How far the logits of a model are from its own: several rows, one, rolled back, in the last bucket."""
     whole, worst = Transformer(config, weights, torch.float32), 0.0
     decoder, cache = StaticDecoder(whole, 64), whole.new_cache(64)
-    decoder.ops = kernels().Kernels.of(whole)
+    decoder.ops = kernels().Kernels.for_model(whole)
     decoder.prefill(text[:20])
     whole.forward(text[:20], cache)
     for start, tokens, bucket in ((20, text[20:24], 32), (22, text[5:6], 32), (23, text[7:9], 64)):

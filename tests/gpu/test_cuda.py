@@ -23,17 +23,13 @@ from toyheads import DRAFTS, drafts_on, MODEL, ours, TEXT, view_of
 from toysampler import TableSampler
 
 from specdec import engine
-from specdec.drafters import (
-    AdaptiveDrafter,
-    DraftModelDrafter,
-    Eagle3Drafter,
-    Eagle3TreeDrafter,
-    EarlyExitDrafter,
-    MedusaDrafter,
-    MedusaTreeDrafter,
-    NoDrafter,
-    PromptLookupDrafter,
-)
+from specdec.drafters.adaptive import AdaptiveDrafter
+from specdec.drafters.base import NoDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
+from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3TreeDrafter
+from specdec.drafters.early_exit import EarlyExitDrafter
+from specdec.drafters.medusa import MedusaDrafter, MedusaTreeDrafter
+from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.engine import Task
 from specdec.events import Committed, Event, Failed, Finished
 from specdec.families import zoo
@@ -217,7 +213,7 @@ def test_many_kinds_of_run_push_each_other_out_and_each_is_whole() -> None:
             for temperature in (0.0, 0.8):
                 found = ids(list(lane.generate(task_of(kind, replace(WARM, temperature=temperature)))))
                 assert expected.setdefault((kind, temperature), found) == found
-    assert len(lane._idle) == lane.KEPT
+    assert len(lane._idle) == lane.MAX_IDLE
     torch.cuda.synchronize()
 
 

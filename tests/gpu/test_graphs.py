@@ -16,7 +16,9 @@ from toyheads import DRAFTS, drafts_on, MAKERS, TARGET, view_of
 from toyheads import TEXT as TOY_TEXT
 from transformers import LlamaConfig, Qwen3Config
 
-from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
+from specdec.drafters.base import NoDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
+from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.gpu import graphs
 from specdec.gpu.accept import synthetic
 from specdec.gpu.cycle import Cycle, cycle_for

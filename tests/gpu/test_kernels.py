@@ -123,10 +123,10 @@ class Fails(Operations):
 )
 def test_kernels_are_tried_before_they_are_used(kind: type[Operations], dtype: torch.dtype, said: str) -> None:
     model = Transformer(Config.read(FAMILIES["qwen3"].to_dict()), reference(FAMILIES["qwen3"]).state_dict(), dtype)
-    trial._found.clear()
-    reason = trial.unfit(kind.of(model), model)
+    trial._reasons.clear()
+    reason = trial.unfit(kind.for_model(model), model)
     assert said in reason and bool(said) == bool(reason)
-    trial._found.clear()
+    trial._reasons.clear()
 
 
 def test_torch_is_taken_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,10 +20,11 @@ from toyheads import EAGLE3, eagle3_config, eagle3_weights, medusa_weights, TAPS
 from toyheads import TEXT as TOY_TEXT
 
 from specdec import engine
-from specdec.drafters import Eagle3Head, Eagle3TreeDrafter, MedusaHeads, MedusaTreeDrafter
+from specdec.drafters.eagle3 import Eagle3Head, Eagle3TreeDrafter
+from specdec.drafters.medusa import MedusaHeads, MedusaTreeDrafter
 from specdec.engine import Task
 from specdec.events import Drafted, Event, Verified
-from specdec.gpu import graphs, lane, trees
+from specdec.gpu import graphs, lane
 from specdec.gpu.accept import Record, REJECTED
 from specdec.gpu.cycle import TreeCycle
 from specdec.gpu.drafting import Branching
@@ -69,19 +70,7 @@ def test_paths_are_those_of_the_tree() -> None:
 # ---- the pass ----
 
 
-def earlier_ones_are_seen(right: Branches) -> Branches:
-    return replace(right, follows=torch.ones_like(right.follows).tril())
-
-
-def places_are_depths(right: Branches) -> Branches:
-    return replace(right, turns=right.first + torch.arange(len(right.turns)))
-
-
-def none_but_the_text_is_seen(right: Branches) -> Branches:
-    return replace(right, follows=torch.eye(len(right.turns), dtype=torch.bool))
-
-
-def apart(model: Transformer, change: Any = lambda right: right, moves: bool = True) -> float:
+def apart(model: Transformer) -> float:
     """How far logits along three trees, each behind a path of the last, are from the model's own."""
     decoder, cache, length, worst = StaticDecoder(model, 64), model.new_cache(64), 20, 0.0
     decoder.prefill(TEXT[:length])
@@ -93,14 +82,13 @@ def apart(model: Transformer, change: Any = lambda right: right, moves: bool = T
         right = branches_of(parents, start)
         for bucket in (length + n + 1, 64):  # as narrow as can be, and the whole cache
             with no_host_reads():
-                logits = decoder.forward(torch.tensor(tokens), start, bucket, branches=change(right))
+                logits = decoder.forward(torch.tensor(tokens), start, bucket, branches=right)
             worst = max(worst, float((logits - expected).abs().max()))
         path = tree.path(max(range(n), key=tree.depth))
         cache.keep(length + 1, path)
-        if moves:
-            given = torch.tensor([*path, *[0] * (n - len(path))]), torch.tensor([len(path)])
-            with no_host_reads():
-                decoder.keep(start + 1, *given)
+        given = torch.tensor([*path, *[0] * (n - len(path))]), torch.tensor([len(path)])
+        with no_host_reads():
+            decoder.keep(start + 1, *given)
         length += 1 + len(path)
     return worst
 
@@ -109,15 +97,6 @@ def apart(model: Transformer, change: Any = lambda right: right, moves: bool = T
 def test_logits_along_a_tree_are_the_models_own(name: str) -> None:
     """With windows and shared heads; and behind it, where the path was moved up in the cache."""
     assert apart(lean(FAMILIES[name])) <= 3e-5
-
-
-@pytest.mark.parametrize("mistake", [earlier_ones_are_seen, places_are_depths, none_but_the_text_is_seen])
-def test_a_wrong_mask_or_depth_is_seen(mistake: Any) -> None:
-    assert apart(lean(FAMILIES["qwen3"]), mistake) > 1e-2
-
-
-def test_rows_left_where_the_tree_had_them_are_seen() -> None:
-    assert apart(lean(FAMILIES["qwen3"]), moves=False) > 1e-2
 
 
 # ---- the walk ----
@@ -146,22 +125,20 @@ def cases(count: int, sizes: Iterable[int] = range(1, 8)) -> Iterator[tuple[bool
         yield point, (rows, drafted, parents, distributions, real, coins, own)
 
 
-def walked(point: bool, case: Case, step: Any = walk) -> list[Record]:
+def walked(point: bool, case: Case) -> list[Record]:
     def cycle(rows, drafted, parents, distributions, real, coins, own):  # type: ignore[no-untyped-def]
-        outcome = step(rows, drafted, parents, None if point else distributions, real, coins, own)
+        outcome = walk(rows, drafted, parents, None if point else distributions, real, coins, own)
         yes = torch.ones(1)
         return packed(outcome, drafted, parents, yes, yes)
 
     return [Record.of_tree(numbers) for numbers in torch.vmap(cycle)(*case).tolist()]
 
 
-def disagreements(
-    count: int, step: Any = walk, sizes: Iterable[int] = range(1, 8)
-) -> tuple[int, set[tuple[int, int, int]]]:
-    """With the plain walk, node by node; and what was seen: nodes that there are, kept ones, rejected ones."""
-    wrong, seen = 0, set()
-    for point, case in cases(count, sizes):
-        for i, record in enumerate(walked(point, case, step)):
+def test_the_walk_is_the_plain_one() -> None:
+    """Which nodes were tried, with which p, q and coin, what was kept, and the token behind it."""
+    seen = set()  # nodes that there are, kept ones, rejected ones
+    for point, case in cases(1500):
+        for i, record in enumerate(walked(point, case)):
             rows, drafted, parents, distributions, real, coins, own = (part[i] for part in case)
             nodes = real.nonzero().flatten().tolist()
             place = {-1: -1, **{node: j for j, node in enumerate(nodes)}}
@@ -173,22 +150,12 @@ def disagreements(
             kept_rows = rows[[0, *(node + 1 for node in nodes)]]
             verdict = RejectionSampling().verify(proposal, kept_rows, Given(coins, own))
             found = record.verdict()
-            same = replace(found, trials=()) == replace(verdict, trials=())
-            same &= [(t.node, t.token, t.u, t.accepted) for t in found.trials] == [
-                (t.node, t.token, t.u, t.accepted) for t in verdict.trials
-            ]
-            figures = [(a.p - b.p, a.q - b.q) for a, b in zip(found.trials, verdict.trials, strict=False)]
-            same &= all(abs(one) < 1e-6 for pair in figures for one in pair)
-            same &= replace(record.proposal(), probs=None) == replace(proposal, probs=None)
-            wrong += not same
+            assert replace(found, trials=()) == replace(verdict, trials=())
+            for trial, expected in zip(found.trials, verdict.trials, strict=True):
+                assert replace(trial, p=0.0, q=0.0) == replace(expected, p=0.0, q=0.0)
+                assert (trial.p, trial.q) == pytest.approx((expected.p, expected.q), abs=1e-6)
+            assert replace(record.proposal(), probs=None) == replace(proposal, probs=None)
             seen.add((len(nodes), record.accepted, record.fates.count(REJECTED)))
-    return wrong, seen
-
-
-def test_the_walk_is_the_plain_one() -> None:
-    """Which nodes were tried, with which p, q and coin, what was kept, and the token behind it."""
-    wrong, seen = disagreements(1500)
-    assert not wrong
     assert {n for n, *_ in seen} == set(range(8)) and {kept for _, kept, _ in seen} >= {0, 1, 2, 3}
     assert {rejected for *_, rejected in seen} >= {0, 1, 2, 3}
 
@@ -198,37 +165,6 @@ def test_the_walk_asks_the_host_nothing() -> None:
         rows, drafted, parents, distributions, real, coins, own = (part[0] for part in case)
         with no_host_reads():
             walk(rows, drafted, parents, None if point else distributions, real, coins, own)
-
-
-def no_residual(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
-    return p
-
-
-def unweighted(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
-    return p.scatter(0, token, 0.0) / p.sum()
-
-
-@pytest.mark.parametrize("wrong", [no_residual, unweighted])
-def test_a_wrong_residual_is_seen(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trees, "residual", wrong)
-    assert disagreements(80, sizes=(5,))[0]
-
-
-def all_there(rows, drafted, parents, distributions, real, coins, own):  # type: ignore[no-untyped-def]
-    return walk(rows, drafted, parents, distributions, torch.ones_like(real), coins, own)
-
-
-def one_row_off(rows, drafted, parents, distributions, real, coins, own):  # type: ignore[no-untyped-def]
-    return walk(rows.roll(1, 0), drafted, parents, distributions, real, coins, own)
-
-
-def a_chain(rows, drafted, parents, distributions, real, coins, own):  # type: ignore[no-untyped-def]
-    return walk(rows, drafted, torch.arange(len(drafted)) - 1, distributions, real, coins, own)
-
-
-@pytest.mark.parametrize("step", [all_there, one_row_off, a_chain])
-def test_a_wrong_walk_is_seen(step: Any) -> None:
-    assert disagreements(80, step, (5,))[0]
 
 
 # ---- whole runs ----

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from specdec.drafters import NoDrafter
+from specdec.drafters.base import NoDrafter
 from specdec.lanes import probe as lanes_probe
 from specdec.lanes.probe import probe
 from specdec.proof.toys import TokenList

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from specdec.drafters import PromptLookupDrafter
+from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.engine import Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started
 from specdec.families import zoo

@@ -10,7 +10,8 @@ from test_models import FAMILIES, reference, TEXT
 from toyheads import block_on, drafts_on, MODEL, mtp_on, ours, Run
 from toyheads import TEXT as TOY_TEXT
 
-from specdec.drafters import BlockDrafter, MTPDrafter
+from specdec.drafters.block import BlockDrafter
+from specdec.drafters.mtp import MTPDrafter
 from specdec.gpu.cycle import Cycle
 from specdec.gpu.graphs import StaticDecoder
 from specdec.models import matrix

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from toypairs import model_into
 
-from specdec.drafters import DraftModelDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import Task
 from specdec.families import published, zoo
 from specdec.models.config import Config

@@ -14,7 +14,7 @@ from record import PROMPTS, SETTINGS, SHORT, TOP
 from stub import recording, replay
 
 from specdec import cli
-from specdec.drafters import DraftModelDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Event, Finished, Started, UNNAMED, Verified
 from specdec.families.zoo import load

@@ -14,8 +14,8 @@ import pytest
 
 from specdec import rules
 from specdec.cli.trace import examine
-from specdec.drafters import DraftModelDrafter, NoDrafter
-from specdec.drafters.base import Drafter
+from specdec.drafters.base import Drafter, NoDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Event, from_dict, to_dict, Verified
 from specdec.families.presets import STAR

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from specdec import rules
-from specdec.drafters import DraftModelDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.events import Position, Verified
 from specdec.paths import ASSETS

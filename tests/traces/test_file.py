@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specdec.cli.run import check_place
-from specdec.drafters import DraftModelDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.proof.toys import TableModel
 from specdec.traces import file as trace

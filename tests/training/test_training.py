@@ -21,7 +21,8 @@ from safetensors.torch import save_file
 from toypairs import model_into
 
 from specdec import cli as terminal
-from specdec.drafters import DraftModelDrafter, Eagle3Drafter, Eagle3Head
+from specdec.drafters.draft_model import DraftModelDrafter
+from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
 from specdec.engine import generate, Task
 from specdec.events import Committed
 from specdec.families import zoo
@@ -33,7 +34,7 @@ from specdec.training.draft_model import DraftModel
 from specdec.training.eagle3 import distinct_taps, Eagle3
 from specdec.training.examples import EARLIEST, Text
 from specdec.training.loop import rate
-from specdec.training.loss import DECAY, Divergence, HeldOut, read, TEMPERATURE, VARIATION
+from specdec.training.loss import DECAY, Divergence, HeldOut, read_batch, TEMPERATURE, VARIATION
 from specdec.training.target_pass import hidden_states, new_cache
 from specdec.training.train import load_target, train
 from specdec.training.writing import continued, tokens_around, Writer
@@ -187,7 +188,7 @@ def test_a_head_computes_what_was_trained_at_every_step(family: zoo.Family, arch
     model = Eagle3(family.target, torch.from_numpy(examples.most_frequent(300, 4096)))
     for parameter in model.parameters():
         parameter.data += 0.02 * torch.randn_like(parameter)
-    reading = read(family.target, next(examples.in_order(2_000)), model.taps, model.low)
+    reading = read_batch(family.target, next(examples.in_order(2_000)), model.taps, model.low)
     tokens, row = reading.tokens[0].tolist(), reading.tokens.shape[1]
     last = 12
     cache = family.target.new_cache(row, model.taps)
@@ -199,8 +200,8 @@ def test_a_head_computes_what_was_trained_at_every_step(family: zoo.Family, arch
     with torch.no_grad():
         outputs = model(reading.tokens, reading.features)
     for step in range(model.steps):
-        states = head.read(states, tokens[begin : last + 1 + step], own)[-1:]
-        logits, begin = head.known_logits(states)[0].float(), last + 1 + step
+        states = head.forward(states, tokens[begin : last + 1 + step], own)[-1:]
+        logits, begin = head.draft_logits(states)[0].float(), last + 1 + step
         meant = (outputs[step][0, last - 1] @ model.outputs().T).float()
         assert float((logits - meant).abs().mean() / meant.abs().mean()) < 0.05
     # The draft's token s at a place is what row `place - s - 1` says: the loss compares it with the target there.
@@ -237,7 +238,7 @@ def test_batches_hold_what_was_written_and_learn_answers_alone(
 def test_the_held_out_figures_are_those_of_the_distributions(family: zoo.Family, archive: Path) -> None:
     examples = loaded(family, archive)
     model = DraftModel(family.target, torch.from_numpy(examples.most_frequent(300, 4096)), width=64, layers=1)
-    reading = read(family.target, next(examples.in_order(1_000)), (), model.low)
+    reading = read_batch(family.target, next(examples.in_order(1_000)), (), model.low)
     agreement, overlap = HeldOut(family.target, [reading], model.draft_ids).measure(model)
     logits = family.target.project(reading.states.to(family.target.dtype)).float()
     with torch.no_grad():
@@ -261,7 +262,9 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more_and_the_text_stays(
     now = SimpleNamespace(monotonic=lambda: next(clock) / 4)  # steps take seconds, however fast the machine
     for name in ("train", "loop"):
         monkeypatch.setattr(f"specdec.training.{name}.time", now)
-    size = {"rows": 60, "batch_tokens": 1_024, "width": 64, "layers": 1}
+    monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 60)
+    monkeypatch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 1_024})
+    size = {"width": 64, "layers": 1}
     first = train(str(target), out, 0.8, method, prompts, lines.append, **size)
     curve = [json.loads(line) for line in (out / "curve.jsonl").read_text().splitlines()]
     assert first["agreement"][0] > curve[0]["agreement"][0] + 0.05
@@ -340,8 +343,9 @@ def test_too_few_texts_and_files_of_something_else_are_told(
     monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 8)
     clock = count()
     monkeypatch.setattr("specdec.training.train.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 2)
     with pytest.raises(ValueError, match=r"at least 40 texts are needed, 0 are in .*stay there.* more --minutes"):
-        train(str(target), tmp_path / "draft", 1.0, tell=lambda line: None, rows=2)
+        train(str(target), tmp_path / "draft", 1.0, tell=lambda line: None)
     np.savez(tmp_path / "ids.npz", tokens=np.array([2**15]), lengths=np.array([1]), starts=np.array([0]))
     (tmp_path / "photo.npz").write_bytes(b"nothing")
     for name, sentence in (("ids.npz", "another model wrote it"), ("photo.npz", "holds no examples")):

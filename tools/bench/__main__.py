@@ -1,6 +1,6 @@
 """`python -m tools.bench --suite gpu`: measurements that developers make; a visitor's own are `specdec bench`.
 
-*embedded* and *methods* are the family's ways of drafting beside transformers (`methods.py`). *gpu* is eight minutes on
+*embedded* and *methods* are the family's ways of drafting beside transformers (`methods.py`). *gpu* is six minutes on
 a card: what holds there, and where the time goes, with models of known shapes and synthetic acceptance (`gpu.py`).
 With `--json` these keep each row as it is measured, and a second start goes on; `--minutes` bounds them. *batch*
 decodes up to 32 texts at once, with speculation and without (`batch.py`). *passes* is what a pass of SmolLM2 costs by

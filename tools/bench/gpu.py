@@ -1,4 +1,4 @@
-"""What a GPU gives, in about eight minutes: first whether all is right there, then where the time goes.
+"""What a GPU gives, in about six minutes: first whether all is right there, then where the time goes.
 
 Each stage is a process of its own, so an address gone wrong stays in it, none inherits another's graphs or settings,
 and one that hangs is ended after its own budget. A stage prints its rows as lines of JSON, which the report's journal
@@ -33,11 +33,13 @@ from specdec.gpu import lane
 from specdec.gpu.accept import ratio, synthetic
 from specdec.gpu.cycle import Cycle
 from specdec.lanes.race import SPECULATIVE, tasks
+from specdec.models.device import settle
 from specdec.types import SamplingParams
 
-from . import library, shapes
+from . import peers, shapes
 from .journal import Journal, Row
 from .options import Options
+from .peers import seconds_per_step
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES: tuple[str, ...] = ("alpha", "tau", "draft_cost", "verify_cost", "measured_speedup", "worst_prompt_speedup")
@@ -135,17 +137,16 @@ def embedded(at: Scale) -> Iterator[Row]:
     for dtype in (torch.float32, torch.bfloat16):
         family = zoo.load("embedded", dtype, at.device)
         prompts = [prompt for kind in PROMPTS.values() for prompt in kind[: at.prompts]]
-        parted_at = [first_difference(family, prompt, at.tokens) for prompt in prompts]
+        identical = sum(greedy_text_stays(family, prompt, at.tokens) for prompt in prompts)
         settings = [Setting("draft_model", "story", 0.8, 4)]
         (row,) = measure(family, PROMPTS["story"][: at.prompts], settings, at)
-        yield {**row, "prompts": len(prompts), "identical": parted_at.count(None)}
+        yield {**row, "prompts": len(prompts), "identical": identical}
 
 
-def first_difference(family: zoo.Family, prompt: str, tokens: int) -> int | None:
-    """Where greedy speculative and plain text part; None if nowhere."""
+def greedy_text_stays(family: zoo.Family, prompt: str, tokens: int) -> bool:
+    """Whether greedy speculative decoding writes the text of plain decoding."""
     both = tasks(family, prompt, "draft_model", 4, params_for(0.0, tokens, 0), details=False)
-    texts = zip(run(both[SPECULATIVE]).ids, run(both["plain"]).ids, strict=True)
-    return next((i for i, (a, b) in enumerate(texts) if a != b), None)
+    return run(both[SPECULATIVE]).ids == run(both["plain"]).ids
 
 
 def smollm2(at: Scale) -> Iterator[Row]:
@@ -160,28 +161,25 @@ def smollm2(at: Scale) -> Iterator[Row]:
     yield from measure(family, prompts, settings if at == FULL else settings[:1], at)
 
 
-def trees(at: Scale) -> Iterator[Row]:
-    """Heads that draft chains and trees: a tree's verification has more rows, and its walk more kernels."""
-    family = zoo.load("embedded", torch.bfloat16, at.device)
-    settings = [Setting(name + form, "story", 0.8, 4) for name in ("medusa", "eagle3") for form in ("", ":tree")]
-    yield from measure(family, PROMPTS["story"][: at.prompts], settings, at)
-
-
-def without_triton(at: Scale) -> Iterator[Row]:
-    """The stages *embedded* and *steps* with torch's kernels alone."""
-    os.environ["SPECDEC_TRITON"] = "0"
-    yield from embedded(at)
-    yield from steps(at)
-
-
 def generate(at: Scale) -> Iterator[Row]:
-    """transformers at the large shapes: `generate`, and assisted generation by the cycle."""
-    yield from library.measure(at, ("generate", "assisted"))
+    """Time a token of transformers' own `generate` at the large shape, with random weights."""
+    from transformers import AutoConfig, AutoModelForCausalLM
 
-
-def generate_compiled(at: Scale) -> Iterator[Row]:
-    """transformers with its static cache, which that library compiles on a GPU."""
-    yield from library.measure(at, ("static",))
+    settle(at.device)
+    shape = shapes.SHAPES[shapes.PAIRS[at.pair][1]]
+    fields = {name: value for name, value in shape.items() if name != "rope_theta"}
+    rope = {"rope_type": "default", "rope_theta": shape.get("rope_theta", 1e4)}
+    config = AutoConfig.for_model(**fields, rope_parameters=rope)
+    dtype = torch.bfloat16 if at.device == "cuda" else torch.float32
+    with torch.device(at.device):
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+    model.generation_config.eos_token_id = None  # every run has the same length
+    prompt = shapes.random_prompt(at.contexts[0], shape["vocab_size"])
+    _, *spent = [
+        seconds_per_step(lambda n: len(peers.generate(model, prompt, n)), at.tokens, at.device)
+        for _ in range(at.repeats + 1)
+    ]
+    yield {"seconds_per_step": median(spent)}
 
 
 Stage = Callable[[Scale], Iterator[Row]]
@@ -191,16 +189,13 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the seconds that ea
     "smollm2": (smollm2, 70),
     "steps": (steps, 60),
     "generate": (generate, 40),
-    "generate_compiled": (generate_compiled, 70),
-    "trees": (trees, 30),
-    "without_triton": (without_triton, 60),
     "tests": (tests, 170),
 }
 
 
 def measure(family: zoo.Family, prompts: Any, settings: list[Setting], at: Scale) -> Iterator[Row]:
     """Yield a row for each setting, speculative and plain runs in turns."""
-    lane.KEPT = 24  # cycles with their graphs: else most runs would capture anew; torch has streams for 32
+    lane.MAX_IDLE = 24  # cycles with their graphs: else most runs would capture anew; torch has streams for 32
     measured = pairs(family, tuple(prompts), settings, at.tokens, at.repeats)
     for one in settings:
         figures = row(one, measured[one], 0)

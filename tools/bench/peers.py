@@ -37,16 +37,7 @@ class Peer:
         self.target.generation_config.eos_token_id = self.draft.generation_config.eos_token_id = None
 
     def generate(self, prompt: str, tokens: int, **options: Any) -> list[int]:
-        """Write so many tokens; RuntimeError where there are fewer."""
-        ids = torch.tensor([self.family.encode(prompt)], device=self.device)
-        settings = {"do_sample": False, "max_new_tokens": tokens, "pad_token_id": 0}
-        with warnings.catch_warnings(), torch.inference_mode():
-            warnings.simplefilter("ignore")
-            out = self.target.generate(ids, attention_mask=torch.ones_like(ids), **settings, **options)
-        written: list[int] = out[0, ids.shape[1] :].tolist()
-        if len(written) != tokens:
-            raise RuntimeError(f"transformers wrote {len(written)} tokens instead of {tokens}")
-        return written
+        return generate(self.target, self.family.encode(prompt), tokens, **options)
 
     def assisted(self, k: int | None, prompt: str, tokens: int) -> list[int]:
         """Assisted generation with always `k` draft tokens, or with the library's defaults."""
@@ -58,6 +49,19 @@ class Peer:
             return self.generate(prompt, tokens, assistant_model=self.draft)
         finally:
             self.draft.generation_config = default
+
+
+def generate(model: Any, prompt: Sequence[int], tokens: int, **options: Any) -> list[int]:
+    """Write so many tokens greedily with a model of transformers; RuntimeError where there are fewer."""
+    ids = torch.tensor([prompt], device=model.device)
+    settings = {"do_sample": False, "max_new_tokens": tokens, "pad_token_id": 0}
+    with warnings.catch_warnings(), torch.inference_mode():
+        warnings.simplefilter("ignore")
+        out = model.generate(ids, attention_mask=torch.ones_like(ids), **settings, **options)
+    written: list[int] = out[0, len(prompt) :].tolist()
+    if len(written) != tokens:
+        raise RuntimeError(f"transformers wrote {len(written)} tokens instead of {tokens}")
+    return written
 
 
 def seconds_per_step(run: Callable[[int], int], tokens: int, device: str = "cpu") -> float:

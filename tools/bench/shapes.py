@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from specdec.drafters import DraftModelDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import Task
 from specdec.events import Finished
 from specdec.figures.stats import interval, LaneStats, middle, pooled_tau

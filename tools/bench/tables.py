@@ -31,7 +31,7 @@ PAGES = {
     "README.md": ["headline", "gpu", "trust"],
     "docs/results.md": [*RESULTS, *(f"star_{name}" for name in STAR)],
     "docs/methods.md": ["models"],
-    "docs/certify-a-server.md": ["servers", "certified"],
+    "docs/certify-a-server.md": ["servers"],
     "docs/trust.md": ["trust_table"],
 }
 
@@ -48,7 +48,7 @@ def blocks(root: Path) -> dict[str, str]:
     results = root / "assets" / "results"
     embedded, every = load(results / "embedded.json"), load(results / "methods.json")
     on_gpu = load(results / "machines" / "gpu.h200.json")
-    counted, servers = trust.read(results), load(results / "servers.json")
+    counted = trust.read(results)
     return {
         "headline": headline(embedded, every),
         "machines": machines([embedded, *map(load, sorted((results / "machines").glob("embedded.*.json")))]),
@@ -56,8 +56,7 @@ def blocks(root: Path) -> dict[str, str]:
         "methods": methods(every),
         "equal": at_equal_depth(every),
         "batch": batch(load(results / "batch.json")),
-        "servers": certificates(servers),
-        "certified": certified_methods(servers),
+        "servers": certificates(load(results / "servers.json")),
         "trust": trust.headline(counted),
         "trust_table": trust.table(counted),
         "star_passes": passes(load(results / "star" / "passes.json")),
@@ -272,7 +271,6 @@ def gpu_smollm2(report: Any) -> str:
 # ---- certificates of real servers ----
 
 NAMES = {"smollm2": "SmolLM2-135M"}  # the embedded pair is not named
-SAME = {"ngram": "prompt_lookup"}  # n-grams of the text, by two names
 
 
 def certificates(report: Any) -> str:
@@ -292,23 +290,6 @@ def certificates(report: Any) -> str:
     return table(head, rows)
 
 
-def certified_methods(report: Any) -> str:
-    """A line an engine, a column a way to draft: the temperatures of its certificates; bold where wrong there."""
-    wrong: dict[tuple[tuple[str, ...], str], dict[tuple[float, str], bool]] = {}
-    for row in report["rows"]:
-        engine = ", ".join(part for part in (row["engine"], row["note"], NAMES.get(row.get("family", ""), "")) if part)
-        settings = wrong.setdefault(((engine,), f"`{way(row)}`"), {})
-        setting = row["temperature"], " ".join((f"{row['temperature']:g}", *filters(row)))
-        settings[setting] = settings.get(setting, False) or is_wrong(row)
-    cells = {
-        place: ", ".join(f"**{name}**" if red else name for (_, name), red in sorted(settings.items()))
-        for place, settings in wrong.items()
-    }
-    pairs = {(row["engine"], way(row)) for row in report["rows"]}
-    whole = len({engine for engine, _ in pairs}) * len({method for _, method in pairs})
-    return pivot(["engine"], cells, f"Without any certificate: {whole - len(pairs)} of {whole} pairs of these.")
-
-
 def filters(row: Any) -> list[str]:
     return [f"{name.replace('_', '-')} {row[name]:g}" for name in ("top_k", "top_p") if name in row]
 
@@ -316,10 +297,6 @@ def filters(row: Any) -> list[str]:
 def is_wrong(row: Any) -> bool:
     """Whether the texts at the row's own temperature are: each certificate compares greedy texts besides."""
     return bool(row["status"]) and (not row["temperature"] or any(any(one["red"] or ()) for one in row["contexts"]))
-
-
-def way(row: Any) -> str:
-    return SAME.get(row["method"], row["method"])
 
 
 # ---- parts ----

@@ -47,27 +47,27 @@ def table(kinds: Kinds) -> str:
     if not kinds:
         return "Not counted yet."
     lines = ["| kind | figure | counted | target | holds |", "|---|---|---|---|---|"]
-    for found in kinds.values():
-        for place, one in enumerate(found["figures"]):
+    for report in kinds.values():
+        for place, one in enumerate(report["figures"]):
             mark = f"skipped: {plain(one['skipped'])}" if one["skipped"] else "yes" if one["holds"] else "**no**"
-            cells = ["" if place else found["title"], one["name"], one["figure"], one["target"]]
+            cells = ["" if place else report["title"], one["name"], one["figure"], one["target"]]
             lines.append(f"| {' | '.join(map(plain, cells))} | {mark if one['target'] else ''} |")
-    when = ", ".join(sorted({found["measured"][:10] for found in kinds.values() if "measured" in found}))
+    when = ", ".join(sorted({report["measured"][:10] for report in kinds.values() if "measured" in report}))
     return "\n".join([*lines, "", f"Counted {when}."])
 
 
 def headline(kinds: Kinds) -> str:
     """What README tells: of the kinds whose figures all hold."""
-    held = {kind: found["figures"] for kind, found in kinds.items() if all(one["holds"] for one in found["figures"])}
-    told = []
+    held = {kind: report["figures"] for kind, report in kinds.items() if all(one["holds"] for one in report["figures"])}
+    sentences = []
     for kind, name, sentence in HEADLINE:
         figure = next((one["figure"] for one in held.get(kind, []) if one["name"] == name), "")
-        told += [sentence.format(figure.partition(" of ")[0])] if figure else []
+        sentences += [sentence.format(figure.partition(" of ")[0])] if figure else []
     passed = [one for figures in held.values() for one in figures if one["name"] == "tests passed"]
     if passed:
         count = sum(int(one["figure"].replace(",", "")) for one in passed)
-        told.append(f"{count:,} tests of {len(passed)} kinds of attack and fault, none failed")
-    return folded(f"- {'; '.join(told)}.") if told else "- Not counted yet."
+        sentences.append(f"{count:,} tests of {len(passed)} kinds of attack and fault, none failed")
+    return folded(f"- {'; '.join(sentences)}.") if sentences else "- Not counted yet."
 
 
 def folded(*items: str) -> str:

@@ -13,7 +13,7 @@ from torch import nn, Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, LlamaMLP, LlamaRMSNorm
 
-from .heads import decaying, divergence, log_distribution, Loss, Pair
+from .heads import decaying, divergence, log_distribution, Loss, Pair, Projections
 
 LAYERS = 2
 SLOTS = 6
@@ -21,14 +21,8 @@ RANK = 32  # of the Markov correction
 STRIDE = 3  # tokens from one block of a text to the next
 
 
-class Attention(nn.Module):
+class Attention(Projections):
     """A slot sees the features of the text before its block, and all slots of the block."""
-
-    def __init__(self, config: LlamaConfig) -> None:
-        super().__init__()
-        width = config.hidden_size
-        self.heads = config.num_attention_heads
-        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(width, width, bias=False) for _ in range(4))
 
     def forward(self, x: Tensor, text: Tensor, places: Pair, text_places: Pair, hidden: Tensor) -> Tensor:
         """x [rows, blocks, slots, hidden], text [rows, n, hidden], both normed; hidden [blocks · slots, n] masks."""

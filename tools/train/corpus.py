@@ -49,17 +49,17 @@ def stories(folder: Path, size: int = 6000) -> list[str]:
         raise SystemExit(f"{folder} holds no .txt file; point --corpus at a folder of plain texts")
     blocked, documents = blocked_words(), []
     for path in files:
-        kept: list[str] = []
+        paragraphs: list[str] = []
         for paragraph in re.split(r"\n\s*\n", path.read_text(encoding="utf-8", errors="replace")):
             paragraph = paragraph.strip()
             if not paragraph or blocked.search(paragraph):
                 continue
-            kept.append(paragraph)
-            if sum(map(len, kept)) > size:
-                documents.append("\n\n".join(kept) + "\n")
-                kept = []
-        if kept:
-            documents.append("\n\n".join(kept) + "\n")
+            paragraphs.append(paragraph)
+            if sum(map(len, paragraphs)) > size:
+                documents.append("\n\n".join(paragraphs) + "\n")
+                paragraphs = []
+        if paragraphs:
+            documents.append("\n\n".join(paragraphs) + "\n")
     return documents
 
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import nn, Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
@@ -16,6 +16,16 @@ from specdec.training.loss import DECAY, VARIATION
 TEMPERATURE = 0.7
 
 Pair = tuple[Tensor, Tensor]
+
+
+class Projections(nn.Module):
+    """The four matrices of a layer's attention."""
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.heads = config.num_attention_heads
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(width, width, bias=False) for _ in range(4))
 
 
 class Loss:

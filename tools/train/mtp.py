@@ -12,19 +12,13 @@ from torch import nn, Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, LlamaMLP, LlamaRMSNorm
 
-from .heads import decaying, divergence, log_distribution, Loss, Pair
+from .heads import decaying, divergence, log_distribution, Loss, Pair, Projections
 
 STEPS = 3  # tokens of a draft that are learned
 
 
-class Attention(nn.Module):
+class Attention(Projections):
     """A token sees the first step's keys up to its own, and of later steps its own only: its draft so far."""
-
-    def __init__(self, config: LlamaConfig) -> None:
-        super().__init__()
-        width = config.hidden_size
-        self.heads = config.num_attention_heads
-        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(width, width, bias=False) for _ in range(4))
 
     def forward(self, x: Tensor, rotary: Pair, steps: list[Pair]) -> Tensor:
         """`steps` has the keys and values of the steps so far, and gets this one's."""

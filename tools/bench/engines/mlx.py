@@ -27,13 +27,13 @@ def writer(job: Job) -> Write:
         if job.method == PLAIN:
             return [int(token) for token, _ in generate_step(ids, target, **options)]
         tokens: list[int] = []
-        begins, drafted, kept = True, 0, 0
+        begins, drafted, accepted_drafts = True, 0, 0
         for token, _, accepted in speculative_generate_step(ids, target, draft, num_draft_tokens=job.k, **options):
             drafted += min(job.k, params.max_tokens - len(tokens)) if begins else 0  # as it drafts a cycle
-            kept += accepted
+            accepted_drafts += accepted
             tokens.append(int(token))
             begins = not accepted
-        job.counts = drafted, kept
+        job.counts = drafted, accepted_drafts
         return tokens
 
     return write
