@@ -10,7 +10,6 @@ import base64
 import html
 import re
 from functools import cache
-from typing import Any
 
 from ..traces.file import Trace
 from .components.drawn import as_text
@@ -26,22 +25,22 @@ FONTS = (
     ("IBM Plex Sans", 600, "IBMPlexSans/IBMPlexSans-Bold"),
     ("IBM Plex Mono", 400, "IBMPlexMono/IBMPlexMono-Regular"),
 )
-HOME = re.compile(r"https?://[^\s\"'<>]{1,500}")
+ADDRESS = re.compile(r"https?://[^\s\"'<>]{1,500}")
 
 
 def standalone(trace: Trace, home: str = "") -> str:
-    """`home` is the address of the page that made it; what is none is left out."""
-    data: dict[str, Any] = {
+    """`home` is the address of the page that made it; it is left out unless it is one of the web."""
+    data = {
         "player": {"value": trace.dumps(), "words": as_text(player_words())},
         "step": {"words": as_text(strings("step"))},
     }
     words = strings("page")
-    brand, begin = html.escape(words["brand"]), html.escape(" ".join(trace.header.prompt[:TITLE].split()))
+    brand, heading = html.escape(words["brand"]), html.escape(" ".join(trace.header.prompt[:TITLE].split()))
     parts = {
         "language": TAGS[language()],
-        "title": f"{begin} · {brand}",
-        "heading": begin,
-        "brand": f'<a href="{html.escape(home)}">{brand}</a>' if HOME.fullmatch(home) else brand,
+        "title": f"{heading} · {brand}",
+        "heading": heading,
+        "brand": f'<a href="{html.escape(home)}">{brand}</a>' if ADDRESS.fullmatch(home) else brand,
         "tagline": html.escape(words["tagline"]),
         "style": fonts() + read("shared/style.css") + read("race/race.css") + read("step/step.css"),
         "data": pack(as_text(data)),

@@ -23,44 +23,27 @@ STYLES = (
     "shared/first",
 )
 CLASS = ("class/question", "class/teacher")
-LIGHT = {
-    "page": "#ffffff",
-    "surface": "#f8fafc",
-    "line": "#e2e8f0",
-    "line_2": "#cbd5e1",
-    "ink": "#0f172a",
-    "ink_2": "#475569",
-}
-DARK = {
-    "page": "#0b1020",
-    "surface": "#111a2d",
-    "line": "#263349",
-    "line_2": "#41506b",
-    "ink": "#e9eef6",
-    "ink_2": "#aab7ca",
-}
-
-# Gradio's variable -> the role that it plays here
-ROLES = {
+# Gradio's variable -> ours, which `shared/style.css` sets for light and dark
+COLOURS = {
     "body_background_fill": "page",
     "background_fill_primary": "page",
     "background_fill_secondary": "surface",
     "block_background_fill": "page",
     "block_border_color": "line",
-    "block_label_text_color": "ink_2",
-    "block_title_text_color": "ink_2",
-    "block_info_text_color": "ink_2",
+    "block_label_text_color": "ink-2",
+    "block_title_text_color": "ink-2",
+    "block_info_text_color": "ink-2",
     "body_text_color": "ink",
-    "body_text_color_subdued": "ink_2",
+    "body_text_color_subdued": "ink-2",
     "border_color_primary": "line",
     "input_background_fill": "page",
     "input_background_fill_focus": "page",
-    "input_border_color": "line_2",
-    "input_placeholder_color": "ink_2",
+    "input_border_color": "line-2",
+    "input_placeholder_color": "ink-2",
     "button_secondary_background_fill": "surface",
     "button_secondary_background_fill_hover": "surface",
-    "button_secondary_border_color": "line_2",
-    "button_secondary_border_color_hover": "ink_2",
+    "button_secondary_border_color": "line-2",
+    "button_secondary_border_color_hover": "ink-2",
     "button_secondary_text_color": "ink",
     "panel_background_fill": "page",
 }
@@ -76,14 +59,12 @@ class SwappedFont(gr.themes.LocalFont):
         super().__init__(name, weights=(400, 700))
 
     def stylesheet(self) -> dict[str, Any]:
-        sheet = dict(super().stylesheet())
-        css = (sheet.get("css") or "").replace("font-style: normal;", "font-style: normal; font-display: swap;")
-        return sheet | {"css": css}
+        sheet = super().stylesheet()
+        return sheet | {"css": sheet["css"].replace("font-style: normal;", "font-style: normal; font-display: swap;")}
 
 
 def theme() -> gr.themes.Base:
-    colours = {name: LIGHT[role] for name, role in ROLES.items()}
-    colours |= {f"{name}_dark": DARK[role] for name, role in ROLES.items()}
+    colours = {f"{name}{mode}": f"var(--sd-{ours})" for name, ours in COLOURS.items() for mode in ("", "_dark")}
     return gr.themes.Default(
         primary_hue="indigo",
         secondary_hue="slate",

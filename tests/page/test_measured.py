@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-import pytest
 import toyreport
 
-from specdec.ui import measured, results
+from specdec.ui import measured
 
 
 def test_batches_are_told_by_the_k_that_is_fastest_alone() -> None:
@@ -32,10 +30,3 @@ def test_what_people_explore_can_be_zoomed_and_saved_and_lets_a_finger_scroll() 
         layout = json.loads(chart.to_json())["layout"]
         assert layout["dragmode"] is False and not layout["xaxis"]["fixedrange"]
         assert not {"toImage", "zoom2d"} & {*layout["modebar"]["remove"]}
-
-
-def test_without_a_report_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
-    assert measured.report("batch") == {}
-    (tmp_path / "batch.json").write_text("[1", encoding="utf-8")
-    assert measured.report("batch") == {}

@@ -182,10 +182,9 @@ def test_questions_are_shown_beside_a_model_that_answers(tmp_path):
 def test_an_example_question_is_put_to_the_model_of_the_page_or_to_the_star(tmp_path, monkeypatch):
     chat = str(toypairs.model_into(tmp_path / "chat", 1))
     monkeypatch.setattr(session, "recorded_names", list)
-    names = [*SETTINGS]
     for family, wanted in ((chat, {}), ("smollm2", {}), ("embedded", {"family": "smollm2", "drafter": "default"})):
-        _, _, *updates = race.show(names, "qa", "Hi", "suffix", family)
-        found = {n: one["value"] for n, one in zip(names, updates, strict=True) if "value" in one}
+        _, _, *updates = race.show("qa", "Hi", "suffix", family)
+        found = {n: one["value"] for n, one in zip(SETTINGS, updates, strict=True) if "value" in one}
         assert found == {"prompt": questions()["qa"]["page"][0]} | wanted, family
 
 

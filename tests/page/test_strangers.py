@@ -15,8 +15,8 @@ from specdec.servers.connect import LISTED
 from specdec.types import SamplingParams
 from specdec.ui import api, examine, menu, request, session, watch
 from specdec.ui.components import engine
-from specdec.ui.tabs import lossless, race
-from specdec.ui.text import speaking
+from specdec.ui.tabs import race
+from specdec.ui.text import speaking, strings
 
 EXPOSED = ("network", "class", "public")
 ONE, OTHER = "http://127.0.0.1:8000", "http://127.0.0.1:8001"
@@ -66,11 +66,10 @@ def test_the_fields_offer_the_listed_ones_and_say_where_the_list_is(exposed: Non
     monkeypatch.setenv(LISTED, f"{ONE},{OTHER}")
     for language in ("en", "zh"):
         with speaking(language):
-            field: Any = engine.place("address", *engine.known())
-            words = request.strings("lossless")["server"]["rail"]
+            field: Any = engine.address_field("address", *engine.server_choices(), "")
+            words = [strings("lossless")["server"]["rail"], strings("page")["settings"]["engine"]]
         assert field.choices == [(ONE, ONE), (OTHER, OTHER)] and not field.allow_custom_value
-        assert LISTED in field.info and LISTED in words["listed_info"]
-    assert lossless.servers()["free"] is False
+        assert all(LISTED in one["listed_info"] for one in words)
 
 
 # ---- pairs ----
@@ -112,11 +111,11 @@ def test_a_pair_that_is_not_listed_is_loaded_by_no_door(
         with pytest.raises(request.InputError, match=r"one of: embedded|!"):
             PAIR[door](family)
     monkeypatch.setenv("SPECDEC_PAIRS", "owner/model")
-    assert "owner/model" in menu.families() and not menu.is_pair(folder)
-    assert request.known_family("owner/model") == "owner/model"
+    assert "owner/model" in menu.families() and not menu.is_offered(folder)
+    assert request.check_family("owner/model") == "owner/model"
 
 
 def test_ones_own_page_takes_any(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EXPOSURE, "own")
     monkeypatch.delenv("SPECDEC_PAIRS", raising=False)
-    assert request.check("Once", "suffix", family=folder).family == folder and engine.known()[1]
+    assert request.check("Once", "suffix", family=folder).family == folder and engine.server_choices()[1]

@@ -1,4 +1,4 @@
-"""The page without a browser and without torch: wiring, words, and input that nobody should send."""
+"""The page without a browser: wiring, words, and what it answers to bad input."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from dataclasses import replace
 import gradio as gr
 import nodejs
 import pytest
+import torch
 import toyrun
+from safetensors.torch import save_file
 
 from specdec import events
 from specdec.exposure import OWN
 from specdec.lanes.worker import WorkerDied
 from specdec.methods import CHAINS_ONLY, LOSSY, METHODS, RULES
-from specdec.settings import SETTINGS
 from specdec.traces import file as trace
 from specdec.ui import menu, request, scripts, session, text
 from specdec.ui.components.player import pack, player_words
@@ -44,60 +45,26 @@ def engine(monkeypatch):
 # ---- input ----
 
 BAD = [
-    ({"prompt": ""}, "empty"),
     ({"prompt": " \n\t "}, "empty"),
-    ({"prompt": None}, "text"),
     ({"prompt": 7}, "text"),
-    ({"prompt": ["a"]}, "text"),
     ({"prompt": "a" * 4001}, "4,001"),
-    ({"prompt": "a" * 10_000_000}, "10,000,000"),
-    ({"prompt": "a\ud800b"}, "surrogate"),
-    ({"prompt": "a\0b"}, "NUL"),
     ({"drafter": "magic"}, "drafter"),
-    ({"drafter": None}, "drafter"),
-    ({"drafter": ["none"]}, "drafter"),
-    ({"drafter": "adaptive:"}, "drafter"),
     ({"drafter": "adaptive:none"}, "drafter"),
     ({"drafter": "adaptive:adaptive"}, "drafter"),
     ({"drafter": "auto"}, "default takes"),
-    ({"drafter": "Draft_Model"}, "drafter"),
     ({"rule": "magic"}, "rule"),
-    ({"rule": ""}, "rule"),
-    ({"rule": None}, "rule"),
-    ({"rule": ["block"]}, "rule"),
-    ({"rule": "__class__"}, "rule"),
-    ({"family": "magic"}, "target"),
-    ({"family": None}, "target"),
-    ({"family": ["embedded"]}, "target"),
     ({"family": "../family"}, "target"),
     ({"k": 17}, "16"),
-    ({"k": -1}, "K must"),
     ({"k": 2.5}, "whole"),
-    ({"k": "4"}, "whole"),
-    ({"k": True}, "whole"),
-    ({"k": math.inf}, "whole"),
     ({"k": math.nan}, "whole"),
-    ({"k": None}, "whole"),
-    ({"temperature": 2.1}, "temperature"),
     ({"temperature": -0.1}, "temperature"),
-    ({"temperature": math.nan}, "temperature"),
-    ({"temperature": "hot"}, "temperature"),
     ({"top_p": 0}, "Top-p"),
-    ({"top_p": 1.01}, "Top-p"),
-    ({"top_p": math.nan}, "Top-p"),
-    ({"top_k": -1}, "Top-k"),
     ({"top_k": 10**9}, "Top-k"),
-    ({"max_tokens": 0}, "tokens"),
     ({"max_tokens": 257}, "256"),
-    ({"seed": -1}, "seed"),
-    ({"seed": 2**31}, "seed"),
     ({"seed": 10**400}, "seed"),
     ({"stop": "a\nb\nc\nd\ne"}, "stop"),
     ({"stop": "x" * 65}, "stop"),
-    ({"stop": "x" * 10_000_000}, "stop"),
-    ({"stop": {}}, "stop"),
     ({"peer": "yes"}, "true or false"),
-    ({"peer": 1}, "true or false"),
 ]
 
 
@@ -116,16 +83,11 @@ def test_good_input_passes_as_sliders_send_it():
     assert asked.params.stop == ("a", "\n") and asked.rule == "rejection"
 
 
-@pytest.mark.parametrize("place", ["header", "models", "params", "seed", "stop", "k", "depth"])
-def test_settings_that_cannot_be_read_fill_in_nothing(place):
-    header, started = map(json.loads, toyrun.trace().dumps().split("\n")[:2])
-    told = {"header": [[], started], "models": [header | {"models": []}, started]}
-    told["params"] = [header, started | {"params": {}}]
-    told["seed"] = [header, started | {"params": {n: v for n, v in started["params"].items() if n != "seed"}}]
-    told["stop"] = [header, started | {"params": started["params"] | {"stop": [1]}}]
-    told["k"] = [header, {name: value for name, value in started.items() if name != "k"}]
-    log = "\n".join(map(json.dumps, told[place])) if place in told else "[" * 100_000 + "\n{}"
-    assert race.settings_of(log) == {}
+def test_the_settings_of_a_run_are_read_and_a_head_that_is_cut_fills_in_nothing():
+    log = session.recorded("story")
+    assert race.settings_of(log)["drafter"] == "draft_model"
+    cut = "\n".join(log.split("\n", 2)[:2])[:-9]  # as that of a very long prompt is
+    assert race.settings_of(cut) == race.settings_of("") == {}
 
 
 # ---- menus ----
@@ -136,9 +98,8 @@ def family(tmp_path, monkeypatch):
     """A folder with every kind of weights, 6 parameters in each."""
     for name in {m.folder for m in METHODS.values()} - {""}:
         (tmp_path / name).mkdir(parents=True)
-        tensors = {"w": {"dtype": "BF16", "shape": [2, 3]}, "d2t": {"dtype": "I64", "shape": [99]}, "__metadata__": {}}
-        head = json.dumps(tensors).encode()
-        (tmp_path / name / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + b"\0" * 8)
+        tensors = {"w": torch.zeros(2, 3), "d2t": torch.zeros(9, dtype=torch.int64)}
+        save_file(tensors, tmp_path / name / "model.safetensors")
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / "config.json").write_text('{"exit_layers": [2]}', encoding="utf-8")
     monkeypatch.setattr(menu, "FAMILY", tmp_path)
@@ -147,15 +108,16 @@ def family(tmp_path, monkeypatch):
 
 def test_the_menu_offers_what_the_family_holds(family):
     assert menu.drafters() == [name for name, method in METHODS.items() if method.embedded]
+    assert menu.parameters(family / "medusa") == 6
     for name in ("adaptive:medusa:tree", "adaptive:draft_model:story"):
         assert request.check("Hi", name).drafter == name
     for name in ("medusa", "draft_model_story"):
         shutil.rmtree(family / name)
-    (family / "target" / "config.json").write_text("{", encoding="utf-8")
+    (family / "target" / "config.json").unlink()
     left_out = {"medusa", "medusa:tree", "early_exit", "draft_model:story"}
     assert METHODS.keys() - menu.drafters() == left_out | {"quantised"}
     for gone in ("medusa", "draft_model:story", "adaptive:draft_model:story"):
-        with pytest.raises(request.InputError, match=r"eagle3 \(:tree\)"):
+        with pytest.raises(request.InputError, match="eagle3:tree"):
             request.check("Hi", gone)
 
 
@@ -324,19 +286,19 @@ def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
     path = trace.recording(traces, "story", "eagle3:tree")
     path.parent.mkdir()
     toyrun.tree_trace().save(path)
-    log, line = race.played([], "story", "eagle3:tree")
+    log, line, *_ = race.played("story", "eagle3:tree")
     assert log == pack(toyrun.tree_trace().dumps()) and line["value"] == ""
-    log, line = race.played([], "story", "medusa")
+    log, line, *_ = race.played("story", "medusa")
     assert log == pack(toyrun.trace().dumps()) and "Medusa" in line["value"]
-    assert race.played([], "story", "draft_model")[1]["value"] == ""
-    assert race.played([], "code", "medusa")[1]["wrong"]
+    assert race.played("story", "draft_model")[1]["value"] == ""
+    assert race.played("code", "medusa")[1]["wrong"]
 
 
 def test_an_example_without_a_recording_leaves_the_stage_as_it_is_and_says_so(traces, caplog):
-    names, other = [*SETTINGS], text.prompts()["surprising"][0]
-    screen, line, *_ = race.show(names, "surprising", "Hi", "draft_model")
+    other = text.prompts()["surprising"][0]
+    screen, line, *_ = race.show("surprising", "Hi", "draft_model")
     assert screen == gr.skip() and line["value"] == text.strings("page")["notice"]["not_recorded"]
-    assert race.show(names, "story", other, "draft_model")[0] == pack(toyrun.trace().dumps())
+    assert race.show("story", other, "draft_model")[0] == pack(toyrun.trace().dumps())
     assert session.recorded("story", "magic") == "" and not caplog.records  # a run that nobody recorded is no fault
 
 

@@ -8,7 +8,7 @@ It asks for a live one by the event `submit`, with the request as data, and ends
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gradio as gr
@@ -16,35 +16,40 @@ import gradio as gr
 from ...settings import SETTINGS
 from .. import examine, session
 from ..components.drawn import drawn
-from ..components.engine import known
+from ..components.engine import server_choices
 from ..components.player import pack
 from ..components.section import ended
-from ..request import check_certificate, check_examination, DRAWS, InputError, PAIRS, sent, SERVER_DRAWS
+from ..request import check_certificate, check_examination, DRAWS, InputError, PAIRS, SERVER_DRAWS
 from ..text import prompts
-from .race import ENGINE, PRIVATE
+from .race import ENGINE, INSTANT, PRIVATE
 
 
 def build(tab: gr.Tab) -> None:
+    addresses, any_server = server_choices()
     screen = drawn(
-        "lossless/lossless", elem_id="certificate", server_functions=[session.recorded_certificates],
-        text=prompts()["story"][0], draws=dict.fromkeys(PAIRS, DRAWS) | {"server": SERVER_DRAWS}, servers=servers(),
-        said="", wrong=False, ended="",
-    )  # fmt: skip
+        "lossless/lossless",
+        elem_id="certificate",
+        server_functions=[session.recorded_certificates],
+        text=prompts()["story"][0],
+        draws=dict.fromkeys(PAIRS, DRAWS) | {"server": SERVER_DRAWS},
+        # Without addresses, and where no other is allowed, servers are not offered.
+        servers={"listed": addresses, "free": any_server, "hottest": SETTINGS["temperature"].high},
+        said="",
+        wrong=False,
+        ended="",
+    )
     running = screen.submit(start, None, screen, **ENGINE, **PRIVATE)
-    running.then(ended, None, screen, queue=False, **PRIVATE)
-    screen.stop(None, None, None, cancels=running, queue=False, **PRIVATE)
+    running.then(ended, None, screen, **INSTANT)
+    screen.stop(None, None, None, cancels=running, **INSTANT)
 
 
-def servers() -> dict[str, Any]:
-    """What a visitor may name: the owner's addresses, `free` any other. None of both: servers are not offered."""
-    listed, free = known()
-    return {"listed": listed, "free": free, "hottest": SETTINGS["temperature"].high}
-
-
-def start(asked: gr.EventData) -> Iterator[Any]:
-    """Updates of the page for one live certificate."""
+def start(event: gr.EventData) -> Iterator[Any]:
+    """Updates of the page for one live certificate, of a pair or of a server."""
     try:
-        running = asked_for(asked)
+        if event.pair == "server":
+            running = examine.run(check_examination(**fields(event, check_examination)))
+        else:
+            running = session.certify(check_certificate(**fields(event, check_certificate)))
     except InputError as error:
         yield say(str(error), wrong=True)
         return
@@ -60,12 +65,6 @@ def say(words: str, wrong: bool = False) -> Any:
     return gr.update(said=words, wrong=wrong)
 
 
-def asked_for(asked: gr.EventData) -> Iterator[session.News]:
-    """The certificate of a pair or of a server, not yet begun. InputError where it cannot."""
-    if sent(asked, "pair") != "server":
-        return session.certify(check_certificate(*named(asked, check_certificate)))
-    return examine.run(check_examination(*named(asked, check_examination)))
-
-
-def named(asked: gr.EventData, check: Any) -> list[Any]:
-    return [sent(asked, name) for name in inspect.signature(check).parameters]
+def fields(event: gr.EventData, check: Callable[..., Any]) -> dict[str, Any]:
+    """What the event brings for the parameters of `check`."""
+    return {name: getattr(event, name, None) for name in inspect.signature(check).parameters}

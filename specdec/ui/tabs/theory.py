@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import gradio as gr
-import pandas
 
 from ...methods import is_wrapper
 from .. import measured, results
@@ -14,7 +13,7 @@ from ..components.drawn import drawn
 from ..components.section import downloads, folded, lines, plot, table, title
 from ..menu import read_json
 from ..text import ASSETS, strings
-from .race import PRIVATE
+from .race import INSTANT
 
 COLUMNS = (
     "drafter domain temperature k alpha alpha_by_position draft_acceptance_rate tau draft_cost verify_cost overhead"
@@ -25,26 +24,25 @@ COLUMNS = (
 def build(_: gr.Tab) -> None:
     drawn("theory/theory", elem_id="theory-lab", hardware=read_json(ASSETS / "hardware.json"), results=measurements())
     with gr.Column(elem_classes="sd-methods sd-folds"):
-        if (many := measured.report("batch")).get("points"):
-            batches(many)
+        batches(results.report("batch"))
 
 
 def measurements() -> list[dict[str, Any]]:
-    """What the bench measured of drafters: of every report with such rows the machine and those."""
-    found = []
-    for one in map(read_json, sorted(results.RESULTS.glob("*.json"))):
-        rows = [
-            {name: row.get(name) for name in COLUMNS} | {"wrapper": is_wrapper(row["drafter"])}
-            for row in one.get("rows", [])
-            if "drafter" in row
-        ]
-        if rows:
-            found.append({"machine": one.get("machine", {}), "rows": rows})
-    return found
+    """Every report that has rows about drafters: the machine, and those rows."""
+    reports = map(read_json, sorted(results.RESULTS.glob("*.json")))
+    return [
+        {"machine": report["machine"], "rows": list(map(measurement, report["rows"]))}
+        for report in reports
+        if "drafter" in report.get("rows", [{}])[0]
+    ]
 
 
-def batches(told: dict[str, Any]) -> None:
-    words, rows = strings("theory")["many"], measured.batches(told)
+def measurement(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row.get(name) for name in COLUMNS} | {"wrapper": is_wrapper(row["drafter"])}
+
+
+def batches(report: dict[str, Any]) -> None:
+    words, figures = strings("theory")["many"], measured.batches(report)
     with folded("many", words) as section:
         with gr.Row(elem_classes="sd-pair2"):
             shown = []
@@ -52,16 +50,7 @@ def batches(told: dict[str, Any]) -> None:
                 with gr.Column(min_width=300):
                     title(words[f"{part}_title"], words[f"{part}_lead"], "h3")
                     shown.append(plot(part))
-        lines(measured.batch_lines(told, rows), elem_classes="sd-about", elem_id="batch-lines")
-        figures(words["title"], measured.batch_table(rows))
-        save("specdec-batches", told, told["points"])
-    section.expand(lambda: measured.batch_charts(rows), None, shown, queue=False, **PRIVATE)
-
-
-def figures(caption: str, shown: pandas.DataFrame) -> None:
-    digits = [results.digits(column) for _, column in shown.items()]
-    table(caption, list(shown.columns), digits, results.cells(shown))
-
-
-def save(name: str, told: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    downloads(name, partial(results.files, told, rows))
+        lines(measured.batch_lines(report, figures), elem_classes="sd-about", elem_id="batch-lines")
+        table(words["title"], words["columns"], figures[list(words["columns"])].values.tolist())
+        downloads("specdec-batches", partial(results.files, report, report["points"]))
+    section.expand(lambda: measured.batch_charts(figures), None, shown, **INSTANT)
