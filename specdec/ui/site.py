@@ -21,7 +21,7 @@ from .gateway import first
 from .request import PAIRS
 from .scripts import carrying, layers, sources
 from .sheet import datum, Sheet
-from .standalone import filled, fonts, read
+from .standalone import asset, filled, fonts
 from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
 from .theme import STYLES
 
@@ -97,7 +97,7 @@ def shared() -> dict[str, str]:
     from plotly.offline import get_plotlyjs
 
     files = {
-        "assets/site.css": "".join(read(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
+        "assets/site.css": "".join(asset(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
         "assets/fonts.css": fonts(),
         "assets/modules.js": carrying(*(name for name in sources() if not name.startswith(("class/", "engine/")))),
         "assets/plotly.js": get_plotlyjs() + datum("assets/plotly", "true"),

@@ -42,7 +42,7 @@ def standalone(trace: Trace, home: str = "") -> str:
         "heading": heading,
         "brand": f'<a href="{html.escape(home)}">{brand}</a>' if ADDRESS.fullmatch(home) else brand,
         "tagline": html.escape(words["tagline"]),
-        "style": fonts() + read("shared/style.css") + read("race/race.css") + read("step/step.css"),
+        "style": fonts() + asset("shared/style.css") + asset("race/race.css") + asset("step/step.css"),
         "data": pack(as_text(data)),
         "modules": carried("race/", "step/", "shared/arrival"),
     }
@@ -51,8 +51,8 @@ def standalone(trace: Trace, home: str = "") -> str:
 
 def filled(template: str, parts: dict[str, str]) -> str:
     """A page of its own, with the player and the cycle view in it."""
-    parts |= {"player": read("race/player.html"), "step": read("step/step.html")}
-    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read(template))
+    parts |= {"player": asset("race/player.html"), "step": asset("step/step.html")}
+    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], asset(template))
 
 
 @cache
@@ -66,5 +66,5 @@ def fonts() -> str:
     )
 
 
-def read(name: str) -> str:
+def asset(name: str) -> str:
     return (PAGE / name).read_text(encoding="utf-8")

@@ -113,8 +113,8 @@ def _file(name: str, language: str) -> Path:
 @functools.cache
 def prompts() -> dict[str, list[str]]:
     """Example prompts by kind. Always in English: the embedded models know no other language."""
-    known: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
-    return known | {kind: asked["page"] for kind, asked in questions().items()}
+    examples: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
+    return examples | {kind: one["page"] for kind, one in questions().items()}
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 from .browser import Files
 from .classroom import Classroom, Room
 from .gateway import middleware
-from .standalone import read
+from .standalone import asset
 from .tabs import TABS
 from .text import PAGE
 
@@ -99,8 +99,8 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
     """
     return {
         "theme": theme(),
-        "head": f"<style>{read('shared/root.css')}</style>",
-        "css": "".join(read(f"{name}.css") for name in (*STYLES, *(CLASS if room else ()))),
+        "head": f"<style>{asset('shared/root.css')}</style>",
+        "css": "".join(asset(f"{name}.css") for name in (*STYLES, *(CLASS if room else ()))),
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,

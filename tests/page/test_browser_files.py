@@ -40,8 +40,7 @@ def test_scripts_and_models_are_served_for_good(place):
 @pytest.mark.parametrize(
     "path",
     [
-        "", "/", "/target", "/engine/", "/engine/smollm2.json", "/engine/embedded.", "/engine/../README.md",
-        "/engine/%2e%2e/README.md", "/engine/embedded.target/x", "//engine/embedded.target", "/race/race.css", "0/x",
+        "", "/target", "/engine/smollm2.json", "/engine/../README.md", "/engine/embedded.target/x", "0/x",
     ],
 )  # fmt: skip
 def test_nothing_else_is(place, path):

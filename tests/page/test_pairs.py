@@ -164,11 +164,6 @@ def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
     assert list(session.series([check("Hi", "suffix", family="smollm2")]))[-1].text == "There is no network."
 
 
-def test_small_downloads_are_told_in_megabytes():
-    assert "34 of 98 MB" in session._far(hub.Fetched("smollm2", 34_100_000, 98_362_432)).text
-    assert "0.5 of 1.2 GB" in session._far(hub.Fetched("a/b", 500_000_000, 1_200_000_000)).text
-
-
 def test_questions_are_shown_beside_a_model_that_answers(tmp_path):
     chat, base = (toypairs.model_into(tmp_path / name, 1, template) for name, template in (
         ("chat", toypairs.TEMPLATE), ("base", None)))  # fmt: skip

@@ -17,7 +17,6 @@ from specdec.ui.text import LANGUAGES
 
 WHOLE = 35_000_000  # bytes; 17 MB of them are the engine's models
 LINK = re.compile(r'(?:src|href)="([^"]*)"')
-KEYS = re.compile(r"\(self\.specdec \|\|= \{\}\)\[(\"[^\"]+\")\] = ")
 
 
 @pytest.fixture(scope="module")
@@ -30,36 +29,29 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("index", ["index.html", "zh/index.html"])
 def test_links_are_relative_and_lead_to_files(made: Path, index: str) -> None:
-    folder = made
-    page = (folder / index).read_text(encoding="utf-8")
+    page = (made / index).read_text(encoding="utf-8")
     links = [link for link in LINK.findall(page) if not link.startswith(("https://", "data:", "#"))]
     assert len(links) == 7
-    assert [
-        link for link in links if link.startswith("/") or not (folder / index).parent.joinpath(link).is_file()
-    ] == []
-    sources = [link for link in re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"', page)]
+    assert not any(link.startswith("/") for link in links)
+    assert all((made / index).parent.joinpath(link).is_file() for link in links)
+    sources = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"', page)
     assert not any(link.startswith("http") for link in sources)
     assert 'content="https://host.example/some/path/preview.png"' in page
     assert all(f'id="{name}-button"' in page for name in TABS) and "@@" not in page
 
 
 def test_what_the_host_is_told_is_there(made: Path) -> None:
-    folder = made
     for language in LANGUAGES:
-        text = (folder / f"data/{language}/page.js").read_text(encoding="utf-8")
+        text = (made / f"data/{language}/page.js").read_text(encoding="utf-8")
         page = json.loads(text[text.index('= {"parts') + 2 :].strip().removesuffix(";"))
         files = [page["begin"], *(chart["file"] for chart in page["charts"])]
         files += [name for run in page["runs"].values() for name in run["files"].values()]
-        assert [name for name in files if not (folder / f"{name}.js").is_file()] == []
+        assert [name for name in files if not (made / f"{name}.js").is_file()] == []
         assert len(page["charts"]) == 3 and all(chart["shown"] for chart in page["charts"])
-        assert {part["script"] for part in page["parts"]} >= {
-            "race/player",
-            "step/step",
-            "guide/guide",
-            "theory/theory",
-        }
+        scripts = {part["script"] for part in page["parts"]}
+        assert scripts >= {"race/player", "step/step", "guide/guide", "theory/theory"}
         asked = [name for part in page["parts"] for name in part["server"].values()]
-        assert [name for name in asked if not list(folder.glob(f"{name}.js"))] == []
+        assert [name for name in asked if not list(made.glob(f"{name}.js"))] == []
 
 
 def test_a_static_space_finds_its_settings(made: Path) -> None:

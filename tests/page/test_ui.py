@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
 import math
@@ -134,15 +133,6 @@ def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(fami
     assert switched("embedded", "quantised", "block") == "default"
 
 
-def test_a_run_has_the_family_that_was_asked_for(family, monkeypatch):
-    asked = []
-    engine = toyrun.engine()
-    monkeypatch.setattr(session, "_engine", lambda name: (asked.append(name), engine)[1])
-    list(race.run("Hi"))
-    list(race.start("Hi", "draft_model", 3, 0.8, 1, 0, 24, 7, "", "rejection", "embedded:int8"))
-    assert asked == ["embedded", "embedded:int8"]
-
-
 def test_whether_a_drafter_is_lossless_depends_on_the_rule():
     for rule in RULES:
         words = text.strings("page")["settings"]["lossy" if rule in LOSSY else "lossless"]
@@ -183,85 +173,47 @@ def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
     assert live.header.lanes == ("speculative", "transformers", "plain") and live.events == toyrun.peer_trace().events
 
 
-def test_every_example_prompt_is_good_input():
-    for kind, examples in text.prompts().items():
-        assert examples
-        for prompt in examples:
-            assert request.check(prompt).prompt == prompt
-            assert text.kind_of(prompt) == kind
-
-
 # ---- words ----
 
 
+# The scripts of a tab call groups of its words by letters.
+LETTERS = {
+    "race": {"U": "figures", "Y": "say foot", "C": "card", "T": "tree", "V": "server"},
+    "theory": {"M": "measured memory", "R": "recursion memory break_even", "B": "wall memory break_even", "V": "many"},
+    "step": {"Y": "say judge own_says", "P": "position", "A": "what_if", "O": "own", "G": "grid", "V": "served"},
+}
 CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also called C
 
 
 def sent(folder):
-    """The scripts of a folder of the page."""
-    return "".join(text for name, text in scripts.sources().items() if name.startswith(folder))
+    """The scripts of a folder of the page; the game has words of its own."""
+    return "".join(text for name, text in scripts.sources().items() if name.startswith(folder) and "game" not in name)
 
 
-def test_every_string_the_player_asks_for_exists():
-    words = player_words()
-    script = sent("race/")
-    groups = "figures define say transport charts foot card time lane meta tree peer server finish why"
-    for group in groups.split():
-        letter = {"figures": "U", "say": "Y", "card": "C", "tree": "T", "server": "V"}.get(group)
-        names = set(re.findall(rf"\bW\.{group}\.(\w+)", script))
-        assert names <= words[group].keys(), group
-        if letter in ("U", "C", "T", "V"):
-            assert set(re.findall(rf"\b{letter}\.(\w+)", script)) - CHART <= words[group].keys()
-    assert words["define"].keys() >= {"speedup", "alpha", "tau", "ttft", "tpot", "dar", "c", "v"}
-    said = set(re.findall(r"\bY\.(\w+)", script))
-    assert said <= words["say"].keys() | words["foot"].keys()
+@pytest.mark.parametrize("tab", LETTERS)
+def test_every_string_that_a_script_asks_for_exists(tab):
+    words, script = player_words() if tab == "race" else text.strings(tab), sent(f"{tab}/")
+    whole = set(re.findall(r"\bW\.([a-z_]\w*)", script))
+    assert len(whole) > 10 and whole <= words.keys()
+    for group, key in re.findall(r"\bW\.([a-z_]\w*)\.([a-z_]\w*)", script):
+        assert not isinstance(words[group], dict) or key in words[group], (group, key)
+    for letter, groups in LETTERS[tab].items():
+        keys = set(re.findall(rf"\b{letter}\.([a-z]\w*)", script)) - CHART
+        assert keys and keys <= {key for group in groups.split() for key in words[group]}, letter
 
 
-def test_every_string_that_the_theory_page_asks_for_exists():
-    words, script = text.strings("theory"), sent("theory/")
-    asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script)) - {"claims.list"}
-    assert len(asked) > 40
-    for name in asked:
-        group, _, key = name.partition(".")
-        assert group in words and (not key or key in words[group]), name
-    for letter, group in {"M": "measured", "R": "recursion", "B": "wall", "V": "many"}.items():
-        said = set(re.findall(rf"\b{letter}\.([a-z]\w*)", script))
-        assert said <= words[group].keys() | words["memory"].keys() | words["break_even"].keys(), letter
-    markup = (text.PAGE / "theory/theory.html").read_text(encoding="utf-8")
-    assert words["labels"].keys() <= set(re.findall(r'data-part="(\w+)"', markup))
-    claims = (text.PAGE / "theory/claims.js").read_text(encoding="utf-8")
-    answers = re.search(r"const ANSWERS = {(.*?)\n  };", claims, re.DOTALL)[1]
-    assert set(re.findall(r"^    (\w+): \(\)", answers, re.MULTILINE)) == words["claims"]["list"].keys()
-
-
-def test_every_string_that_the_step_page_asks_for_exists():
-    words = text.strings("step")
-    script = sent("step/").replace(scripts.sources()["step/game.js"], "")  # it has words of its own
-    asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script))
-    groups = {"Y": ("say", "judge", "own_says"), "P": ("position",), "A": ("what_if",), "O": ("own",), "G": ("grid",)}
-    groups |= {"V": ("served",), "N": ("notation.plain", "notation.lev", "notation.chen")}
-    assert len(asked) > 30
-    for name in asked:
-        group, _, key = name.partition(".")
-        assert group in words and (not key or key in words[group]), name
-
-    def group(name):
-        return functools.reduce(lambda node, key: node[key], name.split("."), words)
-
-    for letter, names in groups.items():
-        said = set(re.findall(rf"\b{letter}\.([a-z]\w*)", script))
-        assert said, letter
-        if letter == "N":
-            assert all(said <= group(name).keys() for name in names)
-        else:
-            assert said <= {key for name in names for key in group(name)}, letter
-    notations = list(map(group, groups["N"]))
-    assert all(one.keys() == notations[0].keys() for one in notations)
+def test_claims_notations_and_rules_of_the_scripts_are_those_of_the_words():
     from specdec import rules
 
+    theory, step, script = text.strings("theory"), text.strings("step"), sent("step/")
+    claims = re.search(r"const ANSWERS = {(.*?)\n  };", scripts.sources()["theory/claims.js"], re.DOTALL)[1]
+    assert set(re.findall(r"^    (\w+): \(\)", claims, re.MULTILINE)) == theory["claims"]["list"].keys()
+    plain, *others = step["notation"].values()
+    assert all(one.keys() == plain.keys() for one in others)
+    assert set(re.findall(r"\bN\.([a-z]\w*)", script)) <= plain.keys()
     page = {*re.findall(r'"(.*?)"', re.search(r"const REJECTION = [^;]*", script)[0])} - {"first choice"}
     assert page == {rule.name for rule in rules.RULES.values()}
-    assert words["what_if"]["rules"].keys() == words["what_if"]["names"].keys() == page | {"first choice"}
+    assert step["what_if"]["rules"].keys() == step["what_if"]["names"].keys() == page | {"first choice"}
     typical = rules.TypicalAcceptance
     assert f"EPSILON = {typical.epsilon}," in script and f"DELTA = {typical.delta};" in script
 
@@ -309,12 +261,6 @@ def test_the_first_screen_takes_any_run_that_can_be_read(traces):
     assert session.first_recorded()
 
 
-def test_packing_keeps_the_run_and_holds_no_markup(traces):
-    log = session.recorded("story")
-    assert "<script" in log and "<" not in pack(log)
-    assert trace.Trace.loads(pack(log)) == trace.Trace.loads(log)
-
-
 # ---- live runs ----
 
 
@@ -338,18 +284,6 @@ def test_a_refused_prompt_touches_nothing_but_the_notice(engine):
     (update,) = race.start("", "draft_model", 3, 0.8, 1, 0, 24, 7, "")
     assert update[1]["wrong"] is True and update[1]["value"]
     assert all("value" not in other for other in (update[0], update[2], update[3]))
-
-
-def test_a_prompt_that_the_engine_refuses_never_claims_to_be_live(monkeypatch):
-    def refusing(*_, **__):
-        raise ValueError("The prompt has 3,001 tokens. Shorten it.")
-        yield
-
-    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), refusing))
-    assert not [news for news in session.run(request.check("a")) if news.kind == "lines" and news.text]
-    updates = list(race.start("a", "draft_model", 3, 0.8, 1, 0, 24, 7, ""))
-    assert not any(isinstance(update[0], str) and update[0] for update in updates)
-    assert updates[-1][1]["wrong"] is True and "3,001" in updates[-1][1]["value"]
 
 
 def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(monkeypatch):
@@ -398,16 +332,11 @@ def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error)
         yield
 
     monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), broken))
-    last = list(session.run(request.check("Hi")))[-1]
+    *lines, last = session.run(request.check("Hi"))
+    assert not any(news.text for news in lines if news.kind == "lines")  # it never claims to be live
     told = str(error) if isinstance(error, ValueError) else text.strings("page")["notice"]["broken"]
     assert (last.kind, last.text) == ("error", told)
     assert not session._machine.locked()
-
-
-def test_the_public_endpoint_streams_lines_and_explains_bad_input(engine):
-    assert trace.Trace.loads("".join(race.run("Hi"))).header.source == "live"
-    (line,) = race.run("Hi", k=99)
-    assert "K must" in json.loads(line)["error"]
 
 
 # ---- the page ----
