@@ -23,7 +23,7 @@ from .. import children
 from ..families import hub, presets
 from ..methods import EMBEDDED, IN_BROWSER
 from ..settings import Setting, SETTINGS
-from .scripts import built_in, folder, layers, PLACE, sources
+from .scripts import built_in, folder, layers, sources
 from .text import of_drafters, strings
 
 NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there
@@ -87,29 +87,29 @@ def made(family: str) -> dict[str, bytes]:
 
 
 class Files:
-    """Middleware that answers what is below `scripts.PLACE`, and nothing else."""
+    """Middleware that answers what is below `scripts.folder()`, and nothing else."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app, self.making = app, asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(f"{PLACE}/"):
+        before, _, name = scope.get("path", "").partition(f"{folder()}/")
+        if scope["type"] != "http" or before or not name:
             await self.app(scope, receive, send)
             return
-        place, _, name = scope["path"].partition(f"{folder()}/")
-        is_ours = scope["method"] in ("GET", "HEAD") and not place
-        answer = await self.answer(name) if is_ours else None
-        await (answer or JSONResponse({"detail": "There is no such file."}, 404))(scope, receive, send)
+        await (await self.answer(name))(scope, receive, send)
 
-    async def answer(self, name: str) -> Response | None:
-        """A script; a part of the engine; or nothing."""
+    async def answer(self, name: str) -> Response:
+        """A script, or a part of the engine."""
         if name in sources():
             return Response(sources()[name], 200, HEADERS, "text/javascript")
         try:
             content = await self.part(name)
         except (OSError, subprocess.SubprocessError):
             return JSONResponse({"detail": "The models could not be made. Try again."}, 503)
-        return None if content is None else Response(content, 200, HEADERS, "application/octet-stream")
+        if content is None:
+            return JSONResponse({"detail": "There is no such file."}, 404)
+        return Response(content, 200, HEADERS, "application/octet-stream")
 
     async def part(self, name: str) -> bytes | None:
         """`engine/LAYERS.wasm`, `engine/FAMILY.json`, which lists what a run fetches, and `engine/FAMILY.PART`."""

@@ -78,26 +78,22 @@ def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
 
 
 def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: Engine, line: gr.HTML) -> None:
-    """`?tab=step` opens a tab, `?drafter=…` fills in a setting, `?server=…` a server that the owner lists.
-
-    What cannot be gets a sentence above the tabs.
-    """
+    """`?tab=step` opens a tab, `?drafter=…` fills in a setting; what cannot be gets a sentence above the tabs."""
 
     def follow(request: gr.Request) -> list[Any]:
         session.warm()
         query = request.query_params
         opened, no_tab = tab_of_link(query, TABS)
         settings, trouble = from_link(query, fields["family"].value)
-        server, unlisted = servers.from_link(query)
-        wrong = sentences(no_tab, trouble, unlisted)
+        wrong = sentences(no_tab, trouble)
         return [
             gr.update(selected=opened) if opened else gr.skip(),
             tell(wrong, wrong=True) if wrong else gr.skip(),
-            *servers.filled_in(server, has_queue_priority()),
+            servers.for_visitor(has_queue_priority()),
             *race.filled_in(settings),
         ]
 
-    done = demo.load(follow, None, [tabs, line, *who.fields[:3], *fields.values()], **race.INSTANT)
+    done = demo.load(follow, None, [tabs, line, who.chosen, *fields.values()], **race.INSTANT)
     done.then(None, who.chosen, None, js=servers.ENGINE_CHOSEN, **race.INSTANT)
 
 

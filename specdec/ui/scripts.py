@@ -14,7 +14,6 @@ from ..families import star
 from .components.drawn import as_text
 from .text import ASSETS, PAGE
 
-PLACE = "/page"
 FIRST = ("race", "shared/head", "shared/arrival")  # what the first screen imports
 
 
@@ -42,7 +41,7 @@ def folder() -> str:
     digest = hashlib.sha256("".join([*sources().values(), star.SHA256]).encode() + b"".join(layers().values()))
     for path in built_in():
         digest.update(path.read_bytes())
-    return f"{PLACE}/{digest.hexdigest()[:16]}"
+    return f"/page/{digest.hexdigest()[:16]}"
 
 
 def served() -> str:

@@ -1,4 +1,4 @@
-"""Colours and shapes of Gradio's own widgets, matched to `assets/page/shared/style.css`; and how the app is served."""
+"""Colours and shapes of Gradio's own widgets, taken from `assets/page/shared/style.css`; and how the app is served."""
 
 from __future__ import annotations
 
@@ -23,29 +23,32 @@ STYLES = (
     "shared/first",
 )
 CLASS = ("class/question", "class/teacher")
-# Gradio's variable -> ours, which `shared/style.css` sets for light and dark
+# Gradio's variables by the colour of ours that they get; `shared/style.css` sets those for light and dark.
 COLOURS = {
-    "body_background_fill": "page",
-    "background_fill_primary": "page",
-    "background_fill_secondary": "surface",
-    "block_background_fill": "page",
-    "block_border_color": "line",
-    "block_label_text_color": "ink-2",
-    "block_title_text_color": "ink-2",
-    "block_info_text_color": "ink-2",
-    "body_text_color": "ink",
-    "body_text_color_subdued": "ink-2",
-    "border_color_primary": "line",
-    "input_background_fill": "page",
-    "input_background_fill_focus": "page",
-    "input_border_color": "line-2",
-    "input_placeholder_color": "ink-2",
-    "button_secondary_background_fill": "surface",
-    "button_secondary_background_fill_hover": "surface",
-    "button_secondary_border_color": "line-2",
-    "button_secondary_border_color_hover": "ink-2",
-    "button_secondary_text_color": "ink",
-    "panel_background_fill": "page",
+    "page": (
+        "body_background_fill",
+        "background_fill_primary",
+        "block_background_fill",
+        "input_background_fill",
+        "input_background_fill_focus",
+        "panel_background_fill",
+    ),
+    "surface": (
+        "background_fill_secondary",
+        "button_secondary_background_fill",
+        "button_secondary_background_fill_hover",
+    ),
+    "line": ("block_border_color", "border_color_primary"),
+    "line-2": ("input_border_color", "button_secondary_border_color"),
+    "ink": ("body_text_color", "button_secondary_text_color"),
+    "ink-2": (
+        "block_label_text_color",
+        "block_title_text_color",
+        "block_info_text_color",
+        "body_text_color_subdued",
+        "input_placeholder_color",
+        "button_secondary_border_color_hover",
+    ),
 }
 
 
@@ -64,7 +67,8 @@ class SwappedFont(gr.themes.LocalFont):
 
 
 def theme() -> gr.themes.Base:
-    colours = {f"{name}{mode}": f"var(--sd-{ours})" for name, ours in COLOURS.items() for mode in ("", "_dark")}
+    colours = {name: f"var(--sd-{ours})" for ours, names in COLOURS.items() for name in names}
+    colours |= {f"{name}_dark": colour for name, colour in colours.items()}
     return gr.themes.Default(
         primary_hue="indigo",
         secondary_hue="slate",

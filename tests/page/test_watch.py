@@ -167,28 +167,6 @@ def test_who_asks_often_waits_for_a_server_too(servers: tuple[Stub, Stub], monke
 ONE, OTHER = "http://127.0.0.1:8000", "http://127.0.0.1:8001"
 
 
-@pytest.mark.parametrize(
-    ("listed", "query", "good"),
-    [
-        ("", {"server": ONE}, None),
-        (ONE, {"server": ONE}, {"server": ONE}),
-        (ONE, {"server": ONE + "/v1/"}, {"server": ONE}),
-        (ONE, {"server": OTHER}, None),
-        (ONE, {"server": ONE, "plain": OTHER}, None),
-        (f"{ONE},{OTHER}", {"server": ONE, "plain": OTHER}, {"server": ONE, "plain": OTHER}),
-        (ONE, {"server": "http://[", "plain": ""}, None),
-        (ONE, {"plain": ONE}, {}),
-        ("nonsense", {"server": ONE}, None),
-    ],
-)
-def test_a_link_opens_only_servers_that_the_owner_lists(
-    monkeypatch: pytest.MonkeyPatch, listed: str, query: dict[str, str], good: dict[str, str] | None
-) -> None:
-    monkeypatch.setenv(LISTED, listed)
-    found, said = engine.from_link(query)
-    assert (found, bool(said)) == (good or {}, good is None)
-
-
 def fields(monkeypatch: pytest.MonkeyPatch, listed: str, public: bool) -> dict[str, dict[str, Any]]:
     """The page's fields about servers, by their ids."""
     from specdec.ui.build import build

@@ -1,21 +1,22 @@
-"""Who computes a run: this page's engine, the visitor's own browser, or a server of others; on a public host one that
-its owner lists."""
+"""The choice of who computes a run: this page's engine, the visitor's own browser, or a server of others.
+
+On a public host a visitor may choose only servers that its owner lists.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 
 from ...exposure import limits
 from ...servers.base import ServerError
-from ...servers.connect import allowed_addresses, listed_addresses, origin
+from ...servers.connect import allowed_addresses, listed_addresses
 from ...settings import sampling, SETTINGS
 from .. import browser
 from ..request import check_prompt, check_setting, InputError, say, stripped
-from ..text import strings, translated
+from ..text import strings
 from ..watch import WatchRequest
 from .drawn import handler
 
@@ -24,18 +25,13 @@ ENGINE_CHOSEN = handler("changed", event="sd-engine")  # tells the script of the
 THERE = ("drafter", "k")  # of our own settings, those that the browser's engine has as well
 
 
-@dataclass(frozen=True)
-class Engine:
+class Engine(NamedTuple):
     """The fields, in the order of `race.begin`'s arguments."""
 
     chosen: gr.Radio
     address: gr.Dropdown | gr.Textbox
     plain: gr.Dropdown | gr.Textbox
     key: gr.Textbox
-
-    @property
-    def fields(self) -> list[Any]:
-        return [self.chosen, self.address, self.plain, self.key]
 
 
 def engine(of_our_own: Mapping[str, Any], instant: Mapping[str, Any]) -> Engine:
@@ -117,21 +113,6 @@ def check_server(settings: Mapping[str, Any], address: Any, plain: Any, key: Any
     return WatchRequest(check_prompt(settings["prompt"]), sampling(values), address, plain, key)
 
 
-def filled_in(linked: Mapping[str, str], leads: bool = False) -> list[Any]:
-    """Updates of the engine, the address and the plain one. Whoever `leads` a class has this page's engine."""
-    if not linked:
-        return [gr.update(value=OWN) if leads and limits().in_browser else gr.skip(), gr.skip(), gr.skip()]
-    return [gr.update(value=SERVER), *(gr.update(value=linked.get(name, "")) for name in ("server", "plain"))]
-
-
-def from_link(query: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """What `?server=` and `?plain=` ask for, if the owner lists it: no link chooses where requests go."""
-    if not query.get("server"):
-        return {}, ""
-    try:
-        linked = {name: origin(query[name]) for name in ("server", "plain") if query.get(name)}
-    except ServerError as error:
-        return {}, translated(error.sentence)
-    if not set(linked.values()) <= set(server_choices()[0]):
-        return {}, strings("page")["errors"]["not_listed"]
-    return linked, ""
+def for_visitor(leads: bool) -> Any:
+    """An update of the choice: whoever `leads` a class has this page's engine."""
+    return gr.update(value=OWN) if leads and limits().in_browser else gr.skip()

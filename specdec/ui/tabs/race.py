@@ -290,7 +290,7 @@ def settings_of(log: str) -> dict[str, Any]:
 def connect(
     screen: gr.HTML, line: gr.HTML, who: Engine, fields: dict[str, Any], run_button: gr.Button, stop_button: gr.Button
 ) -> None:
-    inputs, outputs = [*who.fields, *fields.values()], [screen, line, run_button, stop_button]
+    inputs, outputs = [*who, *fields.values()], [screen, line, run_button, stop_button]
     family, drafter = fields["family"], fields["drafter"]
     again = screen.tried(tried, None, [drafter, fields["k"]], **INSTANT)
     running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (run_button.click, again.then)]
