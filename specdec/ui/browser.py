@@ -100,7 +100,7 @@ class Files:
         await (await self.answer(name))(scope, receive, send)
 
     async def answer(self, name: str) -> Response:
-        """A script, or a part of the engine."""
+        """A script, or a part of the engine; 404 for any other name."""
         if name in sources():
             return Response(sources()[name], 200, HEADERS, "text/javascript")
         try:

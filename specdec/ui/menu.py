@@ -146,7 +146,7 @@ def has_peer(drafter: str) -> bool:
 
 
 def peer_lines() -> dict[str, str]:
-    """Of each drafter, what the lane of transformers would be, or why there is none."""
+    """For each drafter, what the lane of transformers would do, or why there is none."""
     words = of_drafters("peer_line")
     lines = {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}
     return lines | {OPEN: words[DEFAULT]}

@@ -21,7 +21,7 @@ def tour() -> gr.HTML:
 
 
 def build(tab: gr.Tab) -> gr.HTML:
-    """`settings` are those of the link that gives a class the same run."""
+    """`settings` are in the link that gives a class the same run."""
     return drawn(
         "guide/guide",
         words={name: text for name, text in strings("guide").items() if name != "tour"},
