@@ -109,12 +109,13 @@ def check_rule(name: Any) -> str:
     return name
 
 
-def check_stops(lines: str | None) -> tuple[str, ...]:
+def check_stops(lines: Any) -> tuple[str, ...]:
     r"""One stop string a line; `\n` stands for a line break."""
-    stops = tuple(line.replace("\\n", "\n") for line in (lines or "").split("\n") if line)
-    if len(stops) > MAX_STOPS or any(len(stop) > MAX_STOP_LENGTH for stop in stops):
-        raise InputError(say("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
-    return stops
+    if isinstance(lines, str | None):
+        stops = tuple(line.replace("\\n", "\n") for line in (lines or "").split("\n") if line)
+        if len(stops) <= MAX_STOPS and all(len(stop) <= MAX_STOP_LENGTH for stop in stops):
+            return stops
+    raise InputError(say("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
 
 
 CALL = inspect.Signature([one.parameter for one in SETTINGS.values()])
