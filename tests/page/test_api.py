@@ -105,7 +105,7 @@ BAD: list[tuple[Any, dict[str, Any]]] = [
     *((api.explain, {"trace": value}) for value in NO_TRACE),
     *((api.explain, {"cycle": value}) for value in (-1, 0.5, "1", None, True, 9_999, 10**9)),
     *((api.explain, {"position": value}) for value in (-1, 0.5, "1", None, 9_999, 10**9)),
-    *((api.explain, {"prompt": value}) for value in (" ", None, 7, "a\0", "a" * 4001)),
+    *((api.explain, {"prompt": value}) for value in (" ", None, 7, "a" * 4001)),
     *((api.compare, {"prompt": value}) for value in ("", None, 7, "a\ud800", "a" * 4001)),
     (api.compare, {"prompt": "Hi", "k": 17}),
     (api.compare, {"prompt": "Hi", "drafter": "magic"}),
