@@ -33,16 +33,15 @@ def row(drafter: str, domain: str, temperature: float, speedup: float) -> dict[s
     }
 
 
-def report(kinds: bool = True) -> dict[str, Any]:
+def report() -> dict[str, Any]:
     places = [("story", 0.0), ("code", 0.0), ("story", 0.8), ("code", 0.8)]
     rows = [
         row(drafter, *place, speedup)
         for drafter, speedups in SPEEDUPS.items()
         for place, speedup in zip(places, speedups, strict=True)
     ]
-    for one in rows if not kinds else ():
-        del one["alpha_by_kind"]
-    made = {"measured": "2026-01-02T03:04:05+00:00", "commit": "abc1234", "models": {"dtype": "float32"}}
+    models = {"kernels": "native", "threads": 2, "dtype": "float32"}
+    made = {"measured": "2026-01-02T03:04:05+00:00", "commit": "abc1234", "models": models}
     return {"suite": "methods", "machine": {"cpu": "Toy", "cores": 2}, "rows": rows, "provenance": made}
 
 
@@ -51,16 +50,24 @@ def batches() -> dict[str, Any]:
     gains = {(64, 3): (1.5, 1.1), (64, 7): (1.6, 0.9), (384, 3): (1.4, 1.35), (384, 7): (1.45, 1.3)}
     points = [
         {
-            "context": context, "k": k, "batch": batch, "measured_speedup": gain, "verify_cost": 1.5, "tau": 2.5,
-            "plain_tokens_per_second": 100.0 * batch, "tokens_per_second": 100.0 * batch * gain,
+            "context": context,
+            "k": k,
+            "batch": batch,
+            "measured_speedup": gain,
+            "alpha": 0.8,
+            "tau": 2.5,
+            "draft_cost": 0.1,
+            "verify_cost": 1.5,
+            "plain_tokens_per_second": 100.0 * batch,
+            "tokens_per_second": 100.0 * batch * gain,
             "identical_to_plain": True,
         }
         for (context, k), both in gains.items()
         for batch, gain in zip((1, 4), both, strict=True)
-    ]  # fmt: skip
+    ]
     made = {"measured": "2026-01-02T03:04:05+00:00", "commit": "abc1234"}
     return {"suite": "batch", "machine": {"cpu": "Toy", "cores": 2}, "points": points, "provenance": made}
 
 
-def save(folder: Path, name: str = "methods", kinds: bool = True) -> None:
-    (folder / f"{name}.json").write_text(json.dumps(report(kinds)), encoding="utf-8")
+def save(folder: Path) -> None:
+    (folder / "methods.json").write_text(json.dumps(report()), encoding="utf-8")

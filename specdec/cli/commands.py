@@ -242,12 +242,9 @@ def site(
 
     from ..families.browser import files
     from ..ui.site import write
-    from ..ui.text import LANGUAGES
 
-    made = write(out, __version__, files, base, tuple(LANGUAGES), (EMBEDDED, *(["smollm2"] if smollm2 else [])))
-    print(
-        f"{out}: {made.files} files, {made.size / 1e6:.1f} MB, of which the first screen takes {made.at_once / 1e6:.2f}"
-    )
+    size = write(out, __version__, files, base, (EMBEDDED, *(["smollm2"] if smollm2 else [])))
+    print(f"{out}: {size / 1e6:.1f} MB")
     print(f"To look at it: python -m http.server --directory {shlex.quote(str(out))}, then http://localhost:8000")
 
 

@@ -20,7 +20,7 @@ from ..traces import explain as explaining
 from ..traces.cycle import cycles
 from ..traces.file import Trace, TraceError
 from . import session
-from .components.traces import desk, read
+from .components.traces import parse
 from .request import check, InputError, is_number
 from .tabs.race import batches, ENGINE
 
@@ -122,8 +122,7 @@ def explain(trace: str = "story", cycle: int = 0, position: int = 0, **settings:
         yield asdict(explaining.explain(run, cycle, position))
         return
     text = session.recorded(trace) if isinstance(trace, str) and trace in session.recorded_names() else trace
-    with desk(text):
-        yield asdict(explaining.explain(read(text), cycle, position))
+    yield asdict(explaining.explain(parse(text), cycle, position))
 
 
 def raced(request: RunRequest) -> Generator[dict[str, Any], None, tuple[Trace, str]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import gzip
 import json
 import subprocess
 import tempfile
@@ -24,7 +23,7 @@ from .. import children
 from ..families import hub, presets
 from ..methods import EMBEDDED, IN_BROWSER
 from ..settings import Setting, SETTINGS
-from .scripts import built_in, folder, layers, PLACE, sources
+from .scripts import built_in, folder, layers, sources
 from .text import of_drafters, strings
 
 NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there
@@ -33,8 +32,8 @@ DEADLINE_S = 120.0  # for writing the models, of which a busy machine takes ten
 HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
-def asked(families: Sequence[str]) -> dict[str, Any]:
-    """What scripts are told of who drafts there for which family, of the numbers of a run, and of what it lacks."""
+def settings_there(families: Sequence[str]) -> dict[str, Any]:
+    """For scripts: who drafts there for which family, the numbers of a run, and the settings that it lacks."""
     names, every = of_drafters("name"), SETTINGS.values()
     ours = {*NUMBERS, *TEXTS, *(one.name for one in every if not one.served and not one.sampling)}
     return {
@@ -63,58 +62,54 @@ def offered() -> list[str]:
 
 
 def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """All that a run of it fetches: where each lies, and its size. The star's output matrix has codes of 8 bits, which
-    relaxed SIMD does not multiply."""
-    found = {name: {"path": f"{family}.{name}", "size": len(content)} for name, content in models.items()}
+    """The path and size of every file that a run fetches.
+
+    SmolLM2's output matrix has codes of 8 bits, which relaxed SIMD does not multiply.
+    """
+    files = {name: {"path": f"{family}.{name}", "size": len(content)} for name, content in models.items()}
     for name, binary in layers().items():
         if family == EMBEDDED or not name.startswith("relaxed"):
-            found[name] = {"path": f"{name}.wasm", "size": len(binary)}
-    return found
+            files[name] = {"path": f"{name}.wasm", "size": len(binary)}
+    return files
 
 
 @functools.cache
 def made(family: str) -> dict[str, bytes]:
-    """Its models' files by name. OSError where they cannot be had."""
+    """Its models' files by name. OSError or SubprocessError where they cannot be had."""
     with tempfile.TemporaryDirectory() as place:
         with children.start("specdec.families.browser", family, place, stdout=subprocess.DEVNULL) as child:
             try:
-                if child.wait(DEADLINE_S):
-                    raise OSError("the models of the engine in the browser could not be written")
-            except subprocess.TimeoutExpired:
+                if status := child.wait(DEADLINE_S):
+                    raise subprocess.CalledProcessError(status, child.args)
+            finally:
                 child.kill()
-                raise OSError("the models of the engine in the browser took too long") from None
         return {path.name: path.read_bytes() for path in Path(place).iterdir()}
 
 
-@functools.cache
-def compressed(name: str) -> bytes:
-    return gzip.compress(sources()[name].encode())
-
-
 class Files:
-    """Middleware that answers what is below `scripts.PLACE`, and nothing else."""
+    """Middleware that answers what is below `scripts.folder()`, and nothing else."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app, self.making = app, asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(f"{PLACE}/"):
+        before, _, name = scope.get("path", "").partition(f"{folder()}/")
+        if scope["type"] != "http" or before or not name:
             await self.app(scope, receive, send)
             return
-        place, _, name = scope["path"].partition(f"{folder()}/")
-        known = scope["method"] in ("GET", "HEAD") and not place
-        answer = await self.answer(name) if known else None
-        await (answer or JSONResponse({"detail": "There is no such file."}, 404))(scope, receive, send)
+        await (await self.answer(name))(scope, receive, send)
 
-    async def answer(self, name: str) -> Response | None:
-        """A script, which every browser takes compressed; a part of the engine; or nothing."""
+    async def answer(self, name: str) -> Response:
+        """A script, or a part of the engine; 404 for any other name."""
         if name in sources():
-            return Response(compressed(name), 200, {**HEADERS, "Content-Encoding": "gzip"}, "text/javascript")
+            return Response(sources()[name], 200, HEADERS, "text/javascript")
         try:
-            found = await self.part(name)
-        except OSError:
+            content = await self.part(name)
+        except (OSError, subprocess.SubprocessError):
             return JSONResponse({"detail": "The models could not be made. Try again."}, 503)
-        return None if found is None else Response(found, 200, HEADERS, "application/octet-stream")
+        if content is None:
+            return JSONResponse({"detail": "There is no such file."}, 404)
+        return Response(content, 200, HEADERS, "application/octet-stream")
 
     async def part(self, name: str) -> bytes | None:
         """`engine/LAYERS.wasm`, `engine/FAMILY.json`, which lists what a run fetches, and `engine/FAMILY.PART`."""

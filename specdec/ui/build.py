@@ -51,7 +51,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
                 quiz=strings("guide")["quiz"],
                 server_functions=[session.sampled_run],
             )
-        told = notice("link-notice")  # beside every tab: a link may open any of them
+        link_notice = notice("link-notice")  # beside every tab: a link may open any of them
         with gr.Tabs(elem_classes="sd-tabs", overflow_behavior="wrap") as tabs:
             for name, label in labels().items():
                 with gr.Tab(label, id=name, elem_id=name) as tab:
@@ -65,34 +65,36 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
         race.in_browser([field.value for field in fields.values()], who.chosen.value)
         if language() == ENGLISH:  # they speak it whatever the page
             api.endpoints()
-        follow_links(demo, tabs, fields, who, told)
+        follow_links(demo, tabs, fields, who, link_notice)
 
 
 def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
-    """What a visitor made stays: settings and tab in the address, the run on `screen` in the browser tab. `fields` by
-    the names that a link gives them."""
-    usual, every = {name: field.value for name, field in fields.items()}, list(fields.values())
+    """Settings and tab stay in the address, the run on `screen` in the browser tab."""
+    usual = {name: field.value for name, field in fields.items()}
     drawn("shared/keep", words={}, names=list(fields), usual=usual, tabs=list(TABS))
-    changes = [field.change for field in every]
-    gr.on(changes, None, every, None, js=handler("changed", event="sd-settings"), queue=False, **race.PRIVATE)
-    demo.load(None, None, [fields["prompt"], screen], js=handler("kept"), queue=False, **race.PRIVATE)
+    changes = [field.change for field in fields.values()]
+    gr.on(changes, None, [*fields.values()], None, js=handler("changed", event="sd-settings"), **race.INSTANT)
+    demo.load(None, None, [fields["prompt"], screen], js=handler("kept"), **race.INSTANT)
 
 
-def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: Engine, told: gr.HTML) -> None:
-    """`?tab=step` opens a tab, `?drafter=…` fills in a setting, `?server=…` a server that the owner lists; what cannot
-    be gets a sentence above the tabs."""
+def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: Engine, line: gr.HTML) -> None:
+    """`?tab=step` opens a tab, `?drafter=…` fills in a setting; what cannot be gets a sentence above the tabs."""
 
     def follow(request: gr.Request) -> list[Any]:
         session.warm()
-        opened, no_tab = tab_of_link(request.query_params, TABS)
-        settings, trouble = from_link(request.query_params, fields["family"].value)
-        served, unlisted = servers.from_link(request.query_params)
-        wrong = tell(sentences(no_tab, trouble, unlisted), wrong=True) if no_tab or trouble or unlisted else gr.skip()
-        tab = gr.update(selected=opened) if opened else gr.skip()
-        return [tab, wrong, *servers.filled_in(served, has_queue_priority()), *race.filled_in(list(fields), settings)]
+        query = request.query_params
+        opened, no_tab = tab_of_link(query, TABS)
+        settings, trouble = from_link(query, fields["family"].value)
+        wrong = sentences(no_tab, trouble)
+        return [
+            gr.update(selected=opened) if opened else gr.skip(),
+            tell(wrong, wrong=True) if wrong else gr.skip(),
+            servers.for_visitor(has_queue_priority()),
+            *race.filled_in(settings),
+        ]
 
-    done = demo.load(follow, None, [tabs, told, *who.fields[:3], *fields.values()], queue=False, **race.PRIVATE)
-    done.then(None, who.chosen, None, js=servers.ENGINE_CHOSEN, queue=False, **race.PRIVATE)
+    done = demo.load(follow, None, [tabs, line, who.chosen, *fields.values()], **race.INSTANT)
+    done.then(None, who.chosen, None, js=servers.ENGINE_CHOSEN, **race.INSTANT)
 
 
 def head(words: dict[str, Any]) -> None:
@@ -102,17 +104,17 @@ def head(words: dict[str, Any]) -> None:
         words={},
         template=(
             '<header class="sd-head"><div class="sd-brand"><b>{brand}</b><span>{tagline}</span>'
-            '<nav class="sd-languages" aria-label="{languages}">{ways}</nav>'
+            '<nav class="sd-languages" aria-label="{languages}">{links}</nav>'
             '<button type="button" class="sd-quiet">{theme}</button></div>'
             "<h1>{headline}</h1><p>{lead}</p></header>"
-        ).format(**text, ways="".join(map(way, LANGUAGES))),
+        ).format(**text, links="".join(map(language_link, LANGUAGES))),
         elem_id="head",
         language=TAGS[language()],
         title=words["title"],
     )
 
 
-def way(to: str) -> str:
+def language_link(to: str) -> str:
     here = ' aria-current="true"' if to == language() else ""
     tag = TAGS[to]
     return f'<a href="?lang={to}" data-language="{to}" lang="{tag}" hreflang="{tag}"{here}>{LANGUAGES[to]}</a>'

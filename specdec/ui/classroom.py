@@ -34,7 +34,7 @@ from .components.player import pack, player_words
 from .gateway.language import preferred, supported
 from .gateway.visitors import LEADS
 from .scripts import served
-from .standalone import filled, read
+from .standalone import asset, filled
 from .text import ENGLISH, speaking, strings, TAGS
 
 PATH = "/class"
@@ -291,7 +291,7 @@ def written(language: str) -> str:
         parts = {
             "language": TAGS[language],
             "title": html.escape(f"{words['title']} · {strings('page')['brand']}"),
-            "style": "".join(map(read, STYLES)),
+            "style": "".join(map(asset, STYLES)),
             "data": pack(as_text(data)),
             "modules": served(),
         }

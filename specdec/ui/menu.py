@@ -11,6 +11,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+from safetensors import safe_open
+
 from ..families import hub, presets
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, find_method, LOSSY, METHODS, OPEN, ROUNDED, RULES
@@ -19,7 +21,6 @@ from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
 FAMILY = ASSETS / "family"
 RULE_NAMES = dict(zip(RULES, (REJECTION, MATCH, NOISE, BLOCK, TYPICAL), strict=True))  # as a trace calls them
-MAX_HEADER = 1_000_000  # bytes
 MAX_PAIR = 300  # characters of two names
 
 
@@ -32,50 +33,50 @@ def families() -> list[str]:
     allowed = presets.allowed()
     if allowed is None or hub.is_here(presets.STAR):
         ours.append(presets.STAR)
-    fitting = [name for name, preset in presets.PRESETS.items() if preset.needed(bytes_each()) <= memory()]
+    bytes_each = 2.0 if machine.gpu_memory() else 4.0  # on a CPU models run in float32
+    fitting = [name for name, preset in presets.PRESETS.items() if preset.needed(bytes_each) <= memory()]
     chosen = [presets.hosts(), *fitting] if allowed is None else allowed
     return list(dict.fromkeys((*ours, *chosen)))
 
 
 def kinds(answers: bool = False) -> list[str]:
-    """Of example prompts, those to be continued; `answers`: those for models that answer, whoever does."""
+    """The kinds of example prompts to continue; with `answers`, of questions for models that answer."""
     return [kind for kind in prompts() if (kind in questions()) == answers]
 
 
 def answers(family: str) -> bool:
-    """Whether it answers a prompt; others continue it."""
+    """Whether a family answers a prompt; others continue it."""
     return not is_ours(family) and presets.answers(family)
 
 
 def target_of(kind: str) -> str:
+    """The family whose runs of this kind are recorded."""
     return presets.STAR if kind in questions() else EMBEDDED
 
 
 def drafter_of(kind: str) -> str:
-    """Who drafts in the first recording of this kind."""
+    """The drafter of the first recording of this kind."""
     return drafters(presets.STAR)[0] if kind in questions() else DEFAULT
 
 
 @functools.cache
 def memory() -> int:
-    """Bytes for models, of the GPU if there is one. What cannot be told is no reason to leave a pair out."""
+    """Bytes for models, of the GPU if there is one. Where the size is unknown, every pair is offered."""
     return machine.gpu_memory() or machine.free_memory() or 2**62
 
 
-def bytes_each() -> float:
-    """Of a number: 16 bits on a GPU; many processors multiply no such numbers, and models run in 32."""
-    return 2.0 if machine.gpu_memory() else 4.0
-
-
-def is_pair(name: str) -> bool:
-    """Whether a visitor may ask for it though it is not in the menu: names on the Hub, or folders, on a host of his."""
-    return presets.allowed() is None and len(name) <= MAX_PAIR and presets.named(name) is not None
+def is_offered(family: Any) -> bool:
+    """Whether a visitor may have it: one of the menu, or, on a host of their own, any pair on the Hub or in folders."""
+    if family in families():
+        return True
+    typed = isinstance(family, str) and len(family) <= MAX_PAIR and presets.allowed() is None
+    return typed and presets.named(family) is not None
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
     """Those whose weights are there. The default is always named: without weights the engine says what is missing."""
     if is_ours(family):
-        return [name for name, method in METHODS.items() if method.embedded and is_there(name)]
+        return [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
     pair = presets.named(family) or presets.Pair(family)
     return list(dict.fromkeys((*pair.methods, *presets.ALWAYS)))
 
@@ -93,25 +94,27 @@ def family_name(family: str) -> str:
 
 
 def family_line(family: str) -> str:
-    """What it shows; of a pair, how large it is, what a draft costs, and under which licence it comes."""
-    words, told = strings("page")["settings"], strings("pairs")
+    """A sentence about a family; for a pair also its size, the cost of a draft, and its licence."""
+    words, pairs = strings("page")["settings"], strings("pairs")
     if family == EMBEDDED:
         return sentences(words["embedded_line"], words["target_note"] if presets.allowed() is None else "")
     if family in ROUNDED:
         return words["rounded_line"]
     if family == presets.STAR:
-        return told[family]["shows"]
+        return pairs[family]["shows"]
     preset = presets.PRESETS.get(family)
     if preset is None:
         return words["own_pair"]
     facts = words["pair"].format(
-        size=f"{preset.parameters:.1f}", gigabytes=f"{2 * preset.parameters:.1f}", cost=f"{preset.cost:.2f}",
+        size=f"{preset.parameters:.1f}",
+        gigabytes=f"{2 * preset.parameters:.1f}",
+        cost=f"{preset.cost:.2f}",
         licence=preset.licence,
-    )  # fmt: skip
-    return sentences(told[family]["shows"], facts, words["gated"] if preset.gated else "")
+    )
+    return sentences(pairs[family]["shows"], facts, words["gated"] if preset.gated else "")
 
 
-def is_there(name: str) -> bool:
+def has_weights(name: str) -> bool:
     method = METHODS[name]
     if method.part == EXIT:
         return bool(read_json(FAMILY / "target" / "config.json").get("exit_layers"))
@@ -124,8 +127,8 @@ def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
     lines = of_drafters("line")
     verdict = words["lossy" if rule in LOSSY else "lossless"]
     costs = {name: cost(name) if is_ours(family) else "" for name in drafters(family)}
-    chosen = {OPEN: sentences(words["chosen"]["line"], verdict)}
-    return chosen | {name: sentences(lines[name], costs[name], verdict) for name in costs}
+    default = {OPEN: sentences(words["chosen"]["line"], verdict)}
+    return default | {name: sentences(lines[name], costs[name], verdict) for name in costs}
 
 
 def cost(name: str) -> str:
@@ -143,36 +146,29 @@ def has_peer(drafter: str) -> bool:
 
 
 def peer_lines() -> dict[str, str]:
-    """Of each drafter, what the lane of transformers would be, or why there is none."""
+    """For each drafter, what the lane of transformers would do, or why there is none."""
     words = of_drafters("peer_line")
     lines = {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}
     return lines | {OPEN: words[DEFAULT]}
 
 
 def parameters(folder: Path) -> int:
-    """As the headers of its files tell; scales and tables of whole numbers are none. 0 if they cannot be read."""
+    """The number of weights in a folder's files; scales and integer tables do not count. 0 if there are no files."""
     count = 0
-    try:
-        for path in folder.glob("*.safetensors"):
-            with path.open("rb") as file:
-                length = int.from_bytes(file.read(8), "little")
-                tensors = json.loads(file.read(min(length, MAX_HEADER)))
-            count += sum(
-                math.prod(tensor["shape"])
-                for name, tensor in tensors.items()
-                if not name.endswith(".scale") and ("F" in tensor.get("dtype", "") or f"{name}.scale" in tensors)
-            )
-    except (OSError, ValueError, AttributeError, KeyError, TypeError):
-        return 0
+    for path in folder.glob("*.safetensors"):
+        with safe_open(path, "numpy") as file:
+            names = set(file.keys())
+            for name in names:
+                tensor = file.get_slice(name)
+                is_weight = "F" in tensor.get_dtype() or f"{name}.scale" in names
+                if is_weight and not name.endswith(".scale"):
+                    count += math.prod(tensor.get_shape())
     return count
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}
+    """{} where there is no such file."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def size(count: int) -> str:

@@ -1,4 +1,4 @@
-"""The recorded report of the bench, as the tab Methods shows it: a table, its names, and a few sentences about it."""
+"""The bench's recorded reports, as the tabs Methods and Theory show them: tables, names, and a few sentences."""
 
 from __future__ import annotations
 
@@ -11,123 +11,86 @@ from .menu import read_json
 from .text import ASSETS, of_drafters, strings
 
 RESULTS = ASSETS / "results"
-REPORTS = ("methods", "embedded")  # the first that is there: every drafter, or those that need no heads
-COLUMNS = (
-    "method", "domain", "temperature", "k", "measured_speedup", "worst_prompt_speedup", "alpha", "tau", "draft_cost",
-    "verify_cost", "tokens_per_second", "extra_parameters",
-)  # fmt: skip
-PLACE = {"drafter", "domain", "temperature"}
-# How many digits a column shows, None for words; of all others two
-DIGITS = {
-    "method": None, "domain": None, "temperature": 1, "k": 0, "k_recorded": 0, "draft_cost": 3, "tokens_per_second": 0,
-}  # fmt: skip
+Row = dict[str, Any]
 
 
-def recorded() -> dict[str, Any]:
-    """The report, {} if there is none that can be read. Rows without a place in the arena are left out."""
-    for name in REPORTS:
-        report = read_json(RESULTS / f"{name}.json")
-        rows = report.get("rows")
-        if isinstance(rows, list):
-            return report | {"rows": [row for row in rows if isinstance(row, dict) and row.keys() >= PLACE]}
-    return {}
+def report(name: str = "methods") -> dict[str, Any]:
+    """{} if it was not recorded."""
+    return read_json(RESULTS / f"{name}.json")
 
 
-def frame(rows: list[dict[str, Any]]) -> pandas.DataFrame:
-    """One line a drafter, text and temperature, under the names that people read."""
-    named = [{**row, "method": method(row["drafter"]), "domain": domain(row["domain"])} for row in rows]
-    table = pandas.DataFrame(named, columns=list(COLUMNS))
-    table["extra_parameters"] /= 1e6
-    return table.rename(columns=strings("methods")["table"]["columns"])
+def cells(rows: list[Row]) -> list[list[Any]]:
+    """The figures of the table of all methods, in the order of its headings."""
+    columns = strings("methods")["table"]["columns"]
+    shown = [
+        row
+        | {
+            "method": method(row["drafter"]),
+            "domain": domain(row["domain"]),
+            "extra_parameters": row["extra_parameters"] / 1e6,
+        }
+        for row in rows
+    ]
+    return [[row[name] for name in columns] for row in shown]
 
 
-def digits(column: pandas.Series) -> int | None:
-    """How many a column of a table shows: none of whole numbers, and fewer of large ones; None for words."""
-    if not pandas.api.types.is_numeric_dtype(column):
-        return None
-    return 0 if pandas.api.types.is_integer_dtype(column) or column.max() >= 100 else 2
-
-
-def cells(table: pandas.DataFrame) -> list[list[Any]]:
-    """Its rows; None where there is no figure."""
-    return table.astype(object).where(table.notna(), None).values.tolist()
-
-
-def csv(rows: list[dict[str, Any]]) -> str:
-    """The rows for other programs: the report's own names; lists and mappings as JSON."""
+def files(content: Any, rows: list[Row]) -> dict[str, str]:
+    """What is saved of a report, by the kind of file: `content` as JSON, and the rows as CSV with JSON in its cells."""
     flat = [{name: json.dumps(v) if isinstance(v, list | dict) else v for name, v in row.items()} for row in rows]
-    return pandas.DataFrame(flat).to_csv(index=False)
-
-
-def files(texts: Any, rows: list[dict[str, Any]]) -> dict[str, str]:
-    """What is saved of a report, by the kind of file."""
-    return {"csv": csv(rows), "json": json.dumps(texts, ensure_ascii=False, indent=1)}
+    text = json.dumps(content, ensure_ascii=False, indent=1)
+    return {"csv": pandas.DataFrame(flat).to_csv(index=False), "json": text}
 
 
 def method(drafter: str) -> str:
-    return of_drafters("name").get(drafter, str(drafter))
+    return of_drafters("name").get(drafter, drafter)
 
 
 def domain(name: str) -> str:
-    return strings("methods")["domains"].get(name, str(name))
+    return strings("methods")["domains"].get(name, name)
 
 
 def at(temperature: float) -> str:
     return strings("methods")["temperature"].format(value=f"{temperature:g}")
 
 
-def drafters(rows: list[dict[str, Any]]) -> list[str]:
-    """In the order of the report."""
-    return list(dict.fromkeys(row["drafter"] for row in rows))
-
-
-def places(rows: list[dict[str, Any]]) -> list[tuple[str, float]]:
+def places(rows: list[Row]) -> list[tuple[str, float]]:
     """Every text and temperature, greedy first."""
-    return sorted(dict.fromkeys((row["domain"], row["temperature"]) for row in rows), key=lambda place: place[1])
+    return sorted({(row["domain"], row["temperature"]): None for row in rows}, key=lambda place: place[1])
 
 
-def figure(row: dict[str, Any] | None, name: str) -> float | None:
-    value = (row or {}).get(name)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def by_place(rows: list[dict[str, Any]]) -> dict[tuple[str, str, float], dict[str, Any]]:
+def by_place(rows: list[Row]) -> dict[tuple[str, str, float], Row]:
     return {(row["drafter"], row["domain"], row["temperature"]): row for row in rows}
 
 
-def fastest(rows: list[dict[str, Any]], place: tuple[str, float], name: str = "measured_speedup") -> dict[str, Any]:
-    """The row of a place whose figure is largest."""
-    here = [row for row in rows if (row["domain"], row["temperature"]) == place]
-    return max(here, key=lambda row: figure(row, name) or 0.0)
-
-
-def findings(rows: list[dict[str, Any]]) -> list[str]:
+def findings(rows: list[Row]) -> list[str]:
     """The speed-ups in sentences: what is fastest where, what is slower than plain decoding, and whether α decides."""
     words = strings("methods")["chart"]
+    fastest = {place: best(rows, place, "measured_speedup") for place in places(rows)}
     texts = []
-    for temperature in dict.fromkeys(place[1] for place in places(rows)):
-        best = [fastest(rows, place) for place in places(rows) if place[1] == temperature]
-        texts.append(words["best"].format(temperature=at(temperature), places=words["comma"].join(map(phrase, best))))
-    slow = [row for row in rows if (value := figure(row, "measured_speedup")) is not None and value < 1.0]
+    for temperature in dict.fromkeys(place[1] for place in fastest):
+        phrases = [words["place"].format(**named(row)) for row in fastest.values() if row["temperature"] == temperature]
+        texts.append(words["best"].format(temperature=at(temperature), places=words["comma"].join(phrases)))
+    slow = [row for row in rows if row["measured_speedup"] < 1.0]
     if slow:
         worst = min(slow, key=lambda row: row["measured_speedup"])
         texts.append(words["slower"].format(count=len(slow), total=len(rows), **named(worst)))
     else:
         texts.append(words["none_slower"].format(total=len(rows)))
-    beaten = sum(fastest(rows, place) is not fastest(rows, place, "alpha") for place in places(rows))
-    texts.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(places(rows))))
+    beaten = sum(row is not best(rows, place, "alpha") for place, row in fastest.items())
+    texts.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(fastest)))
     return texts
 
 
-def phrase(row: dict[str, Any]) -> str:
-    return strings("methods")["chart"]["place"].format(**named(row))
+def best(rows: list[Row], place: tuple[str, float], name: str) -> Row:
+    """The row of a place whose figure of that name is largest."""
+    here = [row for row in rows if (row["domain"], row["temperature"]) == place]
+    return max(here, key=lambda row: row[name] or 0.0)
 
 
-def named(row: dict[str, Any]) -> dict[str, str]:
-    value = figure(row, "measured_speedup")
+def named(row: Row) -> dict[str, str]:
     return {
         "method": method(row["drafter"]),
         "domain": domain(row["domain"]),
         "temperature": at(row["temperature"]),
-        "value": "–" if value is None else f"{value:.2f}",
+        "value": f"{row['measured_speedup']:.2f}",
     }

@@ -14,13 +14,12 @@ from ..families import star
 from .components.drawn import as_text
 from .text import ASSETS, PAGE
 
-PLACE = "/page"
 FIRST = ("race", "shared/head", "shared/arrival")  # what the first screen imports
 
 
 @cache
 def sources() -> dict[str, str]:
-    """By their names below `assets/page`."""
+    """The scripts' texts, by their names below `assets/page`."""
     return {path.relative_to(PAGE).as_posix(): path.read_text(encoding="utf-8") for path in sorted(PAGE.glob("*/*.js"))}
 
 
@@ -38,15 +37,15 @@ def built_in() -> list[Path]:
 
 @cache
 def folder() -> str:
-    """Where the app serves them, below its own address: another name for other scripts, layers or models."""
+    """The address where the app serves them; it changes with the scripts, the layers and the models."""
     digest = hashlib.sha256("".join([*sources().values(), star.SHA256]).encode() + b"".join(layers().values()))
     for path in built_in():
         digest.update(path.read_bytes())
-    return f"{PLACE}/{digest.hexdigest()[:16]}"
+    return f"/page/{digest.hexdigest()[:16]}"
 
 
 def served() -> str:
-    """Of a page of the app: the import map, and what its first screen needs at once. It stands before any module."""
+    """The markup for a page of the app: the import map, before any module, and what the first screen needs at once."""
     early = "".join(
         f'<link rel="modulepreload" href=".{folder()}/{name}">' for name in sources() if name.startswith(FIRST)
     )
@@ -54,19 +53,19 @@ def served() -> str:
 
 
 def carried(*begin: str) -> str:
-    """Of a page that is one file: the modules whose names begin so."""
+    """The markup for a page that is one file: an import map that carries the modules whose names begin so."""
     return import_map(inlined(*(name for name in sources() if name.startswith(begin))))
 
 
 def carrying(*names: str) -> str:
-    """A script that gives these modules to the page that loads it."""
+    """A script that adds an import map with these modules to the page that loads it."""
     text = as_text(import_text(inlined(*names)))
     made = f'Object.assign(document.createElement("script"), {{ type: "importmap", textContent: {text} }})'
     return f"document.head.append({made});\n"
 
 
 def inlined(*names: str) -> dict[str, str]:
-    """Modules as addresses; what an address would take for its end, or leave out, is escaped."""
+    """Modules as `data:` addresses; characters that would end an address, or be dropped from it, are escaped."""
     marks = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%#\n"})
     return {f"#page/{name}": f"data:text/javascript,{sources()[name].translate(marks)}" for name in names}
 

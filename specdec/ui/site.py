@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import html
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..methods import EMBEDDED
@@ -23,22 +21,12 @@ from .gateway import first
 from .request import PAIRS
 from .scripts import carrying, layers, sources
 from .sheet import datum, Sheet
-from .standalone import filled, fonts, read
-from .text import LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
+from .standalone import asset, filled, fonts
+from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
 from .theme import STYLES
 
-MADE = ".specdec-site.json"  # what was written: the mark of a folder of ours
+MADE = ".specdec-site.json"  # the names of the files that were written: the mark of a folder of ours
 MARKS = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r"})  # within single quotes
-AT_ONCE = re.compile(r'(?:src|href)="([\w./-]+\.(?:js|css))"')
-
-
-@dataclass(frozen=True)
-class Written:
-    """`size` is all of it, `at_once` what the first screen takes, in bytes."""
-
-    files: int
-    size: int
-    at_once: int
 
 
 def write(
@@ -46,10 +34,9 @@ def write(
     version: str,
     models: Callable[[str], Mapping[str, bytes]],
     base: str = "",
-    languages: Sequence[str] = tuple(LANGUAGES),
     families: Sequence[str] = (EMBEDDED,),
-) -> Written:
-    """The first language is at the root, others in folders of their names. What an earlier call wrote goes first.
+) -> int:
+    """Writes the site, in place of an earlier one. How many bytes it has.
 
     `models` gives what a run of each of `families` fetches (`families.browser.files`), and is asked only where the
     folder may be written. `base` is the address that the page will have: previews of links to it need one. ValueError
@@ -57,28 +44,26 @@ def write(
     """
     before = earlier(folder)
     engine = {family: models(family) for family in families}
-    files, at_once = {name: text.encode() for name, text in shared().items()}, 0
+    texts = shared()
+    for one in LANGUAGES:
+        with speaking(one):
+            sheet = Sheet(recorded_runs(), begin(), {family: listed(family, parts) for family, parts in engine.items()})
+            texts |= {sheet.index: document(sheet, version, base.rstrip("/")), **sheet.files}
+    with speaking(ENGLISH):
+        words = strings("page")
+    texts["README.md"] = filled(
+        "site/README.md", {"title": words["brand"], "about": words["headline"], "version": version}
+    )
+    files = {name: text.encode() for name, text in texts.items()} | {"preview.png": first.PICTURE.read_bytes()}
     files |= {f"engine/{name}.wasm": content for name, content in layers().items()}
     files |= {f"engine/{family}.{name}": one for family, parts in engine.items() for name, one in parts.items()}
-    for language in languages:
-        with speaking(language):
-            lists = {family: listed(family, parts) for family, parts in engine.items()}
-            sheet = Sheet(languages, recorded_runs(), begin(), lists)
-            text = document(sheet, version, base.rstrip("/"))
-        files |= {name: one.encode() for name, one in {sheet.index: text, **sheet.files}.items()}
-        named = [name.removeprefix(sheet.up) for name in AT_ONCE.findall(text)]
-        at_once = max(at_once, sum(len(files[name]) for name in [sheet.index, *named]))
-    files["preview.png"] = first.PICTURE.read_bytes()
-    with speaking(languages[0]):
-        title, about = (strings("page")[name] for name in ("brand", "headline"))
-    files["README.md"] = filled("site/README.md", {"title": title, "about": about, "version": version}).encode()
+    files[MADE] = json.dumps(sorted(files)).encode()
     for path in before:
         path.unlink(missing_ok=True)
-    files[MADE] = json.dumps(sorted(files)).encode()
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    return Written(len(files), sum(map(len, files.values())), at_once)
+    return sum(map(len, files.values()))
 
 
 def earlier(folder: Path) -> list[Path]:
@@ -93,16 +78,16 @@ def earlier(folder: Path) -> list[Path]:
 
 
 def document(sheet: Sheet, version: str, base: str) -> str:
-    """The page itself."""
-    words, before = strings("site"), ("assets/modules.js", f"{begin()}.js", f"{sheet.data}/page.js")
+    """The page itself, in the current language."""
+    words, scripts = strings("site"), ("assets/modules.js", f"{begin()}.js", f"{sheet.data}/page.js")
     parts = {
-        "language": TAGS[sheet.language],
-        "head": first.tags(sheet.language, f"{base}/preview.png" if base else f"{sheet.up}preview.png"),
+        "language": TAGS[language()],
+        "head": first.tags(language(), f"{base}/preview.png" if base else f"{sheet.up}preview.png"),
         "up": sheet.up,
         "body": sheet.body,
         "foot": html.escape(words["foot"].format(version=version)),
         "noscript": html.escape(words["noscript"]),
-        "scripts": "\n".join(f'<script src="{sheet.up}{name}"></script>' for name in before),
+        "scripts": "\n".join(f'<script src="{sheet.up}{name}"></script>' for name in scripts),
     }
     return filled("site/index.html", parts)
 
@@ -112,7 +97,7 @@ def shared() -> dict[str, str]:
     from plotly.offline import get_plotlyjs
 
     files = {
-        "assets/site.css": "".join(read(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
+        "assets/site.css": "".join(asset(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
         "assets/fonts.css": fonts(),
         "assets/modules.js": carrying(*(name for name in sources() if not name.startswith(("class/", "engine/")))),
         "assets/plotly.js": get_plotlyjs() + datum("assets/plotly", "true"),
@@ -122,8 +107,9 @@ def shared() -> dict[str, str]:
         name = f"certificates/{pair}"
         files[f"{name}.js"] = datum(name, as_text(session.recorded_certificates(pair)))
     for kind in session.recorded_names():
-        for drafter, name in {"": f"traces/{kind}", **others(kind)}.items():
-            files[f"{name}.js"] = datum(name, quoted(session.recorded(kind, drafter)))
+        for drafter, name in runs_of(kind).items():
+            log = session.recorded(kind, "" if drafter == menu.drafter_of(kind) else drafter)
+            files[f"{name}.js"] = datum(name, quoted(log))
     return files
 
 
@@ -133,20 +119,21 @@ def quoted(text: str) -> str:
 
 
 def recorded_runs() -> dict[str, dict[str, str]]:
-    """By kind of example and drafter, the usual one first, the file of the recorded run, without `.js`."""
-    named = session.recorded_names()
-    kinds = sorted((one for one in prompts() if one in named), key=lambda one: one not in menu.questions())
-    return {kind: {menu.drafter_of(kind): f"traces/{kind}", **others(kind)} for kind in kinds}
+    """The files of the runs of each kind of example."""
+    kinds = [kind for kind in prompts() if kind in session.recorded_names()]
+    return {kind: runs_of(kind) for kind in sorted(kinds, key=lambda kind: kind not in menu.questions())}
 
 
-def others(kind: str) -> dict[str, str]:
-    found = {}
+def runs_of(kind: str) -> dict[str, str]:
+    """The files of recorded runs by drafter, the usual one first; without `.js`."""
+    runs = {menu.drafter_of(kind): f"traces/{kind}"}
     for drafter in of_drafters("name"):
         path = recording(session.TRACES, kind, drafter)
-        if drafter != menu.drafter_of(kind) and session.recorded(kind, drafter):
-            found[drafter] = f"traces/{path.relative_to(session.TRACES).with_suffix('').as_posix()}"
-    return found
+        if drafter not in runs and path.exists():
+            runs[drafter] = f"traces/{path.relative_to(session.TRACES).with_suffix('').as_posix()}"
+    return runs
 
 
 def begin() -> str:
+    """The file of the first screen's run."""
     return f"traces/{session.recorded_names()[0]}"

@@ -10,7 +10,6 @@ import base64
 import html
 import re
 from functools import cache
-from typing import Any
 
 from ..traces.file import Trace
 from .components.drawn import as_text
@@ -26,24 +25,24 @@ FONTS = (
     ("IBM Plex Sans", 600, "IBMPlexSans/IBMPlexSans-Bold"),
     ("IBM Plex Mono", 400, "IBMPlexMono/IBMPlexMono-Regular"),
 )
-HOME = re.compile(r"https?://[^\s\"'<>]{1,500}")
+ADDRESS = re.compile(r"https?://[^\s\"'<>]{1,500}")
 
 
 def standalone(trace: Trace, home: str = "") -> str:
-    """`home` is the address of the page that made it; what is none is left out."""
-    data: dict[str, Any] = {
+    """`home` is the address of the page that made it; it is left out unless it is one of the web."""
+    data = {
         "player": {"value": trace.dumps(), "words": as_text(player_words())},
         "step": {"words": as_text(strings("step"))},
     }
     words = strings("page")
-    brand, begin = html.escape(words["brand"]), html.escape(" ".join(trace.header.prompt[:TITLE].split()))
+    brand, heading = html.escape(words["brand"]), html.escape(" ".join(trace.header.prompt[:TITLE].split()))
     parts = {
         "language": TAGS[language()],
-        "title": f"{begin} · {brand}",
-        "heading": begin,
-        "brand": f'<a href="{html.escape(home)}">{brand}</a>' if HOME.fullmatch(home) else brand,
+        "title": f"{heading} · {brand}",
+        "heading": heading,
+        "brand": f'<a href="{html.escape(home)}">{brand}</a>' if ADDRESS.fullmatch(home) else brand,
         "tagline": html.escape(words["tagline"]),
-        "style": fonts() + read("shared/style.css") + read("race/race.css") + read("step/step.css"),
+        "style": fonts() + asset("shared/style.css") + asset("race/race.css") + asset("step/step.css"),
         "data": pack(as_text(data)),
         "modules": carried("race/", "step/", "shared/arrival"),
     }
@@ -52,8 +51,8 @@ def standalone(trace: Trace, home: str = "") -> str:
 
 def filled(template: str, parts: dict[str, str]) -> str:
     """A page of its own, with the player and the cycle view in it."""
-    parts |= {"player": read("race/player.html"), "step": read("step/step.html")}
-    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read(template))
+    parts |= {"player": asset("race/player.html"), "step": asset("step/step.html")}
+    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], asset(template))
 
 
 @cache
@@ -67,5 +66,5 @@ def fonts() -> str:
     )
 
 
-def read(name: str) -> str:
+def asset(name: str) -> str:
     return (PAGE / name).read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """Every word on the page, read from `assets/text/<language>`: strings in JSON, paragraphs in Markdown.
 
 The language belongs to the request, never to the process: `speaking` sets it for what runs inside, `bound`
-for whatever is called later. What is not translated yet is there in English, a whole file at a time.
+for whatever is called later. A file that is not translated is shown in English, as a whole.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def speaking(language: str) -> Iterator[None]:
 
 
 def bound(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, or generator, in the language of now, in whichever thread it will run."""
+    """The same function or generator, in the current language, whichever thread it will run in."""
     here = language()
 
     @functools.wraps(handler)
@@ -100,7 +100,7 @@ def _strings(name: str, language: str) -> dict[str, Any]:
 
 @functools.cache
 def _engine(language: str) -> dict[str, str]:
-    """The engine's sentences by their English templates; none where they are not translated."""
+    """The engine's sentences by their English templates; {} where they are not translated."""
     file = TEXT / language / "engine.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
@@ -113,13 +113,13 @@ def _file(name: str, language: str) -> Path:
 @functools.cache
 def prompts() -> dict[str, list[str]]:
     """Example prompts by kind. Always in English: the embedded models know no other language."""
-    known: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
-    return known | {kind: asked["page"] for kind, asked in questions().items()}
+    examples: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
+    return examples | {kind: one["page"] for kind, one in questions().items()}
 
 
 @functools.cache
 def questions() -> dict[str, dict[str, list[str]]]:
-    """Those for models that answer, by SPEED-Bench's categories: the page's, and the bench's."""
+    """Questions for models that answer, by SPEED-Bench's categories: the page's, and the bench's."""
     return json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
 
 

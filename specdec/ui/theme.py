@@ -1,4 +1,4 @@
-"""Colours and shapes of Gradio's own widgets, matched to `assets/page/shared/style.css`; and how the app is served."""
+"""Colours and shapes of Gradio's own widgets, taken from `assets/page/shared/style.css`; and how the app is served."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 from .browser import Files
 from .classroom import Classroom, Room
 from .gateway import middleware
-from .standalone import read
+from .standalone import asset
 from .tabs import TABS
 from .text import PAGE
 
@@ -23,46 +23,32 @@ STYLES = (
     "shared/first",
 )
 CLASS = ("class/question", "class/teacher")
-LIGHT = {
-    "page": "#ffffff",
-    "surface": "#f8fafc",
-    "line": "#e2e8f0",
-    "line_2": "#cbd5e1",
-    "ink": "#0f172a",
-    "ink_2": "#475569",
-}
-DARK = {
-    "page": "#0b1020",
-    "surface": "#111a2d",
-    "line": "#263349",
-    "line_2": "#41506b",
-    "ink": "#e9eef6",
-    "ink_2": "#aab7ca",
-}
-
-# Gradio's variable -> the role that it plays here
-ROLES = {
-    "body_background_fill": "page",
-    "background_fill_primary": "page",
-    "background_fill_secondary": "surface",
-    "block_background_fill": "page",
-    "block_border_color": "line",
-    "block_label_text_color": "ink_2",
-    "block_title_text_color": "ink_2",
-    "block_info_text_color": "ink_2",
-    "body_text_color": "ink",
-    "body_text_color_subdued": "ink_2",
-    "border_color_primary": "line",
-    "input_background_fill": "page",
-    "input_background_fill_focus": "page",
-    "input_border_color": "line_2",
-    "input_placeholder_color": "ink_2",
-    "button_secondary_background_fill": "surface",
-    "button_secondary_background_fill_hover": "surface",
-    "button_secondary_border_color": "line_2",
-    "button_secondary_border_color_hover": "ink_2",
-    "button_secondary_text_color": "ink",
-    "panel_background_fill": "page",
+# Gradio's variables by the colour of ours that they get; `shared/style.css` sets those for light and dark.
+COLOURS = {
+    "page": (
+        "body_background_fill",
+        "background_fill_primary",
+        "block_background_fill",
+        "input_background_fill",
+        "input_background_fill_focus",
+        "panel_background_fill",
+    ),
+    "surface": (
+        "background_fill_secondary",
+        "button_secondary_background_fill",
+        "button_secondary_background_fill_hover",
+    ),
+    "line": ("block_border_color", "border_color_primary"),
+    "line-2": ("input_border_color", "button_secondary_border_color"),
+    "ink": ("body_text_color", "button_secondary_text_color"),
+    "ink-2": (
+        "block_label_text_color",
+        "block_title_text_color",
+        "block_info_text_color",
+        "body_text_color_subdued",
+        "input_placeholder_color",
+        "button_secondary_border_color_hover",
+    ),
 }
 
 
@@ -76,14 +62,13 @@ class SwappedFont(gr.themes.LocalFont):
         super().__init__(name, weights=(400, 700))
 
     def stylesheet(self) -> dict[str, Any]:
-        sheet = dict(super().stylesheet())
-        css = (sheet.get("css") or "").replace("font-style: normal;", "font-style: normal; font-display: swap;")
-        return sheet | {"css": css}
+        sheet = super().stylesheet()
+        return sheet | {"css": sheet["css"].replace("font-style: normal;", "font-style: normal; font-display: swap;")}
 
 
 def theme() -> gr.themes.Base:
-    colours = {name: LIGHT[role] for name, role in ROLES.items()}
-    colours |= {f"{name}_dark": DARK[role] for name, role in ROLES.items()}
+    colours = {name: f"var(--sd-{ours})" for ours, names in COLOURS.items() for name in names}
+    colours |= {f"{name}_dark": colour for name, colour in colours.items()}
     return gr.themes.Default(
         primary_hue="indigo",
         secondary_hue="slate",
@@ -118,8 +103,8 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
     """
     return {
         "theme": theme(),
-        "head": f"<style>{read('shared/root.css')}</style>",
-        "css": "".join(read(f"{name}.css") for name in (*STYLES, *(CLASS if room else ()))),
+        "head": f"<style>{asset('shared/root.css')}</style>",
+        "css": "".join(asset(f"{name}.css") for name in (*STYLES, *(CLASS if room else ()))),
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,

@@ -215,9 +215,9 @@ def test_a_file_is_a_target_wherever_a_folder_is(whole: bytes, tmp_path: Path, m
         hub.find(tmp_path / "other.gguf")
     from specdec.ui import menu
 
-    assert menu.is_pair(str(path))
+    assert menu.is_offered(str(path))
     monkeypatch.setenv("SPECDEC_PUBLIC", "1")
-    assert not menu.is_pair(str(path))
+    assert not menu.is_offered(str(path))
 
 
 # ---- the file's own codes ----

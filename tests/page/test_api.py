@@ -101,9 +101,11 @@ BAD: list[tuple[Any, dict[str, Any]]] = [
     *((api.theory, {"k": value}) for value in (-1, 65, 2.5, 1e300)),
     *((api.theory, {name: value}) for name in "cvo" for value in (-1, 101)),
     *((api.explain, {"trace": value}) for value in NO_TRACE),
-    *((api.explain, {name: value}) for name in ("cycle", "position") for value in (-1, 0.5, 9_999, 10**9)),
-    *((api.explain, {"prompt": value}) for value in (" ", None, "a\0", "a" * 4001)),
-    *((api.compare, {"prompt": value}) for value in ("", 7, "a\ud800")),
+    *((api.explain, {"cycle": value}) for value in (-1, 0.5, "1", None, True, 9_999, 10**9)),
+    *((api.explain, {"position": value}) for value in (-1, 0.5, "1", None, 9_999, 10**9)),
+    *((api.explain, {"prompt": value}) for value in (" ", None, 7, "a" * 4001)),
+    *((api.compare, {"prompt": value}) for value in ("", None, 7, "a\ud800", "a" * 4001)),
+    (api.compare, {"prompt": "Hi", "k": 17}),
     (api.compare, {"prompt": "Hi", "drafter": "magic"}),
 ]
 

@@ -16,7 +16,7 @@ from specdec.exposure import EXPOSURE
 from specdec.ui import classroom
 from specdec.ui.classroom import address, Classroom, invitation, reachable, Room
 from specdec.ui.gateway.visitors import LEADS
-from specdec.ui.standalone import read
+from specdec.ui.standalone import asset
 from specdec.ui.theme import launch_settings
 
 RUN, OTHER = "0123456789abcdef", "fedcba9876543210"
@@ -206,7 +206,7 @@ def test_without_a_class_there_is_none():
         return [one.cls for one in launch_settings(*room)["app_kwargs"]["middleware"]]
 
     assert Classroom not in stack() and stack(Room("here")) == [*stack(), Classroom]
-    teacher = read("class/teacher.css")
+    teacher = asset("class/teacher.css")
     assert teacher not in launch_settings()["css"] and teacher in launch_settings(Room("here"))["css"]
 
 

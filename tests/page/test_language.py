@@ -8,7 +8,6 @@ import re
 import threading
 import typing
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,9 +18,9 @@ from starlette.testclient import TestClient
 from specdec import types
 from specdec.engine import PromptError
 from specdec.ui import menu, session, text
-from specdec.ui.components.traces import audit_trace, open_trace
+from specdec.ui.components.traces import open_trace
 from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
-from specdec.ui.request import check, InputError, RunRequest
+from specdec.ui.request import check, RunRequest
 from specdec.ui.standalone import standalone
 from specdec.ui.text import bound, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
 
@@ -162,22 +161,6 @@ def test_a_bound_function_keeps_its_language_whatever_others_speak() -> None:
     assert text.language() == "en"
 
 
-def test_a_bound_generator_is_closed_with_its_wrapper() -> None:
-    closed = []
-
-    def steps() -> typing.Iterator[int]:
-        try:
-            yield 1
-            yield 2
-        finally:
-            closed.append(True)
-
-    running = bound(steps)()
-    assert next(running) == 1
-    running.close()
-    assert closed == [True] and list(bound(steps)()) == [1, 2]
-
-
 def test_every_page_answers_in_its_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from specdec.ui.build import build
 
@@ -203,14 +186,10 @@ def pages(demo: typing.Any) -> dict[str, list[typing.Any]]:
     }
 
 
-def test_input_errors_and_menus_follow_the_language() -> None:
+def test_menus_follow_the_language() -> None:
     with speaking("zh"):
-        assert "无损。" in menu.drafter_lines("rejection")["draft_model"]
-        assert "。 " not in menu.drafter_lines("rejection")["draft_model"]
-        with pytest.raises(InputError, match="“K”必须是 0 到 16 之间的整数。"):
-            check("Once", k=17)
-    with pytest.raises(InputError, match="K must be a whole number"):
-        check("Once", k=17)
+        line = menu.drafter_lines("rejection")["draft_model"]
+    assert "无损。" in line and "。 " not in line
 
 
 def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,20 +210,12 @@ def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypa
         assert translated("a plain sentence") == "a plain sentence"
 
 
-def test_files_are_refused_and_audited_in_the_language_of_the_visitor() -> None:
-    good = toyrun.trace()
-    bent = replace(
-        good, events=tuple(replace(e, total=99) if type(e).__name__ == "Committed" else e for e in good.events)
-    )
+def test_files_are_refused_in_the_language_of_the_visitor() -> None:
     with speaking("zh"):
         answer = bound(open_trace)
-        assert answer("{}")["said"] == "文件未被接受：第一行不是轨迹的文件头。"
-        assert "第 2 行：" in answer(good.header.line() + '{"event":"committed"}')["said"]
-        assert "Committed 缺少" in answer(good.header.line() + '{"event":"committed"}')["said"]
-        found = audit_trace(bent.dumps())
-        assert found["list"][0] == "泳道 speculative 的第 0 轮：文本有 1 个 token，而不是 99 个"
-    assert "cycle 0 of the lane speculative: the text has 1 tokens, not 99" in audit_trace(bent.dumps())["list"]
-    assert answer("{}")["said"].startswith("文件")  # bound for good
+    broken = toyrun.trace().header.line() + '{"event":"committed"}'
+    assert answer("{}")["said"] == "文件未被接受：第一行不是轨迹的文件头。"  # bound for good
+    assert "第 2 行：Committed 缺少" in answer(broken)["said"]
 
 
 def test_a_standalone_page_speaks_the_language_of_the_page_it_came_from() -> None:
@@ -259,13 +230,7 @@ def test_a_standalone_page_speaks_the_language_of_the_page_it_came_from() -> Non
 
 @pytest.mark.parametrize(
     ("accepted", "language"),
-    [
-        ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
-        ("en-US,en;q=0.9,zh;q=0.8", "en"),
-        ("qaa,qab;q=0.9,zh-TW;q=0.5", "zh"),
-        ("qaa, qab, *", "en"),
-        (";;,,q=", "en"),
-    ],
+    [("zh-CN,zh;q=0.9,en;q=0.8", "zh"), ("qaa,qab;q=0.9,zh-TW;q=0.5", "zh"), ("qaa, qab, *", "en"), (";;,,q=", "en")],
 )
 def test_the_browsers_preference(accepted: str, language: str) -> None:
     assert preferred(accepted) == language

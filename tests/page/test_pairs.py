@@ -160,11 +160,6 @@ def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
     assert list(session.series([check("Hi", "suffix", family="smollm2")]))[-1].text == "There is no network."
 
 
-def test_small_downloads_are_told_in_megabytes():
-    assert "34 of 98 MB" in session.progress(hub.Fetched("smollm2", 34_100_000, 98_362_432)).text
-    assert "0.5 of 1.2 GB" in session.progress(hub.Fetched("a/b", 500_000_000, 1_200_000_000)).text
-
-
 def test_questions_are_shown_beside_a_model_that_answers(tmp_path):
     chat, base = (toypairs.model_into(tmp_path / name, 1, template) for name, template in (
         ("chat", toypairs.TEMPLATE), ("base", None)))  # fmt: skip
@@ -178,10 +173,9 @@ def test_questions_are_shown_beside_a_model_that_answers(tmp_path):
 def test_an_example_question_is_put_to_the_model_of_the_page_or_to_the_star(tmp_path, monkeypatch):
     chat = str(toypairs.model_into(tmp_path / "chat", 1))
     monkeypatch.setattr(session, "recorded_names", list)
-    names = [*SETTINGS]
     for family, wanted in ((chat, {}), ("smollm2", {}), ("embedded", {"family": "smollm2", "drafter": "default"})):
-        _, _, *updates = race.show(names, "qa", "Hi", "suffix", family)
-        found = {n: one["value"] for n, one in zip(names, updates, strict=True) if "value" in one}
+        _, _, *updates = race.show("qa", "Hi", "suffix", family)
+        found = {n: one["value"] for n, one in zip(SETTINGS, updates, strict=True) if "value" in one}
         assert found == {"prompt": questions()["qa"]["page"][0]} | wanted, family
 
 

@@ -15,64 +15,50 @@ from specdec.ui import site
 from specdec.ui.tabs import TABS
 from specdec.ui.text import LANGUAGES
 
-AT_ONCE = 1_500_000  # bytes before the first press
-WHOLE = 35_000_000  # 17 MB of them are the engine's models
+WHOLE = 35_000_000  # bytes; 17 MB of them are the engine's models
 LINK = re.compile(r'(?:src|href)="([^"]*)"')
-KEYS = re.compile(r"\(self\.specdec \|\|= \{\}\)\[(\"[^\"]+\")\] = ")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, site.Written]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site") / "page"
-    return folder, site.write(folder, "1.0", files, "https://host.example/some/path/")
-
-
-def test_a_site_is_light_and_says_how_large_it_is(made: tuple[Path, site.Written]) -> None:
-    folder, told = made
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert (told.files, told.size) == (len(files), sum(path.stat().st_size for path in files))
-    assert 0 < told.at_once <= AT_ONCE and told.size <= WHOLE
+    size = site.write(folder, "1.0", files, "https://host.example/some/path/")
+    assert size == sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= WHOLE
+    return folder
 
 
 @pytest.mark.parametrize("index", ["index.html", "zh/index.html"])
-def test_links_are_relative_and_lead_to_files(made: tuple[Path, site.Written], index: str) -> None:
-    folder, _ = made
-    page = (folder / index).read_text(encoding="utf-8")
+def test_links_are_relative_and_lead_to_files(made: Path, index: str) -> None:
+    page = (made / index).read_text(encoding="utf-8")
     links = [link for link in LINK.findall(page) if not link.startswith(("https://", "data:", "#"))]
     assert len(links) == 7
-    assert [
-        link for link in links if link.startswith("/") or not (folder / index).parent.joinpath(link).is_file()
-    ] == []
-    sources = [link for link in re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"', page)]
+    assert not any(link.startswith("/") for link in links)
+    assert all((made / index).parent.joinpath(link).is_file() for link in links)
+    sources = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"', page)
     assert not any(link.startswith("http") for link in sources)
     assert 'content="https://host.example/some/path/preview.png"' in page
     assert all(f'id="{name}-button"' in page for name in TABS) and "@@" not in page
 
 
-def test_what_the_host_is_told_is_there(made: tuple[Path, site.Written]) -> None:
-    folder, _ = made
+def test_what_the_host_is_told_is_there(made: Path) -> None:
     for language in LANGUAGES:
-        text = (folder / f"data/{language}/page.js").read_text(encoding="utf-8")
+        text = (made / f"data/{language}/page.js").read_text(encoding="utf-8")
         page = json.loads(text[text.index('= {"parts') + 2 :].strip().removesuffix(";"))
         files = [page["begin"], *(chart["file"] for chart in page["charts"])]
         files += [name for run in page["runs"].values() for name in run["files"].values()]
-        assert [name for name in files if not (folder / f"{name}.js").is_file()] == []
+        assert [name for name in files if not (made / f"{name}.js").is_file()] == []
         assert len(page["charts"]) == 3 and all(chart["shown"] for chart in page["charts"])
-        assert {part["script"] for part in page["parts"]} >= {
-            "race/player",
-            "step/step",
-            "guide/guide",
-            "theory/theory",
-        }
+        scripts = {part["script"] for part in page["parts"]}
+        assert scripts >= {"race/player", "step/step", "guide/guide", "theory/theory"}
         asked = [name for part in page["parts"] for name in part["server"].values()]
-        assert [name for name in asked if not list(folder.glob(f"{name}.js"))] == []
+        assert [name for name in asked if not list(made.glob(f"{name}.js"))] == []
 
 
-def test_a_static_space_finds_its_settings(made: tuple[Path, site.Written]) -> None:
-    head = (made[0] / "README.md").read_text(encoding="utf-8").split("---\n")[1]
+def test_a_static_space_finds_its_settings(made: Path) -> None:
+    head = (made / "README.md").read_text(encoding="utf-8").split("---\n")[1]
     settings = yaml.safe_load(head)
     assert settings["sdk"] == "static" and settings["license"] == "apache-2.0" and settings["title"]
-    assert (made[0] / settings["app_file"]).is_file()
+    assert (made / settings["app_file"]).is_file()
     assert settings["custom_headers"]["cross-origin-opener-policy"] == "same-origin"  # the engine then has threads
 
 
@@ -95,6 +81,6 @@ def test_an_earlier_site_goes_and_what_lies_beside_it_stays(tmp_path: Path) -> N
     (tmp_path / "old.html").write_text("", encoding="utf-8")
     (tmp_path / "note.txt").write_text("", encoding="utf-8")
     (tmp_path / site.MADE).write_text(json.dumps(["old.html", "gone.js"]), encoding="utf-8")
-    site.write(tmp_path, "1.0", lambda family: {}, languages=["en"])
+    site.write(tmp_path, "1.0", lambda family: {})
     assert (tmp_path / "note.txt").exists() and (tmp_path / "index.html").exists()
     assert not (tmp_path / "old.html").exists()

@@ -49,7 +49,6 @@ def test_a_server_that_is_not_listed_is_asked_by_no_door(exposed: None, server: 
     monkeypatch.setenv(LISTED, ONE)
     for news in (raced(server.address), raced(ONE, server.address)):
         assert news[-1].kind == "error" and "only the servers that its owner lists" in news[-1].text
-    assert engine.from_link({"server": server.address})[0] == {}
     with Stub(lambda _: Reply.of({"data": []})) as listed:
         monkeypatch.setenv(LISTED, listed.address)
         assert "only the servers" in raced(listed.address, server.address)[-1].text
@@ -61,7 +60,7 @@ def test_the_fields_offer_the_listed_ones_and_say_where_the_list_is(exposed: Non
     monkeypatch.setenv(LISTED, f"{ONE},{OTHER}")
     for language in ("en", "zh"):
         with speaking(language):
-            field: Any = engine.place("address", *engine.known())
+            field: Any = engine.address_field("address", *engine.server_choices(), "")
         assert field.choices == [(ONE, ONE), (OTHER, OTHER)] and not field.allow_custom_value
         assert LISTED in field.info
 
@@ -105,5 +104,11 @@ def test_a_pair_that_is_not_listed_is_loaded_by_no_door(
         with pytest.raises(request.InputError, match=r"one of: embedded|!"):
             PAIR[door](family)
     monkeypatch.setenv("SPECDEC_PAIRS", "owner/model")
-    assert "owner/model" in menu.families() and not menu.is_pair(folder)
-    assert request.known_family("owner/model") == "owner/model"
+    assert "owner/model" in menu.families() and not menu.is_offered(folder)
+    assert request.check_family("owner/model") == "owner/model"
+
+
+def test_ones_own_page_takes_any(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(EXPOSURE, "own")
+    monkeypatch.delenv("SPECDEC_PAIRS", raising=False)
+    assert request.check("Once", "suffix", family=folder).family == folder and engine.server_choices()[1]

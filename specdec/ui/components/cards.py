@@ -33,64 +33,58 @@ def cards() -> gr.HTML:
 def card(method: Method) -> dict[str, Any]:
     assert method.card is not None
     words = strings("drafters")[method.name]
-    told = words["card"]
-    rows = {
-        "parameters": weights(method),
-        "training": training(method.name, told["training"]),
-        "controls": controls(method.name),
-    }
+    texts = words["card"]
     return {
         "name": words["name"],
-        "picture": picture(method.name, told["picture"]),
-        "how": told["how"],
-        "rows": rows,
+        "picture": picture(method.name, texts["picture"]),
+        "how": texts["how"],
+        "rows": {
+            "parameters": weights(method),
+            "training": training(method.name, texts["training"]),
+            "controls": controls(method.name),
+        },
         "hub": method.card.hub,
         "papers": method.card.papers,
     }
 
 
 def picture(name: str, text: str) -> Markup:
-    path = PICTURES / f"{name}.svg"
-    if not path.exists():
-        return Markup()
-    drawing = path.read_text(encoding="utf-8")
+    drawing = (PICTURES / f"{name}.svg").read_text(encoding="utf-8")
     return Markup(drawing.replace("<svg", f'<svg role="img" aria-label="{escape(text)}"', 1))
 
 
 def weights(method: Method) -> str:
-    """What the method adds to the target."""
+    """What the method adds to the target; "" where the family does not have it."""
     words = strings("methods")["cards"]
-    target = menu.FAMILY / "target"
-    whole, config = menu.parameters(target), menu.read_json(target / "config.json")
-    if method.part == EXIT and {"exit_layers", "num_hidden_layers"} <= config.keys():
+    target = menu.parameters(menu.FAMILY / "target")
+    if method.part == EXIT and menu.has_weights(method.name):
+        config = menu.read_json(menu.FAMILY / "target" / "config.json")
         return words["exit_weights"].format(exit=config["exit_layers"][0], layers=config["num_hidden_layers"])
     if method.part in ("", EXIT):
-        return words["no_weights"].format(target=menu.size(whole))
+        return words["no_weights"].format(target=menu.size(target))
     count = menu.parameters(menu.FAMILY / method.folder)
-    if not count or not whole:
+    if not count or not target:
         return ""
-    return words["weights"].format(size=menu.size(count), share=round(100 * count / whole), target=menu.size(whole))
+    return words["weights"].format(size=menu.size(count), share=round(100 * count / target), target=menu.size(target))
 
 
 def training(name: str, how: str) -> str:
-    """How it learned, then how much, as far as the family tells."""
-    provenance = menu.read_json(menu.FAMILY / "provenance.json")
+    """How it was trained, then how much, as far as the family's provenance says."""
+    words, provenance = strings("methods")["cards"], menu.read_json(menu.FAMILY / "provenance.json")
     exits = provenance.get("target", {}).get("exit_layers", [])
-    told = how.format(exits=strings("methods")["cards"]["and"].join(map(str, exits)))
-    return sentences(told, amount(provenance.get(name, {})))
-
-
-def amount(facts: dict[str, Any]) -> str:
-    if not {"tokens_seen", "minutes", "machine"} <= facts.keys():
-        return ""
-    words, cores = strings("methods")["cards"], facts["machine"]["cores"]
-    return words["trained_one" if cores == 1 else "trained"].format(
+    how = how.format(exits=words["and"].join(map(str, exits)))
+    facts = provenance.get(name, {})
+    if "tokens_seen" not in facts:
+        return how
+    cores = facts["machine"]["cores"]
+    amount = words["trained_one" if cores == 1 else "trained"].format(
         tokens=f"{facts['tokens_seen'] / 1e6:.1f}", minutes=round(facts["minutes"]), cores=cores
     )
+    return sentences(how, amount)
 
 
 def controls(name: str) -> str:
-    """The same method with other weights, as far as the family holds them, with their size."""
+    """The variants of a method with other weights that the family holds, with their size."""
     others = [m for m in METHODS.values() if m.variant_of == name and not m.tree and m.embedded]
     names, sizes = of_drafters("name"), {m.name: menu.parameters(menu.FAMILY / m.folder) for m in others}
     return ", ".join(f"{names[one]} ({menu.size(count)})" for one, count in sizes.items() if count)

@@ -19,8 +19,10 @@ def drawn(
     events: Sequence[str] = (),
     **properties: Any,
 ) -> gr.HTML:
-    """With the words of that name, or those; `properties` are what its script finds in `props`, and `elem_id`, `events`
-    are what it triggers. A page that must hold its words before any script runs hands its `template` in.
+    """A component that the module `name` draws.
+
+    `words` are by default those of that name. Its script finds `properties` in `props`, and may trigger `events`.
+    A page that must hold its words before any script runs passes its own `template`.
 
     Objects and lists arrive as JSON text: Gradio would wrap each of theirs in a proxy, and those are slow.
     """
@@ -44,13 +46,15 @@ def as_text(content: Any) -> str:
 
 
 def mounting(name: str, events: Sequence[str]) -> str:
-    """What Gradio runs when it has drawn the component, and reads for the names of its events. `scripts.py` tells
-    browsers where the module is."""
+    """What Gradio runs when it has drawn the component; it also reads the names of the events there.
+
+    The import map of `scripts.py` says where the module is.
+    """
     mount = f'import("#page/{name}.js").then((part) => part.mount(element, props, watch, trigger, server));'
     return " ".join([mount, *(f'"{event}";' for event in events)])
 
 
 def handler(name: str, **properties: Any) -> str:
-    """What an event runs in the browser (its `js`): the function that `handlers/NAME.js` makes of `properties`."""
+    """The `js` of an event: the function that `handlers/NAME.js` makes of `properties`."""
     made = f'(await import("#page/handlers/{name}.js")).handler({as_text(properties)})'
     return f"async (...values) => {made}(...values)"

@@ -15,11 +15,11 @@ from ...methods import METHODS
 from ..text import of_drafters, strings
 from .drawn import drawn
 
-TOLD = ("kind", "copies", "wraps", "tree")  # what the scripts know of a way of drafting
+METHOD_FIELDS = ("kind", "copies", "wraps", "tree")  # what the scripts know of a way of drafting
 
 
 def player(log: str = "", render: bool = True) -> gr.HTML:
-    """Its property `ended` changes when the stream of a live run is over, however it ended."""
+    """The player, with `log` on show. Its property `ended` changes when a live run is over, however it ended."""
     return drawn(
         "race/player", pack(log), player_words(), elem_id="player", ended="", render=render, events=["opened", "tried"]
     )
@@ -31,12 +31,12 @@ def player_words() -> dict[str, Any]:
     return words | {
         "drafter": of_drafters("lane"),
         "names": of_drafters("name"),
-        "methods": {name: {key: getattr(m, key) for key in TOLD} for name, m in METHODS.items()},
+        "methods": {name: {key: getattr(m, key) for key in METHOD_FIELDS} for name, m in METHODS.items()},
         "peer": words["peer"] | of_drafters("peer_lane"),
         "say": words["say"] | {"start": of_drafters("start")},
     }
 
 
 def pack(log: str) -> str:
-    """The same JSON without a "<": nothing between server and script can take a token for markup."""
+    """The same JSON without a "<", so that nothing between server and script can take a token for markup."""
     return log.replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""What the sections of a tab are made of: headings, choices, sentences, charts, tables, files; and notices."""
+"""Parts of a section of a tab: headings, choices, sentences, charts, tables, files; and notices."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from ..text import strings
 from .drawn import drawn
 
 Cells = Sequence[Sequence[str | float | None]]
+WORDS = ("method", "domain")
+WHOLE = ("k", "k_recorded", "context", "batch", "tokens_per_second", "plain_tokens_per_second")
+# How many digits a column shows, None for words; all other columns show two.
+DIGITS = dict.fromkeys(WORDS) | dict.fromkeys(WHOLE, 0) | {"temperature": 1, "draft_cost": 3}
 
 
 def title(text: str, lead: str, level: str = "h2") -> None:
@@ -22,15 +26,17 @@ def title(text: str, lead: str, level: str = "h2") -> None:
 
 
 @contextmanager
-def folded(name: str, told: dict[str, Any]) -> Iterator[gr.HTML]:
-    """A section that opens by a press. On it stand its heading (`title`) and what it answers (`lid`), in it first its
-    `lead`. `expand` is its event when it is opened for the first time."""
-    heading, lid = (html.escape(told[part]) for part in ("title", "lid"))
-    shut = f"<summary><h2>{heading}</h2><span>{lid}</span></summary>"
-    shut = f'<details class="sd-fold sd-section" data-fold="{name}">{shut}</details>@children'
-    with drawn("shared/fold", words={}, template=shut, events=["expand"]) as section, gr.Column():
-        if "lead" in told:
-            lines([told["lead"]], elem_classes="sd-about")
+def folded(name: str, words: dict[str, Any]) -> Iterator[gr.HTML]:
+    """Collapsible section: `title` and `lid` in the summary, `lead` first in the body.
+
+    Its event `expand` comes when it is opened for the first time.
+    """
+    heading, lid = html.escape(words["title"]), html.escape(words["lid"])
+    summary = f"<summary><h2>{heading}</h2><span>{lid}</span></summary>"
+    template = f'<details class="sd-fold sd-section" data-fold="{name}">{summary}</details>@children'
+    with drawn("shared/fold", words={}, template=template, events=["expand"]) as section, gr.Column():
+        if "lead" in words:
+            lines([words["lead"]], elem_classes="sd-about")
         yield section
 
 
@@ -48,36 +54,38 @@ def lines(value: list[str] | None = None, **more: Any) -> gr.HTML:
     return drawn("shared/lines", value or [], {}, **more)
 
 
-def table(caption: str, heads: Sequence[str], digits: Sequence[int | None], rows: Cells, **more: Any) -> gr.HTML:
-    """A press on a heading sorts it. `rows` is the value: words and figures, None where there is none; `digits` is None
-    for words."""
-    return drawn("shared/table", rows, {}, caption=caption, heads=list(heads), digits=list(digits), **more)
+def table(caption: str, columns: dict[str, str], rows: Cells, **more: Any) -> gr.HTML:
+    """A table to sort by its headings: `columns` by figure, `rows` of words and figures, None where there is none."""
+    digits = [DIGITS.get(name, 2) for name in columns]
+    return drawn("shared/table", rows, {}, caption=caption, heads=list(columns.values()), digits=digits, **more)
 
 
-def downloads(filename: str, kept: Callable[[], dict[str, str]] | None = None) -> gr.HTML:
-    """Buttons that save the text of each kind, csv or json: the component's value, or what is `kept` here until it is
-    asked for; without any there is no button."""
+def downloads(filename: str, texts: Callable[[], dict[str, str]] | None = None) -> gr.HTML:
+    """Buttons that save a text as csv or json: `texts` makes both when one is pressed.
+
+    Without `texts` the component's value holds them, and there are no buttons until it does.
+    """
 
     def file(kind: Any) -> str:
-        return kept().get(kind, "") if kept and isinstance(kind, str) else ""
+        return texts().get(kind, "") if texts and isinstance(kind, str) else ""
 
-    asked = dict.fromkeys(("csv", "json") if kept else (), "")
-    return drawn("shared/downloads", asked, strings("methods")["download"], filename=filename, server_functions=[file])
+    value = dict.fromkeys(("csv", "json") if texts else (), "")
+    return drawn("shared/downloads", value, strings("methods")["download"], filename=filename, server_functions=[file])
 
 
 def notice(name: str = "notice", text: str = "") -> gr.HTML:
-    """One line: what is going on, how far it is, or what is wrong with the input or with a link."""
+    """A line that says what is going on, how far it is, or what is wrong with the input or with a link."""
     return drawn("shared/notice", text, {}, elem_id=name, wrong=False, stopped="", share=1.0)
 
 
 def tell(words: str, wrong: bool = False, stopped: str = "", share: float = 1.0) -> Any:
-    """An update of the line. `stopped` takes the place of `words` if the work ends before it says another one.
+    """An update of that line; with a `share` below 1, a bar shows it.
 
-    With a `share` below 1 a bar shows it.
+    `stopped` takes the place of `words` if the work is stopped before the next update.
     """
     return gr.update(value=words, wrong=wrong, stopped=stopped, share=round(share, 3))
 
 
 def ended() -> Any:
-    """An update for what watches `ended`: however the work ended, no more of it will come."""
+    """An update that says no more of this work will come, however it ended."""
     return gr.update(ended=str(time.time_ns()))

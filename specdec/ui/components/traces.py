@@ -6,10 +6,8 @@ to play, a page to save.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import textwrap
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -32,8 +30,6 @@ from .player import pack
 
 MAX_SHOWN = 3  # faults
 AROUND = 24  # tokens shown before the place where two texts part, and after it
-LARGE = 1_000_000  # characters; a recorded run of this app has a third of that
-_desk = threading.Lock()
 
 
 def traces() -> gr.HTML:
@@ -55,70 +51,58 @@ def for_links() -> list[dict[str, Any]]:
 
 
 def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
-    """Large files one at a time, because they take much memory; others never wait for them.
-
-    What is no trace gets one sentence.
-    """
+    """The same function; what is no trace gets one sentence."""
 
     @functools.wraps(question)
     def answer(sent: Any) -> dict[str, Any]:
-        with desk(*(sent if isinstance(sent, list) else [sent])):
-            try:
-                return question(sent)
-            except TraceError as error:
-                return {"wrong": True, "said": strings("traces")["refused"].format(reason=translated(error.sentence))}
+        try:
+            return question(sent)
+        except TraceError as error:
+            return {"wrong": True, "said": strings("traces")["refused"].format(reason=translated(error.sentence))}
 
     return answer
-
-
-def desk(*texts: Any) -> contextlib.AbstractContextManager[Any]:
-    """Where texts are read: one large one at a time."""
-    large = any(isinstance(text, str) and len(text) > LARGE for text in texts)
-    return _desk if large else contextlib.nullcontext()
 
 
 @answering
 def open_trace(text: Any) -> dict[str, Any]:
     """The run of a file as a log to play, and its audit. A file that fails the audit opens, and says so."""
-    trace = recorded(read(text))
+    trace = recorded(parse(text))
     return {"log": pack(trace.dumps()), **audited(trace)}
 
 
 @answering
 def audit_trace(text: Any) -> dict[str, Any]:
-    return audited(read(text))
+    return audited(parse(text))
 
 
 @answering
 def make_page(sent: Any) -> dict[str, Any]:
-    """Of a run, or of a run and the address of the page that it was made on."""
-    text, home = sent if isinstance(sent, list) and len(sent) == 2 else (sent, "")
-    return {
-        "page": standalone(recorded(read(text)), home if isinstance(home, str) else ""),
-        "said": strings("traces")["saved_page"],
-    }
+    """Of a run and the address of the page that it was made on, a page that plays it."""
+    text, home = sent
+    return {"page": standalone(recorded(parse(text)), home), "said": strings("traces")["saved_page"]}
 
 
 @answering
 def compare_traces(texts: Any) -> dict[str, Any]:
     """Where the second run first parts from the first one, and both runs' settings and figures."""
-    one, other = map(read, texts if isinstance(texts, list) and len(texts) == 2 else ["", ""])
+    one, other = map(parse, texts)
     words = strings("traces")
     parting = comparing.compare(one.events, other.events, one.header.lanes[0])
-    start = max(0, (parting.token or 0) - AROUND)
+    token = parting.token or 0
+    start = max(0, token - AROUND)
     around = [pieces[start : start + 2 * AROUND] for pieces in parting.tokens]
-    cycle = parting.cycles[0] if parting.cycles else 0
-    told = {"n": len(parting.tokens[0]), "token": (parting.token or 0) + 1, "cycle": cycle}
+    place = {"n": len(parting.tokens[0]), "token": token + 1, "cycle": parting.cycles[0] if parting.cycles else 0}
+    rows = zip(words["rows"].values(), facts(one), facts(other), strict=True)
     return {
-        "said": words["parting"][parting.what].format(**told),
-        "at": None if parting.token is None else parting.token - start,
+        "said": words["parting"][parting.what].format(**place),
+        "at": None if parting.token is None else token - start,
         "cut": start > 0,
         "texts": around if parting.what == "words" else [],
-        "rows": [row for row in zip(words["rows"].values(), facts(one), facts(other), strict=True) if differs(row)],
+        "rows": [row for row in rows if row[1] != row[2]],
     }
 
 
-def read(text: Any) -> Trace:
+def parse(text: Any) -> Trace:
     """TraceError says why a text is no run."""
     if not isinstance(text, str):
         raise TraceError("it is not text")
@@ -129,7 +113,7 @@ def read(text: Any) -> Trace:
 
 
 def recorded(trace: Trace) -> Trace:
-    """No more of it will come."""
+    """The same run, marked as one that is over."""
     return replace(trace, header=replace(trace.header, source="recorded"))
 
 
@@ -137,34 +121,30 @@ def audited(trace: Trace) -> dict[str, Any]:
     """The audit in a sentence or two, and its first faults."""
     words, accounts = strings("traces")["audit"], audit(trace.header.lanes, trace.events)
     faults = [translated(str(fault)) for account in accounts for fault in account.faults]
-    unchecked = sum(sum(account.unchecked.values()) for account in accounts)
-    told = {
+    counts = {
         "decisions": sum(account.decisions for account in accounts),
         "draws": sum(account.draws for account in accounts),
-        "n": unchecked,
+        "n": sum(sum(account.unchecked.values()) for account in accounts),
     }
-    said = [words["fails" if faults else "holds"].format(**told)]
-    said += [words["unchecked"].format(**told)] * (unchecked > 0)
-    guided = any(isinstance(event, Started) and event.guided for event in trace.events)
-    said += [words["guided"]] * guided
-    said += [words["lossy"]] * (not faults and any(account.lossless is False for account in accounts))
-    more = [words["more"].format(n=len(faults) - MAX_SHOWN)] * (len(faults) > MAX_SHOWN)
-    return {"said": sentences(*said), "wrong": bool(faults), "list": faults[:MAX_SHOWN] + more}
+    notes = {
+        "unchecked": counts["n"] > 0,
+        "guided": any(isinstance(event, Started) and event.guided for event in trace.events),
+        "lossy": not faults and any(account.lossless is False for account in accounts),
+    }
+    verdict = ["fails" if faults else "holds", *(name for name, holds in notes.items() if holds)]
+    more = [words["more"].format(n=len(faults) - MAX_SHOWN)] if len(faults) > MAX_SHOWN else []
+    said = sentences(*(words[name].format(**counts) for name in verdict))
+    return {"said": said, "wrong": bool(faults), "list": faults[:MAX_SHOWN] + more}
 
 
 def facts(trace: Trace) -> list[str]:
     """In the order of the words: how it was run, then what came of it."""
     lane, prompt = trace.header.lanes[0], textwrap.shorten(trace.header.prompt, 60, placeholder=" …")
     started = next((event for event in trace.events if isinstance(event, Started) and event.lane == lane), None)
-    figures = Comparison.of(trace.events)
-    measured = (figures.measured_speedup, figures.speculative.alpha, figures.speculative.tau)
-    figured = ["–" if value is None else f"{value:.2f}" for value in measured]
+    comparison = Comparison.of(trace.events)
+    measured = (comparison.measured_speedup, comparison.speculative.alpha, comparison.speculative.tau)
+    figures = ["–" if value is None else f"{value:.2f}" for value in measured]
     if started is None:
-        return [prompt, *["–"] * 5, *figured]
-    params = started.params
-    drafter, rule = shown(started.drafter), shown(started.rule)
-    return [prompt, drafter, str(started.k), rule, f"{params.temperature:g}", str(params.seed), *figured]
-
-
-def differs(row: tuple[str, str, str]) -> bool:
-    return row[1] != row[2]
+        return [prompt, *["–"] * 5, *figures]
+    drafter, rule, params = shown(started.drafter), shown(started.rule), started.params
+    return [prompt, drafter, str(started.k), rule, f"{params.temperature:g}", str(params.seed), *figures]

@@ -16,15 +16,15 @@ CLASS_SEED = 7
 
 
 def tour() -> gr.HTML:
-    asked = [session.sampled_run]
-    return drawn("guide/tour", words=strings("guide")["tour"], elem_id="tour", server_functions=asked)
+    words, functions = strings("guide")["tour"], [session.sampled_run]
+    return drawn("guide/tour", words=words, elem_id="tour", server_functions=functions)
 
 
 def build(tab: gr.Tab) -> gr.HTML:
-    """`settings` are those of the link that gives a class the same run."""
+    """`settings` are in the link that gives a class the same run."""
     return drawn(
         "guide/guide",
-        words={name: told for name, told in strings("guide").items() if name != "tour"},
+        words={name: text for name, text in strings("guide").items() if name != "tour"},
         elem_id="guide-page",
         tabs=labels(),
         sources=read_json(ASSETS / "sources.json"),

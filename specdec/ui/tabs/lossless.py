@@ -17,25 +17,32 @@ from .. import session
 from ..components.drawn import drawn
 from ..components.player import pack
 from ..components.section import ended
-from ..request import check_certificate, DRAWS, InputError, sent
+from ..request import check_certificate, DRAWS, InputError
 from ..text import prompts
-from .race import ENGINE, PRIVATE
+from .race import ENGINE, INSTANT, PRIVATE
 
 
 def build(tab: gr.Tab) -> None:
     screen = drawn(
-        "lossless/lossless", elem_id="certificate", server_functions=[session.recorded_certificates],
-        text=prompts()["story"][0], draws=list(DRAWS), said="", wrong=False, ended="",
-    )  # fmt: skip
+        "lossless/lossless",
+        elem_id="certificate",
+        server_functions=[session.recorded_certificates],
+        text=prompts()["story"][0],
+        draws=list(DRAWS),
+        said="",
+        wrong=False,
+        ended="",
+    )
     running = screen.submit(start, None, screen, **ENGINE, **PRIVATE)
-    running.then(ended, None, screen, queue=False, **PRIVATE)
-    screen.stop(None, None, None, cancels=running, queue=False, **PRIVATE)
+    running.then(ended, None, screen, **INSTANT)
+    screen.stop(None, None, None, cancels=running, **INSTANT)
 
 
-def start(asked: gr.EventData) -> Iterator[Any]:
+def start(event: gr.EventData) -> Iterator[Any]:
     """Updates of the page for one live certificate."""
+    names = inspect.signature(check_certificate).parameters
     try:
-        running = session.certify(check_certificate(*named(asked, check_certificate)))
+        running = session.certify(check_certificate(**{name: getattr(event, name, None) for name in names}))
     except InputError as error:
         yield say(str(error), wrong=True)
         return
@@ -49,7 +56,3 @@ def start(asked: gr.EventData) -> Iterator[Any]:
 def say(words: str, wrong: bool = False) -> Any:
     """An update of the line beside the button."""
     return gr.update(said=words, wrong=wrong)
-
-
-def named(asked: gr.EventData, check: Any) -> list[Any]:
-    return [sent(asked, name) for name in inspect.signature(check).parameters]

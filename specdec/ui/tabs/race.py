@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -20,31 +20,33 @@ from ..components.engine import BROWSER, check_server, Engine, engine, SERVER
 from ..components.player import pack, player
 from ..components.section import ended, notice, tell
 from ..components.traces import traces
-from ..request import check, from_link, InputError, known_family, sent
+from ..request import check, check_family, from_link, InputError
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND = 8
 # No limit of Gradio's: whoever waits in its line is told nothing. `session` has a line of its own.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
+RULE_KEYS = {name: key for key, name in menu.RULE_NAMES.items()}
 
 
 def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML]:
     """The settings by name, whose engine runs them, and the player."""
     with gr.Column(elem_classes="sd-race"):
-        screen = player(shown := session.first_recorded(), render=False)
+        screen = player(log := session.first_recorded(), render=False)
         with gr.Column(elem_classes="sd-console"):
-            fields, who, run_button, stop_button, line = bar(screen, settings_of(shown))
+            fields, who, run_button, stop_button, line = bar(screen, settings_of(log))
         screen.render()
         with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
             gr.HTML(MarkdownIt().render(paragraph("reading")))  # Gradio's own Markdown comes with 75 kB of scripts
-    connect(screen, line, [*who.fields, *fields], run_button, stop_button)
+    connect(screen, line, who, fields, run_button, stop_button)
     gr.api(run, api_name="run" if language() == ENGLISH else f"run_{language()}", **ENGINE)
-    return dict(zip(SETTINGS, fields, strict=True)), who, screen
+    return fields, who, screen
 
 
-def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.Button, gr.Button, gr.HTML]:
-    """The settings, in the order of their table; those of the run on show to begin with."""
+def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], Engine, gr.Button, gr.Button, gr.HTML]:
+    """The settings by name, in the order of their table; those of the run on show to begin with."""
     words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.hosts()
     shown = without_choices(shown)
     if chosen == EMBEDDED and first in menu.families():
@@ -53,55 +55,65 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
     if chosen != first and menu.answers(chosen):  # the run on show is another model's
         text = prompts()["qa"][0]
     prompt = gr.Textbox(
-        text, label=words["prompt"], placeholder=words["prompt_placeholder"],
-        info=words["prompt_note"] or None, lines=1, max_lines=8, elem_id="prompt",
-    )  # fmt: skip
+        text,
+        label=words["prompt"],
+        placeholder=words["prompt_placeholder"],
+        info=words["prompt_note"] or None,
+        lines=1,
+        max_lines=8,
+        elem_id="prompt",
+    )
     with gr.Row(elem_classes="sd-go"):
         run_button = gr.Button(words["run"], variant="primary", elem_id="run")
         stop_button = gr.Button(words["stop"], interactive=False, elem_id="stop")
     pills = gr.Row(elem_classes="sd-pills"), gr.Row(elem_classes="sd-pills")
     line = notice()
-    place_of_lids = gr.Column(elem_classes="sd-lidrow")
+    lids = gr.Column(elem_classes="sd-lidrow")
     with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
-        family = pairs(words, chosen)
-        drafters = [OPEN, *menu.drafters(chosen)]
-        drafter = dropdown("drafter", drafters, menu.drafter_lines("rejection", chosen))
-        fields = {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.type_ is not str}
+        family = family_menu(chosen)
+        drafter = dropdown("drafter", drafter_choices(chosen), menu.drafter_lines("rejection", chosen))
+        made = {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.type_ is not str}
         with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
-            place = gr.Column()
-            rule = dropdown("rule", RULES, words["rule_lines"])
+            engine_place = gr.Column()
+            rule = dropdown("rule", [(words["rules"][name], name) for name in RULES], words["rule_lines"])
             peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[OPEN])
-            fields |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
-            rest = [one for one in SETTINGS.values() if one.name not in fields]
-            fields |= {one.name: field(one, shown) for one in rest}
-        with place:
-            own = [one.name for one in SETTINGS.values() if not one.served]
-            who = engine({name: fields[name] for name in own}, PRIVATE)
+            made |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
+            made |= {one.name: field(one, shown) for one in SETTINGS.values() if one.name not in made}
+        fields = {name: made[name] for name in SETTINGS}
+        with engine_place:
+            who = engine({name: fields[name] for name, one in SETTINGS.items() if not one.served}, INSTANT)
     with gr.Column(elem_classes="sd-fold", elem_id="deeds"):
         traces()
     explain(drafter, rule, family, peer)
     # By hand alone: who fills in a target fills in its drafter, which a change of the target would take back.
     by_hand = [family.input, family.select, family.blur]
-    gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
-    ordered = [fields[name] for name in SETTINGS]
-    with place_of_lids:
+    gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], **INSTANT)
+    with lids:
         texts = {name: words[name] for name in ("lid", "more")} | {"open": words["chosen"]["k"]}
-        values = [one.value for one in ordered]
-        drawn("shared/lids", words=texts, names=names_of_drafters(), order=list(SETTINGS), values=values)
-    recordings(screen, line, pills, list(SETTINGS), ordered)
-    return ordered, who, run_button, stop_button, line
+        values = [one.value for one in fields.values()]
+        drawn("shared/lids", words=texts, names=drafter_names(), order=list(SETTINGS), values=values)
+    recordings(screen, line, pills, fields)
+    return fields, who, run_button, stop_button, line
 
 
 def in_browser(values: list[Any], chosen: str) -> None:
-    """The script of the engine in the visitor's browser: it takes the presses that are meant for it. It is no part of
-    the tab: even what shows nothing has a gap around it."""
+    """The script of the engine in the visitor's browser, which takes the presses that are meant for it.
+
+    It stands outside the tab: even a component that shows nothing has a gap around it.
+    """
     if not browser.offered():
         return
     words = {name: text for name, text in strings("site")["own"].items() if name not in ("about", "disk")}
     drawn(
-        "shared/here", words=words, template="<span hidden></span>", here=BROWSER,
-        chosen=chosen, order=list(SETTINGS), values=values, **browser.asked(browser.offered()),
-    )  # fmt: skip
+        "shared/here",
+        words=words,
+        template="<span hidden></span>",
+        here=BROWSER,
+        chosen=chosen,
+        order=list(SETTINGS),
+        values=values,
+        **browser.settings_there(browser.offered()),
+    )
 
 
 def field(setting: Setting, shown: dict[str, Any]) -> Any:
@@ -118,93 +130,91 @@ def field(setting: Setting, shown: dict[str, Any]) -> Any:
     return gr.Slider(low, setting.high, value=value, step=setting.step, label=label, buttons=[])
 
 
-def pairs(words: dict[str, Any], chosen: str) -> gr.Dropdown:
+def family_menu(chosen: str) -> gr.Dropdown:
     """The menu of targets with their drafts. Where the host allows it, any other pair can be typed."""
-    own = presets.allowed() is None
+    any_pair = presets.allowed() is None
     return gr.Dropdown(
-        [(menu.family_name(name), name) for name in menu.families()], value=chosen, label=words["target"],
-        info=menu.family_line(chosen), filterable=own, allow_custom_value=own, visible=own or len(menu.families()) > 1,
-    )  # fmt: skip
+        [(menu.family_name(name), name) for name in menu.families()],
+        value=chosen,
+        label=strings("page")["settings"]["target"],
+        info=menu.family_line(chosen),
+        filterable=any_pair,
+        allow_custom_value=any_pair,
+        visible=any_pair or len(menu.families()) > 1,
+    )
 
 
-def dropdown(name: str, choices: Sequence[str], lines: dict[str, str]) -> gr.Dropdown:
+def dropdown(name: str, choices: list[tuple[str, str]], lines: dict[str, str]) -> gr.Dropdown:
     """A menu whose first entry is the default, with a line below it about the chosen one."""
-    named, first = labels(name, choices), choices[0]
+    first = choices[0][1]
     label = strings("page")["settings"][name]
-    return gr.Dropdown(named, value=first, label=label, info=lines[first], filterable=False)
+    return gr.Dropdown(choices, value=first, label=label, info=lines[first], filterable=False)
 
 
-def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
-    words = names_of_drafters() if name == "drafter" else strings("page")["settings"][f"{name}s"]
-    return [(words[choice], choice) for choice in choices]
+def drafter_choices(family: str) -> list[tuple[str, str]]:
+    names = drafter_names()
+    return [(names[name], name) for name in (OPEN, *menu.drafters(family))]
 
 
-def names_of_drafters() -> dict[str, str]:
+def drafter_names() -> dict[str, str]:
     return {OPEN: strings("page")["settings"]["chosen"]["name"]} | of_drafters("name")
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
     """The lines follow the choices, in the browser: whether a drafter is lossless depends on the rule, too."""
-    drafters = {
-        one: {name: menu.drafter_lines(name, one) for name in RULES}
-        for one in (*menu.families(), "")
-        if one not in ROUNDED
-    }
+    families = [name for name in (*menu.families(), "") if name not in ROUNDED]
+    drafters = {family: {rule: menu.drafter_lines(rule, family) for rule in RULES} for family in families}
     rules, same = strings("page")["settings"]["rule_lines"], dict.fromkeys(ROUNDED, EMBEDDED)
-    tell = handler("choices", drafters=drafters, rules=rules, peers=menu.peer_lines(), same=same)
-    for chosen in (drafter, rule):
-        chosen.change(None, [drafter, rule, family], [drafter, rule, peer], js=tell, **PRIVATE)
+    script = handler("choices", drafters=drafters, rules=rules, peers=menu.peer_lines(), same=same)
+    for changed in (drafter, rule):
+        changed.change(None, [drafter, rule, family], [drafter, rule, peer], js=script, **PRIVATE)
 
 
 def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
-    """Another target has other drafters; the one that was chosen stays if it can."""
+    """Updates for another target, which has other drafters; the chosen drafter stays if it can."""
     try:
-        known_family(family)
+        check_family(family)
     except InputError as error:
         return gr.update(info=str(error)), gr.skip()
-    names = [OPEN, *menu.drafters(family)]
-    chosen = drafter if drafter in names else names[0]
-    line = menu.drafter_lines(rule, family)[chosen]
-    drafters = gr.update(choices=labels("drafter", names), value=chosen, info=line)
+    lines = menu.drafter_lines(rule, family)
+    chosen = drafter if drafter in lines else OPEN
+    drafters = gr.update(choices=drafter_choices(family), value=chosen, info=lines[chosen])
     return gr.update(info=menu.family_line(family)), drafters
 
 
-def filled_in(names: Sequence[str], settings: dict[str, Any]) -> list[Any]:
-    """Updates of the fields of these names; another target brings its drafters."""
+def filled_in(settings: dict[str, Any]) -> list[Any]:
+    """Updates of all fields, of which these get a value; another target brings its drafters."""
     updates = {name: gr.update(value=value) for name, value in settings.items()}
     if "family" in settings:
         drafter, rule = settings.get("drafter", OPEN), settings.get("rule", "rejection")
         line, updates["drafter"] = switch(settings["family"], drafter, rule)
         updates["family"] |= line
-    return [updates.get(name, gr.skip()) for name in names]
+    return [updates.get(name, gr.skip()) for name in SETTINGS]
 
 
-def recordings(
-    screen: gr.HTML,
-    line: gr.HTML,
-    rows: tuple[gr.Row, gr.Row],
-    names: Sequence[str],
-    fields: list[Any],
-) -> None:
-    """A row of examples, texts to continue or questions as the target wants them: a press plays its recording. The
-    rail always shows the settings of the run on show."""
-    prompt, drafter, family = (fields[names.index(name)] for name in ("prompt", "drafter", "family"))
-    inputs, places = [prompt, drafter, family], [screen, line, *fields]
+# ---- recorded runs ----
+
+
+def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fields: dict[str, Any]) -> None:
+    """Two rows of examples, texts to continue and questions, of which the target wants one: a press plays its
+    recording. The fields always show the settings of the run on show."""
+    family, drafter = fields["family"], fields["drafter"]
+    inputs, outputs = [fields["prompt"], drafter, family], [screen, line, *fields.values()]
     for answers, row in enumerate(rows):
         row.visible = menu.answers(family.value) == bool(answers)
         with row:
             for kind in menu.kinds(bool(answers)):
                 pill = gr.Button(strings("page")["settings"]["examples"][kind], size="sm", elem_classes="sd-pill")
-                pill.click(partial(show, names, kind), inputs, places, queue=False, **PRIVATE)
-    family.change(fitting, family, list(rows), queue=False, **PRIVATE)
+                pill.click(partial(show, kind), inputs, outputs, **INSTANT)
+    family.change(fitting, family, list(rows), **INSTANT)
+    drafter.input(show_drafter, inputs, outputs, **INSTANT)
+    screen.opened(opened, None, list(fields.values()), **INSTANT)
 
-    def opened(event: gr.EventData) -> list[Any]:
-        """Of a file of the visitor's, the settings that can be chosen here."""
-        settings = settings_of(str(sent(event, "head") or ""))
-        return filled_in(names, from_link({name: str(value) for name, value in settings.items()})[0])
 
-    drafter.input(partial(show_drafter, names), inputs, places, queue=False, **PRIVATE)
-    screen.opened(opened, None, fields, queue=False, **PRIVATE)
+def opened(event: gr.EventData) -> list[Any]:
+    """Updates for a file of the visitor's: its settings, as far as they can be chosen here."""
+    settings = settings_of(event.head)
+    return filled_in(from_link({name: str(value) for name, value in settings.items()})[0])
 
 
 def fitting(family: Any) -> list[Any]:
@@ -213,44 +223,44 @@ def fitting(family: Any) -> list[Any]:
     return [gr.update(visible=not answers), gr.update(visible=answers)]
 
 
-def show(names: Sequence[str], kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
+def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
     """The recording of this kind. Its next example where there is none, its prompt stands there already, or another
     model is to take it: then the run on show stays, and the line says so."""
     examples, target, ours = prompts()[kind], menu.target_of(kind), menu.is_ours(family)
-    another = not ours and family != target and menu.answers(family) == menu.answers(target)
-    if not another and kind in session.recorded_names() and prompt != examples[0]:
-        return played(names, kind, drafter)
+    other_model = not ours and family != target and menu.answers(family) == menu.answers(target)
+    if not other_model and kind in session.recorded_names() and prompt != examples[0]:
+        return played(kind, drafter)
     settings: dict[str, Any] = {"prompt": examples[0]}
     if prompt in examples:
         settings["prompt"] = examples[(examples.index(prompt) + 1) % len(examples)]
     if menu.answers(family) != menu.answers(target):
         settings |= {"family": target, "drafter": OPEN}
-    return [gr.skip(), tell(strings("page")["notice"]["not_recorded"]), *filled_in(names, settings)]
+    return [gr.skip(), tell(strings("page")["notice"]["not_recorded"]), *filled_in(settings)]
 
 
-def show_drafter(names: Sequence[str], prompt: str, drafter: str, family: str) -> list[Any]:
+def show_drafter(prompt: str, drafter: str, family: str) -> list[Any]:
     """Another drafter on a recorded prompt plays its own recording; without one, or on a prompt of one's own, nothing
-    changes: the rail keeps what was chosen."""
+    changes: the field keeps what was chosen."""
     kind = kind_of(prompt)
-    known = kind in session.recorded_names() and prompt == prompts()[kind][0] and family == menu.target_of(kind)
-    if not known or (drafter != menu.drafter_of(kind) and not session.recorded(kind, drafter)):
-        return [gr.skip()] * (2 + len(names))
-    return played(names, kind, drafter)
+    is_recorded = kind in session.recorded_names() and prompt == prompts()[kind][0] and family == menu.target_of(kind)
+    if not is_recorded or (drafter != menu.drafter_of(kind) and not session.recorded(kind, drafter)):
+        return [gr.skip()] * (2 + len(SETTINGS))
+    return played(kind, drafter)
 
 
-def played(names: Sequence[str], kind: str, drafter: str) -> list[Any]:
+def played(kind: str, drafter: str) -> list[Any]:
     """The chosen drafter's run; where it has none, the first one's, and a word about that."""
-    words, named, first = strings("page")["notice"], of_drafters("name"), menu.drafter_of(kind)
+    words, names, first = strings("page")["notice"], of_drafters("name"), menu.drafter_of(kind)
     log = session.recorded(kind, drafter) if drafter != first else ""
     word = ""
     if not log:
         log = session.recorded(kind)
         if drafter not in (first, OPEN):
-            word = words["other_trace"].format(drafter=named.get(drafter, drafter), shown=named[first])
+            word = words["other_trace"].format(drafter=names.get(drafter, drafter), shown=names[first])
     if not log:
-        return [gr.skip(), tell(words["no_trace"], wrong=True), *filled_in(names, {})]
+        return [gr.skip(), tell(words["no_trace"], wrong=True), *filled_in({})]
     settings = settings_of(log)
-    return [pack(log), tell(word), *filled_in(names, without_choices(settings) if drafter == OPEN else settings)]
+    return [pack(log), tell(word), *filled_in(without_choices(settings) if drafter == OPEN else settings)]
 
 
 def without_choices(settings: dict[str, Any]) -> dict[str, Any]:
@@ -259,43 +269,41 @@ def without_choices(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def settings_of(log: str) -> dict[str, Any]:
-    """What the rail says of a run: its header and its first lane's settings; nothing where they cannot be read."""
+    """The settings of a run, by its header and its first lane; {} where they cannot be read."""
     try:
-        header, started = (json.loads(text) for text in log.split("\n", 2)[:2])
+        header, started = map(json.loads, log.split("\n", 2)[:2])
         params = started["params"]
         values = {"prompt": header["prompt"], **params, "stop": "\n".join(params["stop"] or ())}
         if not started.get("server"):  # which decides the others by itself
             values["family"] = header["models"].get("family", EMBEDDED)
-            values["rule"] = next(key for key, name in menu.RULE_NAMES.items() if name == started["rule"])
+            values["rule"] = RULE_KEYS[started["rule"]]
             values["peer"] = len(header["lanes"]) > 2
             values |= {name: started[name] for name in ("drafter", "k")}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, StopIteration):
+    except (ValueError, LookupError, TypeError, AttributeError):
         return {}
     return {name: value for name, value in values.items() if name in SETTINGS}
 
 
-def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Button, stop_button: gr.Button) -> None:
-    """`fields` are the engine's and then the settings, as `begin` takes them."""
-    places = [screen, line, run_button, stop_button]
-    named = dict(zip(SETTINGS, fields[-len(SETTINGS) :], strict=True))
-    family, drafter = named["family"], named["drafter"]
-    running = [
-        run_button.click(begin, fields, places, **ENGINE, **PRIVATE),
-        screen.tried(tried, None, [drafter, named["k"]], queue=False, **PRIVATE).then(
-            begin, fields, places, **ENGINE, **PRIVATE
-        ),
-    ]
+# ---- live runs ----
+
+
+def connect(
+    screen: gr.HTML, line: gr.HTML, who: Engine, fields: dict[str, Any], run_button: gr.Button, stop_button: gr.Button
+) -> None:
+    inputs, outputs = [*who, *fields.values()], [screen, line, run_button, stop_button]
+    family, drafter = fields["family"], fields["drafter"]
+    again = screen.tried(tried, None, [drafter, fields["k"]], **INSTANT)
+    running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (run_button.click, again.then)]
     for one in running:
-        one.then(ended, None, screen, queue=False, **PRIVATE)
-        one.then(over, None, places[1:], queue=False, **PRIVATE)
-        one.then(chosen, [family, drafter], drafter, queue=False, **PRIVATE)
-    stop_button.click(None, None, None, cancels=running, queue=False, **PRIVATE)
+        one.then(ended, None, screen, **INSTANT)
+        one.then(over, None, outputs[1:], **INSTANT)
+        one.then(chosen, [family, drafter], drafter, **INSTANT)
+    stop_button.click(None, None, None, cancels=running, **INSTANT)
 
 
 def tried(event: gr.EventData) -> tuple[Any, Any]:
     """Drafter and K of the press below a run that lost: a depth for the same drafter, or the default."""
-    k = sent(event, "k")
-    return (gr.skip(), k) if isinstance(k, int) and k else (OPEN, 0)
+    return (gr.skip(), event.k) if event.k else (OPEN, 0)
 
 
 def begin(engine: Any, address: Any, plain: Any, key: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:

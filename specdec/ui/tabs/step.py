@@ -11,6 +11,6 @@ from ..components.drawn import drawn
 
 
 def build(tab: gr.Tab) -> None:
-    asked = [session.sampled_run]
-    drawn("step/step", elem_id="stepper", server_functions=asked)
-    drawn("step/game", elem_id="game", server_functions=asked)
+    functions = [session.sampled_run]
+    drawn("step/step", elem_id="stepper", server_functions=functions)
+    drawn("step/game", elem_id="game", server_functions=functions)

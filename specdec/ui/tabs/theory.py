@@ -3,48 +3,53 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import cycle
 from typing import Any
 
 import gradio as gr
 import pandas
 
 from ...methods import is_wrapper
-from .. import measured, results
+from .. import charts, results
 from ..components.drawn import drawn
 from ..components.section import downloads, folded, lines, plot, table, title
 from ..menu import read_json
-from ..text import ASSETS, strings
-from .race import PRIVATE
+from ..text import ASSETS, sentences, strings
+from .race import INSTANT
 
 COLUMNS = (
     "drafter domain temperature k alpha alpha_by_position draft_acceptance_rate tau draft_cost verify_cost overhead"
     " measured_speedup"
 ).split()
+COLOURS = (charts.LIVE, charts.OTHER)  # of the lengths of text
+DASHES = ("solid", "dash", "dot")  # of the draft lengths K
 
 
 def build(_: gr.Tab) -> None:
     drawn("theory/theory", elem_id="theory-lab", hardware=read_json(ASSETS / "hardware.json"), results=measurements())
     with gr.Column(elem_classes="sd-methods sd-folds"):
-        if (many := measured.report("batch")).get("points"):
-            batches(many)
+        batches(results.report("batch"))
 
 
 def measurements() -> list[dict[str, Any]]:
-    """What the bench measured of drafters: of every report with such rows the machine and those."""
-    found = []
-    for one in map(read_json, sorted(results.RESULTS.glob("*.json"))):
-        rows = [
-            {name: row.get(name) for name in COLUMNS} | {"wrapper": is_wrapper(row["drafter"])}
-            for row in one.get("rows", [])
-            if "drafter" in row
-        ]
-        if rows:
-            found.append({"machine": one.get("machine", {}), "rows": rows})
-    return found
+    """Every report that has rows about drafters: the machine, and those rows."""
+    reports = map(read_json, sorted(results.RESULTS.glob("*.json")))
+    return [
+        {"machine": report["machine"], "rows": list(map(measurement, report["rows"]))}
+        for report in reports
+        if "drafter" in report.get("rows", [{}])[0]
+    ]
 
 
-def batches(told: dict[str, Any]) -> None:
-    words, rows = strings("theory")["many"], measured.batches(told)
+def measurement(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row.get(name) for name in COLUMNS} | {"wrapper": is_wrapper(row["drafter"])}
+
+
+# ---- many texts at once ----
+
+
+def batches(report: dict[str, Any]) -> None:
+    words, figures = strings("theory")["many"], batch_figures(report)
     with folded("many", words) as section:
         with gr.Row(elem_classes="sd-pair2"):
             shown = []
@@ -52,16 +57,53 @@ def batches(told: dict[str, Any]) -> None:
                 with gr.Column(min_width=300):
                     title(words[f"{part}_title"], words[f"{part}_lead"], "h3")
                     shown.append(plot(part))
-        lines(measured.batch_lines(told, rows), elem_classes="sd-about", elem_id="batch-lines")
-        figures(words["title"], measured.batch_table(rows))
-        save("specdec-batches", told, told["points"])
-    section.expand(lambda: measured.batch_charts(rows), None, shown, queue=False, **PRIVATE)
+        lines(batch_lines(report, figures), elem_classes="sd-about", elem_id="batch-lines")
+        table(words["title"], words["columns"], figures[list(words["columns"])].values.tolist())
+        downloads("specdec-batches", partial(results.files, report, report["points"]))
+    section.expand(lambda: batch_charts(figures), None, shown, **INSTANT)
 
 
-def figures(caption: str, shown: pandas.DataFrame) -> None:
-    digits = [results.digits(column) for _, column in shown.items()]
-    table(caption, list(shown.columns), digits, results.cells(shown))
+def batch_figures(report: dict[str, Any]) -> pandas.DataFrame:
+    """A row per length of text, K and batch; `each` is the speed of one text in a batch, in tokens per second."""
+    figures = pandas.DataFrame(report["points"])
+    each, plain = figures["tokens_per_second"] / figures["batch"], figures["plain_tokens_per_second"] / figures["batch"]
+    return figures.assign(each=each, plain_each=plain)
 
 
-def save(name: str, told: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    downloads(name, partial(results.files, told, rows))
+def batch_charts(table: pandas.DataFrame) -> tuple[Any, Any]:
+    """Speed-up by batch; and the throughput of all texts by the speed of each, speculative beside plain."""
+    words = strings("theory")["many"]
+    dashes = dict(zip(table["k"].unique(), cycle(DASHES)))
+    gains, rates = list[charts.Course](), list[charts.Course]()
+    styles = zip(table.groupby("context", sort=False), cycle(COLOURS), cycle(DASHES))
+    for (context, of_context), colour, plain_dash in styles:
+        for k, line in of_context.groupby("k", sort=False):
+            name = words["line"].format(context=context, k=k)
+            gains.append(charts.Course(name, line["batch"], line["measured_speedup"], (), colour, dashes[k]))
+            rates.append(charts.Course(name, line["each"], line["tokens_per_second"], line["batch"], colour, dashes[k]))
+        name, all_texts = words["plain"].format(context=context), line["plain_tokens_per_second"]
+        rates.append(charts.Course(name, line["plain_each"], all_texts, line["batch"], charts.LINE, plain_dash))
+    return (
+        charts.courses(gains, strings("theory")["batches"]["axis"], even=1.0),
+        charts.courses(rates, words["each"], words["all"], note=words["batch"]),
+    )
+
+
+def batch_lines(report: dict[str, Any], table: pandas.DataFrame) -> list[str]:
+    """Where and when; of each length of text how the K that is fastest alone fares in the largest batch; the texts."""
+    words, machine = strings("theory")["many"], report["machine"]
+    alone, largest = (table[table["batch"] == size] for size in (table["batch"].min(), table["batch"].max()))
+    best = alone.loc[alone.groupby("context", sort=False)["measured_speedup"].idxmax()]
+    gains = [
+        words["gain"].format(
+            name=words["line"].format(context=row.context, k=row.k),
+            n=row.batch_all,
+            one=f"{row.measured_speedup:.2f}×",
+            all=f"{row.measured_speedup_all:.2f}×",
+        )
+        for row in best.merge(largest, on=["context", "k"], suffixes=("", "_all")).itertuples()
+    ]
+    where = words["where"].format(
+        cpu=machine["cpu"], cores=machine["cores"], date=report["provenance"]["measured"][:10]
+    )
+    return [sentences(where, *gains, words["identical" if table["identical_to_plain"].all() else "differs"])]

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-import pytest
 import toyreport
 
-from specdec.ui import measured, results
+from specdec.ui.tabs import theory
 
 
 def test_batches_are_told_by_the_k_that_is_fastest_alone() -> None:
     told = toyreport.batches()
-    table = measured.batches(told)
-    assert measured.batch_lines(told, table) == [
+    table = theory.batch_figures(told)
+    assert theory.batch_lines(told, table) == [
         "Toy, 2 cores, 2026-01-02. 64, K 7: 1.60× with 1 text, 0.90× with 4. "
         "384, K 7: 1.45× with 1 text, 1.30× with 4. Every text is plain decoding’s."
     ]
     told["points"][0]["identical_to_plain"] = False
-    assert "near-ties" in measured.batch_lines(told, measured.batches(told))[0]
-    gains, rates = (json.loads(chart.to_json()) for chart in measured.batch_charts(table))
+    assert "near-ties" in theory.batch_lines(told, theory.batch_figures(told))[0]
+    gains, rates = (json.loads(chart.to_json()) for chart in theory.batch_charts(table))
     assert [line["name"] for line in gains["data"]] == ["64, K 3", "64, K 7", "384, K 3", "384, K 7"]
     assert list(gains["data"][1]["y"]) == [1.6, 0.9] and gains["layout"]["xaxis"]["type"] == "log"
     assert [line["name"] for line in rates["data"]][2::3] == ["64, plain", "384, plain"]
@@ -28,14 +26,7 @@ def test_batches_are_told_by_the_k_that_is_fastest_alone() -> None:
 
 
 def test_what_people_explore_can_be_zoomed_and_saved_and_lets_a_finger_scroll() -> None:
-    for chart in measured.batch_charts(measured.batches(toyreport.batches())):
+    for chart in theory.batch_charts(theory.batch_figures(toyreport.batches())):
         layout = json.loads(chart.to_json())["layout"]
         assert layout["dragmode"] is False and not layout["xaxis"]["fixedrange"]
         assert not {"toImage", "zoom2d"} & {*layout["modebar"]["remove"]}
-
-
-def test_without_a_report_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
-    assert measured.report("batch") == {}
-    (tmp_path / "batch.json").write_text("[1", encoding="utf-8")
-    assert measured.report("batch") == {}
