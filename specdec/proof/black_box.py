@@ -1,6 +1,6 @@
 """A decoder judged by its texts alone: what should come next, shared out into cells that a test can count.
 
-A row says what comes next after a text: by a model, or by how often it came. The likely continuations become cells, so
+A row says what comes next after a text. The likely continuations become cells, so
 that a distribution over every text of several tokens fits into a test. The first token is never drafted, so a test
 leaves its noise out; and a witness is the one token whose share differs most surely.
 """
@@ -48,20 +48,6 @@ def leaving_some(distribution: Mapping[int, float]) -> dict[int, float]:
     """What is not listed is rare, never impossible: rounding may have left it nothing."""
     scale = min(1.0, (1 - UNLISTED) / math.fsum(distribution.values()))
     return {token: p * scale for token, p in distribution.items()}
-
-
-def counted_row(counts: Counts) -> Row:
-    """How often each token came next."""
-    after: dict[tuple[int, ...], Counter[int]] = {}
-    for text, n in counts.items():
-        for i, token in enumerate(text):
-            after.setdefault(text[:i], Counter())[token] += n
-
-    def row(text: tuple[int, ...]) -> dict[int, float]:
-        seen = after.get(text, Counter())
-        return {token: n / seen.total() for token, n in seen.items()}
-
-    return row
 
 
 def distributions_of_cells(row: Row, length: int, smallest: float) -> list[JointDistribution]:

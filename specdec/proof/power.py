@@ -22,7 +22,7 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams, Verdict
 from .black_box import limit_after_first, OTHER, Row
 from .enumeration import completed, cycle_paths, EnumeratingSampler, JointDistribution
-from .goodness_of_fit import divergence, limit, SMALLEST
+from .goodness_of_fit import divergence, SMALLEST
 from .mistakes import CATALOGUE, Mistake
 from .pair import drafter_of
 from .toys import ByPrefix
@@ -152,12 +152,10 @@ def power(
     k: int,
     temperature: float,
     alarm: float,
-    paired: bool,
 ) -> dict[str, int | None]:
     """Of each known mistake, how many draws show it in 999 of 1,000 samples; None where no number does.
 
-    `distributions` are those that will be tested, for the number of their cells. `paired` draws stand against as many
-    of a second server's.
+    `distributions` are those that will be tested, for the number of their cells.
     """
     chances = [sorted(distribution.values()) for distribution in distributions]
     needed: dict[str, int | None] = {}
@@ -167,32 +165,28 @@ def power(
         tests = list(zip(cycle.wrong(mistake), cycle.right, chances, strict=False))[1:]
         found = []
         for wrong, right, cells in tests:
-            growth, variance = growing(wrong, right, paired)
-            red = functools.partial(is_shown, growth, variance, chances[0], cells, alarm, paired)
+            growth, variance = growing(wrong, right)
+            red = functools.partial(is_shown, growth, variance, chances[0], cells, alarm)
             if growth > LEAST:
                 found.append(next((n for n in GRID if red(n)), None))
         needed[mistake.key] = min((n for n in found if n is not None), default=None)
     return needed
 
 
-def growing(wrong: JointDistribution, right: JointDistribution, paired: bool) -> tuple[float, float]:
-    """How much G grows with each draw, and the variance of that. Of two samples both differ from their middle."""
-    both = [(right.get(text, IMPOSSIBLE), wrong.get(text, 0.0)) for text in wrong.keys() | right.keys()]
-    sides = [[((p + q) / 2, q) for p, q in both], [((p + q) / 2, p) for p, q in both]] if paired else [both]
-    growth = [divergence(side) for side in sides]
-    squares = [math.fsum(q * math.log(q / p) ** 2 for p, q in side if q > 0.0 < p) for side in sides]
-    return sum(growth), max(0.0, sum(squares) - sum(delta**2 / 4 for delta in growth))
+def growing(wrong: JointDistribution, right: JointDistribution) -> tuple[float, float]:
+    """How much G grows with each draw, and the variance of that."""
+    cells = [(right.get(text, IMPOSSIBLE), wrong.get(text, 0.0)) for text in wrong.keys() | right.keys()]
+    growth = divergence(cells)
+    squares = math.fsum(q * math.log(q / p) ** 2 for p, q in cells if q > 0.0 < p)
+    return growth, max(0.0, squares - growth**2 / 4)
 
 
-def is_shown(
-    growth: float, variance: float, first: list[float], cells: list[float], alarm: float, paired: bool, n: int
-) -> bool:
+def is_shown(growth: float, variance: float, first: list[float], cells: list[float], alarm: float, n: int) -> bool:
     """As in `draws_needed`, by a test with so many more `cells` (their chances, ascending) than these distributions
     have.
     """
     large = [len(chances) - bisect.bisect_left(chances, SMALLEST / n) for chances in (first, cells)]
-    degrees = large[1] - (0 if paired else large[0])
+    degrees = large[1] - large[0]
     if degrees < 1:
         return False
-    least = limit(degrees + 1, 2 * n, alarm) if paired else limit_after_first(degrees, alarm)
-    return degrees + n * growth - 3 * math.sqrt(2 * degrees + 4 * n * variance) > least
+    return degrees + n * growth - 3 * math.sqrt(2 * degrees + 4 * n * variance) > limit_after_first(degrees, alarm)

@@ -76,9 +76,7 @@ def against(result: dict[str, Any]) -> str:
     """Say what the server was held against."""
     if result["reference"] == "weights":
         return TranslatableText("the exact distribution of the target's weights")
-    if result["reference"] == "log-probabilities":
-        return TranslatableText("the distribution that the plain server reports")
-    return TranslatableText("texts of the plain server")
+    return TranslatableText("the distribution that the plain server reports")
 
 
 def verdict(name: str, *sentences: str) -> dict[str, Any]:

@@ -58,9 +58,9 @@ def _states(request: ExaminationRequest) -> Iterator[News]:
 
 def written(result: dict[str, Any], request: ExaminationRequest) -> str:
     """A state in the visitor's language; `seed` tells whose it is."""
-    texts = {name: [say(one) for one in result.get(name, ())] for name in ("notes", "sentences")}
     said = {"doing": say(result["doing"]), "against": say(against(result)), "seed": request.seed}
-    return json.dumps({"pair": "server", **result, **texts, **said}, ensure_ascii=False)
+    said["sentences"] = [say(one) for one in result.get("sentences", ())]
+    return json.dumps({"pair": "server", **result, **said}, ensure_ascii=False)
 
 
 def say(sentence: str) -> str:

@@ -28,7 +28,7 @@ SILENT, PATIENCE = 120.0, 30.0  # seconds: no test waits for the first
 
 @pytest.fixture(scope="module")
 def plain() -> Iterator[str]:
-    with serving(of_pair(toy(), k=0), tells="") as address:
+    with serving(of_pair(toy(), k=0)) as address:
         yield address
 
 
@@ -58,7 +58,7 @@ def test_a_lossless_server_is_green_and_says_what_it_would_have_shown(plain: str
     states = told(news)
     end = states[-1]
     assert (end["verdict"], end["reference"], end["pair"], end["seed"]) == (
-        "lossless", "samples", "server", 5
+        "lossless", "log-probabilities", "server", 5
     )  # fmt: skip
     assert "would have shown" in end["sentences"][0] and len(end["contexts"]) == 3
     for one in end["contexts"]:
