@@ -77,7 +77,7 @@ def total(values: list[str]) -> int:
 # What tests tell with `record_property(name, value)`, of all tests of a kind together.
 FIGURES: dict[str, Callable[[str, list[str]], Figure]] = {
     "joint distributions enumerated": lambda name, values: at_least(name, total(values), 300),
-    "largest error of a text's probability": lambda name, values: at_most(name, max(map(float, values)), 1e-12),
+    "largest total variation": lambda name, values: at_most(name, max(map(float, values)), 1e-12),
     "planted mistakes caught": lambda name, values: at_least(name, len({*values}), 22),
     "cases": lambda name, values: at_least(name, total(values), 10_000),
     "invariants broken": lambda name, values: none(name, total(values)),

@@ -60,6 +60,13 @@ def divergence(cells: Sequence[tuple[float, float]]) -> float:
     return 2 * math.fsum((share * math.log(share / p) if share > 0.0 else 0.0) - share + p for p, share in cells)
 
 
+def growth_of(cells: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """How much G grows with a draw from cells (p, q) that follow q, and a quarter of the variance of that."""
+    growth = divergence(cells)
+    squares = math.fsum(q * math.log(q / p) ** 2 for p, q in cells if q > 0.0)
+    return growth, max(0.0, squares - growth * growth / 4)
+
+
 def false_alarm(statistic: float, cells: int, draws: float) -> float:
     """A bound on P(G >= statistic) for `draws` draws from any distribution of `cells` cells.
 
@@ -106,7 +113,7 @@ def distances(distributions: Sequence[JointDistribution], counts: Counts) -> lis
     Of each length: total variation, what plain decoding stays below (mean + 4 standard deviations), G, its degrees of
     freedom, its tail, and how many draws the target rules out.
     """
-    found = []
+    results = []
     for length, exact in enumerate(distributions, start=1):
         seen: Counter[tuple[int, ...]] = Counter()
         for text, count in counts.items():
@@ -115,8 +122,8 @@ def distances(distributions: Sequence[JointDistribution], counts: Counts) -> lis
         mean, deviation = plain_distance(exact, draws)
         tv = total_variation({text: count / draws for text, count in seen.items()}, exact)
         ruled_out = sum(count for text, count in seen.items() if text not in exact)
-        found.append([tv, mean + 4 * deviation, *g_test(seen, exact), ruled_out])
-    return found
+        results.append([tv, mean + 4 * deviation, *g_test(seen, exact), ruled_out])
+    return results
 
 
 def is_red(distance: Sequence[float | None]) -> bool:
@@ -157,10 +164,9 @@ def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | No
     n = 10.0
     while n < most:
         cells = pooled(both, n)
-        growth, degrees = divergence(cells), len(cells) - 1
-        squares = math.fsum(q * math.log(q / p) ** 2 for p, q in cells if q > 0.0)
-        variance = 2 * degrees + 4 * n * max(0.0, squares - growth * growth / 4)
-        if degrees > 0 and degrees + n * growth - 3 * math.sqrt(variance) > limit(len(cells), n):
+        (growth, variance), degrees = growth_of(cells), len(cells) - 1
+        least = degrees + n * growth - 3 * math.sqrt(2 * degrees + 4 * n * variance)
+        if degrees > 0 and least > limit(len(cells), n):
             return math.ceil(n)
         n *= 1.02
     return math.ceil(most) if impossible > 0 else None

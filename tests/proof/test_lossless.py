@@ -48,7 +48,7 @@ def test_every_random_path_gives_the_targets_distribution(
         largest = max(largest, error)
         proved.append(case)
     record_property("joint distributions enumerated", len(proved))
-    record_property("largest error of a text's probability", largest)
+    record_property("largest total variation", largest)
     assert len(proved) >= least
     # What was proved covers the drafters, the warps, the depths and the ends of texts.
     for drafter in ("model", "point", "sampled", "without replacement", "top"):
