@@ -40,13 +40,14 @@ from . import fields
 from .base import Chunk, Server, ServerError, Token
 from .verdict import against, judge, shown_by
 
-ALARM = 1e-6  # the chance that a lossless server is called anything else, over all tests of one certificate
-DRAWS, BATCH = 3_000, 50  # texts at each context, and how many a request asks for
+ALARM = 1e-6  # P(a lossless server is called anything else), over all tests of one certificate
+DRAWS = 3_000  # texts at each context
+BATCH = 50  # texts a request
 GREEDY = 64  # tokens of a greedy text
-TOP = 20  # log-probabilities asked for; what vLLM grants by default
-LEAST = 1e-6  # a token's chance where none is reported
+TOP = 20  # log-probabilities a token; vLLM's default maximum
+MIN_PROBABILITY = 1e-6  # stands for the second-best token where the server reports one token alone
 STRIDE = 1_000  # between the seeds of two requests: a server may seed the texts of one with seed, seed + 1, …
-NEWS = 2.0  # seconds between two reports of a growing sample
+REPORT_EVERY_S = 2.0
 # Places of texts at which a server is judged: its distribution there decides which mistakes can show.
 CONTEXTS = {
     "flat": "The old lighthouse keeper climbed the stairs and",  # many ways to go on: residuals are drawn from often
@@ -79,7 +80,7 @@ class Place:
     plain: Counter[tuple[int, ...]] = field(default_factory=Counter)
     drawn: Counter[tuple[int, ...]] = field(default_factory=Counter)
     distributions: list[JointDistribution] = field(default_factory=list)
-    row: Row | None = None  # of the target: its power asks for what was looked up
+    row: Row | None = None  # the target's; caches what the plain server reported
     result: dict[str, Any] = field(default_factory=dict)
 
 
@@ -146,7 +147,7 @@ class Examination:
             return
         for place in self.places:
             yield self.state(TranslatableText("the target's distribution: {name}", name=place.name))
-            place.row = self.row_of(place)
+            place.row = self.row_after(place.prompt, self.params)
             place.distributions = distributions_of_cells(place.row, self.params.max_tokens, SMALLEST / self.draws)
         if self.plain and not self.weights:
             for place in self.places:
@@ -205,11 +206,10 @@ class Examination:
         return [Token(self.weights.piece(token), token) for token in text[len(place.prompt) :]]
 
     def gap(self, place: Place, tokens: Sequence[Token]) -> float:
-        """Between the two best logits after `tokens`: the logarithm of the ratio of their chances."""
+        """Between the two best logits after `tokens`: the logarithm of the ratio of their probabilities."""
         text = (*place.prompt, *(token.id for token in tokens if token.id is not None))
-        unwarped = SamplingParams(temperature=1.0, max_tokens=1)
-        distribution = self.plain.distribution(text, unwarped, 2) if self.plain else self.row(text, unwarped)(())
-        best, second = sorted((*distribution.values(), LEAST), reverse=True)[:2]
+        distribution = self.row_after(text, SamplingParams(temperature=1.0, max_tokens=1))(())
+        best, second = sorted((*distribution.values(), MIN_PROBABILITY), reverse=True)[:2]
         return math.log(best / second)
 
     # Samples.
@@ -225,19 +225,16 @@ class Examination:
                 n=self.batch,
             )
 
-    def row(self, prompt: tuple[int, ...], params: SamplingParams) -> Row:
-        assert self.weights
-        return model_row(self.weights.target, prompt, params)
-
-    def row_of(self, place: Place) -> Row:
+    def row_after(self, prompt: tuple[int, ...], params: SamplingParams) -> Row:
+        """The target's rows after `prompt`: of the weights, else as the plain server reports them."""
         if self.weights:
-            return self.row(place.prompt, self.params)
+            return model_row(self.weights.target, prompt, params)
         assert self.plain
         plain = self.plain
 
         @functools.cache
         def row(text: tuple[int, ...]) -> dict[int, float]:
-            distribution = plain.distribution((*place.prompt, *text), self.params, TOP)
+            distribution = plain.distribution((*prompt, *text), params, TOP)
             mass = math.fsum(distribution.values())
             if not distribution or not 0.0 < mass < 1.001:
                 raise fields.unreadable("log-probabilities")
@@ -271,14 +268,14 @@ class Examination:
                     "The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens
                 )
             texts.update(drawn)
-            if time.monotonic() - self.reported > NEWS:
+            if time.monotonic() - self.reported > REPORT_EVERY_S:
                 yield (time.monotonic() - began) / texts.total() * (self.draws - texts.total() + later)
 
     def fresh_seed(self) -> int:
         self.requests += 1
         return self.seed + STRIDE * self.requests
 
-    # What it means.
+    # Evidence and power.
 
     def witness(self, place: Place) -> dict[str, Any] | None:
         best = witness(place.drawn, place.distributions)
