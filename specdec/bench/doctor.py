@@ -96,7 +96,7 @@ def examine_pair(family: Family, drafter: str, k: int, temperature: float) -> It
 
     def lanes(params: SamplingParams) -> tuple[Lanes, Lanes]:
         events = [list(race(family, prompt, drafter, k, params, details=False)) for prompt in PROMPTS]
-        speculative, plain = ([LaneStats.of(one, name) for one in events] for name in (SPECULATIVE, PLAIN))
+        speculative, plain = ([LaneStats.from_events(one, name) for one in events] for name in (SPECULATIVE, PLAIN))
         return speculative, plain
 
     params = SamplingParams(max_tokens=TOKENS)
@@ -163,7 +163,7 @@ def watched(server: Server, prompt: Sequence[int], params: SamplingParams) -> La
     for event in last.events:
         if isinstance(event, Failed):
             raise ValueError(f"the server failed in the middle of a text: {event.reason}")
-    stats = LaneStats.of(last.events, SPECULATIVE)
+    stats = LaneStats.from_events(last.events, SPECULATIVE)
     if stats.sums is not None:  # its steps cannot be told apart: any of them may have had a draft
         stats.drafting_cycles = stats.cycles
     return stats

@@ -50,7 +50,7 @@ class LaneStats:
     ids: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, events: Iterable[Event], lane: str) -> LaneStats:
+    def from_events(cls, events: Iterable[Event], lane: str) -> LaneStats:
         stats = cls()
         parents: tuple[int, ...] = ()
         judged: tuple[Verified, tuple[int, ...]] | None = None  # and the parents of what it judged
@@ -175,9 +175,9 @@ class Comparison:
     plain: LaneStats
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Comparison:
+    def from_events(cls, events: Iterable[Event]) -> Comparison:
         events = list(events)
-        return cls(LaneStats.of(events, "speculative"), LaneStats.of(events, "plain"))
+        return cls(LaneStats.from_events(events, "speculative"), LaneStats.from_events(events, "plain"))
 
     @property
     def step(self) -> float | None:

@@ -24,7 +24,7 @@ from .cycle import (
     is_unnamed,
     label,
     MATCH,
-    MAX_SAID,
+    MAX_NAME,
     NOISE,
     REJECTION,
     ROUNDING,
@@ -39,7 +39,7 @@ SPARE_NUMBERS = 64  # that a run may have drawn beyond three a drafted token and
 
 def shown(name: str) -> str:
     """A name from a trace, on one line and without control characters."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name[:MAX_SAID])
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name[:MAX_NAME])
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Auditor:
             return
         from .replay import judged  # and with it torch, which a page that only plays traces does without
 
-        statuses, rule = judged(cycle, self.account.rule), self.account.rule[:MAX_SAID]
+        statuses, rule = judged(cycle, self.account.rule), self.account.rule[:MAX_NAME]
         if statuses is None:
             self.account.not_reported("decisions by the rule {rule!r}", len(cycle.positions), rule=rule)
             return
@@ -199,7 +199,7 @@ class Auditor:
         row = cycle.positions[children[0]].target if children else bonus
         drawn = row.sample.token if row and row.sample and self.account.rule == NOISE else own
         if not listed or own != drawn:
-            piece = cycle.committed.pieces[-1][:MAX_SAID]
+            piece = cycle.committed.pieces[-1][:MAX_NAME]
             yield TranslatableText("the target added {piece!r}, which was not drawn there", piece=piece)
 
     def check_coins(self, seed: int) -> None:

@@ -12,7 +12,7 @@ from ..types import TranslatableText, Tree
 
 REJECTION, MATCH, NOISE = "rejection sampling", "sample and match", "shared noise"  # the rules as a trace names them
 BLOCK, TYPICAL = "block verification", "typical acceptance"
-MAX_SAID = 40  # characters of a name from the trace
+MAX_NAME = 40  # characters of a name from the trace
 ROUNDING = 2e-6  # of a probability: written with seven digits, computed in float32
 
 
@@ -100,7 +100,7 @@ def is_unnamed(x: Position) -> bool:
 
 
 def label(x: Position) -> TranslatableText:
-    return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_SAID])
+    return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_NAME])
 
 
 def contradiction(cycle: AuditedCycle, server: bool = False) -> TranslatableText | None:

@@ -24,7 +24,7 @@ from specdec.sampling import probabilities
 def text(family: Family, drafter: str, k: int, params: SamplingParams) -> LaneStats:
     lanes = tasks(family, "def add(a, b):\n    ", drafter, k, params, details=False)
     task = lanes["speculative" if k else "plain"]
-    return LaneStats.of(list(generate(task)), task.lane)
+    return LaneStats.from_events(list(generate(task)), task.lane)
 
 
 @pytest.fixture(scope="module")
