@@ -46,7 +46,7 @@ class LaneStats:
     eager: str | None = None  # why it ran without captured graphs, on a GPU
     server: str = ""  # whose lane it is, if it was watched from outside
     counted: Counted | None = None  # how a server's cycles are known
-    sums: tuple[int, int] | None = None  # drafted and accepted, where a server tells no more
+    sums: tuple[int, int] | None = None  # drafted and accepted, where a server reports sums alone
     ids: list[int] = field(default_factory=list)
 
     @classmethod
@@ -91,7 +91,7 @@ class LaneStats:
         return stats
 
     def sums_only(self, drafted: int, accepted: int) -> None:
-        """What became of the drafts of each cycle is not known: only that of all together."""
+        """Store the sums alone, where a server does not report what became of each cycle's drafts."""
         self.drafted, self.sums = drafted, (drafted, accepted)
         self.accepted_at, self.judged_at, self.accepted_of, self.judged_of = [], [], {}, {}
 
@@ -193,8 +193,8 @@ class Comparison:
     def machine_busy(self) -> bool:
         """Whether the measured speed-up cannot be trusted: it exceeds τ, which no pass allows, or passes scatter.
 
-        Passes scatter where their mean is far above their median: something else had the machine meanwhile. Of
-        servers, which count otherwise and may be two machines, nothing is said. `race/run.js` has the same rule.
+        Passes scatter if their mean is far above their median: something else used the machine meanwhile. Always
+        False for servers, which count otherwise and may be two machines. `race/run.js` has the same rule.
         """
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
         if speedup is None or spec.server or plain.server:

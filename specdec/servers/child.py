@@ -1,5 +1,5 @@
-"""The certificate of a server in a process of its own, which ends with it: the page needs no torch, nobody else's run
-waits for a slow server, and whoever stops it hangs up at once, whatever is being waited for.
+"""Certify a server in a process of its own: the page needs no torch, a slow server delays no other run, and stopping
+hangs up at once.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from ..lanes.worker import Worker
 from ..methods import EMBEDDED
 from .connect import connect_pair
 
-PATIENCE = 420.0  # seconds: longer than a client tries, which then tells why
+PATIENCE_S = 420.0  # longer than the client's own limits, whose errors say why
 
 
 def examining(
     address: str, plain: str, key: str, embedded: bool, draws: int, temperature: float, seed: int
 ) -> Generator[dict[str, Any] | None, None, None]:
-    """The states of `certify`, and None wherever there is none for a while. ValueError says why it cannot begin.
+    """Yield the states of `certify`, and None as a heartbeat. ValueError says why it cannot begin.
 
     `embedded`: the server serves the embedded family, so that its weights are the reference.
     """
-    worker = Worker(__name__, (PATIENCE, PATIENCE))
+    worker = Worker(__name__, (PATIENCE_S, PATIENCE_S))
     try:
         with contextlib.closing(
             worker.call("examine", address, plain, key, embedded, draws, temperature, seed)

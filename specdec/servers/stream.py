@@ -26,7 +26,7 @@ MAX_EXCERPT = 120  # characters of a server's own words
 
 
 class Left(threading.Event):
-    """Set by whoever waits no longer: all requests hang up at once, even while the server is silent."""
+    """An event that hangs up all requests when it is set, even while the server is silent."""
 
     def __init__(self) -> None:
         super().__init__()

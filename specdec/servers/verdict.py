@@ -1,4 +1,4 @@
-"""What a certificate of a server comes to: the verdict, its sentences, its exit status."""
+"""Judge a certificate of a server: the verdict, its sentences, its exit status."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
 
 
 def so_far(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the verdict on a server that was seen to be wrong already, which stays so. Else nothing."""
+    """Return the verdict if a mistake has shown already, which no later test can undo; else an empty dict."""
     contexts = result["contexts"]
     if not contexts or not all("greedy" in one for one in contexts):
         return {}
@@ -84,7 +84,7 @@ def verdict(name: str, *sentences: str) -> dict[str, Any]:
 
 
 def idleness(contexts: Sequence[Any]) -> list[TranslatableText]:
-    """Say whether nothing was drafted, or nothing of it accepted, greedily or as sampled: a fault of its own."""
+    """Return a sentence if nothing was drafted or nothing accepted, greedily or sampled."""
     for mode in ("greedy", "sampled"):
         drafted, accepted = speculated(contexts, [mode]) or (1, 1)
         if not drafted:

@@ -1,6 +1,6 @@
-"""One decision of a run in plain words: what was drafted, p, q and the coin, what became of the draft, and why.
+"""Explain one decision of a run in plain words: what was drafted, p, q and the coin, what became of it, and why.
 
-The engine's own rule judges it again (`replay.py`); nothing is said that the trace does not hold.
+The engine's own rule judges it again (`replay.py`). Only what the trace holds is stated.
 """
 
 from __future__ import annotations
