@@ -1,8 +1,8 @@
-"""A decoder judged by its texts alone: what should come next, shared out into cells that a test can count.
+"""Judge a decoder by its texts alone: divide all possible texts into cells that a test can count.
 
-A row says what comes next after a text. The likely continuations become cells, so
-that a distribution over every text of several tokens fits into a test. The first token is never drafted, so a test
-leaves its noise out; and a witness is the one token whose share differs most surely.
+A row is the target's distribution after a text. Likely continuations become cells of their own, so that a distribution
+over every text of several tokens fits into a test. The first token is never drafted, so the test leaves out its noise.
+The witness is the token whose share differs most clearly.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEGREE = 1.4  # the c of `g_test_after_first`, for each degree of freedom
 
 
 def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: SamplingParams) -> Row:
-    """A model's own rows after `prompt`."""
+    """Make the rows of a model after `prompt`."""
     rows = CachedRows(model, len(prompt) + params.max_tokens + 1)
 
     @functools.cache
@@ -52,7 +52,7 @@ def leaving_some(distribution: Mapping[int, float]) -> dict[int, float]:
 
 
 def distributions_of_cells(row: Row, length: int, smallest: float) -> list[JointDistribution]:
-    """The distributions of the next 1, 2, … `length` tokens, each over cells that share out all texts.
+    """Return the distributions of the next 1, 2, … `length` tokens, each over cells into which all texts are divided.
 
     A cell is a text, or a text whose last place is `OTHER`. One that is less likely than `smallest` never stands
     alone, and one that cannot have two such parts is not split further.
@@ -74,9 +74,7 @@ def distributions_of_cells(row: Row, length: int, smallest: float) -> list[Joint
 
 
 def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[tuple[int, ...]]:
-    """How often each cell of `distribution` was drawn. A text that the distribution excludes counts as a cell that it
-    lacks.
-    """
+    """Count the draws in each cell of `distribution`. A text that it excludes counts as a cell that it lacks."""
     inner = {cell[:i] for cell in distribution for i in range(len(cell))}
     drawn: Counter[tuple[int, ...]] = Counter()
     for text, count in counts.items():
@@ -85,7 +83,7 @@ def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[tuple[
 
 
 def cell_of(text: tuple[int, ...], distribution: JointDistribution, inner: set[tuple[int, ...]]) -> tuple[int, ...]:
-    """`inner` are the beginnings of cells."""
+    """Find the cell of a text; `inner` are all beginnings of cells."""
     end = 0
     while text[:end] not in distribution and text[:end] in inner:
         end += 1
@@ -93,7 +91,7 @@ def cell_of(text: tuple[int, ...], distribution: JointDistribution, inner: set[t
 
 
 def g_test_after_first(counts: Counts, first: JointDistribution, distribution: JointDistribution) -> GTest:
-    """The G-test of `distribution` less that of `first`: of the texts' next tokens, given their first ones.
+    """Test the texts' further tokens, given their first ones: the G of `distribution` less the G of `first`.
 
     The cells of both are fixed before anything is drawn, and need not be large. Given its beginning, the next token
     of a text is a chain of yes and no, each a binomial variable x of n with a known chance p, and G is the sum of
@@ -114,12 +112,12 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
 
 
 def limit_after_first(degrees: int, alarm: float) -> float:
-    """The G beyond which the tail lies below `alarm`."""
+    """Return the G beyond which the tail lies below `alarm`."""
     return beyond(DEGREE * degrees, -math.log(alarm))
 
 
 class Witness(NamedTuple):
-    """The token, after which others, its chance there, and its share of the texts that came so far."""
+    """`token` after the tokens `before`: its probability, and its share of the `texts` that begin so."""
 
     before: tuple[int, ...]
     token: int
@@ -129,7 +127,9 @@ class Witness(NamedTuple):
 
 
 def witness(drawn: Counts, distributions: Sequence[JointDistribution]) -> Witness | None:
-    """Over the distributions of the next 1, 2, … tokens; None where no cell is a text."""
+    """Find the token whose share differs most clearly from `distributions` (of the next 1, 2, … tokens); None if every
+    cell ends in `OTHER`.
+    """
     best, surest = None, -1.0
     shorter: list[JointDistribution] = [{(): 1.0}, *distributions]
     for length, (before, distribution) in enumerate(zip(shorter, distributions, strict=False), start=1):
@@ -145,7 +145,7 @@ def witness(drawn: Counts, distributions: Sequence[JointDistribution]) -> Witnes
 
 
 def surprise(share: float, p: float) -> float:
-    """2 KL of two coins."""
+    """Return 2 KL(share || p) of two coins."""
     if share == p:
         return 0.0
     return math.inf if p in (0.0, 1.0) else divergence([(p, share), (1 - p, 1 - share)])

@@ -1,5 +1,5 @@
-"""The three checks of `certify.py`, at one place of a text: the next token in closed form, the next three by
-enumeration or by sampling, and greedy text beside plain decoding. All run the shipped loop.
+"""The three checks of `certify.py` at one place of a text: the next token in closed form, the next three tokens by
+sampling, and greedy text beside plain decoding. All run the shipped loop.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .mistakes import Mistake, OWN_DRAW
 from .pair import brief, drafter_of, Given, GREEDY_K, ModelPair, next_tokens
 
 LOSSLESS = 1e-9  # rounding of float64 logits stays below it
-SHOWN = 6  # tokens in the closed form, all others in one
-NEAR_TIE = 0.25  # between two logits: bfloat16 has steps of 1/8 from 16 on, and each may round either way
-WINDOW = 14  # tokens shown of each text
+SHOWN = 6  # tokens that the closed form lists; all others are one row
+NEAR_TIE = 0.25  # gap of two logits: from 16 on bfloat16 has steps of 1/8, and each logit may round either way
+WINDOW = 14  # tokens of each text that are shown
 
 
 class Watching(Given):
@@ -80,9 +80,10 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 
 
 class Crowd(Sampler):
-    """Many draws at once, each as `RandomSampler` draws. A question splits them by answer; the largest answer goes on.
+    """Many runs at once, each drawing as `RandomSampler` does. Every draw splits them into groups by its result; the
+    largest result goes on.
 
-    `script` holds the answers of this group of `count` so far, `left` the groups that answered otherwise.
+    `script` holds the results of this group of `count` runs so far, `left` the groups with other results.
     """
 
     def __init__(self, dice: torch.Generator, count: int, script: tuple[int, ...] = ()) -> None:
@@ -113,7 +114,7 @@ class Crowd(Sampler):
 def sample(
     pair: ModelPair, mistake: Mistake | None, draws: int, dice: torch.Generator
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Texts and how many of `draws` independent draws gave them. The shipped loop walks each path once, for all."""
+    """Yield texts and how many of `draws` independent draws gave each. The shipped loop walks each random path once."""
     run = next_tokens(pair, mistake)
     groups: list[tuple[tuple[int, ...], int]] = [((), draws)]
     while groups:
@@ -124,7 +125,7 @@ def sample(
 
 
 def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
-    """Both texts at temperature 0 and where they part; in bfloat16 as well, where the pair has it."""
+    """Compare speculative and plain text at temperature 0; in bfloat16 as well, if the pair has it."""
     result = beside_plain(pair, mistake, pair.models)
     return result | {"coarse": beside_plain(pair, mistake, pair.coarse()) if pair.coarse else None}
 

@@ -18,9 +18,9 @@ from .enumeration import JointDistribution, total_variation
 
 Counts = Mapping[tuple[int, ...], int]  # how often each text was drawn
 
-FALSE_ALARM = 1e-9  # a sample is red below it: plain decoding is red less than once in a billion samples
-SMALLEST = 5.0  # expected draws of a cell that stands alone; rarer texts share one cell
-MOST_DRAWS = 1e12  # an error that takes more draws is no more than rounding
+FALSE_ALARM = 1e-9  # tail below which a sample is red: plain decoding is red less than once in a billion samples
+SMALLEST = 5.0  # least expected count of a cell; rarer texts share one cell
+MOST_DRAWS = 1e12  # an error that takes more draws to show is rounding
 
 
 class GTest(NamedTuple):
@@ -108,10 +108,10 @@ def beyond(w: float, surprise: float) -> float:
 
 
 def distances(distributions: Sequence[JointDistribution], counts: Counts) -> list[list[float]]:
-    """How far the drawn texts lie from the exact distributions of the next 1, 2, … tokens.
+    """Compare the drawn texts with the exact distributions of the next 1, 2, … tokens.
 
-    Of each length: total variation, what plain decoding stays below (mean + 4 standard deviations), G, its degrees of
-    freedom, its tail, and how many draws the target rules out.
+    Returns for each length: total variation, the bound that plain decoding stays below (mean + 4 standard deviations),
+    G, its degrees of freedom, its tail, and the number of draws that the target rules out.
     """
     results = []
     for length, exact in enumerate(distributions, start=1):
@@ -173,9 +173,9 @@ def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | No
 
 
 def draws_beyond(draws: int, distances: Sequence[Sequence[float | None]]) -> int | None:
-    """A sample that is not red: a mistake that it hides takes at least this many draws. None where it has one cell.
+    """Return the least number of draws that could show a mistake which this green sample hides; None for one cell.
 
-    G hides no growth beyond (G - df + 3 √(2 df)) / draws.
+    A hidden mistake makes G grow by at most (G - df + 3 √(2 df)) / draws.
     """
     fewest = None
     for _, _, statistic, degrees, _, _ in distances:

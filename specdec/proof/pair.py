@@ -24,7 +24,9 @@ from .toys import ByPrefix, run_loop, TableModel
 from .warp import warped
 
 LENGTH = 3  # tokens of the joint distribution
-GREEDY_K, TOY_GREEDY, GREEDY = 4, 24, 48  # drafts a cycle, and tokens, of the greedy check
+GREEDY_K = 4  # drafts a cycle in the greedy check
+TOY_GREEDY = 24  # tokens of the toy pair's greedy text
+GREEDY = 48  # tokens of the embedded pair's greedy text
 TOY_WORDS = (" sun", " sea", " sky", " fog", " ice")
 
 
@@ -48,7 +50,7 @@ class CachedRows(ByPrefix):
 
 
 class ArgmaxDraft(DraftModelDrafter):
-    """The draft model's favourite as a point mass, which is lossless under sampling, too."""
+    """Drafts the argmax as a point mass (q is None), which is lossless under sampling, too."""
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
         return int(argmax(logits)), None
@@ -154,7 +156,7 @@ def coarse() -> tuple[Transformer, Transformer]:
 
 
 class Given(Sampler):
-    """Gives the first token; every later question goes to `inner`."""
+    """Draws `token` first; every later draw is made by `inner`."""
 
     def __init__(self, inner: Sampler, token: int) -> None:
         self.inner, self.token = inner, token
@@ -171,11 +173,13 @@ class Given(Sampler):
 
 
 def brief(value: float | Tensor) -> float | None:
-    """Four digits; None for what is not a number, since JSON has no NaN."""
+    """Round to four digits; None for nan and infinity, which JSON does not have."""
     return float(f"{float(value):.4g}") if math.isfinite(float(value)) else None
 
 
 def next_tokens(pair: ModelPair, mistake: Mistake | None) -> Callable[[Sampler], tuple[int, ...]]:
-    """The shipped loop after the text, as a function of its randomness: the next three tokens, none if it failed."""
+    """Return the shipped loop after the text as a function of its sampler: to the next three tokens, or () if it
+    failed.
+    """
     run = run_loop(lambda: pair.task(mistake, pair.k, LENGTH))
     return lambda sampler: run(Given(sampler, pair.text[-1]))[1:]

@@ -1,4 +1,4 @@
-"""Which known mistakes a number of draws would have shown at one place of a text.
+"""Estimate how many draws at one place of a text show each known mistake.
 
 A vocabulary of thousands cannot be enumerated. The likeliest few tokens can, with all others as one: every random path
 of one cycle over them gives the distribution of a mistake. Truncation only lowers the estimated power.
@@ -34,10 +34,9 @@ IMPOSSIBLE = 1e-12  # stands for a probability of 0, so that its logarithm is fi
 
 
 class Lumped(ByPrefix):
-    """A model cut down to the target's likeliest tokens at each place, and one for all others (the last).
+    """A model over the target's likeliest tokens at each place, and a last token that stands for all others.
 
-    Rows are distributions at `temperature`. After that last one both models agree, so that nothing beyond it is ever
-    wrong.
+    Rows are distributions at `temperature`. After that last token both models agree, so nothing beyond it is wrong.
     """
 
     context = 64
@@ -48,7 +47,7 @@ class Lumped(ByPrefix):
         self.names, self.distribution = functools.cache(self._names), functools.cache(self._distribution)
 
     def _names(self, prefix: tuple[int, ...]) -> list[int]:
-        """The tokens that stand alone after `prefix`; none where that names no one text."""
+        """Return the real ids of the tokens that stand alone after `prefix`; [] if it holds the last token."""
         text = self.real(prefix)
         row = {} if text is None else self.target(text)
         return heapq.nlargest(self.listed, row, key=row.__getitem__)
@@ -71,14 +70,14 @@ class Lumped(ByPrefix):
 
 
 class AsDrawn(EnumeratingSampler):
-    """What is no distribution (0 / 0) gives the last token, as the real sampler does."""
+    """Draws the last token from a row of nan (0 / 0), as `RandomSampler` does."""
 
     def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
         return len(probs) - 1 if bool(probs.isnan().any()) else super().categorical(probs, key)
 
 
 def assumed_draft(target: Row) -> Row:
-    """For a server whose draft is not known: a distribution that resembles the target's as those of the toys do."""
+    """Make up a draft for a server that reports none: rows that resemble the target's as those of the toys do."""
 
     @functools.cache
     def row(text: tuple[int, ...]) -> Mapping[int, float]:
@@ -119,7 +118,7 @@ class OneCycle:
         return self.lengths(wrong)
 
     def added(self, mistake: Mistake, text: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], float]]:
-        """What the cycle can add after `text`, each random path with its chance."""
+        """Yield what the cycle can add after `text`, once for each random path, with its probability."""
 
         def task() -> Task:
             made = Task(self.target, text, self.params, drafter_of(mistake, self.draft), self.k, details=False)
@@ -147,7 +146,7 @@ def power(
     temperature: float,
     alarm: float,
 ) -> dict[str, int | None]:
-    """Of each known mistake, how many draws show it in 999 of 1,000 samples; None where no number does.
+    """Return how many draws show each known mistake in 999 of 1,000 samples; None if no number does.
 
     `distributions` are those that will be tested, for the number of their cells.
     """
@@ -173,9 +172,7 @@ def growing(wrong: JointDistribution, right: JointDistribution) -> tuple[float, 
 
 
 def is_shown(growth: float, variance: float, first: list[float], cells: list[float], alarm: float, n: int) -> bool:
-    """As in `draws_needed`, by a test with so many more `cells` (their chances, ascending) than these distributions
-    have.
-    """
+    """Decide as `draws_needed` does, for a test with these `first` cells and `cells` (probabilities, ascending)."""
     large = [len(chances) - bisect.bisect_left(chances, SMALLEST / n) for chances in (first, cells)]
     degrees = large[1] - large[0]
     if degrees < 1:

@@ -146,7 +146,7 @@ class Auditor:
                 account.fault(
                     number, "the text has {total} tokens, not {other}", total=account.tokens, other=event.total
                 )
-            wrong = contradiction(cycle, bool(account.server))
+            wrong = contradiction(cycle)
             for reason in [wrong] if wrong else self.check(cycle):
                 account.fault(number, reason)
         self.check_text()

@@ -103,18 +103,15 @@ def label(x: Position) -> TranslatableText:
     return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_NAME])
 
 
-def contradiction(cycle: AuditedCycle, server: bool = False) -> TranslatableText | None:
-    """Why it cannot be that all of the draft was checked, one path accepted, and that and one token joined the text.
-
-    A `server` need not report p and q.
+def contradiction(cycle: AuditedCycle) -> TranslatableText | None:
+    """Return why this is no cycle: all of the draft is verified, one path accepted, and that and one token of the
+    target join the text.
     """
     event, path, tokens = cycle.committed, cycle.path, cycle.drafted.tokens if cycle.drafted else ()
     if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
         return TranslatableText("what was checked is not what was drafted")
     for x in cycle.positions:
-        p, q = (1.0 if server and chance is None else chance for chance in (x.p, x.q))
-        if p is None or q is None:
-            return TranslatableText("{draft} lacks p or q", draft=label(x))
+        p, q = (1.0 if value is None else value for value in (x.p, x.q))  # None in a server's lane only (`shape.py`)
         if not (0.0 <= p <= 1.0 + ROUNDING and 0.0 < q <= 1.0 + ROUNDING and 0.0 <= (x.u or 0.0) < 1.0):
             return TranslatableText("p, q or u of {draft} is no probability", draft=label(x))
     if [cycle.tree.parents[node] for node in path] != [-1, *path][: len(path)]:

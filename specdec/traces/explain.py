@@ -54,7 +54,7 @@ def explain(trace: Trace, cycle: int = 0, position: int = 0) -> Decision:
         raise ValueError(f"There is no draft {position}. Choose one from 1 to {len(chosen[0].positions)}.")
     one, x = next((place for place in places if place[1].status == "rejected"), places[0])
     server = started.server if started else ""
-    if wrong := contradiction(one, bool(server)):
+    if wrong := contradiction(one):
         raise ValueError(f"Cycle {one.number} of this trace contradicts itself: {wrong}.")
     place = (one.number, x.node + 1, len(one.positions), x.piece, x.status)
     if server:
