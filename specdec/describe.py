@@ -1,4 +1,4 @@
-"""A cycle in numbers for people: what each model thought at every drafted position. Runs off the lane's clock."""
+"""Describe a cycle in numbers: both models' distributions at every drafted position. Runs off the lane's clock."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .events import Candidate, Distribution, Position
 from .sampling import block_chance, entropy, overlap, residual, Sampler
 from .types import Proposal, Status, Verdict
 
-TOP = 8  # of each distribution; the page shows five of them, an auditor wants more
+TOP = 8  # tokens listed of each distribution; the page shows five, the audit uses all
 
 
 def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
-    """Discarded is what was drafted but never judged: after a rejection, or beside an accepted sibling."""
+    """Return each draft's status. "discarded": never judged, after a rejection or beside an accepted sibling."""
     judged: dict[int, Status] = {t.node: "accepted" if t.accepted else "rejected" for t in verdict.trials}
     reached = {-1, *verdict.path}
     return [judged.get(node, "discarded") if up in reached else "discarded" for node, up in enumerate(proposal.parents)]
@@ -25,7 +25,7 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
 def verification(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> dict[str, Any]:
-    """The fields of `Verified` except its times; the distributions only if there is noise to draw examples with."""
+    """Return the fields of `Verified` but its times; with distributions only if `noise` is given to draw examples."""
     fields: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
     if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
@@ -41,7 +41,7 @@ def verification(
 def positions(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> tuple[Position, ...]:
-    """One entry a drafted token. Without noise, only what the walk itself looked at."""
+    """Return one entry a drafted token. Without noise it has only the numbers that the rule itself used."""
     trials = {trial.node: trial for trial in verdict.trials}
     tossed = {trial.node for trial in verdict.trials if trial.u is not None}  # no coin, no residual
     described, weight, distributions = [], 1.0, proposal.distributions(rows)
@@ -72,7 +72,7 @@ def positions(
 
 
 def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
-    """Block verification's h at each token of a chain."""
+    """Yield block verification's h at each token of a chain."""
     if not proposal.is_chain:
         return
     weight, last, distributions = 1.0, len(proposal) - 1, proposal.distributions(rows)
@@ -96,7 +96,7 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
 
 
 def around_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> dict[str, float]:
-    """Of a drawn sibling: the target's p of it before and after removing earlier siblings, if that is not `p`."""
+    """For a drawn sibling, return the target's p before and after removing earlier siblings, where it is not `p`."""
     parent, token = proposal.parents[node], proposal.tokens[node]
     earlier = {sibling for sibling in proposal.children(parent) if sibling < node}
     if not earlier or proposal.probs is None:
@@ -106,13 +106,13 @@ def around_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> di
 
 
 def likeliest(probs: Tensor) -> list[int]:
-    """Without tokens of probability 0, even if fewer remain."""
+    """Return the `TOP` likeliest tokens, or fewer: none has probability 0."""
     values, tokens = probs.topk(min(TOP, len(probs)))
     return tokens[values > 0.0].tolist()
 
 
 def distribution(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int]) -> Distribution:
-    """The probability of each of `tokens`, the likeliest first, and of all others together."""
+    """List the probability of each of `tokens`, the likeliest first, and of all others together."""
     shown = list(tokens)
     pairs = sorted(zip((-probs[shown]).tolist(), shown, strict=True))
     top = tuple(Candidate(token, piece(token), round(-value, 7)) for value, token in pairs if value < 0.0)
@@ -122,6 +122,6 @@ def distribution(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[in
 def with_sample(
     distribution: Distribution, probs: Tensor, piece: Callable[[int], str], noise: Sampler, level: int
 ) -> Distribution:
-    """The same, with what the noise draws from `probs` after `level` drafted tokens."""
+    """Add the token that the noise draws from `probs` after `level` drafted tokens."""
     token = noise.categorical(probs, ("own", level - 1))
     return replace(distribution, sample=Candidate(token, piece(token), round(float(probs[token]), 7)))

@@ -1,4 +1,4 @@
-"""What happened, told in order: plain frozen facts that any page, file or test can read.
+"""The events of a run, in order: frozen dataclasses that any page, file or test can read.
 
 A lane's run is `Started`, then per cycle `Drafted` (if anything was drafted), `Verified`, `Committed`, and at
 the end `Finished`; `Failed` may come anywhere between. Cycle 0 is the prefill: the prompt's own pass gives
