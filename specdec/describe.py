@@ -1,4 +1,4 @@
-"""A cycle in numbers for people: what each model thought at every drafted position. Runs off the lane's clock."""
+"""Describe a cycle in numbers: both models' distributions at every drafted position. Runs off the lane's clock."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .events import Candidate, Distribution, Position
 from .sampling import block_chance, entropy, overlap, residual, Sampler
 from .types import Proposal, Status, Verdict
 
-TOP = 8  # of each distribution; the page shows five of them, an auditor wants more
+TOP = 8  # tokens listed of each distribution; the page shows five, the audit uses all
 
 
 def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
-    """Discarded is what was drafted but never judged: after a rejection, or beside an accepted sibling."""
+    """Return each draft's status. "discarded": never judged, after a rejection or beside an accepted sibling."""
     judged: dict[int, Status] = {t.node: "accepted" if t.accepted else "rejected" for t in verdict.trials}
     reached = {-1, *verdict.path}
     return [judged.get(node, "discarded") if up in reached else "discarded" for node, up in enumerate(proposal.parents)]
@@ -25,56 +25,54 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
 def verification(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> dict[str, Any]:
-    """The fields of `Verified` except its times; the distributions only if there is noise to draw examples with."""
-    told: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
+    """Return the fields of `Verified` but its times; with distributions only if `noise` is given to draw examples."""
+    fields: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
     if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
-        written = rows[last + 1] if verdict.distribution is None else verdict.distribution
-        told["distribution"] = distribution(written, piece, {*likeliest(written), verdict.token})
-        told["p"] = float(rows[last + 1][verdict.token])
+        source = rows[last + 1] if verdict.distribution is None else verdict.distribution
+        fields["distribution"] = distribution(source, piece, {*likeliest(source), verdict.token})
+        fields["p"] = float(rows[last + 1][verdict.token])
         if len(proposal) and proposal.is_chain:
-            told["bonus"] = drawn(
-                distribution(rows[-1], piece, {*likeliest(rows[-1])}), rows[-1], piece, noise, len(proposal)
-            )
-    return told
+            bonus = distribution(rows[-1], piece, {*likeliest(rows[-1])})
+            fields["bonus"] = with_sample(bonus, rows[-1], piece, noise, len(proposal))
+    return fields
 
 
 def positions(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> tuple[Position, ...]:
-    """One entry a drafted token. Without noise, only what the walk itself looked at."""
+    """Return one entry a drafted token. Without noise it has only the numbers that the rule itself used."""
     trials = {trial.node: trial for trial in verdict.trials}
     tossed = {trial.node for trial in verdict.trials if trial.u is not None}  # no coin, no residual
     described, weight, distributions = [], 1.0, proposal.distributions(rows)
     chances = block_chances(proposal, rows) if noise is not None else iter(())
     for node, status in enumerate(statuses(proposal, verdict)):
         token, trial = proposal.tokens[node], trials.get(node)
-        told: dict[str, Any] = {"node": node, "token": token, "piece": piece(token), "status": status}
+        fields: dict[str, Any] = {"node": node, "token": token, "piece": piece(token), "status": status}
         if trial is not None:
-            told |= {"p": trial.p, "q": trial.q, "u": trial.u, "h": trial.h}
+            fields |= {"p": trial.p, "q": trial.q, "u": trial.u, "h": trial.h}
         if noise is not None or trial is None:
             p, q = row_under_test(proposal, rows, node, tossed), distributions[node]
-            told = {"p": float(p[token]), "q": float(q[token]), "u": None} | told
+            fields = {"p": float(p[token]), "q": float(q[token]), "u": None} | fields
             if noise is not None:
                 level, shown = proposal.depth(node) - 1, {*likeliest(p), *likeliest(q), token}
                 own = {verdict.token} if status == "rejected" else set()
-                told |= around_siblings(proposal, rows, node, told["p"])
-                told |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
-                told["target"] = drawn(distribution(p, piece, shown | own), p, piece, noise, level)
-                told["draft"] = distribution(q, piece, shown | own)
+                fields |= around_siblings(proposal, rows, node, fields["p"])
+                fields |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
+                fields["target"] = with_sample(distribution(p, piece, shown | own), p, piece, noise, level)
+                fields["draft"] = distribution(q, piece, shown | own)
                 if tossed and weight > 0.0:  # after a block that cannot be kept, nothing is drawn
                     left = residual(weight * p, q, token)
-                    told["residual"] = drawn(
-                        distribution(left, piece, {*likeliest(left)} | own), left, piece, noise, level
-                    )
+                    shown = {*likeliest(left)} | own
+                    fields["residual"] = with_sample(distribution(left, piece, shown), left, piece, noise, level)
         if trial is not None and trial.h is not None:
-            weight, told["block"] = min(1.0, weight * trial.p / trial.q), None
-        described.append(Position(**told))
+            weight, fields["block"] = min(1.0, weight * trial.p / trial.q), None
+        described.append(Position(**fields))
     return tuple(described)
 
 
 def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
-    """Block verification's h at each token of a chain."""
+    """Yield block verification's h at each token of a chain."""
     if not proposal.is_chain:
         return
     weight, last, distributions = 1.0, len(proposal) - 1, proposal.distributions(rows)
@@ -98,7 +96,7 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
 
 
 def around_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> dict[str, float]:
-    """Of a drawn sibling: the target's p of it before and after removing earlier siblings, if that is not `p`."""
+    """For a drawn sibling, return the target's p before and after removing earlier siblings, where it is not `p`."""
     parent, token = proposal.parents[node], proposal.tokens[node]
     earlier = {sibling for sibling in proposal.children(parent) if sibling < node}
     if not earlier or proposal.probs is None:
@@ -108,22 +106,22 @@ def around_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> di
 
 
 def likeliest(probs: Tensor) -> list[int]:
-    """Without tokens of probability 0, even if fewer remain."""
+    """Return the `TOP` likeliest tokens, or fewer: none has probability 0."""
     values, tokens = probs.topk(min(TOP, len(probs)))
     return tokens[values > 0.0].tolist()
 
 
 def distribution(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int]) -> Distribution:
-    """The probability of each of `tokens`, the likeliest first, and of all others together."""
+    """List the probability of each of `tokens`, the likeliest first, and of all others together."""
     shown = list(tokens)
     pairs = sorted(zip((-probs[shown]).tolist(), shown, strict=True))
     top = tuple(Candidate(token, piece(token), round(-value, 7)) for value, token in pairs if value < 0.0)
     return Distribution(top, round(max(0.0, 1.0 - sum(c.prob for c in top)), 7), round(max(0.0, entropy(probs)), 5))
 
 
-def drawn(
+def with_sample(
     distribution: Distribution, probs: Tensor, piece: Callable[[int], str], noise: Sampler, level: int
 ) -> Distribution:
-    """The same, with what the noise draws from `probs` after `level` drafted tokens."""
+    """Add the token that the noise draws from `probs` after `level` drafted tokens."""
     token = noise.categorical(probs, ("own", level - 1))
     return replace(distribution, sample=Candidate(token, piece(token), round(float(probs[token]), 7)))

@@ -64,7 +64,6 @@ def lines(result: dict[str, Any]) -> list[str]:
     subject = f"{facts['kind']} {facts['version']}, {facts['model']}: {texts if result['draws'] else 'greedy text, '}"
     return [
         f"{subject}held against {result['against']}",
-        *(f"  {note}" for note in result["notes"]),
         "",
         ROW.format("context", "greedy", "drafted", "accepted", "G (degrees) by tokens", "mistakes shown", "s"),
         *(ROW.format(*cells(one, result["draws"])) for one in result["contexts"]),

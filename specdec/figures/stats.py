@@ -1,13 +1,14 @@
-"""Events folded into figures. Words and letters as everywhere: α judged-only, τ per cycle, costs in plain steps.
+"""Compute figures from events: α counts judged drafts only, τ is per cycle, costs are in plain steps.
 
-Of a tree, acceptance counts levels, not guesses: a level is judged if one of its nodes was, and passed if one was kept.
-So a tree's `alpha` is levels passed / levels reached, and `draft_acceptance_rate` is what remains of its guesses:
-tokens kept / tokens drafted. Of a chain, each level is one guess.
+In a tree, acceptance counts levels, not nodes: a level is judged if one of its nodes was, and passed if one was
+accepted. So a tree's `alpha` is levels passed / levels judged; `draft_acceptance_rate` counts nodes: tokens accepted /
+tokens drafted. In a chain, each level is one node.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
@@ -34,8 +35,8 @@ class LaneStats:
     drafting_cycles: int = 0
     accepted_at: list[int] = field(default_factory=list)  # levels passed, by depth in the draft
     judged_at: list[int] = field(default_factory=list)
-    accepted_of: dict[str, int] = field(default_factory=dict)  # by the kind of token that was committed there
-    judged_of: dict[str, int] = field(default_factory=dict)
+    accepted_of: Counter[str] = field(default_factory=Counter)  # by the kind of token that was committed there
+    judged_of: Counter[str] = field(default_factory=Counter)
     prefill_seconds: float = 0.0
     draft_seconds: float = 0.0
     verify_seconds: list[float] = field(default_factory=list)  # cycles with a draft
@@ -46,14 +47,14 @@ class LaneStats:
     eager: str | None = None  # why it ran without captured graphs, on a GPU
     server: str = ""  # whose lane it is, if it was watched from outside
     counted: Counted | None = None  # how a server's cycles are known
-    sums: tuple[int, int] | None = None  # drafted and accepted, where a server tells no more
+    sums: tuple[int, int] | None = None  # drafted and accepted, where a server reports sums alone
     ids: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, events: Iterable[Event], lane: str) -> LaneStats:
+    def from_events(cls, events: Iterable[Event], lane: str) -> LaneStats:
         stats = cls()
         parents: tuple[int, ...] = ()
-        judged: tuple[Verified, tuple[int, ...]] | None = None  # and the parents of what it judged
+        verified: Verified | None = None
         before = ""  # the text's last token
         for event in events:
             if event.lane != lane:
@@ -66,13 +67,13 @@ class LaneStats:
                 stats.drafting_cycles += 1
                 stats.draft_seconds += event.end - event.start
             elif isinstance(event, Verified):
-                judged = event, parents
+                verified = event
                 if event.cycle > 0:
                     passes = stats.verify_seconds if parents else stats.step_seconds
                     passes.append(event.end - event.start)
             elif isinstance(event, Committed):
-                if judged is not None and event.cycle > 0:
-                    stats._judge(judged[0], event, judged[1], before)
+                if verified is not None and event.cycle > 0:
+                    stats._judge(verified, event, parents, before)
                 before = event.pieces[-1] if event.pieces else before
                 stats.ids += event.tokens
                 stats.tokens, stats.seconds = event.total, event.at
@@ -80,7 +81,7 @@ class LaneStats:
                     stats.prefill_seconds, stats.first = event.at, event.total
                 else:
                     stats.cycles += 1
-                parents, judged = (), None
+                parents, verified = (), None
             elif isinstance(event, Started):
                 stats.server = event.server
             elif isinstance(event, Finished):
@@ -91,9 +92,9 @@ class LaneStats:
         return stats
 
     def sums_only(self, drafted: int, accepted: int) -> None:
-        """What became of the drafts of each cycle is not known: only that of all together."""
+        """Store the sums alone, where a server does not report what became of each cycle's drafts."""
         self.drafted, self.sums = drafted, (drafted, accepted)
-        self.accepted_at, self.judged_at, self.accepted_of, self.judged_of = [], [], {}, {}
+        self.accepted_at, self.judged_at, self.accepted_of, self.judged_of = [], [], Counter(), Counter()
 
     def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...], before: str) -> None:
         """Count levels of the draft: reached if one of its nodes was judged, passed if one was accepted.
@@ -117,8 +118,8 @@ class LaneStats:
             self.accepted_at[depth] += accepted
         for accepted, piece in zip(passed, committed.pieces, strict=False):
             kind = token_kind(piece, before)
-            self.judged_of[kind] = self.judged_of.get(kind, 0) + 1
-            self.accepted_of[kind] = self.accepted_of.get(kind, 0) + accepted
+            self.judged_of[kind] += 1
+            self.accepted_of[kind] += accepted
             before = piece
 
     @property
@@ -175,9 +176,9 @@ class Comparison:
     plain: LaneStats
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Comparison:
+    def from_events(cls, events: Iterable[Event]) -> Comparison:
         events = list(events)
-        return cls(LaneStats.of(events, "speculative"), LaneStats.of(events, "plain"))
+        return cls(LaneStats.from_events(events, "speculative"), LaneStats.from_events(events, "plain"))
 
     @property
     def step(self) -> float | None:
@@ -193,8 +194,8 @@ class Comparison:
     def machine_busy(self) -> bool:
         """Whether the measured speed-up cannot be trusted: it exceeds τ, which no pass allows, or passes scatter.
 
-        Passes scatter where their mean is far above their median: something else had the machine meanwhile. Of
-        servers, which count otherwise and may be two machines, nothing is said. `race/run.js` has the same rule.
+        Passes scatter if their mean is far above their median: something else used the machine meanwhile. Always
+        False for servers, which count otherwise and may be two machines. `race/run.js` has the same rule.
         """
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
         if speedup is None or spec.server or plain.server:
@@ -207,7 +208,7 @@ class Comparison:
 
     @property
     def draft_cost(self) -> float | None:
-        """c: one draft token's time. A server does not tell it."""
+        """c: one draft token's time; None for a server, which does not report it."""
         if not self.step or not self.speculative.drafted or self.speculative.server:
             return None
         return self.speculative.draft_seconds / self.speculative.drafted / self.step
@@ -262,7 +263,7 @@ def account(runs: Sequence[Comparison]) -> float | None:
 
 
 def passing_rates(lanes: Sequence[LaneStats]) -> list[float]:
-    """By level over all runs: of the drafts that passed the level before (at first: of all), the share that passed it.
+    """Return for each level, over all runs, the share of drafts that passed it among those that passed the one before.
 
     Lower than α where drafts differ in depth: a path that passed one level may have no further one.
     """
@@ -275,17 +276,17 @@ def passing_rates(lanes: Sequence[LaneStats]) -> list[float]:
 
 
 def pooled_tau(lanes: Sequence[LaneStats]) -> float:
-    """Tokens per cycle over all runs, which have a cycle together."""
+    """Tokens per cycle over all runs; one of them must have a cycle."""
     return sum(lane.tokens - lane.first for lane in lanes) / sum(lane.cycles for lane in lanes)
 
 
 def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
-    """Acceptance by position over all runs: of those judged there, the share that was kept."""
+    """Acceptance by position over all runs: accepted / judged there."""
     return [accepted / judged for accepted, judged in judged_by_position(lanes)]
 
 
 def judged_by_position(lanes: Sequence[LaneStats]) -> list[tuple[int, int]]:
-    """How many drafts were kept and judged over all runs, by position."""
+    """Return for each position how many drafts were accepted, and judged, over all runs."""
     counts = []
     for place in range(max((len(lane.judged_at) for lane in lanes), default=0)):
         there = [lane for lane in lanes if place < len(lane.judged_at)]
@@ -297,8 +298,8 @@ def pooled_alpha_by_kind(lanes: Sequence[LaneStats]) -> dict[str, float]:
     """Acceptance by kind of token over all runs, of the kinds that occurred."""
     rates = {}
     for kind in TOKEN_KINDS:
-        if judged := sum(lane.judged_of.get(kind, 0) for lane in lanes):
-            rates[kind] = sum(lane.accepted_of.get(kind, 0) for lane in lanes) / judged
+        if judged := sum(lane.judged_of[kind] for lane in lanes):
+            rates[kind] = sum(lane.accepted_of[kind] for lane in lanes) / judged
     return rates
 
 
@@ -319,7 +320,7 @@ def token_kind(piece: str, before: str = "") -> str:
 
 
 def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
-    """Several races in figures: acceptance pooled over all cycles, medians of costs, rates and speed-ups.
+    """Summarise several races: acceptance pooled over all cycles, medians of costs, rates and speed-ups.
 
     Rates are tokens per second after the first token, whose time is separate; an unknown figure is None.
     """

@@ -1,8 +1,8 @@
-"""A decoder judged by its texts alone: what should come next, shared out into cells that a test can count.
+"""Judge a decoder by its texts alone: divide all possible texts into cells that a test can count.
 
-A row says what comes next after a text: by a model, or by how often it came. The likely continuations become cells, so
-that a distribution over every text of several tokens fits into a test. The first token is never drafted, so a test
-leaves its noise out; and a witness is the one token whose share differs most surely.
+A row is the target's distribution after a text. Likely continuations become cells of their own, so that a distribution
+over every text of several tokens fits into a test. The first token is never drafted, so the test leaves out its noise.
+The witness is the token whose share differs most clearly.
 """
 
 from __future__ import annotations
@@ -22,50 +22,37 @@ from .pair import CachedRows
 
 Row = Callable[[tuple[int, ...]], Mapping[int, float]]  # the likely tokens after a text; the others share the rest
 
-SMALL, LEAST = 64, 1e-6  # of a vocabulary no larger every token is listed; of others those that are so likely
-UNLISTED = 1e-6  # chance of all others together, at least
-OTHER = -1  # ends a cell: any token that has no cell of its own, and whatever follows it
-ROUNDING = 1e-9
-DEGREE = 1.4  # of a squared Gaussian's moments, for each degree of freedom
+SMALL_VOCABULARY = 64  # up to here a row lists every token; beyond it those of at least MIN_PROBABILITY
+MIN_PROBABILITY = 1e-6
+MIN_REST = 1e-6  # a row that does not list every token leaves at least this probability to the others
+OTHER = -1  # last place of a cell: any token that has no cell of its own, and whatever follows it
+SUM_TOLERANCE = 1e-9
+DEGREE = 1.4  # the c of `g_test_after_first`, for each degree of freedom
 
 
 def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: SamplingParams) -> Row:
-    """A model's own rows after `prompt`."""
+    """Make the rows of a model after `prompt`."""
     rows = CachedRows(model, len(prompt) + params.max_tokens + 1)
 
     @functools.cache
     def row(text: tuple[int, ...]) -> dict[int, float]:
         distribution = probabilities(rows.logits(prompt + text)[None], params)[0]
-        if len(distribution) <= SMALL:
+        if len(distribution) <= SMALL_VOCABULARY:
             return dict(enumerate(distribution.tolist()))
-        likely = (distribution >= LEAST).nonzero().flatten()
+        likely = (distribution >= MIN_PROBABILITY).nonzero().flatten()
         return leaving_some(dict(zip(likely.tolist(), distribution[likely].tolist(), strict=True)))
 
     return row
 
 
 def leaving_some(distribution: Mapping[int, float]) -> dict[int, float]:
-    """What is not listed is rare, never impossible: rounding may have left it nothing."""
-    scale = min(1.0, (1 - UNLISTED) / math.fsum(distribution.values()))
+    """Scale a row so that tokens that it does not list are rare, never impossible."""
+    scale = min(1.0, (1 - MIN_REST) / math.fsum(distribution.values()))
     return {token: p * scale for token, p in distribution.items()}
 
 
-def counted_row(counts: Counts) -> Row:
-    """How often each token came next."""
-    after: dict[tuple[int, ...], Counter[int]] = {}
-    for text, n in counts.items():
-        for i, token in enumerate(text):
-            after.setdefault(text[:i], Counter())[token] += n
-
-    def row(text: tuple[int, ...]) -> dict[int, float]:
-        seen = after.get(text, Counter())
-        return {token: n / seen.total() for token, n in seen.items()}
-
-    return row
-
-
 def distributions_of_cells(row: Row, length: int, smallest: float) -> list[JointDistribution]:
-    """The distributions of the next 1, 2, … `length` tokens, each over cells that share out all texts.
+    """Return the distributions of the next 1, 2, … `length` tokens, each over cells into which all texts are divided.
 
     A cell is a text, or a text whose last place is `OTHER`. One that is less likely than `smallest` never stands
     alone, and one that cannot have two such parts is not split further.
@@ -80,25 +67,23 @@ def distributions_of_cells(row: Row, length: int, smallest: float) -> list[Joint
             each = row(text)
             listed = {token: chance * p for token, p in each.items() if chance * p >= smallest}
             longer |= {(*text, token): p for token, p in listed.items()}
-            if len(listed) < len(each) or math.fsum(each.values()) < 1.0 - ROUNDING:
+            if len(listed) < len(each) or math.fsum(each.values()) < 1.0 - SUM_TOLERANCE:
                 longer[(*text, OTHER)] = max(0.0, chance - math.fsum(listed.values()))
         distributions.append(longer)
     return distributions[1:]
 
 
 def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[tuple[int, ...]]:
-    """How often each cell of `distribution` was drawn. A text that the distribution excludes counts as a cell that it
-    lacks.
-    """
+    """Count the draws in each cell of `distribution`. A text that it excludes counts as a cell that it lacks."""
     inner = {cell[:i] for cell in distribution for i in range(len(cell))}
-    found: Counter[tuple[int, ...]] = Counter()
+    drawn: Counter[tuple[int, ...]] = Counter()
     for text, count in counts.items():
-        found[cell_of(text, distribution, inner)] += count
-    return found
+        drawn[cell_of(text, distribution, inner)] += count
+    return drawn
 
 
 def cell_of(text: tuple[int, ...], distribution: JointDistribution, inner: set[tuple[int, ...]]) -> tuple[int, ...]:
-    """`inner` are the beginnings of cells."""
+    """Find the cell of a text; `inner` are all beginnings of cells."""
     end = 0
     while text[:end] not in distribution and text[:end] in inner:
         end += 1
@@ -106,7 +91,7 @@ def cell_of(text: tuple[int, ...], distribution: JointDistribution, inner: set[t
 
 
 def g_test_after_first(counts: Counts, first: JointDistribution, distribution: JointDistribution) -> GTest:
-    """The G-test of `distribution` less that of `first`: of the texts' next tokens, given their first ones.
+    """Test the texts' further tokens, given their first ones: the G of `distribution` less the G of `first`.
 
     The cells of both are fixed before anything is drawn, and need not be large. Given its beginning, the next token
     of a text is a chain of yes and no, each a binomial variable x of n with a known chance p, and G is the sum of
@@ -127,12 +112,12 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
 
 
 def limit_after_first(degrees: int, alarm: float) -> float:
-    """The G beyond which the tail lies below `alarm`."""
+    """Return the G beyond which the tail lies below `alarm`."""
     return beyond(DEGREE * degrees, -math.log(alarm))
 
 
 class Witness(NamedTuple):
-    """The token, after which others, its chance there, and its share of the texts that came so far."""
+    """`token` after the tokens `before`: its probability, and its share of the `texts` that begin so."""
 
     before: tuple[int, ...]
     token: int
@@ -142,7 +127,9 @@ class Witness(NamedTuple):
 
 
 def witness(drawn: Counts, distributions: Sequence[JointDistribution]) -> Witness | None:
-    """Over the distributions of the next 1, 2, … tokens; None where no cell is a text."""
+    """Find the token whose share differs most clearly from `distributions` (of the next 1, 2, … tokens); None if every
+    cell ends in `OTHER`.
+    """
     best, surest = None, -1.0
     shorter: list[JointDistribution] = [{(): 1.0}, *distributions]
     for length, (before, distribution) in enumerate(zip(shorter, distributions, strict=False), start=1):
@@ -158,7 +145,7 @@ def witness(drawn: Counts, distributions: Sequence[JointDistribution]) -> Witnes
 
 
 def surprise(share: float, p: float) -> float:
-    """2 KL of two coins."""
+    """Return 2 KL(share || p) of two coins."""
     if share == p:
         return 0.0
     return math.inf if p in (0.0, 1.0) else divergence([(p, share), (1 - p, 1 - share)])

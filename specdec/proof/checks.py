@@ -1,5 +1,5 @@
-"""The three checks of `certify.py`, at one place of a text: the next token in closed form, the next three by
-enumeration or by sampling, and greedy text beside plain decoding. All run the shipped loop.
+"""The three checks of `certify.py` at one place of a text: the next token in closed form, the next three tokens by
+sampling, and greedy text beside plain decoding. All run the shipped loop.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .mistakes import Mistake, OWN_DRAW
 from .pair import brief, drafter_of, Given, GREEDY_K, ModelPair, next_tokens
 
 LOSSLESS = 1e-9  # rounding of float64 logits stays below it
-SHOWN = 6  # tokens in the closed form, all others in one
-NEAR_TIE = 0.25  # between two logits: bfloat16 has steps of 1/8 from 16 on, and each may round either way
-WINDOW = 14  # tokens shown of each text
+SHOWN = 6  # tokens that the closed form lists; all others are one row
+NEAR_TIE = 0.25  # gap of two logits: from 16 on bfloat16 has steps of 1/8, and each logit may round either way
+WINDOW = 14  # tokens of each text that are shown
 
 
 class Watching(Given):
-    """Keeps the distribution that the target's own token is drawn from: the first after the given token."""
+    """Stores the distribution that the target's own token is drawn from: the first after the given token."""
 
     distribution: Tensor | None = None
 
@@ -75,20 +75,21 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     rest = [brief((values.sum() - values[shown].sum()).clamp(min=0.0)) for values in (p, distribution)]
     wrong: JointDistribution = {(token,): chance for token, chance in enumerate(distribution.tolist()) if chance != 0.0}
     needed = None if error <= LOSSLESS else draws_needed(wrong, pair.exact[0])
-    kept = (p * q).sum() if mistake is OWN_DRAW else overlap(p, q)  # of a draft that is drawn from q
-    return {"error": brief(error), "overlap": brief(kept), "rows": rows, "rest": rest, "needed": needed}
+    accepted = (p * q).sum() if mistake is OWN_DRAW else overlap(p, q)  # the share of drafts, each drawn from q
+    return {"error": brief(error), "overlap": brief(accepted), "rows": rows, "rest": rest, "needed": needed}
 
 
 class Crowd(Sampler):
-    """Many draws at once, each as `RandomSampler` draws. A question splits them by answer; the largest answer goes on.
+    """Many runs at once, each drawing as `RandomSampler` does. Every draw splits them into groups by its result; the
+    largest result goes on.
 
-    `script` holds the answers of this group of `count` so far, `left` the groups that answered otherwise.
+    `script` holds the results of this group of `count` runs so far, `left` the groups with other results.
     """
 
     def __init__(self, dice: torch.Generator, count: int, script: tuple[int, ...] = ()) -> None:
         self.dice, self.count, self.script = dice, count, script
         self.left: list[tuple[tuple[int, ...], int]] = []
-        self._asked = 0
+        self._answered = 0
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
         cumulative = probs.double().cumsum(0)
@@ -100,20 +101,20 @@ class Crowd(Sampler):
         return accepted, 0.0 if accepted else 1.0
 
     def _answer(self, answers: Callable[[Tensor], Tensor]) -> int:
-        if self._asked == len(self.script):
+        if self._answered == len(self.script):
             u = torch.rand(self.count, dtype=torch.float64, generator=self.dice)
             groups = [(answer, n) for answer, n in enumerate(answers(u).bincount().tolist()) if n]
             answer, self.count = groups.pop()
             self.left += [((*self.script, other), n) for other, n in groups]
             self.script += (answer,)
-        self._asked += 1
-        return self.script[self._asked - 1]
+        self._answered += 1
+        return self.script[self._answered - 1]
 
 
 def sample(
     pair: ModelPair, mistake: Mistake | None, draws: int, dice: torch.Generator
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Texts and how many of `draws` independent draws gave them. The shipped loop walks each path once, for all."""
+    """Yield texts and how many of `draws` independent draws gave each. The shipped loop walks each random path once."""
     run = next_tokens(pair, mistake)
     groups: list[tuple[tuple[int, ...], int]] = [((), draws)]
     while groups:
@@ -124,7 +125,7 @@ def sample(
 
 
 def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
-    """Both texts at temperature 0 and where they part; in bfloat16 as well, where the pair has it."""
+    """Compare speculative and plain text at temperature 0; in bfloat16 as well, if the pair has it."""
     result = beside_plain(pair, mistake, pair.models)
     return result | {"coarse": beside_plain(pair, mistake, pair.coarse()) if pair.coarse else None}
 

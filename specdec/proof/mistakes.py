@@ -1,4 +1,4 @@
-"""Known mistakes, kept on purpose: the tests must catch each of them, and the page shows what each does.
+"""Known mistakes, planted on purpose: the tests must catch each of them, and the page shows what each does.
 
 Each is a patch of one named seam of the shipped code: the verification rule (`wrong_rules.py`), the distribution that
 the drafter draws from or reports, or the target's rows.
@@ -26,7 +26,7 @@ from . import wrong_rules as wrong
 
 
 class ArgmaxDraft(DraftModelDrafter):
-    """Takes the draft's favourite but reports the softmax it was not drawn from."""
+    """Drafts the argmax but reports the softmax, from which it was not drawn."""
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor]:
         distribution = probabilities(logits, params)[0]

@@ -24,7 +24,9 @@ from .toys import ByPrefix, run_loop, TableModel
 from .warp import warped
 
 LENGTH = 3  # tokens of the joint distribution
-GREEDY_K, TOY_GREEDY, GREEDY = 4, 24, 48  # drafts a cycle, and tokens, of the greedy check
+GREEDY_K = 4  # drafts a cycle in the greedy check
+TOY_GREEDY = 24  # tokens of the toy pair's greedy text
+GREEDY = 48  # tokens of the embedded pair's greedy text
 TOY_WORDS = (" sun", " sea", " sky", " fog", " ice")
 
 
@@ -48,7 +50,7 @@ class CachedRows(ByPrefix):
 
 
 class ArgmaxDraft(DraftModelDrafter):
-    """The draft model's favourite as a point mass, which is lossless under sampling, too."""
+    """Drafts the argmax as a point mass (q is None), which is lossless under sampling, too."""
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
         return int(argmax(logits)), None
@@ -84,10 +86,8 @@ class ModelPair:
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
         """The shipped loop for `length` tokens after the text, whose last token is left to the prefill."""
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
-        task = Task(
-            self.target, self.text[:-1], params, drafter_of(mistake, self.draft), k, piece=self.piece,
-            details=False,
-        )  # fmt: skip
+        drafter = drafter_of(mistake, self.draft)
+        task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)
         return mistake.apply(task, self.draft) if mistake else task
 
     def row(self, tokens: tuple[int, ...] = ()) -> Tensor:
@@ -123,37 +123,30 @@ def toy() -> ModelPair:
 
 @functools.lru_cache(2)
 def embedded(text: str, dtype: torch.dtype | None = None) -> ModelPair:
-    """The embedded family after `text`.
-
-    In another `dtype` it is another target, and the distribution is its own: that of its plain rows. ValueError says
-    what is wrong with the text.
-    """
-    family = zoo.load("embedded", dtype)
-    if family.draft is None:
-        raise ValueError(TranslatableText("The embedded family has no draft model."))
-    return after(family, family.draft, text, "embedded", coarse)
-
-
-def after(
-    family: zoo.Family, draft: LanguageModel[Any], text: str, name: str = "",
-    coarse: Callable[[], tuple[LanguageModel[Any], LanguageModel[Any]]] | None = None,
-) -> ModelPair:  # fmt: skip
-    """A family's target with that draft after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their
-    distribution can be listed.
+    """The embedded family after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their distribution can be
+    listed. In another `dtype` the target is another one, with a distribution of its own.
 
     ValueError says what is wrong with the text.
     """
+    family = zoo.load("embedded", dtype)
+    assert family.draft
     tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
     if not 2 <= len(tokens) <= most:
         raise ValueError(
             TranslatableText("The text has {n} tokens; it must have between 2 and {most}.", n=len(tokens), most=most)
         )
-    params = SamplingParams(temperature=0.8, top_k=20)
-    control, piece = len(family.prefix), family.pieces.piece
     return ModelPair(
-        name or family.name, family.target, draft, tokens, params, piece, GREEDY,
-        coarse if family.precision == "float32" else None, control, precision=family.precision,
-    )  # fmt: skip
+        "embedded",
+        family.target,
+        family.draft,
+        tokens,
+        SamplingParams(temperature=0.8, top_k=20),
+        family.pieces.piece,
+        GREEDY,
+        coarse if family.precision == "float32" else None,
+        len(family.prefix),
+        family.precision,
+    )
 
 
 @functools.cache
@@ -163,7 +156,7 @@ def coarse() -> tuple[Transformer, Transformer]:
 
 
 class Given(Sampler):
-    """Gives the first token; every later question goes to `inner`."""
+    """Draws `token` first; every later draw is made by `inner`."""
 
     def __init__(self, inner: Sampler, token: int) -> None:
         self.inner, self.token = inner, token
@@ -180,11 +173,13 @@ class Given(Sampler):
 
 
 def brief(value: float | Tensor) -> float | None:
-    """Four digits; None for what is not a number, since JSON has no NaN."""
+    """Round to four digits; None for nan and infinity, which JSON does not have."""
     return float(f"{float(value):.4g}") if math.isfinite(float(value)) else None
 
 
 def next_tokens(pair: ModelPair, mistake: Mistake | None) -> Callable[[Sampler], tuple[int, ...]]:
-    """The shipped loop after the text, as a function of its randomness: the next three tokens, none if it failed."""
+    """Return the shipped loop after the text as a function of its sampler: to the next three tokens, or () if it
+    failed.
+    """
     run = run_loop(lambda: pair.task(mistake, pair.k, LENGTH))
     return lambda sampler: run(Given(sampler, pair.text[-1]))[1:]

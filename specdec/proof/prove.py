@@ -36,12 +36,12 @@ from .toys import Case, cases, deep_loops, PARAMS, run_loop, shipped_error
 
 EXACT = 1e-12  # float64 arithmetic over a few thousand paths stays below it
 PATHS = 100  # of a toy: what has more is left out, so that a proof takes about a minute
-NEWS_S = 5.0  # between two lines of progress
+REPORT_EVERY_S = 5.0
 LOOPS = ((3, 1, 1), (3, 2, 2), (3, 2, 3), (2, 3, 3), (2, 3, 4), (5, 2, 2))  # V, K and length, for a user's verifier
 
 
 class HiddenCoin:
-    """The u of a coin in a proof. It has no value, because one path stands for all coins with the same answer."""
+    """The u of a coin in a proof. It has no value, because one path stands for all coins with the same outcome."""
 
     def _refuse(self, *_: Any) -> NoReturn:
         raise TypeError("u cannot be looked at: sampler.accept has compared it with p/q already, so use `accepted`")
@@ -51,7 +51,7 @@ class HiddenCoin:
 
 
 class HidesCoins(Sampler):
-    """Asks `inner`, and keeps the value of every coin to itself."""
+    """Draws with `inner`, and hides the value of every coin."""
 
     def __init__(self, inner: Sampler) -> None:
         self._inner = inner
@@ -147,16 +147,16 @@ def judge_here(path: Path, out: TextIO | None = None) -> int:
 
 
 def loops_of_chains() -> list[Case]:
-    """Greedy and top-k distributions hold zeros."""
+    """Return the whole loops on which a verifier is judged; greedy and top-k distributions hold zeros."""
     warps = (PARAMS[0], PARAMS[1], PARAMS[4], PARAMS[5])
     loops = [Case(*shape, params, seed=seed) for seed, (shape, params) in enumerate(product(LOOPS, warps))]
     return loops + deep_loops("block")[::4]
 
 
 def looks(rule: Rule) -> Iterator[tuple[str, float]]:
-    """What is looked at of a rule for chains, in a line each, and the total variation there.
+    """Yield a line and the total variation for each loop and each group of cycles that a rule for chains is judged on.
 
-    The loop shows what several cycles do, one cycle what deep drafts and large vocabularies do.
+    Loops cover several cycles in a row; single cycles cover deep drafts and large vocabularies.
     """
     for case in loops_of_chains():
         distribution, count = output_distribution(run_loop(partial(case.task, rule)))
@@ -167,7 +167,7 @@ def looks(rule: Rule) -> Iterator[tuple[str, float]]:
 
 
 def looked_at(loops: Sequence[Case], groups: dict[str, list[Cycle]]) -> str:
-    """Up to where a proof says anything."""
+    """Say how far the proof reaches."""
     dense = [case for case in loops if case.free is None]
     cycles = [cycle for group in groups.values() for cycle in group]
     k, size = max(case.k for case in dense), max(case.vocabulary for case in dense)
@@ -210,24 +210,25 @@ def prove_rule(rule: str = "rejection", paths: int = PATHS) -> int:
                 error, count = shipped_error(case, paths, rule)
                 worst, total = max(worst, error), total + count
                 proved.append(case)
-        if time.monotonic() - last > NEWS_S:
+        if time.monotonic() - last > REPORT_EVERY_S:
             last = time.monotonic()
-            print(f"{number + 1} of {len(loops)} toys, {total:,} random paths, largest error {worst:.2g}", flush=True)
+            progress = f"{number + 1} of {len(loops)} toys, {total:,} random paths"
+            print(f"{progress}, largest total variation {worst:.2g}", flush=True)
     if not any(case.free is None for case in proved):
         raise ValueError(f"no toy has as few as {paths} random paths, so nothing was proved; allow more")
     for name, error, count in single_cycles(named(rule), cycles):
         worst, total = max(worst, error), total + count
-        print(f"single cycles ({name}): {count:,} random paths, largest error {error:.2g}", flush=True)
+        print(f"single cycles ({name}): {count:,} random paths, largest total variation {error:.2g}", flush=True)
     print(
         f"{RULES[rule].name}: {len(proved)} toys and {sum(map(len, cycles.values()))} cycles, {total:,} random paths, "
-        f"largest error {worst:.2g} ({len(loops) - len(proved)} larger toys left out)"
+        f"largest total variation {worst:.2g} ({len(loops) - len(proved)} larger toys left out)"
     )
     print(looked_at(proved, cycles))
     return 0 if worst <= EXACT else 1
 
 
 def single_cycles(rule: Rule, groups: dict[str, list[Cycle]]) -> Iterator[tuple[str, float, int]]:
-    """By group: its largest error, and its random paths."""
+    """Yield each group's name, its largest total variation, and its number of random paths."""
     for name, cycles in groups.items():
         distances, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
         yield name, max(distances), sum(counts)

@@ -1,4 +1,4 @@
-"""Where two runs first part: in their words, else in what was drafted and judged, else in its numbers."""
+"""Find where two runs first differ: in their words, else in what was drafted and judged, else in its numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Parting:
 
 
 def compare(a: Iterable[Event], b: Iterable[Event], lane: str = "speculative") -> Parting:
-    """The first difference between the same lane of two runs. Times do not count: they never repeat.
+    """Return the first difference between the same lane of two runs. Times do not count: they never repeat.
 
     Texts are compared by their pieces, since a server does not report every id.
     """
@@ -57,14 +57,14 @@ def compare(a: Iterable[Event], b: Iterable[Event], lane: str = "speculative") -
 
 
 def words(run: Iterable[Event], lane: str) -> Iterator[tuple[str, int]]:
-    """Each piece of the text, with its cycle."""
+    """Yield each piece of the text with its cycle."""
     for event in run:
         if isinstance(event, Committed) and event.lane == lane:
             yield from ((piece, event.cycle) for piece in event.pieces)
 
 
 def facts_of(run: Iterable[Event], lane: str) -> Iterator[tuple[int, list[Any], list[Any]]]:
-    """Of each cycle: what was drafted and became of it, and the numbers of that."""
+    """Yield each cycle's number, its drafts with their status, and their p, q and u."""
     for one in cycles(run, lane):
         drafts = [(x.token, parent, x.status) for x, parent in zip(one.positions, one.tree.parents, strict=True)]
         yield one.number, drafts, [(x.p, x.q, x.u) for x in one.positions]

@@ -12,7 +12,7 @@ from ..types import TranslatableText, Tree
 
 REJECTION, MATCH, NOISE = "rejection sampling", "sample and match", "shared noise"  # the rules as a trace names them
 BLOCK, TYPICAL = "block verification", "typical acceptance"
-MAX_SAID = 40  # characters of a name from the trace
+MAX_NAME = 40  # characters of a name from a trace that a sentence quotes
 ROUNDING = 2e-6  # of a probability: written with seven digits, computed in float32
 
 
@@ -63,12 +63,12 @@ class AuditedCycle:
 
     @cached_property
     def weights(self) -> list[float]:
-        """Of the prefixes of a chain, the empty one first (`BlockVerification`)."""
+        """The weight of each prefix of a chain, the empty one first (`BlockVerification`)."""
         ratios = [p / q for p, q in map(chances, self.positions)]
         return list(accumulate(ratios, lambda weight, ratio: min(1.0, weight * ratio), initial=1.0))
 
     def weight_before(self, x: Position) -> float:
-        """By what block verification weighs p in the residual at `x`; other rules do not."""
+        """The weight of p in the residual at `x`, under block verification; 1 under other rules."""
         return 1.0 if x.h is None else self.weights[x.node]
 
 
@@ -100,21 +100,18 @@ def is_unnamed(x: Position) -> bool:
 
 
 def label(x: Position) -> TranslatableText:
-    return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_SAID])
+    return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_NAME])
 
 
-def contradiction(cycle: AuditedCycle, server: bool = False) -> TranslatableText | None:
-    """Why it cannot be that all of the draft was checked, one path accepted, and that and one token joined the text.
-
-    A `server` need not report p and q.
+def contradiction(cycle: AuditedCycle) -> TranslatableText | None:
+    """Return why this is no cycle: all of the draft is verified, one path accepted, and that and one token of the
+    target join the text.
     """
     event, path, tokens = cycle.committed, cycle.path, cycle.drafted.tokens if cycle.drafted else ()
     if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
         return TranslatableText("what was checked is not what was drafted")
     for x in cycle.positions:
-        p, q = (1.0 if server and chance is None else chance for chance in (x.p, x.q))
-        if p is None or q is None:
-            return TranslatableText("{draft} lacks p or q", draft=label(x))
+        p, q = (1.0 if value is None else value for value in (x.p, x.q))  # None in a server's lane only (`shape.py`)
         if not (0.0 <= p <= 1.0 + ROUNDING and 0.0 < q <= 1.0 + ROUNDING and 0.0 <= (x.u or 0.0) < 1.0):
             return TranslatableText("p, q or u of {draft} is no probability", draft=label(x))
     if [cycle.tree.parents[node] for node in path] != [-1, *path][: len(path)]:

@@ -1,7 +1,7 @@
-"""The distributions of a cycle, as a trace holds them, against the numbers of its decisions and draws.
+"""Check the recorded distributions of a cycle against the numbers of its decisions and draws.
 
-Each lists its likeliest tokens and every token that the cycle was about, rounded to 1e-7, and the mass of all others.
-Target and draft list the same tokens, so that one which only one of them lists has no chance in the other.
+Each lists its likeliest tokens and every token that the cycle drafted or drew, rounded to 1e-7, and the mass of all
+others. Target and draft list the same tokens, so a token that only one of them lists has probability 0 in the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def sums_to_one(distribution: Distribution) -> bool:
 
 
 def agree(a: Distribution, b: Distribution) -> bool:
-    """At the tokens that both list."""
+    """Whether both give the same probability to each token that both list."""
     A, B = masses(a), masses(b)
     return all(abs(A[token] - B[token]) <= 4 * ROUNDING for token in A.keys() & B.keys())
 
@@ -50,7 +50,7 @@ def is_residual(left: Distribution, cycle: AuditedCycle, x: Position) -> bool:
 
 
 def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
-    """Each sums to one; p, q, h and residuals are what they make."""
+    """Check that each sums to one, and that p, q, h and residuals follow from them."""
     for x in cycle.positions:
         for name, value, row in (("p", x.p, x.target), ("q", x.q, x.draft)):
             if row and not sums_to_one(row):

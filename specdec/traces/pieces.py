@@ -1,4 +1,4 @@
-"""Ids, pieces and text: the same id is the same piece everywhere, and the pieces make the text."""
+"""Check ids, pieces and text: the same id is the same piece everywhere, and the pieces make the text."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..events import Committed, Drafted, Event, UNNAMED, Verified
 from ..types import TranslatableText
-from .cycle import AuditedCycle, MAX_SAID
+from .cycle import AuditedCycle, MAX_NAME
 
 BYTES = re.compile("(<0x[0-9A-F]{2}>)+")  # a part of a character
-SILENT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # perhaps a control token, which adds no text
-MAX_WAYS = 64  # to read the same text
+SILENT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # may be a control token, which adds no text
+MAX_WAYS = 64  # ways to read one text that are followed
 
 
 class Pieces:
@@ -29,13 +29,13 @@ class Pieces:
         for event in (cycle.drafted, cycle.verified, cycle.committed):
             for token, piece in mentioned(event):
                 if (other := self.pieces.get(token, piece)) != piece:
-                    values = {"token": token, "piece": piece[:MAX_SAID], "other": other[:MAX_SAID]}
+                    values = {"token": token, "piece": piece[:MAX_NAME], "other": other[:MAX_NAME]}
                     yield TranslatableText("token {token} is called {piece!r}, and {other!r} elsewhere", **values)
                     return
 
 
 def mentioned(event: Event | None) -> Iterator[tuple[int, str]]:
-    """Ids with their pieces; what a server leaves unnamed is not among them."""
+    """Yield ids with their pieces, except tokens that a server reports without an id."""
     pairs: list[tuple[int, str]] = []
     if isinstance(event, Drafted | Committed):
         pairs += zip(event.tokens, event.pieces, strict=True)
@@ -50,10 +50,10 @@ def mentioned(event: Event | None) -> Iterator[tuple[int, str]]:
 
 
 def first_wrong_text(cycles: Sequence[Committed], stops: bool, ended: bool) -> int | None:
-    """The first cycle whose text is not that of its pieces; None where all are.
+    """Return the first cycle whose text is not that of its pieces; None if there is none.
 
-    Where a piece is half a character, or may be silent, all ways to read it are followed. With `stops`, or halves of
-    characters, text may be held back for a later cycle; nothing is once the run `ended`.
+    If a piece is half a character, or may be silent, all ways to read it are followed. With `stops`, or halves of
+    characters, text may be held back for a later cycle; once the run has `ended`, none is.
     """
     text, ways, length, number = "".join(event.text for event in cycles), {0}, 0, 0
     late = stops or any(BYTES.fullmatch(piece) for event in cycles for piece in event.pieces)
@@ -69,7 +69,7 @@ def first_wrong_text(cycles: Sequence[Committed], stops: bool, ended: bool) -> i
 
 
 def ends_of(piece: str, text: str, at: int, stops: bool) -> Iterator[int]:
-    """Where the text may go on after `piece`. A stop string may have cut the last one."""
+    """Yield the places where the text may go on after `piece`. A stop string may have cut the last piece."""
     if BYTES.fullmatch(piece):
         yield from range(at, min(len(text), at + len(piece) // 6, at + MAX_WAYS) + 1)
     if text.startswith(piece, at):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from stub import Asked, Reply, Stub
@@ -15,59 +12,25 @@ from test_bad import KEY, vllm
 import specdec
 from specdec.servers.base import ServerError
 from specdec.servers.connect import connect_pair, takes_key
-from specdec.settings import RunRequest
-from specdec.types import SamplingParams
 
 ROOT = Path(specdec.__file__).parent
-PARAMS = SamplingParams(max_tokens=2)
 SOUND = vllm(lambda _: Reply.of({"error": "no"}, 400))  # it says what it is, and writes nothing
 
 
-def terminal(address: str, plain: str) -> None:
-    from specdec.cli.run import watched
-
-    watched(RunRequest("Once", "", 4, PARAMS), address, plain)
+CALLERS = {"cli/run.py", "ui/watch.py", "cli/certify.py", "bench/doctor.py"}
 
 
-def page(address: str, plain: str) -> None:
-    from specdec.ui import watch
-
-    assert list(watch.run(watch.WatchRequest("Once", PARAMS, address, plain, KEY)))
-
-
-def certificate(address: str, plain: str) -> None:
-    from specdec.cli.certify import certify_server
-
-    certify_server(address, plain, draws=100)
-
-
-def doctor(address: str, plain: str) -> None:
-    from specdec.bench.doctor import examined
-
-    examined(address, plain, "", (), "", 5, 0.8)
-
-
-# By the module that connects: a test finds each of them, so that a new one cannot be left out.
-CALLERS: dict[str, Callable[[str, str], None]] = {
-    "cli/run.py": terminal,
-    "ui/watch.py": page,
-    "cli/certify.py": certificate,
-    "bench/doctor.py": doctor,
-}
-
-
-def test_nobody_connects_beside_the_callers_above() -> None:
+def test_nobody_connects_but_by_connect_pair() -> None:
     texts = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py")}
     assert {name for name, text in texts.items() if "connect_pair(" in text} == {*CALLERS, "servers/connect.py"}
     assert {name for name, text in texts.items() if " Client(" in text} == {"servers/connect.py"}
 
 
-@pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize(
     ("host", "redirected", "beside"),
     [("127.0.0.1", False, {f"Bearer {KEY}"}), ("localhost", False, {""}), ("127.0.0.1", True, set())],
 )
-def test_the_key_goes_to_its_own_host_alone(caller: str, host: str, redirected: bool, beside: set[str]) -> None:
+def test_the_key_goes_to_its_own_host_alone(host: str, redirected: bool, beside: set[str]) -> None:
     """`redirected`: the plain server, on the server's own host, sends every request on to another one."""
     with Stub(SOUND) as server, Stub(SOUND) as other:
         place = other.address.replace("127.0.0.1", host)
@@ -75,9 +38,8 @@ def test_the_key_goes_to_its_own_host_alone(caller: str, host: str, redirected: 
         def on(asked: Asked) -> Reply:
             return Reply([], 307, headers={"location": place + asked.path})
 
-        refused, environment = contextlib.suppress(ValueError), {"SPECDEC_SERVER_KEY": KEY}
-        with Stub(on) as gate, mock.patch.dict(os.environ, environment), refused:
-            CALLERS[caller](server.address, gate.address if redirected else place)
+        with Stub(on) as gate, contextlib.suppress(ServerError):
+            connect_pair(server.address, gate.address if redirected else place, KEY)
         here, there = ({one.headers.get("authorization", "") for one in stub.asked} for stub in (server, other))
     assert (here, there) == ({f"Bearer {KEY}"}, beside)
 

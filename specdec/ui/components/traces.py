@@ -141,7 +141,7 @@ def facts(trace: Trace) -> list[str]:
     """In the order of the words: how it was run, then what came of it."""
     lane, prompt = trace.header.lanes[0], textwrap.shorten(trace.header.prompt, 60, placeholder=" …")
     started = next((event for event in trace.events if isinstance(event, Started) and event.lane == lane), None)
-    comparison = Comparison.of(trace.events)
+    comparison = Comparison.from_events(trace.events)
     measured = (comparison.measured_speedup, comparison.speculative.alpha, comparison.speculative.tau)
     figures = ["–" if value is None else f"{value:.2f}" for value in measured]
     if started is None:

@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -18,8 +19,6 @@ from specdec.describe import verification
 from specdec.rules import RULES
 from specdec.sampling import entropy, overlap, RandomSampler, residual, Sampler
 from specdec.types import Proposal, Verdict
-
-from .figures import at_least, Figure, none
 
 SIZES = (2, 3, 5, 17, 64)
 ROUNDING = 4e-6  # of a sum of 64 float32 numbers near one
@@ -30,21 +29,18 @@ class Broken(AssertionError):
     """An invariant does not hold; its name."""
 
 
-class Extremes(RandomSampler):
+class ExtremeNumbers(random.Random):
     """Its uniform numbers are mostly the ends of their range, where rounding decides."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        rng = random.Random(seed)
-        self._random = Mostly(rng)  # type: ignore[assignment]
-
-
-class Mostly:
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
-
     def random(self) -> float:
-        return self._rng.choice(COINS) if self._rng.random() < 0.6 else self._rng.random()
+        number = super().random()
+        return COINS[int(number * 1e6) % len(COINS)] if number < 0.6 else super().random()
+
+
+def extreme_sampler(rng: random.Random) -> Sampler:
+    sampler = RandomSampler(0)
+    sampler._random = ExtremeNumbers(rng.getrandbits(32))
+    return sampler
 
 
 # ---- distributions ----
@@ -84,7 +80,15 @@ def drawn(size: int, rng: random.Random) -> Tensor:
     return torch.tensor([rng.gauss(0.0, scale) for _ in range(size)]).softmax(0)
 
 
-LAWS: tuple[Callable[[int, random.Random], Tensor], ...] = (one_hot, uniform, tails, subnormal, ties, zipf, drawn)
+KINDS: tuple[Callable[[int, random.Random], Tensor], ...] = (
+    one_hot,
+    uniform,
+    tails,
+    subnormal,
+    ties,
+    zipf,
+    drawn,
+)
 
 
 def near(distribution: Tensor, rng: random.Random) -> Tensor:
@@ -96,8 +100,8 @@ def near(distribution: Tensor, rng: random.Random) -> Tensor:
 
 def two_distributions(rng: random.Random) -> tuple[Tensor, Tensor]:
     size = rng.choice(SIZES)
-    p = rng.choice(LAWS)(size, rng)
-    return p, near(p, rng) if rng.random() < 0.3 else rng.choice(LAWS)(size, rng)
+    p = rng.choice(KINDS)(size, rng)
+    return p, near(p, rng) if rng.random() < 0.3 else rng.choice(KINDS)(size, rng)
 
 
 # ---- invariants ----
@@ -140,12 +144,12 @@ def replacing(rng: random.Random) -> None:
 def judging(rng: random.Random) -> None:
     """A chain or a tree of a few drafts, judged by each rule that judges such drafts."""
     size, n = rng.choice(SIZES), rng.choice((1, 2, 3, 5))
-    rows = torch.stack([rng.choice(LAWS)(size, rng) for _ in range(n + 1)])
+    rows = torch.stack([rng.choice(KINDS)(size, rng) for _ in range(n + 1)])
     chain = rng.random() < 0.5
     parents = tuple(range(-1, n - 1)) if chain else tuple(rng.randrange(-1, node) for node in range(n))
-    sampler = Extremes(rng.getrandbits(32))
+    sampler = extreme_sampler(rng)
     distributions = [
-        near(rows[parent + 1], rng) if rng.random() < 0.3 else rng.choice(LAWS)(size, rng) for parent in parents
+        near(rows[parent + 1], rng) if rng.random() < 0.3 else rng.choice(KINDS)(size, rng) for parent in parents
     ]
     tokens = tuple(
         sampler.categorical(distribution, ("draft", level)) for level, distribution in enumerate(distributions)
@@ -158,7 +162,7 @@ def judging(rng: random.Random) -> None:
     for key, kind in RULES.items():
         if key == "shared_noise" or not (kind.trees or chain):
             continue
-        rule: Sampler = Extremes(rng.getrandbits(32))
+        rule: Sampler = extreme_sampler(rng)
         verdict = kind().verify(proposal, rows, rule)
         sound(verdict, proposal, rows, key)
         verification(proposal, rows, verdict, str, None)
@@ -182,31 +186,31 @@ def sound(verdict: Verdict, proposal: Proposal, rows: Tensor, rule: str) -> None
             must((trial.u * trial.q < trial.p) == trial.accepted, "a coin decides as it says")
 
 
-def drawing(rng: random.Random) -> None:
-    distribution = rng.choice(LAWS)(rng.choice(SIZES), rng)
-    token = Extremes(rng.getrandbits(32)).categorical(distribution, ("own", 0))
-    must(float(distribution[token]) > 0.0, "no impossible token is drawn")
+CHECKS = (replacing, judging)
 
 
-KINDS = (replacing, judging, drawing)
-CASES = 12_000
-
-
-def count() -> list[Figure]:
-    broken = tried(CASES)
-    figures = [Figure(f"broken: {what}", f"{n:,}", "0", False) for what, n in broken.most_common(5)]
-    return [at_least("cases", CASES, 10_000), none("invariants broken", sum(broken.values())), *figures]
-
-
-def tried(cases: int, first: int = 0) -> Counter[str]:
+def broken_invariants(cases: int) -> Counter[str]:
     """How often each invariant was broken; anything that is raised counts."""
     broken = Counter[str]()
-    for seed in range(first, first + cases):
-        rng = random.Random(seed)
+    for seed in range(cases):
+        check = CHECKS[seed % len(CHECKS)]
         try:
-            KINDS[seed % len(KINDS)](rng)
-        except Broken as what:
-            broken[str(what)] += 1
+            check(random.Random(seed))
+        except Broken as invariant:
+            broken[str(invariant)] += 1
         except Exception as error:
-            broken[f"{KINDS[seed % len(KINDS)].__name__} raised {type(error).__name__}: {error}"[:90]] += 1
+            broken[f"{check.__name__} raised {type(error).__name__}: {error}"] += 1
     return broken
+
+
+def test_no_invariant_breaks(record_property: Callable[[str, object], None]) -> None:
+    broken = broken_invariants(12_000)
+    record_property("cases", 12_000)
+    record_property("invariants broken", broken.total())
+    assert not broken
+
+
+def test_a_broken_residual_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in (lambda p, q, token: p, lambda p, q, token: p * 0, lambda p, q, token: p.flip(0)):
+        monkeypatch.setitem(globals(), "residual", wrong)
+        assert broken_invariants(120)
