@@ -2,7 +2,7 @@
 
 Llama 2 and 3, Mistral, Qwen2, Qwen2.5, Qwen3, SmolLM2 and 3, TinyLlama: RMSNorm, rotary positions with their
 scalings, grouped heads, SwiGLU, optional QK-norm and biases, tied embeddings. It reads the Hub's files
-(config.json, safetensors), keeps a static cache, and runs one sequence at a time (`batched.py`: several). It does not
+(config.json, safetensors), keeps a static cache, and runs one sequence at a time. It does not
 train or generate. Its logits are tested against transformers for every family.
 """
 
