@@ -53,7 +53,9 @@ def layer_config(data: Mapping[str, Any]) -> Config:
     kinds, unread = data.get("layer_types") or [FULL], ("layer_types", "sliding_window", "use_sliding_window")
     if not isinstance(kinds, list) or kinds[0] not in (SLIDING, FULL) or any(kind != kinds[0] for kind in kinds):
         raise ValueError(f"the head has one layer; its layer_types are {brief(repr(kinds))}, which tells no window")
-    config = Config.read({name: value for name, value in data.items() if name not in unread} | {"num_hidden_layers": 1})
+    config = Config.parse(
+        {name: value for name, value in data.items() if name not in unread} | {"num_hidden_layers": 1}
+    )
     return replace(config, windows={0: data["sliding_window"]} if kinds[0] == SLIDING else {})
 
 

@@ -20,12 +20,11 @@ from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, Q
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
-from ..models.config import Config, FAMILIES
+from ..models.config import Config, FAMILIES, is_ours
 from ..models.device import multiplies_bfloat16
 from ..models.grouped import CODES, FILE, INT7
-from ..models.matrix import of_drafts
+from ..models.matrix import draft_dtype
 from ..models.packed import is_packed
-from ..models.pretrained import is_ours
 from ..models.quantised import QuantisedCopy
 from ..models.reduced import READS, ReducedDraft
 from ..models.transformer import Transformer
@@ -184,7 +183,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
                 family.name = name
             else:
                 folder = folder_of(name)
-                family = read(folder, name, dtype or fastest_dtype(folder / "target", device), device)
+                family = load_folder(folder, name, dtype or fastest_dtype(folder / "target", device), device)
             _loaded[name, dtype, device] = family
         return _loaded[name, dtype, device]
 
@@ -216,15 +215,15 @@ def resolved(device: str) -> str:
         return "cpu"
 
 
-def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Family:
+def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Family:
     """A folder with `target/`, `tokenizer/`, perhaps `draft_model/`, `draft_model_NAME/` and the folders of METHODS."""
     if not (folder / "target").is_dir():
         raise ValueError(f"{folder} holds no folder 'target' with a model in it")
     words = folder / "tokenizer"
     with naming(words):
-        tokenizer = published.read_tokenizer(words)
+        tokenizer = published.load_tokenizer(words)
     dtype, stored = computed_in(dtype, device)
-    small = of_drafts(device, stored)
+    small = draft_dtype(device, stored)
     target = Transformer.load(folder / "target", dtype, device, stored)
     drafts = dict[str, Target]()
     for draft, path in draft_folders(folder).items():
@@ -251,36 +250,34 @@ def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str,
 
 
 def load_pair(
-    target: str | Path, *drafts: str | Path, exit_layer: int = 0,
-    dtype: torch.dtype | None = None, pickles: bool = False, device: str = "cpu",
-) -> Family:  # fmt: skip
+    target: str | Path,
+    *drafts: str | Path,
+    exit_layer: int = 0,
+    dtype: torch.dtype | None = None,
+    device: str = "cpu",
+) -> Family:
     """A target in the Hub's layout and any number of drafters for it, each recognised by its tensors.
 
     Folders, GGUF files, or names on the Hub. `exit_layer` offers early exit there; LayerSkip's files do not say where.
-    `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter of a kind is suffixed
-    with its folder's name. ValueError, with one reason, for what cannot be loaded.
+    A second drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be
+    loaded.
     """
     device, drafts = resolved(device), drafts or tuple(presets.drafters_of(str(target)))
-    folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
+    folder, *others = map(hub.find, (target, *drafts))
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)
     with rename_in_errors(dict(zip((folder, *others), map(str, (target, *drafts)), strict=True))):
-        number, stored = computed_in(dtype, device)
-        model = published.load_model(folder, number, device, stored)
-        with naming(folder):
-            tokenizer, end_tokens = published.read_tokenizer(folder), published.end_tokens(folder)
-            around = chat.read(folder)
-        published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
+        computed, stored = computed_in(dtype, device)
+        family = load_target(str(target), folder, folder, computed, device, stored)
+        model, tokenizer = family.target, family.tokenizer
         if exit_layer and not isinstance(model, Transformer):
             raise ValueError(f"early exit is offered with {', '.join(FAMILIES)} models alone; leave out the exit layer")
         if not 0 <= exit_layer < model.depth:
             raise ValueError(f"the exit layer must lie between 1 and {model.depth - 1}, not {exit_layer}")
-        family = Family(str(target), model, tokenizer, {})
-        family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, around
         if exit_layer:
             family.drafters |= early_exit_methods(exit_layer)
         for source, place in zip(drafts, others, strict=True):
-            part = published.load_drafter(place, model, tokenizer, pickles)
+            part = published.load_drafter(place, model, tokenizer)
             for method in of_part(part):
                 if method.tree and not model.takes_trees:
                     continue
@@ -296,6 +293,25 @@ def load_pair(
                 copy.check_room()
                 family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], copy)
         return autotune(family)
+
+
+def load_target(
+    name: str,
+    folder: Path,
+    words: Path,
+    dtype: torch.dtype,
+    device: str,
+    stored: torch.dtype | None = None,
+) -> Family:
+    """A checkpoint without drafters of its own; its tokenizer and its chat template lie in `words`."""
+    model = published.load_model(folder, dtype, device, stored)
+    with naming(folder):
+        tokenizer, end_tokens = published.load_tokenizer(words), published.end_tokens(folder)
+        template = chat.load_chat(words)
+    published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
+    family = Family(name, model, tokenizer, {})
+    family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, template
+    return family
 
 
 @contextmanager
@@ -327,7 +343,7 @@ def stored_bytes(place: Path) -> int:
     """What the weights take as they are published: in 16 bits, if a GGUF file has quantised them."""
     if gguf_header.is_file(place):
         with naming(place):
-            return torch.bfloat16.itemsize * gguf_header.read(place).numbers
+            return torch.bfloat16.itemsize * gguf_header.read_header(place).numbers
     if not any(place.glob("*.safetensors")):
         return 0  # loading says so
     with naming(place):

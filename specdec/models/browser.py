@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import gguf
+from . import gguf_header
 from .grouped import FILE, Grouped, INT7
 from .native import Blocked, NativeLayers
 from .transformer import Transformer
@@ -30,9 +30,12 @@ class ForBrowser(Transformer):
     """A model of which no product is asked: its matrices lie as the source reads them, compiled here or not."""
 
     def matrix(
-        self, matrix: Tensor | Grouped, before: Tensor | None = None, after: Tensor | None = None
-    ) -> Blocked:  # fmt: skip
-        return Blocked.of(matrix if isinstance(matrix, Grouped) else Grouped.of(matrix, INT7), before, after)
+        self,
+        matrix: Tensor | Grouped,
+        before: Tensor | None = None,
+        after: Tensor | None = None,
+    ) -> Blocked:
+        return Blocked.pack(matrix if isinstance(matrix, Grouped) else Grouped.quantise(matrix, INT7), before, after)
 
 
 class File:
@@ -59,7 +62,7 @@ class File:
 def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
     """Of a checkpoint: a folder, or a GGUF file. `more` is what its head says beside. ValueError where its layers are
     not all in the source."""
-    coded = gguf.is_file(place)
+    coded = gguf_header.is_file(place)
     model = ForBrowser.load(place, stored=FILE if coded else INT7)
     if not isinstance(model.native, NativeLayers):
         raise ValueError(f"{place} has parts that a browser does not compute")

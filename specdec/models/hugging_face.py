@@ -1,12 +1,13 @@
 """What our own decoder does not cover, run by transformers behind the same protocol.
 
 Gemma, GPT-2, Phi, OLMo, mixtures of experts: every causal language model that transformers has, if its cache keeps all
-tokens, so that a text can be rolled back. Positions, windows and masks are the model's own; drafts are chains.
+tokens, so that a text can be rolled back. Positions, windows and masks are the model's own; drafts are chains. No code
+of a checkpoint is run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from inspect import signature
 from pathlib import Path
@@ -17,10 +18,9 @@ import torch
 from torch import nn, Tensor
 
 from ..types import is_chain
-from .checkpoint import brief, naming, open_weights, read_config, Weights
-from .device import settle
-from .gguf_header import is_file
-from .pretrained import built, config_of, context_of, unfit
+from .checkpoint import brief, check_quantisation, naming, read_config, read_weights, Weights
+from .config import as_library, quiet
+from .device import configure_cuda
 
 TRIAL = 6  # tokens
 # How far logits may lie apart in a trial, as a part of their spread: in low precision every shape of a pass rounds.
@@ -53,8 +53,8 @@ class HuggingFaceModel:
 
     def __init__(self, config: Any, weights: Weights, dtype: torch.dtype, device: str = "cpu") -> None:
         """`config` is one of transformers', made by `config_of`; `weights` are under the Hub's names."""
-        settle(device)
-        self.model, self.dtype, self.device = built(config, weights, dtype, device), dtype, device
+        configure_cuda(device)
+        self.model, self.dtype, self.device = build(config, weights, dtype, device), dtype, device
         self.stored = dtype
         self.kind: str = config.model_type
         self.source: Path | None = None
@@ -76,14 +76,11 @@ class HuggingFaceModel:
 
     @classmethod
     def load(cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> HuggingFaceModel:
-        """Read a folder in the Hub's layout (config.json, safetensors), or a GGUF file. ValueError with the reason."""
+        """Read a folder in the Hub's layout (config.json, safetensors). ValueError with the reason."""
         folder = Path(folder)
         with naming(folder):
-            config, dtype = config_of(read_config(folder)), dtype or torch.float32
-            weights = open_weights(folder)
-            if is_file(folder):
-                weights = {name: weights[name].to(dtype) for name in weights}
-            model = cls(config, dict(weights), dtype, device)
+            config = config_of(read_config(folder))
+            model = cls(config, read_weights(folder), dtype or torch.float32, device)
         model.source = folder
         return model
 
@@ -104,19 +101,19 @@ class HuggingFaceModel:
         with self._turn, self._watched(cache) if cache.states else nullcontext():
             output = self.model(ids, use_cache=True, **options)
         cache.length = start + count
-        logits: Tensor = output.logits[0, :, : self.vocabulary].to(self.device)
+        logits: Tensor = output.logits[0, :, : self.vocabulary]
         return logits[len(logits) - rows :]
 
     def normed(self, x: Tensor) -> Tensor:
         """States after the last layer, passed through the final norm.  # [n, width] -> [n, width]"""
         if self.norm is None:
             raise ValueError(f"{self.kind} models have more than a norm between the last layer and the output matrix")
-        normed: Tensor = self.norm(x).to(self.device)
+        normed: Tensor = self.norm(x)
         return normed
 
     def project(self, normed: Tensor) -> Tensor:
         """Normed states through the output matrix alone; what some models do to its logits is left out."""
-        logits: Tensor = self.head(normed)[..., : self.vocabulary].to(self.device)
+        logits: Tensor = self.head(normed)[..., : self.vocabulary]
         return logits
 
     def cut_vocabulary(self, count: int) -> None:
@@ -128,7 +125,7 @@ class HuggingFaceModel:
         """For one pass: layers store their states in the cache."""
 
         def store(i: int, x: Tensor) -> None:  # [1, n, width]
-            cache.states[i][cache.length : cache.length + x.shape[1]] = x[0].to(self.device)
+            cache.states[i][cache.length : cache.length + x.shape[1]] = x[0]
 
         def before(i: int) -> Any:  # what a layer reads comes first, whatever its name
             return lambda _, args, named: store(i, (*args, *named.values())[0])
@@ -150,8 +147,6 @@ class HuggingFaceModel:
     @torch.inference_mode()
     def _try_out(self) -> None:
         """A few tokens in one pass, and in pieces with a roll-back: what no config says of a cache shows there."""
-        from transformers.cache_utils import DynamicLayer
-
         tokens = [i % self.vocabulary for i in range(1, 1 + TRIAL)]
         cache, calls = self.new_cache(TRIAL), dict[nn.Module, tuple[Any, Any]]()
         parts = {self._layers[-1], *self._around.children(), self.head} - {None}
@@ -165,9 +160,6 @@ class HuggingFaceModel:
         state, read = calls[self._layers[-1]][1], calls[self.head][0]
         norms = (part for part, (given, output) in calls.items() if same(given, state) and same(output, read))
         self.norm = next(norms, None) if state.shape == read.shape else None
-        lengths = [type(layer) is DynamicLayer and layer.get_seq_length() for layer in cache.inner.layers]
-        if lengths != [TRIAL] * self.depth:
-            raise ValueError(unfit(self.kind))
         cache, (a, b, c, d, e, f) = self.new_cache(TRIAL), tokens
         rows = [self.forward([a, b], cache, rows=2), self.forward([c, f], cache, rows=2)[:1]]
         cache.keep(3)
@@ -175,6 +167,66 @@ class HuggingFaceModel:
         bound = float(expected.max() - expected.min()) * (EXACT if self.dtype == torch.float32 else ROUNDED)
         if not float((torch.cat(rows).float() - expected).abs().max()) <= bound:
             raise ValueError(f"{self.kind} models give other logits after a roll-back, so they cannot run here")
+
+
+def config_of(data: Mapping[str, Any]) -> Any:
+    """transformers' config of a model that can run here. ValueError for others, before any of their weights is read."""
+    from transformers import DynamicCache, MODEL_FOR_CAUSAL_LM_MAPPING
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    kind = str(data.get("model_type"))
+    check_quantisation(data)
+    if "auto_map" in data:
+        raise ValueError("config.json names code of its own (auto_map), and none is run here; use a checkpoint without")
+    if kind not in CONFIG_MAPPING or CONFIG_MAPPING[kind] not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise ValueError(f"{brief(kind)} models are not among those that transformers writes texts with")
+    config = as_library(data)
+    if config.sub_configs:
+        raise ValueError(f"{kind} models read more than text; a checkpoint of the text model alone would fit")
+    layers = DynamicCache(config=config).layers
+    rolls_back = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers)
+    if MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]._is_stateful or not rolls_back:
+        raise ValueError(
+            f"{kind} models keep a state that cannot be rolled back by length, so no rejected draft could be taken back"
+        )
+    context_of(config)
+    return config
+
+
+def context_of(config: Any) -> int:
+    """The positions that a model reads. Rotary ones that change with the length are read up to where they change."""
+    most: int | None = getattr(config, "max_position_embeddings", None)
+    if most is None:
+        raise ValueError(f"config.json of this {config.model_type} model does not say how many positions it reads")
+    rope = getattr(config, "rope_parameters", None) or {}
+    kinds = [rope, *(of_layers for of_layers in rope.values() if isinstance(of_layers, dict))]
+    changing = (kind for kind in kinds if kind.get("rope_type") in ("longrope", "dynamic"))
+    return min([most, *(kind.get("original_max_position_embeddings") or most for kind in changing)])
+
+
+def build(config: Any, weights: Weights, dtype: torch.dtype, device: str) -> Any:
+    """transformers' model with exactly these weights. ValueError where they are not all, or more, than it has."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    with quiet():
+        try:
+            model, report = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
+                None,
+                config=config,
+                state_dict=weights,
+                dtype=dtype,
+                output_loading_info=True,
+                local_files_only=True,
+            )
+        except Exception as error:
+            raise ValueError(f"transformers cannot make this {config.model_type} model: {brief(error)}") from error
+    for what, names in (("lacks", report["missing_keys"]), ("holds", report["unexpected_keys"])):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise ValueError(f"the checkpoint {what} {min(names)}{more}; by its config.json it would be otherwise")
+    model.config.pad_token_id = None  # else it warns of texts that hold that token
+    return model.to(device).eval().requires_grad_(False)
 
 
 def layers_of(model: nn.Module, depth: int) -> tuple[nn.Module, list[nn.Module]]:
@@ -191,4 +243,4 @@ def first(output: Any) -> Any:
 
 
 def same(a: Any, b: Any) -> bool:
-    return isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape == b.shape and torch.equal(a, b.to(a.device))
+    return isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape == b.shape and torch.equal(a, b)

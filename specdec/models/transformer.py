@@ -23,10 +23,10 @@ from .base import common_prefix, tree_depths
 from .cache import StaticCache
 from .checkpoint import check_tensors, described, naming, open_weights
 from .config import Config
-from .device import settle
+from .device import configure_cuda
 from .gguf import Stored
 from .grouped import FILE, Grouped, in_parts
-from .matrix import kept, linear, Matrix
+from .matrix import linear, Matrix, pack_weight
 from .native import BLOCK, NativeLayers
 
 Floor = Tensor | float  # see `rms_normalise`
@@ -63,7 +63,7 @@ class Transformer:
         """`stored` is what matrices are rounded to, where states are of a finer `dtype`. torch.int8, 8 bits, is for
         drafts, whose every distribution is as good as another, and for targets that are then others; FILE takes the
         codes of a GGUF file as they are."""
-        settle(device)
+        configure_cuda(device)
         self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype
         self.on_cpu = torch.device(device).type == "cpu"
         self.source: Path | None = None  # the folder that it was read from
@@ -133,7 +133,7 @@ class Transformer:
         self, matrix: Tensor | Grouped, before: Tensor | None = None, after: Tensor | None = None
     ) -> Matrix:  # fmt: skip
         """[out, in] as this model keeps its matrices, for inputs times `before` and outputs times `after`."""
-        return kept(matrix, self.dtype, self.device, self.stored, before, after)
+        return pack_weight(matrix, self.dtype, self.device, self.stored, before, after)
 
     def _paired(self, x: Tensor) -> Tensor:
         """Entries of heads, which the Hub's files turn as halves, side by side: `apply_rope` reads neighbours."""
@@ -204,7 +204,7 @@ class Transformer:
             return None
         matrices = [(layer.qkv, layer.out, layer.gate_up, layer.down) for layer in self.layers]
         biases = [layer.qkv_bias for layer in self.layers]
-        return NativeLayers.of(matrices, biases, self.heads, self.kv_heads, self.head_dim, float(self.floor))
+        return NativeLayers.build(matrices, biases, self.heads, self.kv_heads, self.head_dim, float(self.floor))
 
     @classmethod
     def load(

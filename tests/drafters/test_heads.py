@@ -209,14 +209,14 @@ def test_published_layouts_are_read(tmp_path: Path) -> None:
 def test_a_head_with_the_whole_vocabulary_needs_no_map() -> None:
     weights = eagle3_weights(ids=range(23))
     del weights["d2t"], weights["t2d"]
-    head = Eagle3Head(Config.read(eagle3_config(range(23))), weights, TARGET, TAPS)
+    head = Eagle3Head(Config.parse(eagle3_config(range(23))), weights, TARGET, TAPS)
     run = Watched(lambda view: Eagle3Drafter(view, head, 99))
     run.propose(1)
     assert torch.allclose(run.logits[0], naive_eagle3(weights, TEXT, []), atol=1e-4)
 
 
 def test_what_is_no_head_for_this_target_is_refused_with_the_reason() -> None:
-    config, weights = Config.read(eagle3_config()), eagle3_weights()
+    config, weights = Config.parse(eagle3_config()), eagle3_weights()
     with pytest.raises(ValueError, match=r"lacks midlayer\.hidden_norm"):
         Eagle3Head(config, {k: v for k, v in weights.items() if "hidden_norm" not in k}, TARGET, TAPS)
     with pytest.raises(ValueError, match=r"fc\.weight has the shape"):
@@ -234,11 +234,11 @@ def test_broken_heads_do_not_harm_the_text(params: SamplingParams) -> None:
     nan = float("nan")
     medusa = MedusaHeads({name: tensor * nan for name, tensor in medusa_weights().items()}, TARGET)
     broken = {name: tensor * nan if name == "fc.weight" else tensor for name, tensor in eagle3_weights().items()}
-    eagle = Eagle3Head(Config.read(eagle3_config()), broken, TARGET, TAPS)
+    eagle = Eagle3Head(Config.parse(eagle3_config()), broken, TARGET, TAPS)
     weights = block_weights()
-    block = BlockHead(Config.read(block_config()), weights | {"fc.weight": weights["fc.weight"] * nan}, TARGET, TAPS)
+    block = BlockHead(Config.parse(block_config()), weights | {"fc.weight": weights["fc.weight"] * nan}, TARGET, TAPS)
     one_layer = {name: tensor * nan if name == "eh_proj.weight" else tensor for name, tensor in mtp_weights().items()}
-    mtp = MTPHead(Config.read(shape().to_dict()), one_layer, TARGET)
+    mtp = MTPHead(Config.parse(shape().to_dict()), one_layer, TARGET)
     makers: list[Make] = [
         lambda view: BlockDrafter(view, block, 99), lambda view: MTPDrafter(view, mtp, 99),
         lambda view: MedusaDrafter(view, medusa), lambda view: MedusaTreeDrafter(view, medusa),
@@ -266,9 +266,9 @@ def test_every_random_path_gives_the_targets_distribution(name: str, top_k: int)
     """The shipped loop on a real decoder with three tokens; exact up to the decoder's float32."""
     target, known, params = ours(decoder(shape(3), seed=5)), (0, 2), SamplingParams(0.8, top_k=top_k, max_tokens=4)
     medusa = MedusaHeads(medusa_weights(2), target, [(0,), (1,), (0, 0), (0, 1), (1, 0)])
-    eagle = Eagle3Head(Config.read(eagle3_config(known, 3)), eagle3_weights(3, known), target, TAPS)
-    block = BlockHead(Config.read(block_config(3)), block_weights(3), target, TAPS)
-    mtp = MTPHead(Config.read(shape(3).to_dict()), mtp_weights(), target)
+    eagle = Eagle3Head(Config.parse(eagle3_config(known, 3)), eagle3_weights(3, known), target, TAPS)
+    block = BlockHead(Config.parse(block_config(3)), block_weights(3), target, TAPS)
+    mtp = MTPHead(Config.parse(shape(3).to_dict()), mtp_weights(), target)
     makers: dict[str, Make] = {
         "block": lambda view: BlockDrafter(view, block, 9),
         "mtp": lambda view: MTPDrafter(view, mtp, 9),

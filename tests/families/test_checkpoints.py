@@ -232,10 +232,10 @@ def test_what_would_be_read_wrongly_is_refused_with_one_sentence(what: str, tmp_
 def test_the_embedded_configs_are_read_without_transformers_and_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [json.loads(path.read_text()) for path in zoo.EMBEDDED.rglob("config.json")]
     found = [data for data in found if "model_type" in data]
-    completed = [Config.read({name: v for name, v in data.items() if name != "hidden_act"}) for data in found]
+    completed = [Config.parse({name: v for name, v in data.items() if name != "hidden_act"}) for data in found]
     monkeypatch.setitem(sys.modules, "transformers", None)  # an import of it fails
     monkeypatch.setitem(sys.modules, "transformers.models.auto.configuration_auto", None)
-    assert [Config.read(data) for data in found] == completed and len(found) >= 5
+    assert [Config.parse(data) for data in found] == completed and len(found) >= 5
 
 
 def test_a_heads_window_is_kept(tmp_path: Path) -> None:

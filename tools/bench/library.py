@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from specdec.models.device import settle
+from specdec.models.device import configure_cuda
 
 from . import shapes
 from .peers import seconds_per_step
@@ -26,7 +26,7 @@ def measure(at: Any, names: tuple[str, ...]) -> Iterator[dict[str, Any]]:
 
     A step is a token, and in the lane *assisted* a cycle.
     """
-    settle(at.device)
+    configure_cuda(at.device)
     small, large = (load(shapes.SHAPES[name], at.device) for name in shapes.PAIRS[at.pair])
     ids = torch.tensor([shapes.random_prompt(at.contexts[0], large.config.vocab_size)], device=at.device)
     lanes = {

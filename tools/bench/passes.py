@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from specdec.families import star
+from specdec.families import hub, star
 from specdec.families.zoo import computed_in, PRECISIONS
 from specdec.lanes.transformers import load_model
 from specdec.models.native import Blocked
@@ -33,7 +33,7 @@ Pass = Callable[[int], object]  # of so many rows; it leaves the cache as it was
 
 
 def report(options: Options) -> dict[str, Any]:
-    file = star.find() or star.fetched()
+    file = hub.find(star.NAME)
     prompt = [(7 * i) % 40_000 for i in range(CONTEXT)]
     lanes: dict[tuple[str, str], Pass] = {}
     size = {}  # bytes that a step reads, by precision
