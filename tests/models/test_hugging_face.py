@@ -246,7 +246,6 @@ DAMAGED: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor | None], str]] =
     "more layers": ({"num_hidden_layers": 8, "layer_types": None}, {}, r"lacks model\.layers\.6\."),
     "a number as a word": ({"hidden_size": "32"}, {}, "hidden_size"),
     "tokens that see those to come": ({"is_causal": False}, {}, "other logits after a roll-back"),
-    "no heads": ({"num_attention_heads": None}, {}, "config.json lacks num_attention_heads"),
 }  # fmt: skip
 
 
