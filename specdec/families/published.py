@@ -20,7 +20,7 @@ from ..drafters import Eagle3Head, MedusaHeads
 from ..drafters.eagle3 import checked_taps, default_taps, layer_config
 from ..drafters.medusa import chosen_tree
 from ..models import gguf, gguf_header
-from ..models.base import Target
+from ..models.base import LoadedModel, Target
 from ..models.checkpoint import (
     brief,
     check_quantisation,
@@ -60,7 +60,7 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
     return HuggingFaceModel.load(folder, stored or dtype, device)
 
 
-def load_drafter(folder: Path, target: Target, tokenizer: Tokenizer) -> Drafting:
+def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Drafting:
     """What `folder` holds, ready to draft for `target`. ValueError says what was found and what would fit."""
     with naming(folder):
         if gguf_header.is_file(folder):
@@ -70,15 +70,17 @@ def load_drafter(folder: Path, target: Target, tokenizer: Tokenizer) -> Drafting
         check_quantisation(config)
         weights = read_weights(folder)
         kind = kind_of(weights, config)
+        if not config and kind != "medusa":
+            raise ValueError("there is no config.json beside the weights")
+        if kind == "draft_model":
+            return draft_model(folder, weights, config, target, tokenizer)
+        if not isinstance(target, Transformer):
+            raise ValueError("heads draft for models of our own decoder; for this target a plain draft model would fit")
         if kind == "medusa":
             return medusa(weights, config, target)
-        if not config:
-            raise ValueError("there is no config.json beside the weights")
         if kind == "eagle3":
             return eagle3(weights, config, target)
-        if kind == "reduced":
-            return ReducedDraft(Config.parse(config), weights, target, draft_dtype(target.device))
-        return draft_model(folder, weights, config, target, tokenizer)
+        return ReducedDraft(Config.parse(config), weights, target, draft_dtype(target.device))
 
 
 def kind_of(weights: Mapping[str, Any], config: Mapping[str, Any]) -> str:
@@ -160,7 +162,7 @@ def draft_model(
     folder: Path,
     weights: Mapping[str, Tensor],
     config: Mapping[str, Any],
-    target: Target,
+    target: LoadedModel,
     tokenizer: Tokenizer,
 ) -> Model:
     """A smaller model: its vocabulary cut to the target's."""
@@ -230,12 +232,12 @@ def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
             )
 
 
-def shared_vocabulary(target: Target, tokenizer: Tokenizer) -> int:
+def shared_vocabulary(target: LoadedModel, tokenizer: Tokenizer) -> int:
     """How many ids have a token. Vocabularies are padded after them, each model's in its own way."""
     return min(target.vocabulary, 1 + max(tokenizer.get_vocab(with_added_tokens=True).values()))
 
 
-def cut_vocabulary(model: Target, count: int) -> None:
+def cut_vocabulary(model: LoadedModel, count: int) -> None:
     """Take the ids from `count` on out of the output matrix, so that no distribution of the model names them.
 
     Target and drafter are both cut to the ids that have a token: an id that only pads is neither drafted nor sampled,

@@ -18,7 +18,7 @@ from ..drafters import AdaptiveDrafter, CopyingDrafter, Drafter
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
 from ..models import gguf_header, native
-from ..models.base import LanguageModel, Target
+from ..models.base import LanguageModel, LoadedModel, Target
 from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
 from ..models.config import Config, FAMILIES, is_ours
 from ..models.device import multiplies_bfloat16
@@ -57,7 +57,7 @@ class LoadedMethod:
         """Beside the target's."""
         return getattr(self.part, "parameters", 0)
 
-    def view(self, target: Target) -> TargetView:
+    def view(self, target: LoadedModel) -> TargetView:
         """The target as one run sees it."""
         return TargetView(target, getattr(self.part, "taps", ()), self.part if self.method.part == EXIT else 0)
 
@@ -68,7 +68,7 @@ class Family:
     `adaptive:NAME` is the drafter of that name with a depth chosen in every cycle.
     """
 
-    def __init__(self, name: str, target: Target, tokenizer: Tokenizer, drafts: Mapping[str, Target]) -> None:
+    def __init__(self, name: str, target: LoadedModel, tokenizer: Tokenizer, drafts: Mapping[str, LoadedModel]) -> None:
         self.name, self.target, self.drafts = name, target, dict(drafts)
         tokenizer.encode_special_tokens = True  # text from people never becomes a control token
         self.tokenizer, self.pieces = tokenizer, Pieces(tokenizer)
@@ -82,11 +82,11 @@ class Family:
         self.trained: dict[str, Mapping[str, Any]] = {}  # what the training of a drafter measured, by drafter
         self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
         self.drafters |= {draft_name: LoadedMethod(METHODS[DEFAULT], draft) for draft_name, draft in drafts.items()}
-        if target.exit_layers:
+        if isinstance(target, Transformer) and target.exit_layers:
             self.drafters |= early_exit_methods(target.exit_layers[0])
 
     @property
-    def draft(self) -> Target | None:
+    def draft(self) -> LoadedModel | None:
         return self.drafts.get(DEFAULT)
 
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
@@ -158,7 +158,7 @@ def dtype_of(precision: str | None) -> torch.dtype | None:
     return PRECISIONS[precision]
 
 
-def facts_of(model: Target) -> dict[str, Any]:
+def facts_of(model: LoadedModel) -> dict[str, Any]:
     bits = {"weights": called_in(model.stored)} if model.stored in CODES else {}
     return {"parameters": model.parameters, "layers": model.depth, "hidden_size": model.width} | bits
 
@@ -225,14 +225,14 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
     dtype, stored = computed_in(dtype, device)
     small = draft_dtype(device, stored)
     target = Transformer.load(folder / "target", dtype, device, stored)
-    drafts = dict[str, Target]()
+    drafts = dict[str, LoadedModel]()
     for draft, path in draft_folders(folder).items():
         if is_packed(path) and READS in read_weights(path):
             drafts[draft] = ReducedDraft(Config.load(path), read_weights(path), target, small)
         else:
             drafts[draft] = Transformer.load(path, dtype, device, small)
     family = Family(name, target, tokenizer, drafts)
-    family.drafters |= heads(folder, family.target, small)
+    family.drafters |= heads(folder, target, small)
     return autotune(family)
 
 
@@ -279,8 +279,6 @@ def load_pair(
         for source, place in zip(drafts, others, strict=True):
             part = published.load_drafter(place, model, tokenizer)
             for method in of_part(part):
-                if method.tree and not model.takes_trees:
-                    continue
                 name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
                 family.drafters[name] = LoadedMethod(method, part)
                 if (place / "config.json").is_file():

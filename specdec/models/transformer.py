@@ -54,8 +54,6 @@ class Layer:
 class Transformer:
     """A decoder-only model over plain tensors. Implements `models.base.Target`."""
 
-    takes_trees = True
-
     def __init__(
         self, config: Config, weights: Mapping[str, Tensor], dtype: torch.dtype, device: str = "cpu",
         stored: torch.dtype | None = None,
