@@ -74,13 +74,17 @@ def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
         parts = {name: getattr(layer, name) for name in ("qkv", "out", "gate_up", "down")}
         bias = {} if layer.qkv_bias is None else {"bias": file.put(layer.qkv_bias)}
         layers.append({name: file.matrix(matrix) for name, matrix in parts.items()} | bias)
+    facts = ("vocabulary", "context", "parameters", "width", "heads", "kv_heads")
     head = {
         "stored": "gguf" if coded else "int7",
-        "vocabulary": model.vocabulary, "context": model.context, "parameters": model.parameters,
-        "width": model.width, "heads": model.heads, "kv_heads": model.kv_heads, "size": model.head_dim,
-        "floor": model.native.floor, "layers": layers,
-        "output": file.matrix(model.head), "angles": file.put(torch.view_as_real(model.angles)), **(more or {}),
-    }  # fmt: skip
+        **{name: getattr(model, name) for name in facts},
+        "size": model.head_dim,
+        "floor": model.native.floor,
+        "layers": layers,
+        "output": file.matrix(model.head),
+        "angles": file.put(torch.view_as_real(model.angles)),
+        **(more or {}),
+    }
     if not coded:
         head["embedding"] = file.put(model.embedding.bfloat16())
     header = json.dumps(head, separators=(",", ":")).encode()
