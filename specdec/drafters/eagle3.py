@@ -24,7 +24,7 @@ from ..models.cache import StaticCache
 from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights, section, Weights
 from ..models.config import Config, FULL, SLIDING
 from ..models.matrix import linear
-from ..models.reduced import known_tokens, MAP, output_rows, WRITES
+from ..models.reduced import MAP, output_rows, parse_map, WRITES
 from ..models.transformer import layer_tensors, Transformer
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
@@ -199,7 +199,7 @@ def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[st
 
 def draft_vocabulary(weights: Mapping[str, Tensor], target: Target) -> Tensor:
     """The target's id of each of the head's tokens; all ids where the head brings no map.  # [draft V]"""
-    return known_tokens(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target.vocabulary)
+    return parse_map(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target.vocabulary)
 
 
 def decoder_weights(weights: Mapping[str, Tensor], words: Tensor) -> Weights:

@@ -94,9 +94,9 @@ def reason(name: str, error: Exception) -> TranslatableText:
     message = " ".join(str(error).split())[:200] or type(error).__name__
 
     def fault(template: str) -> TranslatableText:
-        return TranslatableText(template, name=name, said=message)
+        return TranslatableText(template, name=name, reason=message)
 
-    failed = fault("{name} could not be fetched ({said}). Try again: what has arrived is kept.")
+    failed = fault("{name} could not be fetched ({reason}). Try again: what has arrived is kept.")
     sentences = {  # by the class of the error or of one that caused it; the first that fits
         "HFValidationError": fault("{name} is no folder here, and no name of a model: such a name is OWNER/MODEL."),
         "GatedRepoError": fault(

@@ -38,7 +38,7 @@ from ..models.grouped import CODES, FILE
 from ..models.hugging_face import config_of, HuggingFaceModel
 from ..models.matrix import draft_dtype
 from ..models.reduced import READS, ReducedDraft
-from ..models.transformer import tensors_of, Transformer
+from ..models.transformer import model_tensors, Transformer
 from ..text import ids_of, Pieces
 from . import gguf_tokenizer
 
@@ -170,7 +170,7 @@ def draft_model(
     draft: Model
     if is_ours(config):
         shape = Config.parse(config)
-        check_tensors(weights, tensors_of(shape, weights))
+        check_tensors(weights, model_tensors(shape, weights))
         own_codes = target.stored == FILE and isinstance(weights, gguf.Stored)
         stored = torch.int8 if target.stored == FILE and not own_codes else target.stored
         draft = Transformer(shape, weights, target.dtype, target.device, stored)

