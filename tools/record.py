@@ -94,7 +94,7 @@ def show(options: Options) -> int:
     candidates = []
     for prompt in kind_of if options.choose == "answering" else kinds[options.choose]:
         for params in settings:
-            events = race(family, prompt, family.usual, options.k, params, details=False)
+            events = race(family, prompt, family.default_drafter, options.k, params, details=False)
             one = candidate(prompt, params, [event for event in events if event.lane == SPECULATIVE])
             candidates += [one] if one else []
     for one in RULES[str(options.choose)](candidates):

@@ -19,14 +19,12 @@ from ..figures import machine
 from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, LoadedModel, Target
-from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
-from ..models.config import Config, FAMILIES, is_ours
+from ..models.checkpoint import naming, read_config, section, weight_files
+from ..models.config import FAMILIES, is_ours
 from ..models.device import multiplies_bfloat16
 from ..models.grouped import CODES, FILE, INT7
 from ..models.matrix import draft_dtype
-from ..models.packed import is_packed
 from ..models.quantised import QuantisedCopy
-from ..models.reduced import READS, ReducedDraft
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -108,8 +106,8 @@ class Family:
         return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
 
     @property
-    def usual(self) -> str:
-        """The default drafter: a trained draft, else early exit, else the quantised copy, else one that copies."""
+    def default_drafter(self) -> str:
+        """A trained draft, else early exit, else the quantised copy, else one that copies."""
         models = [name for name, loaded in self.drafters.items() if loaded.part is not None]
         models.sort(key=lambda name: (name == QUANTISED, self.drafters[name].method.part == EXIT))
         return next(iter(models), "suffix")
@@ -117,7 +115,7 @@ class Family:
     def wrapped(self, name: str) -> str:
         """Whom `adaptive` or `adaptive:NAME` wraps here; "" for any other name."""
         inner = adapted(name)
-        return self.usual if inner == DEFAULT and DEFAULT not in self.drafters else inner
+        return self.default_drafter if inner == DEFAULT and DEFAULT not in self.drafters else inner
 
     def use_threads(self) -> None:
         """torch has one thread count for the whole process, and the family before may have had another."""
@@ -132,7 +130,7 @@ class Family:
     @property
     def precision(self) -> str:
         """What the target's matrices hold. Each is a target of its own, with its own distribution."""
-        return called_in(self.target.stored)
+        return precision_name(self.target.stored)
 
     def describe(self) -> dict[str, Any]:
         """JSON-ready facts for labels."""
@@ -145,7 +143,7 @@ class Family:
         return facts | {"dtype": self.precision, "device": self.target.device, "threads": self.threads}
 
 
-def called_in(dtype: torch.dtype | None) -> str:
+def precision_name(dtype: torch.dtype | None) -> str:
     return next((name for name, one in PRECISIONS.items() if one == dtype), str(dtype).removeprefix("torch."))
 
 
@@ -159,7 +157,7 @@ def dtype_of(precision: str | None) -> torch.dtype | None:
 
 
 def facts_of(model: LoadedModel) -> dict[str, Any]:
-    bits = {"weights": called_in(model.stored)} if model.stored in CODES else {}
+    bits = {"weights": precision_name(model.stored)} if model.stored in CODES else {}
     return {"parameters": model.parameters, "layers": model.depth, "hidden_size": model.width} | bits
 
 
@@ -172,7 +170,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
     """
     device = resolved(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
-    if (rounded := f"{name}:{called_in(dtype)}") in ROUNDED:
+    if (rounded := f"{name}:{precision_name(dtype)}") in ROUNDED:
         name = rounded
     with _lock:
         if (name, dtype, device) not in _loaded:
@@ -192,13 +190,13 @@ def folder_of(name: str) -> Path:
     return EMBEDDED if name in ("embedded", *ROUNDED) else Path(name)
 
 
-def computed_in(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
+def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
     """What a target of that precision computes in, and what its matrices are rounded to.
 
     The layers in C++ read bfloat16 and 8 bits, and compute in float32.
     """
     if dtype in CODES and torch.device(device).type != "cpu":
-        raise ValueError(f"{called_in(dtype)} is offered on a CPU alone; leave out --dtype, or --device")
+        raise ValueError(f"{precision_name(dtype)} is offered on a CPU alone; leave out --dtype, or --device")
     coarse = dtype in CODES or (dtype == torch.bfloat16 and native.runs_on(device))
     return torch.float32 if coarse else dtype, dtype
 
@@ -222,15 +220,10 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
     words = folder / "tokenizer"
     with naming(words):
         tokenizer = published.load_tokenizer(words)
-    dtype, stored = computed_in(dtype, device)
+    dtype, stored = compute_dtypes(dtype, device)
     small = draft_dtype(device, stored)
     target = Transformer.load(folder / "target", dtype, device, stored)
-    drafts = dict[str, LoadedModel]()
-    for draft, path in draft_folders(folder).items():
-        if is_packed(path) and READS in read_weights(path):
-            drafts[draft] = ReducedDraft(Config.load(path), read_weights(path), target, small)
-        else:
-            drafts[draft] = Transformer.load(path, dtype, device, small)
+    drafts = {draft: Transformer.load(path, dtype, device, small) for draft, path in draft_folders(folder).items()}
     family = Family(name, target, tokenizer, drafts)
     family.drafters |= heads(folder, target, small)
     return autotune(family)
@@ -267,7 +260,7 @@ def load_pair(
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)
     with rename_in_errors(dict(zip((folder, *others), map(str, (target, *drafts)), strict=True))):
-        computed, stored = computed_in(dtype, device)
+        computed, stored = compute_dtypes(dtype, device)
         family = load_target(str(target), folder, folder, computed, device, stored)
         model, tokenizer = family.target, family.tokenizer
         if exit_layer and not isinstance(model, Transformer):

@@ -18,7 +18,7 @@ import torch
 from tqdm import tqdm
 
 from specdec.families import hub, star
-from specdec.families.zoo import computed_in, PRECISIONS
+from specdec.families.zoo import compute_dtypes, PRECISIONS
 from specdec.lanes.transformers import load_model
 from specdec.models.native import Blocked
 from specdec.models.transformer import Transformer
@@ -38,7 +38,7 @@ def report(options: Options) -> dict[str, Any]:
     lanes: dict[tuple[str, str], Pass] = {}
     size = {}  # bytes that a step reads, by precision
     for name, dtype in PRECISIONS.items():
-        model = Transformer.load(file, computed_in(dtype, "cpu")[0], "cpu", computed_in(dtype, "cpu")[1])
+        model = Transformer.load(file, compute_dtypes(dtype, "cpu")[0], "cpu", compute_dtypes(dtype, "cpu")[1])
         lanes["specdec", name] = ours(model, prompt)
         size[name] = bytes_of(model)
     for name in ("float32", "bfloat16"):
