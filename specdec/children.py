@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -38,19 +37,3 @@ def start(
         [sys.executable, "-c", START, ROOT, module, *arguments],
         env={**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(folders)}, **options,
     )  # fmt: skip
-
-
-def ask(module: str, question: Any, seconds: float) -> Any:
-    """What a child prints as JSON, in its last line, about a question that it reads as JSON; it ends with this call.
-
-    ValueError where there is no answer: it took longer than `seconds`, or it broke off.
-    """
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with start(module, **pipes, text=True) as child:
-        try:
-            said, _ = child.communicate(json.dumps(question), seconds)
-        except subprocess.TimeoutExpired:
-            said = ""
-        finally:
-            child.kill()
-    return json.loads(said.rstrip().rpartition("\n")[2])
