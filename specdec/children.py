@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -37,19 +36,3 @@ def start(
     variables = {**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(folders)}
     command = [sys.executable, "-c", START, ROOT, module, *arguments]
     return subprocess.Popen(command, env=variables, **options)
-
-
-def ask(module: str, question: Any, seconds: float) -> Any:
-    """Send a child a question as JSON; return the JSON that it prints in its last line. The child ends with this call.
-
-    ValueError where there is no answer: it took longer than `seconds`, or it broke off.
-    """
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with start(module, **pipes, text=True) as child:
-        try:
-            output, _ = child.communicate(json.dumps(question), seconds)
-        except subprocess.TimeoutExpired:
-            output = ""
-        finally:
-            child.kill()
-    return json.loads(output.rstrip().rpartition("\n")[2])

@@ -249,7 +249,7 @@ def test_a_tree_runs_on_the_real_decoder_to_the_last_token() -> None:
     from specdec.models.transformer import Transformer
 
     config = FAMILIES["llama grouped heads"]
-    model = Transformer(Config.read(config.to_dict()), reference(config).state_dict(), torch.float32)
+    model = Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), torch.float32)
     for wanted in (24, 200):
         params = replace(GREEDY, max_tokens=wanted)
         plain = run(Task(model, (1, 2, 3), params))

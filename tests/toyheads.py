@@ -54,7 +54,7 @@ def decoder(config: transformers.LlamaConfig, seed: int = 0) -> Any:
 
 
 def ours(model: Any, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Transformer:
-    return Transformer(Config.read(model.config.to_dict()), model.state_dict(), dtype, device)
+    return Transformer(Config.parse(model.config.to_dict()), model.state_dict(), dtype, device)
 
 
 def medusa_weights(heads: int = 4, outputs: int = 0, blocks: int = 1, seed: int = 1) -> dict[str, Tensor]:
@@ -150,7 +150,7 @@ def drafts_on(target: Transformer) -> dict[str, Any]:
     """What drafts for it on the device."""
     heads = {
         "medusa": MedusaHeads(medusa_weights(), target),
-        "eagle3": Eagle3Head(Config.read(eagle3_config()), eagle3_weights(), target, TAPS),
+        "eagle3": Eagle3Head(Config.parse(eagle3_config()), eagle3_weights(), target, TAPS),
     }
     return {"early_exit": EXIT_LAYER, **heads, **{f"{name}:tree": Branching(part) for name, part in heads.items()}}
 
@@ -159,11 +159,11 @@ DRAFTS = drafts_on(TARGET)
 
 
 def block_on(target: Transformer) -> BlockHead:
-    return BlockHead(Config.read(block_config()), block_weights(), target, TAPS)
+    return BlockHead(Config.parse(block_config()), block_weights(), target, TAPS)
 
 
 def mtp_on(target: Transformer) -> MTPHead:
-    return MTPHead(Config.read(shape().to_dict()), mtp_weights(), target)
+    return MTPHead(Config.parse(shape().to_dict()), mtp_weights(), target)
 
 
 BLOCK, MTP = block_on(TARGET), mtp_on(TARGET)

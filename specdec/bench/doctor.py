@@ -286,7 +286,7 @@ def examined(
     else:
         named = target in (EMBEDDED, *presets.PRESETS) and not draft
         family = zoo.load(target) if named else zoo.load_pair(target, *draft)
-        findings = examine_pair(family, drafter or family.usual, k, temperature)
+        findings = examine_pair(family, drafter or family.default_drafter, k, temperature)
     states = set()
     for one in findings:
         states.add(one.state)

@@ -104,7 +104,7 @@ def run(
 
     number = zoo.dtype_of(dtype)
     if target is not None:
-        models = zoo.load_pair(target, *draft, exit_layer=exit_layer, dtype=number, pickles=True, device=device)
+        models = zoo.load_pair(target, *draft, exit_layer=exit_layer, dtype=number, device=device)
     else:
         models = zoo.load(request.family, number, device)
     if request.peer and request.drafter == OPEN and DEFAULT in models.drafters:

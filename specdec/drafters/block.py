@@ -20,7 +20,7 @@ from ..models.base import Target
 from ..models.cache import StaticCache
 from ..models.checkpoint import check_tensors, naming, read_json, read_weights
 from ..models.config import Config
-from ..models.matrix import kept, linear
+from ..models.matrix import linear, pack_weight
 from ..models.transformer import layer_tensors, Transformer
 from ..models.view import TargetView
 from ..sampling import Sampler
@@ -67,7 +67,7 @@ class BlockHead:
         )
         self.masked = weights["slots.weight"].to(target.device, target.dtype)  # [slots - 1, hidden]
         self.before = weights[W1].to(target.device, target.dtype)  # [V, rank]
-        self.after = kept(weights[W2].float(), target.dtype, target.device, stored)
+        self.after = pack_weight(weights[W2].float(), target.dtype, target.device, stored)
         self.parameters = sum(tensor.numel() for tensor in weights.values())
 
     @classmethod
@@ -78,7 +78,7 @@ class BlockHead:
             taps = facts.get(TAPS)
             if not isinstance(taps, list):
                 raise ValueError(f"config.json names no {TAPS}")
-            return cls(Config.read(facts), read_weights(folder), target, taps, stored)
+            return cls(Config.parse(facts), read_weights(folder), target, taps, stored)
 
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity + self.slots)

@@ -24,7 +24,7 @@ from ..models.cache import StaticCache
 from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights, section, Weights
 from ..models.config import Config, FULL, SLIDING
 from ..models.matrix import linear
-from ..models.reduced import known_tokens, MAP, output_rows, WRITES
+from ..models.reduced import MAP, output_rows, parse_map, WRITES
 from ..models.transformer import layer_tensors, Transformer
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
@@ -53,7 +53,9 @@ def layer_config(data: Mapping[str, Any]) -> Config:
     kinds, unread = data.get("layer_types") or [FULL], ("layer_types", "sliding_window", "use_sliding_window")
     if not isinstance(kinds, list) or kinds[0] not in (SLIDING, FULL) or any(kind != kinds[0] for kind in kinds):
         raise ValueError(f"the head has one layer; its layer_types are {brief(repr(kinds))}, which tells no window")
-    config = Config.read({name: value for name, value in data.items() if name not in unread} | {"num_hidden_layers": 1})
+    config = Config.parse(
+        {name: value for name, value in data.items() if name not in unread} | {"num_hidden_layers": 1}
+    )
     return replace(config, windows={0: data["sliding_window"]} if kinds[0] == SLIDING else {})
 
 
@@ -206,7 +208,7 @@ def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[st
 
 def draft_vocabulary(weights: Mapping[str, Tensor], target: Target) -> Tensor:
     """The target's id of each of the head's tokens; all ids where the head brings no map.  # [draft V]"""
-    return known_tokens(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target.vocabulary)
+    return parse_map(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target.vocabulary)
 
 
 def decoder_weights(weights: Mapping[str, Tensor], words: Tensor) -> Weights:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..models.base import Target
 from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights
-from ..models.matrix import kept, linear
+from ..models.matrix import linear, pack_weight
 from ..models.view import TargetView
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
@@ -75,7 +75,7 @@ class MedusaHeads:
             for i in range(layers)
         ]
         outputs = [weights[f"{head}.{own}"].float() for head in range(count)] if own in shapes else []
-        self.outputs = [kept(output, target.dtype, target.device, stored) for output in outputs]
+        self.outputs = [pack_weight(output, target.dtype, target.device, stored) for output in outputs]
 
     @classmethod
     def load(cls, folder: Path, target: Target, stored: torch.dtype | None = None) -> MedusaHeads:

@@ -56,7 +56,7 @@ class MTPHead:
     def load(cls, folder: Path, target: Target, stored: torch.dtype | None = None) -> MTPHead:
         """The layer's tensors, without the prefix that they have within a model, and a config.json."""
         with naming(folder):
-            return cls(Config.read(read_json(folder / "config.json")), read_weights(folder), target, stored)
+            return cls(Config.parse(read_json(folder / "config.json")), read_weights(folder), target, stored)
 
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity)

@@ -24,7 +24,7 @@ def files(family: str) -> dict[str, bytes]:
             "tokenizer": (folder / "tokenizer/tokenizer.json").read_bytes(),
         }
     place = hub.find(family)
-    tokenizer, around = published.read_tokenizer(place), chat.read(place)
+    tokenizer, around = published.load_tokenizer(place), chat.load_chat(place)
     more = {"chat": asdict(around) if around else None, "ends": sorted(published.end_tokens(place))}
     return {"target": weights(place, more), "tokenizer": tokenizer.to_str().encode()}
 

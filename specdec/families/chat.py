@@ -1,30 +1,24 @@
 """What a model trained on conversations expects around a prompt: its chat template, rendered once by transformers.
 
-A template is a program from the checkpoint, which may never end: a process of its own renders it, within bounds.
-Control tokens come from the template alone; text from people never becomes one. This imports no torch.
+A template is a program from the checkpoint, which transformers runs in a sandbox. Control tokens come from the template
+alone; text from people never becomes one. This imports no torch.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tokenizers import Tokenizer
 
-from .. import children
 from ..models import gguf_header
 from ..text import ids_of
 from . import gguf_tokenizer
 
 FILE, TABLE = "chat_template.jinja", "tokenizer_config.json"
 MESSAGE = "speculative-decoding"  # stands for a prompt while the template is rendered
-MOST = 4_000  # characters round a prompt
-SECONDS = 60.0  # of the clock: many may wait for it
-MEMORY = 2**29  # bytes
+MAX_AROUND = 4_000  # characters round a prompt
 
 
 @dataclass(frozen=True)
@@ -39,12 +33,11 @@ class Chat:
         """As if the template had been rendered with that prompt; but what looks like a control token in it is none."""
         prompt = prompt.strip() if self.trims else prompt
         controls = tokenizer.get_added_tokens_decoder()
-        own, *around = (
+        whole, before, after = (
             with_controls(text, tokenizer) for text in (self.before + prompt + self.after, self.before, self.after)
         )
-        if sum(token in controls for token in own) == sum(token in controls for part in around for token in part):
-            return own
-        before, after = around
+        if sum(token in controls for token in whole) == sum(token in controls for token in before + after):
+            return whole
         return [*before, *ids_of(prompt, tokenizer), *after]
 
     def around(self, tokenizer: Tokenizer) -> tuple[int, int]:
@@ -61,7 +54,7 @@ def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
         tokenizer.encode_special_tokens = True
 
 
-def read(place: Path) -> Chat | None:
+def load_chat(place: Path) -> Chat | None:
     """The template of a checkpoint, without thinking where it can be left out; None for a model without one.
 
     ValueError where the template cannot be rendered, or leaves the prompt out.
@@ -70,62 +63,45 @@ def read(place: Path) -> Chat | None:
     if not template:
         return None
     try:
-        answer = children.ask(__name__, [template, controls], SECONDS)
-    except ValueError:
-        raise ValueError("the chat template takes too much time or memory") from None
-    if isinstance(answer, str):
-        raise ValueError(answer)
-    return Chat(*answer)
+        before, prompt, after = render(template, controls, MESSAGE).partition(MESSAGE)
+        spaced = render(template, controls, f" {MESSAGE} ")
+    except Exception as error:  # a program fails in its own way
+        raise ValueError(f"the chat template cannot be rendered: {' '.join(str(error).split())[:200]}") from error
+    if not prompt or MESSAGE in after or len(before) + len(after) > MAX_AROUND:
+        raise ValueError(
+            f"the chat template does not hold a prompt once, in at most {MAX_AROUND:,} characters of its own"
+        )
+    return Chat(before, after, f" {MESSAGE} " not in spaced)
 
 
 def template_of(place: Path) -> tuple[str, dict[str, str]]:
     """A checkpoint's template, "" where it has none, and the control tokens that it may name."""
     if gguf_header.is_file(place):
-        header = gguf_header.read(place)
+        header = gguf_header.read_header(place)
         return header.value("tokenizer.chat_template", ""), gguf_tokenizer.controls(header)
     table = place / TABLE
     facts = json.loads(table.read_bytes()) if table.is_file() else {}
-    texts = {name: value["content"] if isinstance(value, dict) else value for name, value in facts.items()
-             if name.endswith("_token") and value}  # fmt: skip
+    controls = {
+        name: value["content"] if isinstance(value, dict) else value
+        for name, value in facts.items()
+        if name.endswith("_token") and value
+    }
     if (place / FILE).is_file():
-        return (place / FILE).read_text(encoding="utf-8"), texts
+        return (place / FILE).read_text(encoding="utf-8"), controls
     template = facts.get("chat_template") or ""
     if isinstance(template, list):  # several by name
         template = next((one["template"] for one in template if one["name"] == "default"), "")
-    return template, texts
+    return template, controls
 
 
-# ---- the other process ----
-
-
-def rendered(template: str, controls: dict[str, str], message: str) -> str:
+def render(template: str, controls: dict[str, str], message: str) -> str:
     from transformers.utils.chat_template_utils import render_jinja_template
 
     (text,), _ = render_jinja_template(
-        [[{"role": "user", "content": message}]], chat_template=template, add_generation_prompt=True,
-        enable_thinking=False, **controls,
-    )  # fmt: skip
+        [[{"role": "user", "content": message}]],
+        chat_template=template,
+        add_generation_prompt=True,
+        enable_thinking=False,
+        **controls,
+    )
     return str(text)
-
-
-def main() -> Any:
-    """The fields of a `Chat`, or the reason why there is none."""
-    template, controls = json.load(sys.stdin)
-    rendered("", {}, "")  # loads what is needed
-    with contextlib.suppress(ImportError, OSError):  # Windows has no such limits
-        import resource
-
-        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, taken + MEMORY))
-    try:
-        before, prompt, after = rendered(template, controls, MESSAGE).partition(MESSAGE)
-        spaced = rendered(template, controls, f" {MESSAGE} ")
-    except Exception as error:  # a program fails in its own way
-        return f"the chat template cannot be rendered: {' '.join(str(error).split())[:200]}"
-    if not prompt or MESSAGE in after or len(before) + len(after) > MOST:
-        return f"the chat template does not hold a prompt once, in at most {MOST:,} characters of its own"
-    return before, after, f" {MESSAGE} " not in spaced
-
-
-if __name__ == "__main__":
-    print(json.dumps(main()))

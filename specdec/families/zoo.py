@@ -19,16 +19,13 @@ from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
 from ..models import gguf_header, native
-from ..models.base import LanguageModel, Target
-from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
-from ..models.config import Config, FAMILIES
+from ..models.base import LanguageModel, LoadedModel, Target
+from ..models.checkpoint import naming, read_config, section, weight_files
+from ..models.config import FAMILIES, is_ours
 from ..models.device import multiplies_bfloat16
 from ..models.grouped import CODES, FILE, INT7
-from ..models.matrix import of_drafts
-from ..models.packed import is_packed
-from ..models.pretrained import is_ours
+from ..models.matrix import draft_dtype
 from ..models.quantised import QuantisedCopy
-from ..models.reduced import READS, ReducedDraft
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -59,7 +56,7 @@ class LoadedMethod:
         """Beside the target's."""
         return getattr(self.part, "parameters", 0)
 
-    def view(self, target: Target) -> TargetView:
+    def view(self, target: LoadedModel) -> TargetView:
         """The target as one run sees it."""
         return TargetView(target, getattr(self.part, "taps", ()), self.part if self.method.part == EXIT else 0)
 
@@ -70,7 +67,7 @@ class Family:
     `adaptive:NAME` is the drafter of that name with a depth chosen in every cycle.
     """
 
-    def __init__(self, name: str, target: Target, tokenizer: Tokenizer, drafts: Mapping[str, Target]) -> None:
+    def __init__(self, name: str, target: LoadedModel, tokenizer: Tokenizer, drafts: Mapping[str, LoadedModel]) -> None:
         self.name, self.target, self.drafts = name, target, dict(drafts)
         tokenizer.encode_special_tokens = True  # text from people never becomes a control token
         self.tokenizer, self.pieces = tokenizer, Pieces(tokenizer)
@@ -84,11 +81,11 @@ class Family:
         self.trained: dict[str, Mapping[str, Any]] = {}  # what the training of a drafter measured, by drafter
         self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
         self.drafters |= {draft_name: LoadedMethod(METHODS[DEFAULT], draft) for draft_name, draft in drafts.items()}
-        if target.exit_layers:
+        if isinstance(target, Transformer) and target.exit_layers:
             self.drafters |= early_exit_methods(target.exit_layers[0])
 
     @property
-    def draft(self) -> Target | None:
+    def draft(self) -> LoadedModel | None:
         return self.drafts.get(DEFAULT)
 
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
@@ -110,8 +107,8 @@ class Family:
         return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
 
     @property
-    def usual(self) -> str:
-        """The default drafter: a trained draft, else early exit, else the quantised copy, else one that copies."""
+    def default_drafter(self) -> str:
+        """A trained draft, else early exit, else the quantised copy, else one that copies."""
         models = [name for name, loaded in self.drafters.items() if loaded.part is not None]
         models.sort(key=lambda name: (name == QUANTISED, self.drafters[name].method.part == EXIT))
         return next(iter(models), "suffix")
@@ -119,7 +116,7 @@ class Family:
     def wrapped(self, name: str) -> str:
         """Whom `adaptive` or `adaptive:NAME` wraps here; "" for any other name."""
         inner = adapted(name)
-        return self.usual if inner == DEFAULT and DEFAULT not in self.drafters else inner
+        return self.default_drafter if inner == DEFAULT and DEFAULT not in self.drafters else inner
 
     def use_threads(self) -> None:
         """torch has one thread count for the whole process, and the family before may have had another."""
@@ -134,7 +131,7 @@ class Family:
     @property
     def precision(self) -> str:
         """What the target's matrices hold. Each is a target of its own, with its own distribution."""
-        return called_in(self.target.stored)
+        return precision_name(self.target.stored)
 
     def describe(self) -> dict[str, Any]:
         """JSON-ready facts for labels."""
@@ -147,7 +144,7 @@ class Family:
         return facts | {"dtype": self.precision, "device": self.target.device, "threads": self.threads}
 
 
-def called_in(dtype: torch.dtype | None) -> str:
+def precision_name(dtype: torch.dtype | None) -> str:
     return next((name for name, one in PRECISIONS.items() if one == dtype), str(dtype).removeprefix("torch."))
 
 
@@ -160,8 +157,8 @@ def dtype_of(precision: str | None) -> torch.dtype | None:
     return PRECISIONS[precision]
 
 
-def facts_of(model: Target) -> dict[str, Any]:
-    bits = {"weights": called_in(model.stored)} if model.stored in CODES else {}
+def facts_of(model: LoadedModel) -> dict[str, Any]:
+    bits = {"weights": precision_name(model.stored)} if model.stored in CODES else {}
     return {"parameters": model.parameters, "layers": model.depth, "hidden_size": model.width} | bits
 
 
@@ -174,7 +171,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
     """
     device = resolved(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
-    if (rounded := f"{name}:{called_in(dtype)}") in ROUNDED:
+    if (rounded := f"{name}:{precision_name(dtype)}") in ROUNDED:
         name = rounded
     with _lock:
         if (name, dtype, device) not in _loaded:
@@ -185,7 +182,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
                 family.name = name
             else:
                 folder = folder_of(name)
-                family = read(folder, name, dtype or fastest_dtype(folder / "target", device), device)
+                family = load_folder(folder, name, dtype or fastest_dtype(folder / "target", device), device)
             _loaded[name, dtype, device] = family
         return _loaded[name, dtype, device]
 
@@ -194,13 +191,13 @@ def folder_of(name: str) -> Path:
     return EMBEDDED if name in ("embedded", *ROUNDED) else Path(name)
 
 
-def computed_in(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
+def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
     """What a target of that precision computes in, and what its matrices are rounded to.
 
     The layers in C++ read bfloat16 and 8 bits, and compute in float32.
     """
     if dtype in CODES and torch.device(device).type != "cpu":
-        raise ValueError(f"{called_in(dtype)} is offered on a CPU alone; leave out --dtype, or --device")
+        raise ValueError(f"{precision_name(dtype)} is offered on a CPU alone; leave out --dtype, or --device")
     coarse = dtype in CODES or (dtype == torch.bfloat16 and native.runs_on(device))
     return torch.float32 if coarse else dtype, dtype
 
@@ -217,24 +214,19 @@ def resolved(device: str) -> str:
         return "cpu"
 
 
-def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Family:
+def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Family:
     """A folder with `target/`, `tokenizer/`, perhaps `draft_model/`, `draft_model_NAME/` and the folders of METHODS."""
     if not (folder / "target").is_dir():
         raise ValueError(f"{folder} holds no folder 'target' with a model in it")
     words = folder / "tokenizer"
     with naming(words):
-        tokenizer = published.read_tokenizer(words)
-    dtype, stored = computed_in(dtype, device)
-    small = of_drafts(device, stored)
+        tokenizer = published.load_tokenizer(words)
+    dtype, stored = compute_dtypes(dtype, device)
+    small = draft_dtype(device, stored)
     target = Transformer.load(folder / "target", dtype, device, stored)
-    drafts = dict[str, Target]()
-    for draft, path in draft_folders(folder).items():
-        if is_packed(path) and READS in read_weights(path):
-            drafts[draft] = ReducedDraft(Config.load(path), read_weights(path), target, small)
-        else:
-            drafts[draft] = Transformer.load(path, dtype, device, small)
+    drafts = {draft: Transformer.load(path, dtype, device, small) for draft, path in draft_folders(folder).items()}
     family = Family(name, target, tokenizer, drafts)
-    family.drafters |= heads(folder, family.target, small)
+    family.drafters |= heads(folder, target, small)
     return autotune(family)
 
 
@@ -252,39 +244,35 @@ def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str,
 
 
 def load_pair(
-    target: str | Path, *drafts: str | Path, exit_layer: int = 0,
-    dtype: torch.dtype | None = None, pickles: bool = False, device: str = "cpu",
-) -> Family:  # fmt: skip
+    target: str | Path,
+    *drafts: str | Path,
+    exit_layer: int = 0,
+    dtype: torch.dtype | None = None,
+    device: str = "cpu",
+) -> Family:
     """A target in the Hub's layout and any number of drafters for it, each recognised by its tensors.
 
     Folders, GGUF files, or names on the Hub. `exit_layer` offers early exit there; LayerSkip's files do not say where.
-    `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter of a kind is suffixed
-    with its folder's name. ValueError, with one reason, for what cannot be loaded.
+    A second drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be
+    loaded.
     """
     device, drafts = resolved(device), drafts or tuple(presets.drafters_of(str(target)))
-    folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
+    folder, *others = map(hub.find, (target, *drafts))
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)
     with rename_in_errors(dict(zip((folder, *others), map(str, (target, *drafts)), strict=True))):
-        number, stored = computed_in(dtype, device)
-        model = published.load_model(folder, number, device, stored)
-        with naming(folder):
-            tokenizer, end_tokens = published.read_tokenizer(folder), published.end_tokens(folder)
-            around = chat.read(folder)
-        published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
+        computed, stored = compute_dtypes(dtype, device)
+        family = load_target(str(target), folder, folder, computed, device, stored)
+        model, tokenizer = family.target, family.tokenizer
         if exit_layer and not isinstance(model, Transformer):
             raise ValueError(f"early exit is offered with {', '.join(FAMILIES)} models alone; leave out the exit layer")
         if not 0 <= exit_layer < model.depth:
             raise ValueError(f"the exit layer must lie between 1 and {model.depth - 1}, not {exit_layer}")
-        family = Family(str(target), model, tokenizer, {})
-        family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, around
         if exit_layer:
             family.drafters |= early_exit_methods(exit_layer)
         for source, place in zip(drafts, others, strict=True):
-            part = published.load_drafter(place, model, tokenizer, pickles)
+            part = published.load_drafter(place, model, tokenizer)
             for method in of_part(part):
-                if method.tree and not model.takes_trees:
-                    continue
                 name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
                 family.drafters[name] = LoadedMethod(method, part)
                 if (place / "config.json").is_file():
@@ -297,6 +285,25 @@ def load_pair(
                 copy.check_room()
                 family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], copy)
         return autotune(family)
+
+
+def load_target(
+    name: str,
+    folder: Path,
+    words: Path,
+    dtype: torch.dtype,
+    device: str,
+    stored: torch.dtype | None = None,
+) -> Family:
+    """A checkpoint without drafters of its own; its tokenizer and its chat template lie in `words`."""
+    model = published.load_model(folder, dtype, device, stored)
+    with naming(folder):
+        tokenizer, end_tokens = published.load_tokenizer(words), published.end_tokens(folder)
+        template = chat.load_chat(words)
+    published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
+    family = Family(name, model, tokenizer, {})
+    family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, template
+    return family
 
 
 @contextmanager
@@ -328,7 +335,7 @@ def stored_bytes(place: Path) -> int:
     """What the weights take as they are published: in 16 bits, if a GGUF file has quantised them."""
     if gguf_header.is_file(place):
         with naming(place):
-            return torch.bfloat16.itemsize * gguf_header.read(place).numbers
+            return torch.bfloat16.itemsize * gguf_header.read_header(place).numbers
     if not any(place.glob("*.safetensors")):
         return 0  # loading says so
     with naming(place):

@@ -53,7 +53,7 @@ def choose(family: Family, drafter: str = OPEN, k: int = 0, temperature: float =
     names = candidates(family, drafter, k)
     if not names:
         usual = MAX_ADAPTIVE_K if is_wrapper(drafter) else USUAL_K
-        return Choice(family.usual if drafter == OPEN else drafter, k or usual)
+        return Choice(family.default_drafter if drafter == OPEN else drafter, k or usual)
     best = Choice(names[0], 1)
     for name in names:
         if name not in family.brief_costs:

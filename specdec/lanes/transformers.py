@@ -27,8 +27,7 @@ from ..events import Drafted, Event, Position, Started, Verified
 from ..models.checkpoint import open_weights, read_config
 from ..models.config import as_library, quiet
 from ..models.grouped import CODES
-from ..models.hugging_face import HuggingFaceModel
-from ..models.pretrained import built
+from ..models.hugging_face import build, HuggingFaceModel
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import MIN_TEMPERATURE
@@ -76,7 +75,7 @@ def library_model(model: Peered) -> Any:
 def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
     """transformers' model of a checkpoint, whatever form it is stored in."""
     weights = {name: weight.to(dtype) for name, weight in open_weights(folder).items()}
-    return built(as_library(read_config(folder)), weights, dtype, device)
+    return build(as_library(read_config(folder)), weights, dtype, device)
 
 
 def _run(task: Task, draft: Peered | None) -> Generator[Event, None, None]:

@@ -60,8 +60,8 @@ class LanguageModel(Protocol[C]):
         ...
 
 
-class Target(Protocol):
-    """A `LanguageModel` with what drafters on its own states, labels and loading ask of it."""
+class LoadedModel(Protocol):
+    """A `LanguageModel` with what labels and loading ask of it."""
 
     vocabulary: int
     context: int
@@ -71,9 +71,6 @@ class Target(Protocol):
     dtype: torch.dtype  # of its states
     stored: torch.dtype  # of its matrices
     device: str
-    embedding: Tensor  # [at least V, width]
-    takes_trees: bool
-    exit_layers: tuple[int, ...]  # where it may be left early, the best to draft from first
     source: Path | None  # the folder that it was read from
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> Any:
@@ -82,14 +79,21 @@ class Target(Protocol):
 
     def forward(self, tokens: Sequence[int], cache: Any, parents: Sequence[int] = (), rows: int = 1) -> Tensor: ...
 
+    def cut_vocabulary(self, count: int) -> None:
+        """Give logits of the first `count` tokens alone."""
+        ...
+
+
+class Target(LoadedModel, Protocol):
+    """A model of our own decoder, as drafters on its states see it."""
+
+    embedding: Tensor  # [at least V, width]
+    exit_layers: tuple[int, ...]  # where it may be left early, the best to draft from first
+
     def normed(self, x: Tensor) -> Tensor:
         """States after the last layer, passed through the final norm.  # [n, width] -> [n, width]"""
         ...
 
     def project(self, normed: Tensor) -> Tensor:
         """The output matrix alone.  # [n, width] -> [n, V]"""
-        ...
-
-    def cut_vocabulary(self, count: int) -> None:
-        """Give logits of the first `count` tokens alone."""
         ...

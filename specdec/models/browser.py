@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import gguf
+from . import gguf_header
 from .grouped import FILE, Grouped, INT7
 from .native import Blocked, NativeLayers
 from .transformer import Transformer
@@ -30,9 +30,12 @@ class ForBrowser(Transformer):
     """A model of which no product is asked: its matrices lie as the source reads them, compiled here or not."""
 
     def matrix(
-        self, matrix: Tensor | Grouped, before: Tensor | None = None, after: Tensor | None = None
-    ) -> Blocked:  # fmt: skip
-        return Blocked.of(matrix if isinstance(matrix, Grouped) else Grouped.of(matrix, INT7), before, after)
+        self,
+        matrix: Tensor | Grouped,
+        before: Tensor | None = None,
+        after: Tensor | None = None,
+    ) -> Blocked:
+        return Blocked.pack(matrix if isinstance(matrix, Grouped) else Grouped.quantise(matrix, INT7), before, after)
 
 
 class File:
@@ -59,7 +62,7 @@ class File:
 def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
     """Of a checkpoint: a folder, or a GGUF file. `more` is what its head says beside. ValueError where its layers are
     not all in the source."""
-    coded = gguf.is_file(place)
+    coded = gguf_header.is_file(place)
     model = ForBrowser.load(place, stored=FILE if coded else INT7)
     if not isinstance(model.native, NativeLayers):
         raise ValueError(f"{place} has parts that a browser does not compute")
@@ -71,13 +74,17 @@ def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
         parts = {name: getattr(layer, name) for name in ("qkv", "out", "gate_up", "down")}
         bias = {} if layer.qkv_bias is None else {"bias": file.put(layer.qkv_bias)}
         layers.append({name: file.matrix(matrix) for name, matrix in parts.items()} | bias)
+    facts = ("vocabulary", "context", "parameters", "width", "heads", "kv_heads")
     head = {
         "stored": "gguf" if coded else "int7",
-        "vocabulary": model.vocabulary, "context": model.context, "parameters": model.parameters,
-        "width": model.width, "heads": model.heads, "kv_heads": model.kv_heads, "size": model.head_dim,
-        "floor": model.native.floor, "layers": layers,
-        "output": file.matrix(model.head), "angles": file.put(torch.view_as_real(model.angles)), **(more or {}),
-    }  # fmt: skip
+        **{name: getattr(model, name) for name in facts},
+        "size": model.head_dim,
+        "floor": model.native.floor,
+        "layers": layers,
+        "output": file.matrix(model.head),
+        "angles": file.put(torch.view_as_real(model.angles)),
+        **(more or {}),
+    }
     if not coded:
         head["embedding"] = file.put(model.embedding.bfloat16())
     header = json.dumps(head, separators=(",", ":")).encode()

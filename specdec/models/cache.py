@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 
 class StaticCache:
@@ -16,16 +15,20 @@ class StaticCache:
     """
 
     def __init__(
-        self, layers: int, entries: int, capacity: int, head_dim: int, dtype: torch.dtype, device: str,
-        hidden: int = 0, taps: Sequence[int] = (), exit_layer: int = 0,
-    ) -> None:  # fmt: skip
-        self.capacity, self.length, self.exit_layer = capacity, 0, exit_layer
+        self,
+        shape: tuple[int, int, int, int],
+        dtype: torch.dtype,
+        device: str,
+        hidden: int,
+        taps: Sequence[int] = (),
+        exit_layer: int = 0,
+    ) -> None:
+        """`shape` is that of `data`, and `hidden` the width of the states."""
+        self.capacity, self.length, self.exit_layer = shape[2], 0, exit_layer
         self.begun: list[int] = []  # tokens after `length` that have passed the layers below `exit_layer`
-        self.data = torch.zeros(layers, entries, capacity, head_dim, dtype=dtype, device=device)
+        self.data = torch.zeros(shape, dtype=dtype, device=device)
         wanted = {*taps, exit_layer} - {0} if exit_layer else set(taps)
-        self.states: dict[int, Tensor] = {
-            i: torch.zeros(capacity, hidden, dtype=dtype, device=device) for i in sorted(wanted)
-        }
+        self.states = {i: torch.zeros(self.capacity, hidden, dtype=dtype, device=device) for i in sorted(wanted)}
 
     def keep(self, length: int, path: Sequence[int] = ()) -> None:
         """Keep the first `length` positions and, moved up after them, those at `length + i` for i in `path`."""

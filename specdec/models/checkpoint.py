@@ -12,15 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from . import gguf, packed
+from . import gguf, gguf_header, packed
 
 Weights = dict[str, Tensor]
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 LFS = b"version https://git-lfs"
-PLAIN = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 UNREAD = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints keep these; they are computed again
 
 
@@ -42,29 +40,26 @@ def brief(message: object) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file. ValueError for everything else."""
+    """The object in a JSON file. ValueError for a file that is missing or damaged."""
     if not path.is_file():
         raise ValueError(f"there is no {path.name}")
     try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
+        content: dict[str, Any] = json.loads(path.read_bytes())
+    except ValueError as error:
         raise ValueError(f"{path.name} is no JSON that can be read: {brief(error)}") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path.name} holds no JSON object, but a {type(content).__name__}")
     return content
 
 
 def read_config(place: Path) -> dict[str, Any]:
     """The config.json of a folder, or what a GGUF file says in its place."""
-    return gguf.config(gguf.read(place)) if gguf.is_file(place) else read_json(place / "config.json")
+    return (
+        gguf.config(gguf_header.read_header(place)) if gguf_header.is_file(place) else read_json(place / "config.json")
+    )
 
 
 def section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The object at that place in a config.json, {} if there is none."""
-    content = data.get(name) or {}
-    if not isinstance(content, dict):
-        raise ValueError(f"{name} in config.json is {brief(repr(content))}; it would be an object")
-    return content
+    return data.get(name) or {}
 
 
 def read_weights(folder: Path) -> Weights:
@@ -78,8 +73,8 @@ def read_weights(folder: Path) -> Weights:
 
 
 def open_weights(place: Path) -> Mapping[str, Tensor]:
-    """All tensors of a folder, or those of a GGUF file, each read where it is asked for."""
-    return gguf.Stored(gguf.read(place)) if gguf.is_file(place) else read_weights(place)
+    """All tensors of a folder, or those of a GGUF file, which are read one by one when they are used."""
+    return gguf.Stored(gguf_header.read_header(place)) if gguf_header.is_file(place) else read_weights(place)
 
 
 def described(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
@@ -93,10 +88,11 @@ def weight_files(folder: Path) -> list[str]:
     if (folder / SINGLE).is_file():
         return [SINGLE]
     if (folder / INDEX).is_file():
-        return sorted(set(section(read_json(folder / INDEX), "weight_map").values()))
+        return sorted(set(read_json(folder / INDEX)["weight_map"].values()))
     files = sorted(path.name for path in folder.glob("*.safetensors"))
     if len(files) != 1:
-        raise ValueError(f"there are {len(files)} .safetensors files, and no {SINGLE} or {INDEX}")
+        pickles = "; pickles (.bin, .pt) are not read: convert them to safetensors" if not files else ""
+        raise ValueError(f"there are {len(files)} .safetensors files, and no {SINGLE} or {INDEX}{pickles}")
     return files
 
 
@@ -104,20 +100,15 @@ def read_file(path: Path) -> Weights:
     """The tensors of one safetensors file."""
     from safetensors.torch import load_file
 
-    check_fetched(path)
-    try:
-        return load_file(path)
-    except Exception as error:  # the library has a class for each way it can be wrong
-        raise ValueError(f"{path.name} is damaged ({brief(error)}); download it again") from error
-
-
-def check_fetched(path: Path) -> None:
-    """ValueError where a file of weights is not there, or only its place-holder is."""
     if not path.is_file():
         raise ValueError(f"there is no {path.name}; download it")
     with path.open("rb") as file:
         if file.read(len(LFS)) == LFS:
             raise ValueError(f"{path.name} is a Git LFS pointer, not the weights; fetch them with `git lfs pull`")
+    try:
+        return load_file(path)
+    except Exception as error:  # the library has a class for each way it can be wrong
+        raise ValueError(f"{path.name} is damaged ({brief(error)}); download it again") from error
 
 
 def check_quantisation(config: Mapping[str, Any]) -> None:
@@ -133,15 +124,12 @@ def check_quantisation(config: Mapping[str, Any]) -> None:
 def check_tensors(weights: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
     """ValueError unless `weights` are the tensors of `shapes`, no more and no less."""
     weights = described(weights)
-    if lacking := [name for name in shapes if name not in weights]:
-        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-        raise ValueError(f"the checkpoint lacks {lacking[0]}{more}")
+    if missing := [name for name in shapes if name not in weights]:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise ValueError(f"the checkpoint lacks {missing[0]}{more}")
     for name, shape in shapes.items():
-        tensor = weights[name]
-        if tuple(tensor.shape) != shape:
-            raise ValueError(f"{name} has the shape {list(tensor.shape)}; config.json makes it {list(shape)}")
-        if tensor.dtype not in PLAIN:
-            raise ValueError(f"{name} is stored as {str(tensor.dtype).removeprefix('torch.')}, not as weights are")
+        if tuple(weights[name].shape) != shape:
+            raise ValueError(f"{name} has the shape {list(weights[name].shape)}; config.json makes it {list(shape)}")
     if unread := [name for name in weights if name not in shapes and not UNREAD.search(name)]:
         raise ValueError(
             f"the checkpoint holds {unread[0]}, which by its config.json it would not; one of them is wrong"

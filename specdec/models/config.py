@@ -19,12 +19,11 @@ from torch import Tensor
 from .checkpoint import brief, check_quantisation, read_config
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "seed_oss", "smollm3")
-NEEDED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")  # no default would be right
 NUMBERS = (
-    *NEEDED, "intermediate_size", "num_key_value_heads", "head_dim", "max_position_embeddings", "rms_norm_eps",
-    "tie_word_embeddings",
-)  # fmt: skip
-COMPLETE = (*NUMBERS, "hidden_act", "attention_bias", "mlp_bias")
+    "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads "
+    "rms_norm_eps max_position_embeddings tie_word_embeddings"
+).split()
+COMPLETE = (*NUMBERS, "head_dim", "hidden_act", "attention_bias", "mlp_bias")
 SCALINGS = ("default", "linear", "yarn", "llama3")  # of rotary positions, by a factor that no text changes
 SLIDING, FULL = "sliding_attention", "full_attention"
 
@@ -53,17 +52,15 @@ class Config:
 
     @classmethod
     def load(cls, folder: Path) -> Config:
-        return cls.read(read_config(folder))
+        return cls.parse(read_config(folder))
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Config:
+    def parse(cls, data: Mapping[str, Any]) -> Config:
         """ValueError, with the reason, for a model that is not of the Llama family."""
         kind = data.get("model_type")
         if kind not in FAMILIES:
             raise ValueError(f"{brief(kind)} models are not among {', '.join(FAMILIES)}")
         check_quantisation(data)
-        if lacking := [name for name in NEEDED if data.get(name) is None]:
-            raise ValueError(f"config.json lacks {', '.join(lacking)}")
         exits = tuple(data.get("exit_layers") or ())
         if not is_complete(data):
             data = completed(data)
@@ -71,11 +68,10 @@ class Config:
             raise ValueError(f"the activation {brief(data['hidden_act'])} is not supported")
         if data.get("mlp_bias"):
             raise ValueError("biases in the MLP are not supported")
-        head_dim = data.get("head_dim") or data["hidden_size"] // data["num_attention_heads"]
         return cls(
-            **{name: data[name] for name in NUMBERS if name != "head_dim"},
+            **{name: data[name] for name in NUMBERS},
             model_type=kind,
-            head_dim=head_dim,
+            head_dim=data.get("head_dim") or data["hidden_size"] // data["num_attention_heads"],
             rope=rotary(data),
             biases=biases(kind, data),
             qk_norm=kind == "qwen3",
@@ -104,14 +100,18 @@ class Config:
         return inverse, factor
 
 
+def is_ours(config: Mapping[str, Any]) -> bool:
+    """Whether our own decoder reads a model with this config.json, or says what is wrong with it."""
+    kind = config.get("model_type")
+    return kind is None or kind in FAMILIES
+
+
 def is_complete(data: Mapping[str, Any]) -> bool:
     """Whether a config.json leaves nothing to defaults, as every plain Llama's that transformers 5 wrote."""
-    rope = data.get("rope_parameters")
     return (
         data.get("model_type") == "llama"
         and all(data.get(name) is not None for name in COMPLETE)
-        and isinstance(rope, dict)
-        and rope.keys() == {"rope_type", "rope_theta"}
+        and (data.get("rope_parameters") or {}).keys() == {"rope_type", "rope_theta"}
         and not (data.get("rope_scaling") or data.get("partial_rotary_factor"))
     )
 
@@ -140,15 +140,14 @@ def quiet() -> Iterator[None]:
     """transformers prints bars and reports; what matters of them is raised here."""
     from transformers.utils import logging
 
-    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    level = logging.get_verbosity()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        logging.set_verbosity(before[0])
-        if before[1]:
-            logging.enable_progress_bar()
+        logging.set_verbosity(level)
+        logging.enable_progress_bar()
 
 
 def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,6 +166,7 @@ def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def biases(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The projections of attention that have a bias."""
     inner: tuple[str, ...] = ("q_proj", "k_proj", "v_proj")
     if kind in ("qwen2", "mistral"):  # by their architecture
         return inner if kind == "qwen2" else ()
@@ -175,6 +175,7 @@ def biases(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def without_rotary(kind: str, data: Mapping[str, Any]) -> frozenset[int]:
+    """The layers whose queries and keys are not turned."""
     if kind != "smollm3":
         return frozenset()
     return frozenset(i for i, turns in enumerate(data["no_rope_layers"]) if not turns)
@@ -182,13 +183,9 @@ def without_rotary(kind: str, data: Mapping[str, Any]) -> frozenset[int]:
 
 def sliding_windows(kind: str, data: Mapping[str, Any]) -> dict[int, int]:
     """layer -> how many positions it sees, its own included."""
-    kinds, window = data.get("layer_types") or (), data.get("sliding_window")
-    if kind == "llama":
+    window = data.get("sliding_window")
+    if kind == "llama" or not window:
         return {}
     if kind == "mistral":  # whose every layer has it, whatever `layer_types` says
-        return dict.fromkeys(range(data["num_hidden_layers"]), window) if window else {}
-    if others := {*kinds} - {SLIDING, FULL}:
-        raise ValueError(f"layer_types in config.json names {brief(min(others))}, which is not supported")
-    if SLIDING in kinds and not window:
-        raise ValueError("layer_types in config.json names a sliding window, and sliding_window says no length")
-    return {i: int(window or 0) for i, name in enumerate(kinds) if name == SLIDING}
+        return dict.fromkeys(range(data["num_hidden_layers"]), window)
+    return {i: window for i, name in enumerate(data.get("layer_types") or ()) if name == SLIDING}

@@ -11,8 +11,8 @@ ROWS = (1, 5)  # a plain step, and the check of four drafts
 WIDEST = 2**15  # outputs; a larger matrix is judged by its first ones
 
 
-def settle(device: str) -> None:
-    """Called by every model that is made there; the settings hold for other libraries' models, too."""
+def configure_cuda(device: str) -> None:
+    """Set torch's process-wide options, which hold for other libraries' models, too. Every model there calls it."""
     if torch.device(device).type != "cuda":
         return
     # cuDNN's attention, torch's first choice on Hopper and Blackwell, plans anew for every length: half a second each.
@@ -25,9 +25,7 @@ def multiplies_bfloat16(device: str) -> bool:
     """In hardware. A T4 and older cards emulate it, far slower than float32."""
     if torch.device(device).type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    if device != "cpu":
-        return True
-    return bool(getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)())
+    return device != "cpu" or bool(torch.cpu._is_avx512_bf16_supported())
 
 
 def outputs_first(matrix: Tensor) -> bool:

@@ -14,10 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .gguf_header import ARCHITECTURES, Header, is_file, read
+from .gguf_header import ARCHITECTURES, Header
 from .grouped import GROUP, Grouped
-
-__all__ = ["Header", "Stored", "config", "is_file", "read"]
 
 CHUNK = 2**20  # numbers that are dequantised at once
 PARTS = {
@@ -32,11 +30,6 @@ PARTS = {
     "ffn_gate": "mlp.gate_proj",
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
-}
-GEMMA3 = PARTS | {
-    "post_attention_norm": "post_attention_layernorm",
-    "ffn_norm": "pre_feedforward_layernorm",
-    "post_ffw_norm": "post_feedforward_layernorm",
 }
 AROUND = {
     "token_embd.weight": "model.embed_tokens.weight",
@@ -73,21 +66,7 @@ def config(header: Header) -> dict[str, Any]:
     for name in ("bos", "eos"):
         if (token := header.fields.get(f"tokenizer.ggml.{name}_token_id")) is not None:
             facts[f"{name}_token_id"] = token
-    return gemma3(header, facts) if kind == "gemma3" else facts
-
-
-def gemma3(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
-    """What its files leave to the architecture: every sixth layer sees all, and alone turns slowly."""
-    layers, heads = facts["num_hidden_layers"], facts["num_attention_heads"]
-    near = {"rope_type": "default", "rope_theta": header.of_model("rope.freq_base_swa", 10_000.0)}
-    return facts | {
-        "model_type": "gemma3_text",
-        "hidden_activation": "gelu_pytorch_tanh",
-        "query_pre_attn_scalar": facts["hidden_size"] // heads if layers == 62 else facts["head_dim"],  # 62: the 27B
-        "sliding_window": header.of_model("attention.sliding_window"),
-        "layer_types": ["sliding_attention" if (i + 1) % 6 else "full_attention" for i in range(layers)],
-        "rope_parameters": {"full_attention": facts["rope_parameters"], "sliding_attention": near},
-    }
+    return facts
 
 
 def rotary(header: Header, head_dim: int) -> dict[str, Any]:
@@ -126,17 +105,13 @@ class Stored(Mapping[str, Tensor]):
     def __init__(self, header: Header) -> None:
         self.header = header
         self.kind = header.fields["general.architecture"]
-        parts = GEMMA3 if self.kind == "gemma3" else PARTS
-        self.names = {hub_name(name, parts): name for name in header.entries if name != FACTORS}
+        self.names = {hub_name(name): name for name in header.entries if name != FACTORS}
         self.described = {
             ours: torch.empty(header.entries[theirs].shape, device="meta") for ours, theirs in self.names.items()
         }
 
     def __getitem__(self, name: str) -> Tensor:
-        numbers = dequantised(self.header, self.names[name])
-        if self.kind == "gemma3" and name.endswith("norm.weight"):
-            return numbers - 1  # the Hub's are added to 1
-        return self._halved(name, numbers)
+        return self._halved(name, dequantised(self.header, self.names[name]))
 
     def _halved(self, name: str, rows: Tensor) -> Tensor:
         """Rotary positions turn neighbours in GGUF's Llama, halves in the Hub's."""
@@ -160,14 +135,14 @@ class Stored(Mapping[str, Tensor]):
         return grouped(self.header, self.names[name]).moved(lambda part: self._halved(name, part))
 
 
-def hub_name(name: str, parts: Mapping[str, str]) -> str:
+def hub_name(name: str) -> str:
     """ValueError for a tensor of no model here."""
     if name in AROUND:
         return AROUND[name]
     block = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
-    if block is None or block[2] not in parts:
+    if block is None or block[2] not in PARTS:
         raise ValueError(f"it holds {name}, which none of {', '.join(ARCHITECTURES)} has")
-    return f"model.layers.{block[1]}.{parts[block[2]]}.{block[3]}"
+    return f"model.layers.{block[1]}.{PARTS[block[2]]}.{block[3]}"
 
 
 def dequantised(header: Header, name: str) -> Tensor:

@@ -1,7 +1,7 @@
 """The header of a GGUF file: its fields, and where its tensors lie. It imports no torch.
 
 The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The package `gguf` knows the kinds of numbers;
-its own reader takes seconds for the tokens of a vocabulary.
+its own reader takes five seconds for the tokens of SmolLM2.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-SUFFIX = ".gguf"
-ARCHITECTURES = ("llama", "qwen2", "qwen3", "gemma3")
+ARCHITECTURES = ("llama", "qwen2", "qwen3")
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
-DAMAGED = (struct.error, KeyError, ValueError, OverflowError, MemoryError)  # as which a torn header shows
 
 
 def is_named(place: str | Path) -> bool:
     """Whether it is called like a GGUF file, there or not."""
-    return str(place).lower().endswith(SUFFIX)
+    return str(place).lower().endswith(".gguf")
 
 
 def is_file(place: str | Path) -> bool:
@@ -64,46 +62,41 @@ class Header:
         return self.value(f"{self.fields['general.architecture']}.{name}", default)
 
 
-def read(path: Path) -> Header:
-    """The header of a file. ValueError with the reason for one that is damaged or that cannot run here."""
-    try:
-        state = os.stat(path)
-    except OSError as error:
-        raise ValueError(f"it cannot be read: {error.strerror}") from error
-    return _read(path, state.st_size, state.st_mtime_ns)
-
-
 @lru_cache(maxsize=4)
-def _read(path: Path, size: int, changed: int) -> Header:
+def read_header(path: Path) -> Header:
+    """The header of a file. ValueError with the reason for one that is damaged or that cannot run here."""
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
             raise ValueError("this is no GGUF file; download it again")
         try:
-            header = _parse(file, path)
-        except DAMAGED as error:
+            header = parse(file, path)
+        except (struct.error, KeyError, ValueError) as error:
             raise ValueError("its header is damaged; download it again") from error
     if header.fields.get("split.count", 1) > 1 or re.search(r"-\d{5}-of-\d{5}\.gguf$", path.name, re.I):
         raise ValueError("this GGUF file is one part of several; join them first: llama-gguf-split --merge")
     if (architecture := header.value("general.architecture")) not in ARCHITECTURES:
-        raise ValueError(f"GGUF files of {architecture} models are not among {', '.join(ARCHITECTURES)}")
-    if any(entry.start + entry.size > size for entry in header.entries.values()):
+        raise ValueError(
+            f"GGUF files of {architecture} models are not among {', '.join(ARCHITECTURES)}; "
+            "name the checkpoint with its config.json and safetensors instead"
+        )
+    if any(entry.start + entry.size > path.stat().st_size for entry in header.entries.values()):
         raise ValueError("it ends too early; download it again")
     return header
 
 
-def _parse(file: BinaryIO, path: Path) -> Header:
+def parse(file: BinaryIO, path: Path) -> Header:
     from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
     header = Header(path)
-    _, tensors, fields = (_number(file, code) for code in "IQQ")
+    _version, tensors, fields = (read_number(file, code) for code in "IQQ")
     for _ in range(fields):
-        name = _string(file)
-        header.fields[name] = _value(file, _number(file, "I"))
+        name = read_string(file)
+        header.fields[name] = read_value(file, read_number(file, "I"))
     stored = []
     for _ in range(tensors):
-        name = _string(file)
-        shape = tuple(_number(file, "Q") for _ in range(_number(file, "I")))[::-1]
-        stored.append((name, shape, _number(file, "I"), _number(file, "Q")))
+        name = read_string(file)
+        shape = tuple(read_number(file, "Q") for _ in range(read_number(file, "I")))[::-1]
+        stored.append((name, shape, read_number(file, "I"), read_number(file, "Q")))
     alignment = header.fields.get("general.alignment", 32)
     start = -(-file.tell() // alignment) * alignment
     for name, shape, kind, offset in stored:
@@ -112,22 +105,19 @@ def _parse(file: BinaryIO, path: Path) -> Header:
     return header
 
 
-def _number(file: BinaryIO, code: str) -> Any:
+def read_number(file: BinaryIO, code: str) -> Any:
     (value,) = struct.unpack(f"<{code}", file.read(struct.calcsize(f"<{code}")))
     return value
 
 
-def _string(file: BinaryIO) -> str:
-    return file.read(_number(file, "Q")).decode()
+def read_string(file: BinaryIO) -> str:
+    return file.read(read_number(file, "Q")).decode()
 
 
-def _value(file: BinaryIO, kind: int) -> Any:
+def read_value(file: BinaryIO, kind: int) -> Any:
     if kind == STRING:
-        return _string(file)
+        return read_string(file)
     if kind != ARRAY:
-        return _number(file, SCALARS[kind])
-    inner, count = _number(file, "I"), _number(file, "Q")
-    if inner == STRING:
-        return [_string(file) for _ in range(count)]
-    code = f"<{count}{SCALARS[inner]}"
-    return list(struct.unpack(code, file.read(struct.calcsize(code))))
+        return read_number(file, SCALARS[kind])
+    inner, count = read_number(file, "I"), read_number(file, "Q")
+    return [read_value(file, inner) for _ in range(count)]

@@ -17,7 +17,7 @@ from torch import Tensor
 GROUP = 32  # inputs that share a scale
 STEPS = 127  # the largest input of a group takes so many
 NONE = 1e-30  # a group of smaller inputs counts as zeros
-FILE = torch.quint4x2  # names the codes of a GGUF file, whatever their bits, as torch.int8 does `Grouped.of`
+FILE = torch.quint4x2  # names the codes of a GGUF file, whatever their bits, as torch.int8 does 8 bits in groups
 INT7: torch.dtype = torch.int7  # type: ignore[attr-defined]  # bytes that a browser's relaxed SIMD multiplies
 LARGEST = {torch.int8: 127, INT7: 63}  # the largest weight of a group takes so many
 CODES = (*LARGEST, FILE)
@@ -34,7 +34,7 @@ class Grouped:
     bits: int  # of a code: 8 or 4
 
     @classmethod
-    def of(cls, matrix: Tensor, stored: torch.dtype = torch.int8) -> Grouped:
+    def quantise(cls, matrix: Tensor, stored: torch.dtype = torch.int8) -> Grouped:
         """Rounded to 8 bits, as Q8_0 does, or to 7.  # [out, in]"""
         groups, most = matrix.float().unflatten(1, (-1, GROUP)), LARGEST.get(stored, STEPS)
         scales = (groups.abs().amax(-1) / most).half()
@@ -54,7 +54,7 @@ class Grouped:
         codes, scales = (change(*parts) for parts in zip(*((one.codes, one.scales) for one in alike), strict=True))
         return Grouped(codes, scales, change(*minima) if minima else None, self.zero, self.bits)
 
-    def wide(self) -> Tensor:
+    def dequantised(self) -> Tensor:
         """The same numbers in float32.  # [out, in]"""
         groups: Tensor = self.codes.unflatten(1, (-1, GROUP)).float() - self.zero
         weights = groups * self.scales.float()[..., None]

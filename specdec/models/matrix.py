@@ -21,17 +21,24 @@ FEW = 16  # rows that it is packed for: a check has fewer, or a few more
 ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # torch's door to it; some builds lack it
 
 
-class Wide(NamedTuple):
-    """A `Grouped` matrix where nothing multiplies its codes: the same numbers, and inputs rounded in the same way."""
+class Dequantised(NamedTuple):
+    """A `Grouped` matrix for devices without a kernel for its codes: the same numbers, and inputs rounded alike."""
 
     weights: Tensor  # [in, out], times what outputs are multiplied by
     before: Tensor | None = None
 
     @classmethod
-    def of(cls, matrix: Grouped, before: Tensor | None, after: Tensor | None, device: str, dtype: torch.dtype) -> Wide:
-        weights = matrix.wide() if after is None else matrix.wide() * after.cpu()[:, None]
-        place = None if before is None else before.to(device, torch.float32)
-        return cls(weights.to(device, dtype).t().contiguous(), place)
+    def unpack(
+        cls,
+        matrix: Grouped,
+        before: Tensor | None,
+        after: Tensor | None,
+        device: str,
+        dtype: torch.dtype,
+    ) -> Dequantised:
+        weights = matrix.dequantised() if after is None else matrix.dequantised() * after.cpu()[:, None]
+        factors = None if before is None else before.to(device, torch.float32)
+        return cls(weights.to(device, dtype).t().contiguous(), factors)
 
     def times(self, x: Tensor) -> Tensor:
         codes, scales = rounded(x if self.before is None else x.float() * self.before)
@@ -48,7 +55,7 @@ class Prepacked(NamedTuple):
     packed: Tensor  # opaque
 
     @classmethod
-    def of(cls, matrix: Tensor) -> Prepacked:  # float32 or bfloat16 [out, in]
+    def pack(cls, matrix: Tensor) -> Prepacked:  # float32 or bfloat16 [out, in]
         return cls(torch.ops.mkldnn._reorder_linear_weight(matrix.contiguous(), FEW))
 
     @staticmethod
@@ -62,14 +69,18 @@ class Prepacked(NamedTuple):
         return wide and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 
-Matrix = Tensor | Wide | Prepacked | Blocked
+Matrix = Tensor | Dequantised | Prepacked | Blocked
 
 
-def kept(
-    matrix: Tensor | Grouped, dtype: torch.dtype, device: str, stored: torch.dtype | None = None,
-    before: Tensor | None = None, after: Tensor | None = None,
-) -> Matrix:  # fmt: skip
-    """[out, in] as it is multiplied fastest: as `native.cpp` reads it, else packed, else [in, out].
+def pack_weight(
+    matrix: Tensor | Grouped,
+    dtype: torch.dtype,
+    device: str,
+    stored: torch.dtype | None = None,
+    before: Tensor | None = None,
+    after: Tensor | None = None,
+) -> Matrix:
+    """[out, in] in the layout that multiplies fastest: as `native.cpp` reads it, else packed, else [in, out].
 
     `dtype` is that of the states, `stored` what the weights are rounded to, where that is coarser: torch.int8, which is
     8 bits in groups, or 16 bits. Inputs are multiplied by `before`, outputs by `after`: 16 bits are rounded without
@@ -78,23 +89,23 @@ def kept(
     number = dtype if stored is None or stored in CODES else stored
     if isinstance(matrix, Tensor) and stored in CODES and matrix.shape[1] % GROUP == 0:
         assert stored is not None
-        matrix = Grouped.of(matrix, stored)
+        matrix = Grouped.quantise(matrix, stored)
     if Blocked.pays(matrix, dtype, device):
-        return Blocked.of(matrix.to(number) if isinstance(matrix, Tensor) else matrix, before, after)
+        return Blocked.pack(matrix.to(number) if isinstance(matrix, Tensor) else matrix, before, after)
     if isinstance(matrix, Grouped):
-        return Wide.of(matrix, before, after, device, dtype)
+        return Dequantised.unpack(matrix, before, after, device, dtype)
     if before is not None:
         matrix = matrix * before
     if after is not None:
         matrix = matrix * after[:, None]
     matrix = matrix.to(number).to(device, dtype)
     if Prepacked.pays(matrix):
-        return Prepacked.of(matrix)
+        return Prepacked.pack(matrix)
     return matrix.contiguous().t() if outputs_first(matrix) else matrix.t().contiguous()
 
 
-def of_drafts(device: str, target: torch.dtype | None = None) -> torch.dtype | None:
-    """What matrices of drafts are rounded to: reading them is most of what a small draft costs."""
+def draft_dtype(device: str, target: torch.dtype | None = None) -> torch.dtype | None:
+    """What matrices of drafts are rounded to: reading them is most of what a small draft costs. None: not rounded."""
     return (INT7 if target == INT7 else torch.int8) if runs_on(device) else None
 
 

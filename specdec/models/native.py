@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes as C
+import errno
 import hashlib
 import logging
 import os
@@ -33,7 +34,7 @@ LANES = 16  # the most numbers in a register
 OFF = "SPECDEC_NATIVE"  # 0: torch alone
 
 log = logging.getLogger(__name__)
-missing = ""  # why `library` has none, where it has tried; it is shown to others, so it names no place
+missing = ""  # why `library` could not be compiled; it is shown to others, so it names no folder
 
 
 class MatrixStruct(C.Structure):
@@ -41,14 +42,14 @@ class MatrixStruct(C.Structure):
         *((name, C.c_void_p) for name in ("weights", "before", "after", "scales", "minima")),
         *((name, C.c_int64) for name in ("outputs", "inputs")),
         *((name, C.c_int32) for name in ("bits", "scale_bits", "zero")),
-    )  # fmt: skip
+    )
 
 
 class LayerStruct(C.Structure):
     _fields_ = (
-        ("qkv", MatrixStruct), ("out", MatrixStruct), ("gate_up", MatrixStruct), ("down", MatrixStruct),
+        *((name, MatrixStruct) for name in ("qkv", "out", "gate_up", "down")),
         ("qkv_bias", C.c_void_p),
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -58,20 +59,21 @@ def library() -> C.CDLL | None:
     if os.environ.get(OFF) == "0" or torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
         return None
     try:
-        compiled = loaded()
-        number, pointer = C.c_int64, C.c_void_p
-        compiled.specdec_product.argtypes = [pointer, pointer, number, pointer, C.c_int]
-        compiled.specdec_normalise.argtypes = [pointer, number, number, C.c_float, pointer]
-        compiled.specdec_layers.argtypes = [
-            pointer, number, pointer, number, number, pointer, pointer, *[number] * 6, pointer, pointer, C.c_int,
-            C.c_float, C.c_int,
-        ]  # fmt: skip
+        compiled = load_library()
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         log.info("small models run in torch: %s", error)
-        missing = "g++ failed" if isinstance(error, subprocess.SubprocessError) else str(error)
-        if isinstance(error, OSError) and error.strerror:
-            missing = error.strerror
+        missing = getattr(error, "strerror", None) or "g++ failed"
         return None
+    number, pointer = C.c_int64, C.c_void_p
+    compiled.specdec_product.argtypes = [pointer, pointer, number, pointer, C.c_int]
+    compiled.specdec_normalise.argtypes = [pointer, number, number, C.c_float, pointer]
+    compiled.specdec_layers.argtypes = [
+        *(pointer, number),  # layers
+        *(pointer, number, number, pointer),  # states, and what the first layer reads
+        *(pointer, number, number, number),  # keys and values, and where they go
+        *(number, number, number),  # heads
+        *(pointer, pointer, C.c_int, C.c_float, C.c_int),
+    ]
     return compiled
 
 
@@ -80,11 +82,11 @@ def runs_on(device: str) -> bool:
     return torch.device(device).type == "cpu" and library() is not None
 
 
-def loaded() -> C.CDLL:
-    """Compiles, unless that was done on this machine before, and loads. OSError or SubprocessError where it cannot."""
+def load_library() -> C.CDLL:
+    """Compile, unless that was done on this machine before, and load. OSError or SubprocessError where it cannot."""
     compiler = shutil.which("g++")
     if compiler is None:
-        raise FileNotFoundError("no g++")
+        raise FileNotFoundError(errno.ENOENT, "no g++")
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=30).stdout
     processor = "".join(re.findall(r"^(?:model name|flags)\b.*", Path("/proc/cpuinfo").read_text(), re.M)[:2])
     made_of = [SOURCE.read_bytes(), " ".join(COMPILE).encode(), version, processor.encode()]
@@ -118,7 +120,7 @@ class Blocked:
     struct: MatrixStruct
 
     @classmethod
-    def of(cls, matrix: Tensor | Grouped, before: Tensor | None = None, after: Tensor | None = None) -> Blocked:
+    def pack(cls, matrix: Tensor | Grouped, before: Tensor | None = None, after: Tensor | None = None) -> Blocked:
         """[out, in]; inputs are multiplied by `before`, outputs by `after`."""
         scales = minima = None
         zero = 0
@@ -145,7 +147,7 @@ class Blocked:
 
     def times(self, x: Tensor) -> Tensor:
         """float32 [n, in] -> [n, out]"""
-        compiled, x = library(), fitting(x, self.struct.inputs)
+        compiled, x = library(), contiguous(x, self.struct.inputs)
         assert compiled is not None
         product = x.new_empty(len(x), self.struct.outputs)
         compiled.specdec_product(
@@ -160,7 +162,7 @@ def side_by_side(matrix: Tensor) -> Tensor:
     return blocks.transpose(1, 2).contiguous()
 
 
-def fitting(x: Tensor, width: int) -> Tensor:
+def contiguous(x: Tensor, width: int) -> Tensor:
     """float32 [n, width] as the source walks through it. ValueError for others: it would read past their end."""
     if x.dim() != 2 or x.shape[1] != width or x.dtype != torch.float32 or x.device.type != "cpu":
         raise ValueError(f"{x.dtype} {list(x.shape)} on {x.device} is no float32 [n, {width}] on the CPU")
@@ -178,10 +180,15 @@ class NativeLayers:
     floor: float
 
     @classmethod
-    def of(
-        cls, matrices: Sequence[Sequence[object]], biases: Sequence[Tensor | None], heads: int, kv_heads: int,
-        head_dim: int, floor: float,
-    ) -> NativeLayers | None:  # fmt: skip
+    def build(
+        cls,
+        matrices: Sequence[Sequence[object]],
+        biases: Sequence[Tensor | None],
+        heads: int,
+        kv_heads: int,
+        head_dim: int,
+        floor: float,
+    ) -> NativeLayers | None:
         """`matrices` are those of query, key and value, of the output, of gate and up, and the last; None if they are
         not all `Blocked`, or do not fit the registers."""
         rows = [[matrix.struct for matrix in layer if isinstance(matrix, Blocked)] for layer in matrices]
@@ -194,16 +201,24 @@ class NativeLayers:
 
     def normalised(self, x: Tensor) -> Tensor:
         """States divided by their length, as the layers do it.  # float32 [n, hidden] -> [n, hidden]"""
-        compiled, x = library(), fitting(x, x.shape[-1])
+        compiled, x = library(), contiguous(x, x.shape[-1])
         assert compiled is not None
         normed = torch.empty_like(x)
         compiled.specdec_normalise(x.data_ptr(), *x.shape, self.floor, normed.data_ptr())
         return normed
 
     def run(
-        self, x: Tensor, cache: StaticCache, start: int, first: int, last: int, angles: Tensor, hidden: Tensor | None,
-        read: Tensor | None, causal: bool,
-    ) -> None:  # fmt: skip
+        self,
+        x: Tensor,
+        cache: StaticCache,
+        start: int,
+        first: int,
+        last: int,
+        angles: Tensor,
+        hidden: Tensor | None,
+        read: Tensor | None,
+        causal: bool,
+    ) -> None:
         """States [n, hidden] at `start` through the layers from `first` to below `last`, in place.
 
         `angles` are complex [n, head_dim / 2], `hidden` [1, n, start + n] is -inf at what a row may not see. The inputs
@@ -215,15 +230,20 @@ class NativeLayers:
             raise ValueError(f"{len(x)} tokens at {start} are more than there are positions")
         if first == last:
             return
-        first_read = fitting(x if read is None else read, self.structs[first].qkv.inputs)
+        first_read = contiguous(x if read is None else read, self.structs[first].qkv.inputs)
         marks = [first, *(layer for layer in cache.states if first < layer < last), last]
         for layer, following in pairwise(marks):
             if layer in cache.states:
                 cache.states[layer][start : start + len(x)] = x
+            states = (x.data_ptr(), *x.shape, None if read is None else first_read.data_ptr())
+            stored = (data[layer].data_ptr(), data.stride(0), data.shape[2], start)
+            heads = (self.heads, self.kv_heads, data.shape[3])
+            mask = None if hidden is None else hidden.data_ptr()
             compiled.specdec_layers(
-                C.byref(self.structs, layer * C.sizeof(LayerStruct)), following - layer, x.data_ptr(), *x.shape,
-                None if read is None else first_read.data_ptr(), data[layer].data_ptr(), data.stride(0), data.shape[2],
-                start, self.heads, self.kv_heads, data.shape[3], angles.data_ptr(),
-                None if hidden is None else hidden.data_ptr(), causal, self.floor, torch.get_num_threads(),
-            )  # fmt: skip
+                *(C.byref(self.structs, layer * C.sizeof(LayerStruct)), following - layer),
+                *states,
+                *stored,
+                *heads,
+                *(angles.data_ptr(), mask, causal, self.floor, torch.get_num_threads()),
+            )
             read = None

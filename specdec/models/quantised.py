@@ -12,7 +12,7 @@ from functools import cached_property
 
 import torch
 
-from . import gguf, native
+from . import gguf_header, native
 from .grouped import CODES, FILE
 from .transformer import Transformer
 
@@ -46,7 +46,7 @@ class QuantisedCopy:
         assert source is not None
         self.check_room()
         try:
-            copy = Transformer.load(source, stored=FILE if gguf.is_file(source) else torch.int8)
+            copy = Transformer.load(source, stored=FILE if gguf_header.is_file(source) else torch.int8)
         except ValueError:  # codes of other kinds; whatever else is wrong was wrong with the target
             copy = Transformer.load(source, stored=torch.int8)
         copy.cut_vocabulary(self.target.vocabulary)

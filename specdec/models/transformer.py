@@ -2,7 +2,7 @@
 
 Llama 2 and 3, Mistral, Qwen2, Qwen2.5, Qwen3, SmolLM2 and 3, TinyLlama: RMSNorm, rotary positions with their
 scalings, grouped heads, SwiGLU, optional QK-norm and biases, tied embeddings. It reads the Hub's files
-(config.json, safetensors), keeps a static cache, and runs one sequence at a time (`batched.py`: several). It does not
+(config.json, safetensors), keeps a static cache, and runs one sequence at a time. It does not
 train or generate. Its logits are tested against transformers for every family.
 """
 
@@ -23,10 +23,10 @@ from .base import common_prefix, tree_depths
 from .cache import StaticCache
 from .checkpoint import check_tensors, described, naming, open_weights
 from .config import Config
-from .device import settle
+from .device import configure_cuda
 from .gguf import Stored
 from .grouped import FILE, Grouped, in_parts
-from .matrix import kept, linear, Matrix
+from .matrix import linear, Matrix, pack_weight
 from .native import BLOCK, NativeLayers
 
 Floor = Tensor | float  # see `rms_normalise`
@@ -54,31 +54,30 @@ class Layer:
 class Transformer:
     """A decoder-only model over plain tensors. Implements `models.base.Target`."""
 
-    takes_trees = True
-
     def __init__(
-        self, config: Config, weights: Mapping[str, Tensor], dtype: torch.dtype, device: str = "cpu",
+        self,
+        config: Config,
+        weights: Mapping[str, Tensor],
+        dtype: torch.dtype,
+        device: str = "cpu",
         stored: torch.dtype | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`stored` is what matrices are rounded to, where states are of a finer `dtype`. torch.int8, 8 bits, is for
         drafts, whose every distribution is as good as another, and for targets that are then others; FILE takes the
         codes of a GGUF file as they are."""
-        settle(device)
+        configure_cuda(device)
         self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype
         self.on_cpu = torch.device(device).type == "cpu"
         self.source: Path | None = None  # the folder that it was read from
         self.vocabulary, self.context = config.vocab_size, config.max_position_embeddings
         self.width, self.depth, self.exit_layers = config.hidden_size, config.num_hidden_layers, config.exit_layers
-        self.heads, self.kv_heads, self.head_dim = (
-            config.num_attention_heads, config.num_key_value_heads, config.head_dim,
-        )  # fmt: skip
+        self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self.head_dim = config.head_dim
         # A prompt then needs no mask. With one, and heads that share keys, a GPU takes its slowest kernel: all scores
         # at once, in float32. A CPU would round otherwise, and gain nothing.
         self.causal_prefill = device != "cpu"
 
         def take(name: str) -> Tensor:
-            if name not in weights:
-                raise ValueError(f"the checkpoint lacks {name}")
             return weights[name].to(device=device, dtype=torch.float32)
 
         def take_matrix(name: str) -> Tensor | Grouped:
@@ -130,22 +129,26 @@ class Transformer:
         return self.matrix(matrix, norm * self.unit(width), after)
 
     def matrix(
-        self, matrix: Tensor | Grouped, before: Tensor | None = None, after: Tensor | None = None
-    ) -> Matrix:  # fmt: skip
+        self,
+        matrix: Tensor | Grouped,
+        before: Tensor | None = None,
+        after: Tensor | None = None,
+    ) -> Matrix:
         """[out, in] as this model keeps its matrices, for inputs times `before` and outputs times `after`."""
-        return kept(matrix, self.dtype, self.device, self.stored, before, after)
+        return pack_weight(matrix, self.dtype, self.device, self.stored, before, after)
 
     def _paired(self, x: Tensor) -> Tensor:
         """Entries of heads, which the Hub's files turn as halves, side by side: `apply_rope` reads neighbours."""
-        if len(x) % self.head_dim:
-            raise ValueError(f"{len(x)} outputs of a query or key matrix are no heads of {self.head_dim}")
         pairs: Tensor = x.unflatten(0, (-1, 2, self.head_dim // 2))
         return pairs.transpose(1, 2).reshape(x.shape)
 
     def _layer(
-        self, i: int, weights: Mapping[str, Tensor], take: Callable[[str], Tensor],
+        self,
+        i: int,
+        weights: Mapping[str, Tensor],
+        take: Callable[[str], Tensor],
         take_matrix: Callable[[str], Tensor | Grouped],
-    ) -> Layer:  # fmt: skip
+    ) -> Layer:
         name, width, scale = f"model.layers.{i}.", self.config.hidden_size, self.head_dim**-0.5
 
         def bias(part: str) -> Tensor | None:
@@ -204,29 +207,29 @@ class Transformer:
             return None
         matrices = [(layer.qkv, layer.out, layer.gate_up, layer.down) for layer in self.layers]
         biases = [layer.qkv_bias for layer in self.layers]
-        return NativeLayers.of(matrices, biases, self.heads, self.kv_heads, self.head_dim, float(self.floor))
+        return NativeLayers.build(matrices, biases, self.heads, self.kv_heads, self.head_dim, float(self.floor))
 
     @classmethod
     def load(
-        cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu",
+        cls,
+        folder: str | Path,
+        dtype: torch.dtype | None = None,
+        device: str = "cpu",
         stored: torch.dtype | None = None,
-    ) -> Transformer:  # fmt: skip
+    ) -> Transformer:
         """Read a folder in the Hub's layout (config.json, safetensors), or a GGUF file. ValueError with the reason."""
         folder = Path(folder)
         with naming(folder):
             config, weights = Config.load(folder), open_weights(folder)
-            check_tensors(weights, tensors_of(config, weights))
+            check_tensors(weights, model_tensors(config, weights))
             model = cls(config, weights, dtype or torch.float32, device, stored)
         model.source = folder
         return model
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> StaticCache:
         """`taps` are layers whose input is kept beside the keys and values; `exit_layer` is where `begin` stops."""
-        entries = 2 * self.kv_heads  # keys, then values
-        return StaticCache(
-            len(self.layers), entries, capacity, self.head_dim, self.dtype, self.device,
-            self.config.hidden_size, taps, exit_layer,
-        )  # fmt: skip
+        shape = len(self.layers), 2 * self.kv_heads, capacity, self.head_dim
+        return StaticCache(shape, self.dtype, self.device, self.width, taps, exit_layer)
 
     def forward(self, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
         """Append `tokens` to the cache; logits of the last `rows` of them.  # [rows, V]
@@ -286,9 +289,16 @@ class Transformer:
         return linear(x, self.head)[:, : min(self.vocabulary, self._outputs)]
 
     def run_layers(
-        self, source: Sequence[int] | Tensor, cache: StaticCache, start: int, first: int = 0, last: int | None = None,
-        parents: Sequence[int] = (), read: Tensor | None = None, causal: bool = True,
-    ) -> Tensor:  # fmt: skip
+        self,
+        source: Sequence[int] | Tensor,
+        cache: StaticCache,
+        start: int,
+        first: int = 0,
+        last: int | None = None,
+        parents: Sequence[int] = (),
+        read: Tensor | None = None,
+        causal: bool = True,
+    ) -> Tensor:
         """Token ids, or states [n, hidden], at `start` through the layers from `first` to below `last`.
 
         `read` is what the attention of layer `first` reads, where that is not its normed input. Unless `causal`, all
@@ -332,9 +342,17 @@ class Transformer:
         return x
 
     def _block(
-        self, x: Tensor, layer: Layer, new: Tensor, keys: Tensor, values: Tensor, angles: Tensor, mask: Tensor | None,
-        read: Tensor | None, causal: bool,
-    ) -> Tensor:  # fmt: skip  # x: [n, hidden]; new: [2 kv_heads, n, head_dim]; keys: [kv_heads, head_dim, end]
+        self,
+        x: Tensor,  # [n, hidden]
+        layer: Layer,
+        new: Tensor,  # [2 kv_heads, n, head_dim]
+        keys: Tensor,  # [kv_heads, head_dim, end]
+        values: Tensor,  # [kv_heads, end, head_dim]
+        angles: Tensor,
+        mask: Tensor | None,
+        read: Tensor | None,
+        causal: bool,
+    ) -> Tensor:
         qkv = self.project_qkv(rms_normalise(x, self.floor) if read is None else read, layer, angles)
         new.copy_(qkv[self.heads :])
         causal = causal and mask is None and len(x) > 1
@@ -343,9 +361,14 @@ class Transformer:
             y = bmm((scores if mask is None else scores.add_(mask)).softmax(-1), values)
         else:
             y = F.scaled_dot_product_attention(
-                qkv[None, : self.heads], keys.transpose(1, 2)[None], values[None], None if mask is None else mask[None],
-                is_causal=causal, scale=1.0, enable_gqa=self.heads != self.kv_heads,
-            )[0]  # fmt: skip
+                qkv[None, : self.heads],
+                keys.transpose(1, 2)[None],
+                values[None],
+                None if mask is None else mask[None],
+                is_causal=causal,
+                scale=1.0,
+                enable_gqa=self.heads != self.kv_heads,
+            )[0]
         return self.attention_out_and_mlp(x, y, layer)
 
     def project_qkv(self, read: Tensor, layer: Layer, angles: Tensor) -> Tensor:
@@ -393,7 +416,7 @@ class Transformer:
         return mask[None]
 
 
-def tensors_of(config: Config, weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+def model_tensors(config: Config, weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
     """The names and shapes that a checkpoint of that configuration has. A tied output matrix may be stored, or not."""
     width = config.hidden_size
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, width)}
@@ -417,10 +440,12 @@ def layer_tensors(config: Config, read: int) -> dict[str, tuple[int, ...]]:
     if config.qk_norm:
         shapes |= {f"self_attn.{part}_norm.weight": (size,) for part in "qk"}
     return shapes | {
-        "input_layernorm.weight": (width,), "post_attention_layernorm.weight": (width,),
-        "mlp.gate_proj.weight": (inner, width), "mlp.up_proj.weight": (inner, width),
+        "input_layernorm.weight": (width,),
+        "post_attention_layernorm.weight": (width,),
+        "mlp.gate_proj.weight": (inner, width),
+        "mlp.up_proj.weight": (inner, width),
         "mlp.down_proj.weight": (width, inner),
-    }  # fmt: skip
+    }
 
 
 def rms_normalise(x: Tensor, floor: Floor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .base import Target
+from .base import LoadedModel
 from .transformer import Transformer
 
 
@@ -18,7 +18,7 @@ class TargetView:
     rolls back what they see.
     """
 
-    def __init__(self, model: Target, taps: Sequence[int] = (), exit_layer: int = 0) -> None:
+    def __init__(self, model: LoadedModel, taps: Sequence[int] = (), exit_layer: int = 0) -> None:
         self.model, self.taps, self.exit_layer = model, tuple(taps), exit_layer
         self.vocabulary, self.context = model.vocabulary, model.context
         self.cache: Any = model.new_cache(0)

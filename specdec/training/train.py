@@ -17,9 +17,8 @@ import numpy as np
 import torch
 from safetensors.torch import save as serialised
 
-from ..families import chat, hub, published, zoo
+from ..families import hub, zoo
 from ..figures.machine import give_memory_back
-from ..models.checkpoint import naming
 from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
 from . import examples as files
@@ -145,15 +144,9 @@ def load_target(target: str, device: str) -> zoo.Family:
     if (folder / "target").is_dir():
         folder, words = folder / "target", folder / "tokenizer"
     with zoo.rename_in_errors({folder: target}):
-        model = published.load_model(folder, precision(device), device)
-        if not isinstance(model, Transformer):
+        family = zoo.load_target(target, folder, words, precision(device), device)
+        if not isinstance(family.target, Transformer):
             raise ValueError("drafters are trained for models of our own decoder; transformers runs this one")
-        with naming(folder):
-            tokenizer, end_tokens = published.read_tokenizer(words), published.end_tokens(folder)
-            template = chat.read(words)
-        published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
-    family = zoo.Family(target, model, tokenizer, {})
-    family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, template
     return family
 
 

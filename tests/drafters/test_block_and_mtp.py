@@ -78,7 +78,7 @@ def test_an_mtp_layer_says_what_the_naive_one_says() -> None:
 def test_the_shared_output_matrix_is_the_targets_own() -> None:
     """Also of a target that ties it to no embedding."""
     untied = decoder(shape(tie_word_embeddings=False), seed=3)
-    head = MTPHead(Config.read(shape().to_dict()), mtp_weights(), ours(untied))
+    head = MTPHead(Config.parse(shape().to_dict()), mtp_weights(), ours(untied))
     states = torch.randn(4, head.target.width)
     normed = states * (states.pow(2).mean(-1, keepdim=True) + 1e-6).rsqrt() * mtp_weights()["shared_head.norm.weight"]
     assert torch.allclose(head.decoder.logits(states), normed @ untied.lm_head.weight.T, atol=1e-4)
@@ -88,9 +88,9 @@ def test_the_shared_output_matrix_is_the_targets_own() -> None:
 def test_eight_bits_do(name: str) -> None:
     def rounded(view: TargetView) -> BlockDrafter | MTPDrafter:
         if name == "block":
-            head = BlockHead(Config.read(block_config()), block_weights(), TARGET, TAPS, stored=torch.int8)
+            head = BlockHead(Config.parse(block_config()), block_weights(), TARGET, TAPS, stored=torch.int8)
             return BlockDrafter(view, head, 160)
-        return MTPDrafter(view, MTPHead(Config.read(shape().to_dict()), mtp_weights(), TARGET, stored=torch.int8), 160)
+        return MTPDrafter(view, MTPHead(Config.parse(shape().to_dict()), mtp_weights(), TARGET, stored=torch.int8), 160)
 
     exact, near = Watched(MAKERS[name]), Watched(rounded)
     exact.propose(1), near.propose(1)
@@ -154,7 +154,7 @@ def test_folders_are_read(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_this_target_is_refused_with_the_reason(tmp_path: Path) -> None:
-    weights, config = block_weights(), Config.read(block_config())
+    weights, config = block_weights(), Config.parse(block_config())
     with pytest.raises(ValueError, match=r"lacks fc\.weight"):
         BlockHead(config, {k: v for k, v in weights.items() if k != "fc.weight"}, TARGET, TAPS)
     with pytest.raises(ValueError, match=r"fc\.weight has the shape"):

@@ -199,19 +199,19 @@ def test_published_layouts_are_read(tmp_path: Path) -> None:
 def test_a_head_with_the_whole_vocabulary_needs_no_map() -> None:
     weights = eagle3_weights(ids=range(23))
     del weights["d2t"], weights["t2d"]
-    head = Eagle3Head(Config.read(eagle3_config(range(23))), weights, TARGET, TAPS)
+    head = Eagle3Head(Config.parse(eagle3_config(range(23))), weights, TARGET, TAPS)
     run = Watched(lambda view: Eagle3Drafter(view, head, 99))
     run.propose(1)
     assert torch.allclose(run.logits[0], naive_eagle3(weights, TEXT, []), atol=1e-4)
 
 
 def test_what_is_no_head_for_this_target_is_refused_with_the_reason() -> None:
-    config, weights = Config.read(eagle3_config()), eagle3_weights()
+    config, weights = Config.parse(eagle3_config()), eagle3_weights()
     with pytest.raises(ValueError, match=r"lacks midlayer\.hidden_norm"):
         Eagle3Head(config, {k: v for k, v in weights.items() if "hidden_norm" not in k}, TARGET, TAPS)
     with pytest.raises(ValueError, match=r"fc\.weight has the shape"):
         Eagle3Head(config, weights, TARGET, (2, 3))
-    with pytest.raises(ValueError, match="beyond the 23"):
+    with pytest.raises(ValueError, match="does not name 15 different tokens"):
         Eagle3Head(config, {**weights, "d2t": weights["d2t"] + 5}, TARGET, TAPS)
     with pytest.raises(ValueError, match="no Medusa heads"):
         MedusaHeads(weights, TARGET)
@@ -235,9 +235,9 @@ def test_every_random_path_gives_the_targets_distribution(name: str, top_k: int)
     """The shipped loop on a real decoder with three tokens; exact up to the decoder's float32."""
     target, known, params = ours(decoder(shape(3), seed=5)), (0, 2), SamplingParams(0.8, top_k=top_k, max_tokens=4)
     medusa = MedusaHeads(medusa_weights(2), target, [(0,), (1,), (0, 0), (0, 1), (1, 0)])
-    eagle = Eagle3Head(Config.read(eagle3_config(known, 3)), eagle3_weights(3, known), target, TAPS)
-    block = BlockHead(Config.read(block_config(3)), block_weights(3), target, TAPS)
-    mtp = MTPHead(Config.read(shape(3).to_dict()), mtp_weights(), target)
+    eagle = Eagle3Head(Config.parse(eagle3_config(known, 3)), eagle3_weights(3, known), target, TAPS)
+    block = BlockHead(Config.parse(block_config(3)), block_weights(3), target, TAPS)
+    mtp = MTPHead(Config.parse(shape(3).to_dict()), mtp_weights(), target)
     makers: dict[str, Make] = {
         "block": lambda view: BlockDrafter(view, block, 9),
         "mtp": lambda view: MTPDrafter(view, mtp, 9),

@@ -35,4 +35,4 @@ def test_who_drafts_is_a_copy_until_something_was_trained(tmp_path: Path) -> Non
         "early_exit": zoo.load_pair(target, exit_layer=1),
     }
     for name, family in families.items():
-        assert family.usual == family.wrapped("adaptive") == name and family.wrapped("none") == ""
+        assert family.default_drafter == family.wrapped("adaptive") == name and family.wrapped("none") == ""

@@ -24,7 +24,7 @@ def folder_with(path: Path, template: str | None) -> Path:
 @pytest.mark.parametrize("shown", [toypairs.TEMPLATE, PLAIN], ids=["trims", "keeps"])
 def test_tokens_are_those_of_transformers(shown: str, tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "model", shown)
-    found, words = chat.read(folder), published.read_tokenizer(folder)
+    found, words = chat.load_chat(folder), published.load_tokenizer(folder)
     assert found is not None and found.trims == (shown == toypairs.TEMPLATE)
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
     for prompt in PROMPTS:
@@ -36,7 +36,7 @@ def test_tokens_are_those_of_transformers(shown: str, tmp_path: Path) -> None:
 
 def test_text_from_people_never_becomes_a_control_token(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "model", toypairs.TEMPLATE)
-    found, tokenizer = chat.read(folder), published.read_tokenizer(folder)
+    found, tokenizer = chat.load_chat(folder), published.load_tokenizer(folder)
     assert found is not None
     tokenizer.encode_special_tokens = True
     start, end = (tokenizer.token_to_id(text) for text in ("<|im_start|>", "<|im_end|>"))
@@ -50,13 +50,13 @@ def test_text_from_people_never_becomes_a_control_token(tmp_path: Path) -> None:
 
 def test_a_template_lies_in_its_own_file_or_in_a_list(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "model", None)
-    assert chat.read(folder) is None
+    assert chat.load_chat(folder) is None
     listed = [{"name": "tools", "template": "no"}, {"name": "default", "template": PLAIN}]
     settings = {"chat_template": listed, "bos_token": {"content": "<s>"}}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     assert chat.template_of(folder) == (PLAIN, {"bos_token": "<s>"})
     (folder / "chat_template.jinja").write_text("{{ bos_token }}" + PLAIN)
-    assert chat.read(folder) == chat.Chat("<s>[INST] ", " [/INST]", False)
+    assert chat.load_chat(folder) == chat.Chat("<s>[INST] ", " [/INST]", False)
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,8 @@ def test_a_template_lies_in_its_own_file_or_in_a_list(tmp_path: Path) -> None:
     [
         ("{{ ''.__class__.__mro__ }}", "cannot be rendered"),
         (PLAIN * 2, "does not hold a prompt once"),
-        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "takes too much time"),
-        (PLAIN + "{% set x = 'x' * 10 ** 9 %}", "takes too much|cannot be rendered"),
     ],
 )
-def test_a_template_has_bounds(wrong: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "time" in reason:
-        monkeypatch.setattr(chat, "SECONDS", 2.0)
+def test_a_template_is_sandboxed_and_holds_the_prompt_once(wrong: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"the chat template {reason}"):
-        chat.read(folder_with(tmp_path / "model", wrong))
+        chat.load_chat(folder_with(tmp_path / "model", wrong))

@@ -123,11 +123,11 @@ def test_in_eight_bits_it_is_another_target_and_says_so(exact: Family) -> None:
     with pytest.raises(ValueError, match="no target in these codes"):
         race(family, PROMPT, peer=True)
     with pytest.raises(ValueError, match="int8 is offered on a CPU alone"):
-        zoo.computed_in(torch.int8, "cuda")
+        zoo.compute_dtypes(torch.int8, "cuda")
 
 
 def test_a_precision_has_the_name_that_it_is_told_by() -> None:
-    assert [zoo.called_in(zoo.dtype_of(name)) for name in zoo.PRECISIONS] == [*zoo.PRECISIONS]
+    assert [zoo.precision_name(zoo.dtype_of(name)) for name in zoo.PRECISIONS] == [*zoo.PRECISIONS]
     assert set(zoo.PRECISIONS) == set(get_args(Precision))
     assert zoo.dtype_of(None) is None
     with pytest.raises(ValueError, match="no precision 'float31'; choose from float32, bfloat16, int8"):

@@ -51,13 +51,10 @@ def words(count: int, **changes: str) -> Tokenizer:
     return tokenizer
 
 
-def written(folder: Path, weights: Weights, config: dict[str, Any] | None, kind: str = "safetensors") -> Path:
-    """In two shards with their index, or as one pickle."""
+def written(folder: Path, weights: Weights, config: dict[str, Any] | None) -> Path:
+    """In two shards with their index."""
     folder.mkdir(parents=True)
-    if kind == "safetensors":
-        in_shards(folder, weights)
-    else:
-        torch.save(weights, folder / kind)
+    in_shards(folder, weights)
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config))
     return folder
@@ -115,31 +112,31 @@ HALF = {name: w.bfloat16() if w.is_floating_point() else w for name, w in eagle3
 OWN = {**eagle3_weights(), **own_words()}
 COPIES = {"verifier_lm_head.weight": torch.ones(23, WIDTH), "verifier_norm.weight": torch.ones(WIDTH)}
 DRIFTLESS = {**OWN, **{f"fc_norm.{i}.weight": 1.0 + torch.arange(WIDTH) / (9.0 + i) for i in range(3)}}
-# layout: tensors under the authors' names, as stored, config.json, file, layers fused, residual after the norm
-EAGLES: dict[str, tuple[Weights, Weights, dict[str, Any], str, tuple[int, ...], bool]] = {
+# layout: tensors under the authors' names, as stored, config.json, layers fused, residual after the norm
+EAGLES: dict[str, tuple[Weights, Weights, dict[str, Any], tuple[int, ...], bool]] = {
     "Model Optimizer": (
-        eagle3_weights(), eagle3_weights(), plain_config(**counted(0, 3, 4)), "safetensors", (1, 4, 5), False,
+        eagle3_weights(), eagle3_weights(), plain_config(**counted(0, 3, 4)), (1, 4, 5), False,
     ),
     "speculators": (
-        OWN, {**renamed(OWN, "layers.0."), **COPIES}, speculators(False), "safetensors", TAPS, False,
+        OWN, {**renamed(OWN, "layers.0."), **COPIES}, speculators(False), TAPS, False,
     ),
     "speculators, norm before residual": (
-        OWN, renamed(OWN, "layers.0."), speculators(True, eagle_aux_hidden_state_layer_ids=[1, 3, 5]), "safetensors",
+        OWN, renamed(OWN, "layers.0."), speculators(True, eagle_aux_hidden_state_layer_ids=[1, 3, 5]),
         (1, 3, 5), True,
     ),
     "EAGLE-3.1": (
         DRIFTLESS, renamed(DRIFTLESS, "midlayer.", "model.", BARE), plain_config(fc_norm=True, norm_output=True),
-        "safetensors", TAPS, False,
+        TAPS, False,
     ),
-    "NeMo": (OWN, renamed(OWN, "layers.0.", "model.", BARE), plain_config(), "safetensors", TAPS, False),
+    "NeMo": (OWN, renamed(OWN, "layers.0.", "model.", BARE), plain_config(), TAPS, False),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", EAGLES)
 def test_an_eagle3_head_says_what_the_naive_one_says(layout: str, tmp_path: Path) -> None:
-    weights, stored, config, kind, taps, before_residual = EAGLES[layout]
-    folder = written(tmp_path / "head", stored, config, kind)
-    head = load_drafter(folder, TARGET, words(23), pickles=True)
+    weights, stored, config, taps, before_residual = EAGLES[layout]
+    folder = written(tmp_path / "head", stored, config)
+    head = load_drafter(folder, TARGET, words(23))
     assert isinstance(head, Eagle3Head)
     run = EagleRun(head)
     weights = {name: w.float() if w.is_floating_point() else w for name, w in weights.items()}
@@ -172,21 +169,18 @@ def deep_medusa() -> Weights:
 
 
 @pytest.mark.parametrize(
-    ("weights", "layers", "kind", "prefix"),
+    ("weights", "layers", "prefix"),
     [
-        (medusa_weights(outputs=23), 1, "medusa_lm_head.pt", ""),
-        (medusa_weights(outputs=30), 1, "safetensors", ""),  # rows behind the target's 23 only pad
-        (medusa_weights(), 1, "safetensors", "medusa_head."),
-        (deep_medusa(), 2, "safetensors", ""),
+        (medusa_weights(outputs=30), 1, ""),  # rows behind the target's 23 only pad
+        (medusa_weights(), 1, "medusa_head."),
+        (deep_medusa(), 2, ""),
     ],
 )
-def test_medusa_heads_say_what_the_naive_ones_say(
-    weights: Weights, layers: int, kind: str, prefix: str, tmp_path: Path
-) -> None:
+def test_medusa_heads_say_what_the_naive_ones_say(weights: Weights, layers: int, prefix: str, tmp_path: Path) -> None:
     """The published config says two heads where the file holds more: the tensors are believed."""
     stored = {prefix + name: tensor for name, tensor in weights.items()}
-    folder = written(tmp_path / "heads", stored, {"medusa_num_heads": 2, "medusa_num_layers": 1}, kind)
-    heads = load_drafter(folder, TARGET, words(23), pickles=True)
+    folder = written(tmp_path / "heads", stored, {"medusa_num_heads": 2, "medusa_num_layers": 1})
+    heads = load_drafter(folder, TARGET, words(23))
     assert isinstance(heads, MedusaHeads) and heads.count == 4
     run = Watched(lambda view: MedusaDrafter(view, heads))
     for i, (text, _) in enumerate(cycles(run, 3, 4, seed=0)):
@@ -251,11 +245,10 @@ def test_a_draft_model_with_another_tokenizer_is_refused(theirs: Tokenizer, reas
         load_drafter(model_folder(tmp_path / "draft", MODEL, theirs), TARGET, words(23))
 
 
-@pytest.mark.parametrize(("pickles", "reason"), [(True, "holds more than tensors"), (False, "is a pickle")])
-def test_a_pickled_object_is_refused(pickles: bool, reason: str, tmp_path: Path) -> None:
-    folder = written(tmp_path / "head", {"x": Path("a")}, {}, "pytorch_model.bin")  # type: ignore[dict-item]
-    with pytest.raises(ValueError, match=reason):
-        load_drafter(folder, TARGET, words(23), pickles)
+def test_a_pickle_is_refused(tmp_path: Path) -> None:
+    torch.save(medusa_weights(), tmp_path / "medusa_lm_head.pt")
+    with pytest.raises(ValueError, match=r"pickles \(\.bin, \.pt\) are not read: convert them to safetensors"):
+        load_drafter(tmp_path, TARGET, words(23))
 
 
 @pytest.mark.parametrize(("target_size", "draft_size"), [(5, 7), (7, 5), (3, 4)])
@@ -298,7 +291,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "target": model_folder(base / "target", big, words(23)),
         "draft_model": model_folder(base / "draft", decoder(shape(27), seed=6), words(23)),
         "eagle3": written(base / "eagle", eagle3_weights(), plain_config()),
-        "medusa": written(base / "medusa", medusa_weights(), {}, "medusa_lm_head.pt"),
+        "medusa": written(base / "medusa", medusa_weights(), {}),
     }
 
 
@@ -311,7 +304,7 @@ def greedy(family: zoo.Family, name: str) -> list[int]:
 
 def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path]) -> None:
     drafts = [folders[name] for name in ("draft_model", "eagle3", "medusa", "draft_model")]
-    family = zoo.load_pair(folders["target"], *drafts, exit_layer=2, dtype=torch.float32, pickles=True)
+    family = zoo.load_pair(folders["target"], *drafts, exit_layer=2, dtype=torch.float32)
     assert list(family.drafters) == [
         "none", "suffix", "prompt_lookup", "early_exit", "draft_model", "eagle3", "eagle3:tree", "medusa",
         "medusa:tree", "draft_model:draft", "quantised",

@@ -11,6 +11,7 @@ import gguf
 import numpy as np
 import torch
 import transformers
+from tokenizers import pre_tokenizers
 from torch import Tensor
 
 from specdec.models.checkpoint import Weights
@@ -25,7 +26,6 @@ LLAMA3 = {
     "rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8_192,
 }  # fmt: skip
-NEAR = {"rope_type": "default", "rope_theta": 1e4}
 MODELS = {
     "llama": transformers.LlamaConfig(**BASE),
     "qwen2": transformers.Qwen2Config(**BASE, tie_word_embeddings=True),
@@ -33,13 +33,6 @@ MODELS = {
     "llama 3.1": transformers.LlamaConfig(**BASE, rope_parameters=LLAMA3),
     "linear": transformers.LlamaConfig(**BASE, rope_parameters=LINEAR, attention_bias=False),
     "yarn": transformers.Qwen3Config(**BASE, head_dim=64, rope_parameters=YARN),
-    "large": transformers.LlamaConfig(
-        **BASE | {"hidden_size": 1024, "intermediate_size": 2048, "num_hidden_layers": 4},
-    ),
-    "gemma3": transformers.Gemma3TextConfig(
-        **BASE | {"num_hidden_layers": 7}, head_dim=64, sliding_window=16, query_pre_attn_scalar=64,
-        rope_parameters={"full_attention": LINEAR | {"rope_theta": 1e6}, "sliding_attention": NEAR},
-    ),
 }  # fmt: skip
 KINDS = "F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL".split()
 SCALES = {"Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_NL": (0,)}
@@ -85,7 +78,7 @@ def write(path: Path, name: str, kind: str = "F32", words: Any = None, **more: A
     `words(writer)` adds another tokenizer than that of bytes; `more` are fields, by their last name.
     """
     model = reference(name)
-    config, arch = model.config, {"gemma3_text": "gemma3"}.get(model.config.model_type, model.config.model_type)
+    config, arch = model.config, model.config.model_type
     writer = gguf.GGUFWriter(path, arch)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
@@ -97,15 +90,13 @@ def write(path: Path, name: str, kind: str = "F32", words: Any = None, **more: A
     writer.add_key_length(head_dim)
     writer.add_value_length(head_dim)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    rope = config.rope_parameters.get("full_attention", config.rope_parameters)
+    rope = config.rope_parameters
     writer.add_rope_freq_base(rope["rope_theta"])
     if rope["rope_type"] in ("linear", "yarn"):
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
         writer.add_rope_scaling_factor(rope["factor"])
     if rope["rope_type"] == "yarn":
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
-    if arch == "gemma3":
-        writer.add_sliding_window(config.sliding_window)
     for key, value in more.items():
         writer.add_key_value(key.replace("__", "."), value, gguf.GGUFValueType.get_type(value))
     (words or bytes_as_words)(writer)
@@ -122,13 +113,12 @@ def write(path: Path, name: str, kind: str = "F32", words: Any = None, **more: A
         heads = re.search(r"\.([qk])_proj\.", key) if arch == "llama" else None
         count = {"q": config.num_attention_heads, "k": config.num_key_value_heads}[heads[1]] if heads else 0
         numbers = permuted(numbers, count) if heads else numbers
-        numbers = numbers + 1 if arch == "gemma3" and key.endswith("norm.weight") else numbers
         data = coded(numbers, stored)
         known = names.get_name(key, (".weight", ".bias"))
         writer.add_tensor(known, data, raw_dtype=gguf.GGMLQuantizationType[stored])
         read = gguf.quants.dequantize(data, gguf.GGMLQuantizationType[stored]).reshape(numbers.shape)
         read = restored(read, count) if heads else read
-        stands[key] = torch.from_numpy(np.array(read)) - float(arch == "gemma3" and key.endswith("norm.weight"))
+        stands[key] = torch.from_numpy(np.array(read))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -137,15 +127,17 @@ def write(path: Path, name: str, kind: str = "F32", words: Any = None, **more: A
 
 
 def bytes_as_words(writer: Any) -> None:
-    """A SentencePiece tokenizer of three control tokens, 256 bytes and rows that no token belongs to."""
-    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    """A byte-level tokenizer of three control tokens, 256 bytes, one merge and rows that no token belongs to."""
+    tokens = ["<unk>", "<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet()), "ĠĠ"]
     more = 320 - len(tokens)
-    writer.add_tokenizer_model("llama")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(tokens + [f"[PAD{i}]" for i in range(more)])
-    writer.add_token_scores([0.0] * 320)
-    writer.add_token_types([2, 3, 3, *[6] * 256, *[5] * more])
+    writer.add_token_types([3, 3, 3, *[1] * 257, *[5] * more])
+    writer.add_token_merges(["Ġ Ġ"])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
+    writer.add_add_bos_token(True)
 
 
 def logits(name: str, weights: Weights, tokens: list[int]) -> Tensor:

@@ -43,7 +43,7 @@ def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lean(config: Any, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Transformer:
-    return Transformer(Config.read(config.to_dict()), reference(config).state_dict(), dtype, device)
+    return Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), dtype, device)
 
 
 @lru_cache
@@ -62,7 +62,7 @@ def draft(like: bool) -> Transformer:
         return lean(LlamaConfig(**{**BASE, "num_hidden_layers": 1}))
     whole = FAMILIES["qwen3"]
     config = Qwen3Config(**{**whole.to_dict(), "num_hidden_layers": 3, "layer_types": None})
-    return Transformer(Config.read(config.to_dict()), reference(whole).state_dict(), torch.float32)
+    return Transformer(Config.parse(config.to_dict()), reference(whole).state_dict(), torch.float32)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

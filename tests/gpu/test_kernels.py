@@ -88,7 +88,7 @@ def test_what_is_out_of_sight_does_no_harm_and_nan_is_told(interpreter: ProcessP
 )
 def test_logits_are_the_models_own(interpreter: ProcessPoolExecutor, name: str) -> None:
     whole = FAMILIES[name]
-    given = Config.read(whole.to_dict()), reference(whole).state_dict(), TEXT
+    given = Config.parse(whole.to_dict()), reference(whole).state_dict(), TEXT
     assert interpreter.submit(kernelcases.logits_apart, *given).result() <= 2e-5
 
 
@@ -122,7 +122,7 @@ class Fails(Operations):
     ],
 )
 def test_kernels_are_tried_before_they_are_used(kind: type[Operations], dtype: torch.dtype, said: str) -> None:
-    model = Transformer(Config.read(FAMILIES["qwen3"].to_dict()), reference(FAMILIES["qwen3"]).state_dict(), dtype)
+    model = Transformer(Config.parse(FAMILIES["qwen3"].to_dict()), reference(FAMILIES["qwen3"]).state_dict(), dtype)
     trial._reasons.clear()
     reason = trial.unfit(kind.for_model(model), model)
     assert said in reason and bool(said) == bool(reason)
@@ -131,7 +131,7 @@ def test_kernels_are_tried_before_they_are_used(kind: type[Operations], dtype: t
 
 def test_torch_is_taken_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     config = FAMILIES["qwen3"]
-    model = Transformer(Config.read(config.to_dict()), reference(config).state_dict(), torch.float32)
+    model = Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), torch.float32)
     assert trial.operations(model).reason == "there is no CUDA device"
     model.device = "cuda"
     monkeypatch.setenv(trial.SWITCH, "0")

@@ -179,7 +179,7 @@ def task(kind: str, params: SamplingParams, k: int = 4) -> Task:
 
 HEADS = MedusaHeads(medusa_weights(), TARGET, BUSHY)
 NORMS = {f"fc_norm.{i}.weight": 1.0 + torch.arange(WIDTH) / (9.0 + i) for i in range(len(TAPS))}
-DRIFTLESS = Eagle3Head(Config.read(eagle3_config()), eagle3_weights() | NORMS, TARGET, TAPS, norm_output=True)
+DRIFTLESS = Eagle3Head(Config.parse(eagle3_config()), eagle3_weights() | NORMS, TARGET, TAPS, norm_output=True)
 
 
 def runs() -> Iterator[Any]:

@@ -22,7 +22,7 @@ PIECES = TEXT[:20], TEXT[20:26], TEXT[26:27]
 
 def lean(name: str, dtype: torch.dtype = torch.float32) -> Transformer:
     config = FAMILIES[name]
-    return Transformer(Config.read(config.to_dict()), reference(config).state_dict(), dtype)
+    return Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), dtype)
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def test_on_a_gpu_attention_is_not_cudnns_and_sums_are_exact(settings: SimpleNamespace) -> None:
-    device.settle("cpu")
+    device.configure_cuda("cpu")
     assert settings.cudnn and settings.matmul.allow_bf16_reduced_precision_reduction
-    device.settle("cuda:0")
+    device.configure_cuda("cuda:0")
     assert not settings.cudnn and not settings.matmul.allow_bf16_reduced_precision_reduction
 
 

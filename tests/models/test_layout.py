@@ -22,7 +22,7 @@ from specdec.types import SamplingParams
 
 def model(name: str = "qwen3", dtype: torch.dtype = torch.float32) -> Transformer:
     config = FAMILIES[name]
-    return Transformer(Config.read(config.to_dict()), reference(config).state_dict(), dtype)
+    return Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), dtype)
 
 
 def logits(model: Transformer) -> torch.Tensor:

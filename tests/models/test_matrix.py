@@ -7,7 +7,7 @@ import torch
 
 from specdec.models import matrix
 from specdec.models.device import multiplies_bfloat16
-from specdec.models.matrix import add_product, kept, linear, Prepacked, WIDE
+from specdec.models.matrix import add_product, linear, pack_weight, Prepacked, WIDE
 
 WIDTH = 192
 OUTPUTS = WIDE // WIDTH + 1  # no multiple of anything that a kernel likes
@@ -21,7 +21,7 @@ needs_onednn = pytest.mark.skipif(not Prepacked.pays(torch.zeros(OUTPUTS, WIDTH)
 def test_a_packed_matrix_multiplies_as_it_did(rows: int) -> None:
     torch.manual_seed(rows)
     plain = torch.randn(OUTPUTS, WIDTH)
-    packed = kept(plain, torch.float32, "cpu")
+    packed = pack_weight(plain, torch.float32, "cpu")
     assert isinstance(packed, Prepacked)
     x, added = torch.randn(rows, WIDTH), torch.randn(rows, OUTPUTS)
     expected = (x.double() @ plain.double().T).float()
@@ -36,7 +36,8 @@ def test_a_packed_matrix_multiplies_as_it_did(rows: int) -> None:
 
 def test_what_is_packed() -> None:
     def packed(outputs: int, dtype: torch.dtype = torch.float32, eight_bit: bool = False) -> bool:
-        return isinstance(kept(torch.zeros(outputs, WIDTH), dtype, "cpu", torch.int8 if eight_bit else None), Prepacked)
+        stored = torch.int8 if eight_bit else None
+        return isinstance(pack_weight(torch.zeros(outputs, WIDTH), dtype, "cpu", stored), Prepacked)
 
     assert not packed(OUTPUTS - 2) and not packed(OUTPUTS, eight_bit=True)
     assert packed(8, torch.bfloat16) in (False, multiplies_bfloat16("cpu"))
@@ -46,7 +47,8 @@ def test_what_is_packed() -> None:
 @needs_onednn
 def test_prompts_of_all_lengths_share_a_few_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """oneDNN keeps one for every number of rows: 400 prompts of their own lengths took 180 MB."""
-    packed, seen, onednn = kept(torch.zeros(OUTPUTS, WIDTH), torch.float32, "cpu", False), set[int](), matrix.ONEDNN
+    packed = pack_weight(torch.zeros(OUTPUTS, WIDTH), torch.float32, "cpu")
+    seen, onednn = set[int](), matrix.ONEDNN
 
     def watched(x: torch.Tensor, *more: object) -> torch.Tensor:
         seen.add(len(x))

@@ -13,7 +13,7 @@ import transformers
 from specdec.models import native
 from specdec.models.config import Config
 from specdec.models.grouped import Grouped
-from specdec.models.matrix import Prepacked, Wide
+from specdec.models.matrix import Dequantised, Prepacked
 from specdec.models.native import Blocked
 from specdec.models.transformer import Transformer
 
@@ -83,7 +83,7 @@ def test_logits_equal_those_of_transformers(name: str, way: str, tmp_path: Path)
 def test_a_tree_is_its_paths(name: str) -> None:
     """Every row of a tree equals the row of its path alone; after keeping a path the cache is a fresh prefill's."""
     model = reference(FAMILIES[name])
-    ours = Transformer(Config.read(FAMILIES[name].to_dict()), model.state_dict(), torch.float32)
+    ours = Transformer(Config.parse(FAMILIES[name].to_dict()), model.state_dict(), torch.float32)
     rng = random.Random(3)
     for size in (1, 2, 4, 7):
         parents = [-1, *(rng.randrange(-1, node) for node in range(1, size))]
@@ -107,7 +107,7 @@ def test_a_tree_is_its_paths(name: str) -> None:
 
 def test_in_bfloat16_a_row_alone_is_nearly_the_row_among_others() -> None:
     config = FAMILIES["llama tied"]
-    ours = Transformer(Config.read(config.to_dict()), reference(config).state_dict(), torch.bfloat16)
+    ours = Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), torch.bfloat16)
     cache = ours.new_cache(64)
     ours.forward(TEXT[:20], cache)
     together = ours.forward(TEXT[20:25], cache, rows=5)
@@ -119,14 +119,14 @@ def test_in_bfloat16_a_row_alone_is_nearly_the_row_among_others() -> None:
 
 def test_a_full_cache_says_so() -> None:
     config = FAMILIES["llama tied"]
-    ours = Transformer(Config.read(config.to_dict()), reference(config).state_dict(), torch.float32)
+    ours = Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), torch.float32)
     with pytest.raises(ValueError, match="do not fit"):
         ours.forward(TEXT[:9], ours.new_cache(8))
 
 
 def exit_model() -> Transformer:
     model = reference(FAMILIES["llama tied"])
-    return Transformer(Config.read(model.config.to_dict()), model.state_dict(), torch.float32)
+    return Transformer(Config.parse(model.config.to_dict()), model.state_dict(), torch.float32)
 
 
 @pytest.mark.parametrize("begun", [1, 3, 4])
@@ -189,10 +189,10 @@ def test_eight_bits_round_every_weight_to_its_nearest_step(shape: tuple[int, int
     torch.manual_seed(0)
     matrix = torch.randn(shape) * torch.logspace(-3, 3, shape[0])[:, None]
     matrix[0] = 0.0
-    eight = Grouped.of(matrix)
+    eight = Grouped.quantise(matrix)
     steps = eight.scales.float().repeat_interleave(32, 1)
-    assert bool(((matrix - eight.wide()).abs() <= 0.51 * steps + 1e-7).all())
-    again = Grouped.of(eight.wide())
+    assert bool(((matrix - eight.dequantised()).abs() <= 0.51 * steps + 1e-7).all())
+    again = Grouped.quantise(eight.dequantised())
     assert torch.equal(again.codes, eight.codes) and torch.equal(again.scales, eight.scales)
 
 
@@ -201,14 +201,14 @@ def test_a_model_in_eight_bits_says_nearly_the_same(width: int, rounded: bool) -
     """A width that the kernel cannot read stays as it is."""
     shape = {"hidden_size": width, "intermediate_size": 96, "tie_word_embeddings": True}
     model = reference(transformers.LlamaConfig(**{**BASE, **shape}))
-    config, weights = Config.read(model.config.to_dict()), dict(model.state_dict())
+    config, weights = Config.parse(model.config.to_dict()), dict(model.state_dict())
     models = [Transformer(config, weights, torch.float32, stored=stored) for stored in (None, torch.int8)]
     distributions = [m.forward(TEXT, m.new_cache(64), rows=48).softmax(-1) for m in models]
     distance = float(0.5 * (distributions[0] - distributions[1]).abs().sum(-1).mean())
     assert 0.0 < distance < 0.02
     assert models[0].parameters == models[1].parameters
     head = models[1].head
-    assert (isinstance(head, Wide) or (isinstance(head, Blocked) and head.struct.bits == 8)) is rounded
+    assert (isinstance(head, Dequantised) or (isinstance(head, Blocked) and head.struct.bits == 8)) is rounded
 
 
 @pytest.mark.parametrize("pays", [True, False])
@@ -218,7 +218,7 @@ def test_bfloat16_is_packed_where_the_processor_multiplies_it(pays: bool, monkey
     monkeypatch.setattr(Prepacked, "pays", lambda matrix: pays and matrix.dtype == torch.bfloat16)
     config = FAMILIES["llama tied"]
     weights = reference(config).state_dict()
-    exact, rough = (Transformer(Config.read(config.to_dict()), weights, d) for d in (torch.float32, torch.bfloat16))
+    exact, rough = (Transformer(Config.parse(config.to_dict()), weights, d) for d in (torch.float32, torch.bfloat16))
     assert isinstance(rough.head, Prepacked) is pays
     a, b = (model.forward(TEXT, model.new_cache(64), rows=48) for model in (exact, rough))
     assert b.dtype == torch.bfloat16 and torch.allclose(a, b.float(), atol=0.05)

@@ -16,13 +16,13 @@ from specdec.events import Failed
 from specdec.models import native, transformer
 from specdec.models.config import Config
 from specdec.models.grouped import Grouped, rounded
-from specdec.models.matrix import kept, linear
+from specdec.models.matrix import linear, pack_weight
 from specdec.models.native import Blocked
-from specdec.models.transformer import tensors_of, Transformer
+from specdec.models.transformer import model_tensors, Transformer
 from specdec.types import SamplingParams
 
 WORDS, CONTEXT, LAYERS = 96, 128, 3
-PLAIN = Config.read(
+PLAIN = Config.parse(
     {
         "model_type": "llama", "vocab_size": WORDS, "hidden_size": 64, "intermediate_size": 96, "hidden_act": "silu",
         "num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 16,
@@ -65,7 +65,7 @@ def weights_of(config: Config) -> dict[str, Tensor]:
     noise = torch.Generator().manual_seed(0)
     weights = {
         name: torch.randn(shape, generator=noise) * (shape[-1] ** -0.5 if len(shape) == 2 else 0.3)
-        for name, shape in tensors_of(config, {}).items()
+        for name, shape in model_tensors(config, {}).items()
     }
     return {name: tensor + ("norm" in name) for name, tensor in weights.items()}
 
@@ -158,11 +158,11 @@ def test_a_file_in_sixteen_bits_keeps_its_distribution(name: str, monkeypatch: p
 
     def multiplied_in(matrix: Tensor, dtype: torch.dtype, device: str, stored: torch.dtype, *around: Tensor) -> object:
         before, after = (1.0 if part is None else part for part in around)
-        return kept((matrix.T * after).T * before, dtype, device, stored)
+        return pack_weight((matrix.T * after).T * before, dtype, device, stored)
 
     exact = passes(made(config, True, weights=weights))
     assert near(found(), exact)
-    monkeypatch.setattr(transformer, "kept", multiplied_in)
+    monkeypatch.setattr(transformer, "pack_weight", multiplied_in)
     assert not near(found(), exact)
 
 
@@ -190,9 +190,9 @@ def products_of_codes() -> list[Tensor]:
         matrix, noise = coded(kind, 96, 160), torch.Generator().manual_seed(1)
         before, after, x = (torch.randn(size, generator=noise) for size in (160, 96, (17, 160)))
         codes, scales = (part.double() for part in rounded(x * before))
-        expected = (codes * scales).flatten(1) @ matrix.wide().double().T * after
-        unrounded = (x * before).double() @ matrix.wide().double().T * after
-        blocked = Blocked.of(matrix, before, after)
+        expected = (codes * scales).flatten(1) @ matrix.dequantised().double().T * after
+        unrounded = (x * before).double() @ matrix.dequantised().double().T * after
+        blocked = Blocked.pack(matrix, before, after)
         for rows in range(1, 18):
             said.append(blocked.times(x[:rows]))
             bound = 1e-5 * float(expected.abs().amax())
@@ -218,7 +218,7 @@ def test_sums_of_codes_are_exact_at_their_extremes(bits: int, sign: int) -> None
     for code in (0, 1, 2**bits - 1):
         for zero in (0, 2 ** (bits - 1)):
             matrix = Grouped(torch.full((32, 64), code, dtype=torch.uint8), ones, None, zero, bits)
-            said = Blocked.of(matrix).times(torch.full((9, 64), 127.0 * sign))
+            said = Blocked.pack(matrix).times(torch.full((9, 64), 127.0 * sign))
             assert torch.equal(said, torch.full((9, 32), 127.0 * sign * 64 * (code - zero)))
 
 
@@ -420,7 +420,7 @@ def test_it_is_compiled_once_and_again_where_it_was_damaged(fresh: Path, monkeyp
 
 @pytest.mark.parametrize("why", ["switched off", "another processor"])
 def test_where_it_is_not_wanted_nothing_is_compiled(why: str, fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "loaded", lambda: 1 / 0)
+    monkeypatch.setattr(native, "load_library", lambda: 1 / 0)
     if why == "switched off":
         monkeypatch.setenv(native.OFF, "0")
     else:

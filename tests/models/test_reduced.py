@@ -40,7 +40,7 @@ def facts(vocabulary: int) -> dict[str, Any]:
 
 def weights(target: Transformer, known: list[int]) -> dict[str, Tensor]:
     torch.manual_seed(3)
-    shapes = tensors_of(Config.read(facts(target.vocabulary)), target.width)
+    shapes = tensors_of(Config.parse(facts(target.vocabulary)), target.width)
     made = {name: torch.ones(shape) if len(shape) == 1 else torch.randn(shape) for name, shape in shapes.items()}
     return made | {MAP: (torch.tensor(known) - torch.arange(len(known))).int()}
 
@@ -63,11 +63,11 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_logits_are_those_of_the_two_matrices_and_the_target_s_own(target: Path) -> None:
     model = Transformer.load(target)
     tensors = weights(model, [4, 9, 2])
-    draft = ReducedDraft(Config.read(facts(model.vocabulary)), tensors, model)
+    draft = ReducedDraft(Config.parse(facts(model.vocabulary)), tensors, model)
     whole = {name: tensor for name, tensor in tensors.items() if name not in (READS, WRITES, MAP)}
     whole["model.embed_tokens.weight"] = model.embedding @ tensors[READS].T
     whole["lm_head.weight"] = model.embedding @ tensors[WRITES].T
-    plain = Transformer(Config.read(facts(model.vocabulary)), whole, torch.float32)
+    plain = Transformer(Config.parse(facts(model.vocabulary)), whole, torch.float32)
     found, meant = (one.forward([5, 6, 7], one.new_cache(8), rows=3) for one in (draft, plain))
     torch.testing.assert_close(found[:, [2, 4, 9]], meant[:, [2, 4, 9]], rtol=1e-4, atol=1e-4)
     assert found.shape == meant.shape and int(found.isfinite().sum()) == 9
@@ -78,7 +78,7 @@ def test_logits_are_those_of_the_two_matrices_and_the_target_s_own(target: Path)
 def test_the_output_is_the_target_s_distribution_over_every_random_path(target: Path, params: SamplingParams) -> None:
     model = Transformer.load(target)
     model.cut_vocabulary(7)
-    draft = ReducedDraft(Config.read(facts(7)), weights(model, [1, 4, 6]), model)
+    draft = ReducedDraft(Config.parse(facts(7)), weights(model, [1, 4, 6]), model)
 
     def task() -> Task:
         return Task(TargetView(model), [0], params, DraftModelDrafter(draft, 8), k=2, details=False)
@@ -113,17 +113,14 @@ def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target: 
 def test_what_fits_no_target_is_refused(target: Path, tmp_path: Path) -> None:
     model = Transformer.load(target)
     good = weights(model, [1, 4, 6])
-    load = partial(published.load_drafter, target=model, tokenizer=published.read_tokenizer(target))
+    load = partial(published.load_drafter, target=model, tokenizer=published.load_tokenizer(target))
     wrong = {
-        "lacks writes.weight, d2t": {name: good[name] for name in good if name not in (WRITES, MAP)},
-        "no list of whole numbers": good | {MAP: good[MAP].float()},
-        "names a token beyond": good | {MAP: good[MAP] + model.vocabulary},
-        "names a token twice": good | {MAP: torch.tensor([1, 0, 1], dtype=torch.int32)},
+        "lacks writes.weight": {name: good[name] for name in good if name != WRITES},
+        "does not name 3 different tokens": good | {MAP: good[MAP] + model.vocabulary},
+        "not name 3 different tokens": good | {MAP: torch.tensor([1, 0, 1], dtype=torch.int32)},
         r"reads.weight has the shape \[32, 16\]": good | {READS: good[READS][:, :16].clone()},
         "lacks model.norm.weight": {name: good[name] for name in good if name != "model.norm.weight"},
     }
     for i, (said, tensors) in enumerate(wrong.items()):
         with pytest.raises(ValueError, match=said):
             load(written(tmp_path / str(i), tensors, model.vocabulary, packed=False))
-    with pytest.raises(ValueError, match="its 5 tokens are not"):
-        load(written(tmp_path / "few", good, 5))

@@ -16,7 +16,7 @@ from specdec.engine import generate, Task
 from specdec.events import to_dict
 from specdec.families.browser import files
 from specdec.families.chat import Chat
-from specdec.families.published import read_tokenizer
+from specdec.families.published import load_tokenizer
 from specdec.families.star import find
 from specdec.families.star import NAME as STAR
 from specdec.families.zoo import Family, load, load_pair
@@ -97,7 +97,7 @@ ODD = [*SPACES, "a", "don't", " 12", "٣", "é", "e\u0301", "矛", "😀", "?!",
 
 def test_an_odd_prompt_has_the_same_tokens_in_the_browser(tmp_path: Path) -> None:
     """What looks like a control token, and spaces on which Python, Rust and JavaScript differ."""
-    chance, tokenizer = random.Random(1), read_tokenizer(menu.FAMILY / "tokenizer")
+    chance, tokenizer = random.Random(1), load_tokenizer(menu.FAMILY / "tokenizer")
     tokenizer.encode_special_tokens = True
     texts = [*ODD, *("".join(chance.choices(ODD, k=chance.randint(2, 9))) for _ in range(1500))]
     chats = [None, Chat("<|endoftext|>User: ", "\n<|endoftext|>", trims=True), Chat(" ", "", trims=False)]

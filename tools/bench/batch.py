@@ -4,6 +4,9 @@ One loop decodes with and without speculation, so the two share all but the draf
 draft as the target confirms, and must come out as plain decoding writes it. Every batch size decodes the same texts, in
 groups, for the same number of cycles: their α and τ are then the same, and what differs is what passes cost. Runs take
 turns; a ratio compares neighbours.
+
+Texts of a batch share the reading of the weights, and each reads its own cache. The pass computes with the weights of
+`Transformer`, whose passes over one text it equals up to rounding.
 """
 
 from __future__ import annotations
@@ -14,13 +17,14 @@ from typing import Any
 
 import pandas
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 from tqdm import tqdm
 
 from specdec.bench.prompts import PROMPTS
 from specdec.families.zoo import Family, load
 from specdec.figures.stats import interval, middle
 from specdec.models.base import common_prefix
-from specdec.models.batched import BatchCache, forward
 from specdec.models.transformer import Transformer
 
 from .options import Options
@@ -29,6 +33,56 @@ BATCHES = (1, 2, 4, 8, 16, 32)  # the last is the number of texts; the others di
 CONTEXTS = (64, 384)  # tokens of every text before the clock starts
 PROMPT_TOKENS = 32  # of them, at most; the target writes the rest, no two texts alike
 TEMPERATURE = 0.8
+
+
+class BatchCache:
+    """`data` is [layers, keys and values, texts, heads, capacity, head_dim]; `lengths` has one entry for each text.
+
+    Setting its length rolls a text back.
+    """
+
+    def __init__(self, model: Transformer, texts: int, capacity: int) -> None:
+        shape = len(model.layers), 2, texts, model.kv_heads, capacity, model.head_dim
+        self.data = torch.zeros(shape, dtype=model.dtype)
+        self.lengths = [0] * texts
+
+    def part(self, start: int, texts: int) -> BatchCache:
+        """Copy those texts."""
+        copy = object.__new__(BatchCache)
+        which = slice(start, start + texts)
+        copy.data, copy.lengths = self.data[:, :, which].clone(), self.lengths[which]
+        return copy
+
+
+@torch.inference_mode()
+def forward(model: Transformer, tokens: list[list[int]], cache: BatchCache, rows: int = 1) -> Tensor:
+    """Append the same number of tokens to every text; logits of the last `rows` of each.  # -> [texts, rows, V]
+
+    The layers of `model` have no windows.
+    """
+    texts, count = len(tokens), len(tokens[0])
+    longest = max(cache.lengths) + count
+    places = torch.tensor(cache.lengths)[:, None] + torch.arange(count)  # [texts, n]
+    text, angles = torch.arange(texts)[:, None], model.angles[places.flatten()]
+    kv_heads, shared = model.kv_heads, model.heads // model.kv_heads  # `shared` heads read the same keys
+    hidden = torch.arange(longest) > places[:, None, :, None]
+    mask = torch.zeros(texts, 1, count, longest, dtype=model.dtype).masked_fill_(hidden, float("-inf"))
+    mask = mask.repeat_interleave(kv_heads, 0)  # [texts · kv_heads, 1, n, longest]
+    x = F.embedding(torch.tensor(tokens).flatten(), model.embedding)
+    for i, layer in enumerate(model.layers):
+        qkv = model.project_qkv(model.rms_normalise(x), layer, angles)  # [heads + 2 kv_heads, texts · n, head_dim]
+        queries, new = qkv.unflatten(1, (texts, count)).transpose(0, 1).split((model.heads, 2 * kv_heads), 1)
+        for stored, added in zip(cache.data[i], new.chunk(2, 1), strict=True):
+            stored[text, :, places] = added.transpose(1, 2)
+        # As plain products: torch's attention for 16 bits took three times as long as all the rest on a CPU.
+        keys, values = (stored.flatten(0, 1)[:, :longest] for stored in cache.data[i])
+        scores = torch.bmm(queries.reshape(texts * kv_heads, shared * count, -1), keys.transpose(1, 2))
+        weights = (scores.unflatten(1, (shared, count)) + mask).softmax(-1).flatten(1, 2)
+        y = torch.bmm(weights, values).view(texts, model.heads, count, -1).transpose(0, 1)
+        x = model.attention_out_and_mlp(x, y.flatten(1, 2), layer)
+    cache.lengths = [length + count for length in cache.lengths]
+    last = x.view(texts, count, -1)[:, -rows:]
+    return model.logits(last.flatten(0, 1)).view(texts, rows, -1)
 
 
 @dataclass

@@ -33,7 +33,7 @@ from specdec.gpu import lane
 from specdec.gpu.accept import ratio, synthetic
 from specdec.gpu.cycle import Cycle
 from specdec.lanes.race import SPECULATIVE, tasks
-from specdec.models.device import settle
+from specdec.models.device import configure_cuda
 from specdec.types import SamplingParams
 
 from . import peers, shapes
@@ -165,7 +165,7 @@ def generate(at: Scale) -> Iterator[Row]:
     """Time a token of transformers' own `generate` at the large shape, with random weights."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    settle(at.device)
+    configure_cuda(at.device)
     shape = shapes.SHAPES[shapes.PAIRS[at.pair][1]]
     fields = {name: value for name, value in shape.items() if name != "rope_theta"}
     rope = {"rope_type": "default", "rope_theta": shape.get("rope_theta", 1e4)}

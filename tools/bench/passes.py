@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from specdec.families import star
-from specdec.families.zoo import computed_in, PRECISIONS
+from specdec.families import hub, star
+from specdec.families.zoo import compute_dtypes, PRECISIONS
 from specdec.lanes.transformers import load_model
 from specdec.models.native import Blocked
 from specdec.models.transformer import Transformer
@@ -33,12 +33,12 @@ Pass = Callable[[int], object]  # of so many rows; it leaves the cache as it was
 
 
 def report(options: Options) -> dict[str, Any]:
-    file = star.find() or star.fetched()
+    file = hub.find(star.NAME)
     prompt = [(7 * i) % 40_000 for i in range(CONTEXT)]
     lanes: dict[tuple[str, str], Pass] = {}
     size = {}  # bytes that a step reads, by precision
     for name, dtype in PRECISIONS.items():
-        model = Transformer.load(file, computed_in(dtype, "cpu")[0], "cpu", computed_in(dtype, "cpu")[1])
+        model = Transformer.load(file, compute_dtypes(dtype, "cpu")[0], "cpu", compute_dtypes(dtype, "cpu")[1])
         lanes["specdec", name] = ours(model, prompt)
         size[name] = bytes_of(model)
     for name in ("float32", "bfloat16"):

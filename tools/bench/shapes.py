@@ -117,7 +117,7 @@ def load_pair(name: str, device: str) -> tuple[Transformer, Transformer]:
 
 def random_model(shape: dict[str, Any], seed: int, device: str) -> Transformer:
     """Weights as fresh models have them: normal, with deviation 0.02; norms are ones."""
-    config, dtype = Config.read(shape), torch.bfloat16 if device == "cuda" else torch.float32
+    config, dtype = Config.parse(shape), torch.bfloat16 if device == "cuda" else torch.float32
     width, inner, size = config.hidden_size, config.intermediate_size, config.head_dim
     queries, keys = config.num_attention_heads * size, config.num_key_value_heads * size
     generator = torch.Generator(device).manual_seed(seed)

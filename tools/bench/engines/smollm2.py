@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from specdec.families import star
-from specdec.families.published import read_tokenizer
+from specdec.families import hub, star
+from specdec.families.published import load_tokenizer
 from specdec.lanes.transformers import load_model
 
 LEVELS = 15  # of the draft, each side of zero in a row: often right, and wrong often enough for residuals
@@ -17,7 +17,7 @@ LEVELS = 15  # of the draft, each side of zero in a row: often right, and wrong 
 
 def write_pair(place: Path) -> None:
     """Write target/ and draft_model/ below `place`; fetch the model where it is not on this machine."""
-    file = star.find() or star.fetched()
+    file = hub.find(star.NAME)
     model = load_model(file, torch.float32, "cpu")
     for name in ("target", "draft_model"):
         if name == "draft_model":
@@ -26,7 +26,7 @@ def write_pair(place: Path) -> None:
                     weights.copy_(coarse(weights))
         model.save_pretrained(place / name)
         (place / name / "generation_config.json").unlink(missing_ok=True)
-        read_tokenizer(file).save(str(place / name / "tokenizer.json"))
+        load_tokenizer(file).save(str(place / name / "tokenizer.json"))
         path = place / name / "config.json"
         config = json.loads(path.read_text(encoding="utf-8"))
         config["rope_theta"] = config["rope_parameters"]["rope_theta"]  # where engines looked for it before 2026
