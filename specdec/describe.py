@@ -26,17 +26,16 @@ def verification(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> dict[str, Any]:
     """The fields of `Verified` except its times; the distributions only if there is noise to draw examples with."""
-    told: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
+    fields: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
     if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
-        written = rows[last + 1] if verdict.distribution is None else verdict.distribution
-        told["distribution"] = distribution(written, piece, {*likeliest(written), verdict.token})
-        told["p"] = float(rows[last + 1][verdict.token])
+        source = rows[last + 1] if verdict.distribution is None else verdict.distribution
+        fields["distribution"] = distribution(source, piece, {*likeliest(source), verdict.token})
+        fields["p"] = float(rows[last + 1][verdict.token])
         if len(proposal) and proposal.is_chain:
-            told["bonus"] = drawn(
-                distribution(rows[-1], piece, {*likeliest(rows[-1])}), rows[-1], piece, noise, len(proposal)
-            )
-    return told
+            bonus = distribution(rows[-1], piece, {*likeliest(rows[-1])})
+            fields["bonus"] = with_sample(bonus, rows[-1], piece, noise, len(proposal))
+    return fields
 
 
 def positions(
@@ -49,27 +48,26 @@ def positions(
     chances = block_chances(proposal, rows) if noise is not None else iter(())
     for node, status in enumerate(statuses(proposal, verdict)):
         token, trial = proposal.tokens[node], trials.get(node)
-        told: dict[str, Any] = {"node": node, "token": token, "piece": piece(token), "status": status}
+        fields: dict[str, Any] = {"node": node, "token": token, "piece": piece(token), "status": status}
         if trial is not None:
-            told |= {"p": trial.p, "q": trial.q, "u": trial.u, "h": trial.h}
+            fields |= {"p": trial.p, "q": trial.q, "u": trial.u, "h": trial.h}
         if noise is not None or trial is None:
             p, q = row_under_test(proposal, rows, node, tossed), distributions[node]
-            told = {"p": float(p[token]), "q": float(q[token]), "u": None} | told
+            fields = {"p": float(p[token]), "q": float(q[token]), "u": None} | fields
             if noise is not None:
                 level, shown = proposal.depth(node) - 1, {*likeliest(p), *likeliest(q), token}
                 own = {verdict.token} if status == "rejected" else set()
-                told |= around_siblings(proposal, rows, node, told["p"])
-                told |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
-                told["target"] = drawn(distribution(p, piece, shown | own), p, piece, noise, level)
-                told["draft"] = distribution(q, piece, shown | own)
+                fields |= around_siblings(proposal, rows, node, fields["p"])
+                fields |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
+                fields["target"] = with_sample(distribution(p, piece, shown | own), p, piece, noise, level)
+                fields["draft"] = distribution(q, piece, shown | own)
                 if tossed and weight > 0.0:  # after a block that cannot be kept, nothing is drawn
                     left = residual(weight * p, q, token)
-                    told["residual"] = drawn(
-                        distribution(left, piece, {*likeliest(left)} | own), left, piece, noise, level
-                    )
+                    shown = {*likeliest(left)} | own
+                    fields["residual"] = with_sample(distribution(left, piece, shown), left, piece, noise, level)
         if trial is not None and trial.h is not None:
-            weight, told["block"] = min(1.0, weight * trial.p / trial.q), None
-        described.append(Position(**told))
+            weight, fields["block"] = min(1.0, weight * trial.p / trial.q), None
+        described.append(Position(**fields))
     return tuple(described)
 
 
@@ -121,7 +119,7 @@ def distribution(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[in
     return Distribution(top, round(max(0.0, 1.0 - sum(c.prob for c in top)), 7), round(max(0.0, entropy(probs)), 5))
 
 
-def drawn(
+def with_sample(
     distribution: Distribution, probs: Tensor, piece: Callable[[int], str], noise: Sampler, level: int
 ) -> Distribution:
     """The same, with what the noise draws from `probs` after `level` drafted tokens."""

@@ -20,8 +20,8 @@ from typing import Any, Literal
 from .types import Costs, Kind, SamplingParams, Status, TranslatableText
 
 SCHEMA = 1  # a new field of an event gets a default, so that older traces open; only what they would misread raises it
-UNNAMED = -1  # a drafted token that a server does not tell
-LARGEST = 2**64  # of a number in a file: anything below is finite wherever it is read
+UNNAMED = -1  # id of a drafted token that a server does not report
+MAX_NUMBER = 2**64  # numbers in a file lie below: they are then finite in every language
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +202,8 @@ def _plain(value: Any) -> Any:
 def _names(kind: type) -> tuple[tuple[str, str], ...]:
     """Of a dataclass' fields the key in a trace and the name, cached: `fields()` is slow."""
     if kind not in _NAMES:
-        found = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-        _NAMES[kind] = tuple((_key(one), one.name) for one in found)
+        fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+        _NAMES[kind] = tuple((_key(one), one.name) for one in fields)
     return _NAMES[kind]
 
 
@@ -276,12 +276,12 @@ def _object(kind: Any) -> Reader:
 
 def _plain_value(hint: type) -> Reader:
     def plain(value: Any, name: str) -> int | float | str | bool:
-        if hint is float and type(value) is int and abs(value) < LARGEST:
+        if hint is float and type(value) is int and abs(value) < MAX_NUMBER:
             value = float(value)
         if type(value) is not hint:
-            told = {"name": name, "wanted": hint.__name__, "found": type(value).__name__}
-            raise ValueError(TranslatableText("{name} must be of type {wanted}, not {found}", **told))
-        if hint in (int, float) and not abs(typing.cast(float, value)) < LARGEST:
+            types = {"wanted": hint.__name__, "found": type(value).__name__}
+            raise ValueError(TranslatableText("{name} must be of type {wanted}, not {found}", name=name, **types))
+        if hint in (int, float) and not abs(typing.cast(float, value)) < MAX_NUMBER:
             raise ValueError(TranslatableText("{name} must be a number below 2^64", name=name))
         return value  # type: ignore[return-value]
 

@@ -74,20 +74,21 @@ class BlockVerification(Rule):
         for p_x, q_x in zip(p, q, strict=True):
             weights.append(self.weight(weights[-1], p_x, q_x))
         h = [self.enough(weights[i], rows[i], distributions[i]) for i in range(1, n)] + weights[n:]
-        # The longest that passes its coin is kept, so coins are tossed from the end until one succeeds.
-        kept, coins = n, dict[int, float]()
-        while kept > 0:
-            passed, coins[kept - 1] = sampler.accept(h[kept - 1], 1.0, ("accept", kept - 1))
+        # The longest that passes its coin is accepted, so coins are tossed from the end until one succeeds.
+        length, coins = n, dict[int, float]()
+        while length > 0:
+            passed, coins[length - 1] = sampler.accept(h[length - 1], 1.0, ("accept", length - 1))
             if passed:
                 break
-            kept -= 1
-        distribution = (
-            rows[n] if kept == n else self.residual(weights[kept], rows[kept], distributions[kept], tokens[kept])
-        )
-        kind: Kind = "bonus" if kept == n else "resampled"
-        trials = (Trial(i, tokens[i], p[i], q[i], coins.get(i), i < kept, h[i]) for i in range(n))
-        token = sampler.categorical(distribution, ("own", kept - 1))
-        return Verdict(tuple(range(kept)), token, kind, tuple(trials), distribution=distribution)
+            length -= 1
+        if length == n:
+            distribution = rows[n]
+        else:
+            distribution = self.residual(weights[length], rows[length], distributions[length], tokens[length])
+        kind: Kind = "bonus" if length == n else "resampled"
+        trials = (Trial(i, tokens[i], p[i], q[i], coins.get(i), i < length, h[i]) for i in range(n))
+        token = sampler.categorical(distribution, ("own", length - 1))
+        return Verdict(tuple(range(length)), token, kind, tuple(trials), distribution=distribution)
 
     def weight(self, before: float, p: float, q: float) -> float:
         return min(1.0, before * p / q)

@@ -1,15 +1,14 @@
 """`python -m tests.report [--long] [--only KIND …] [--json]`: what was tried against the app, counted, as a table.
 
-A kind is a list of tests, of which all must pass, a module of tests/trust that counts, or both. Each runs in a process
-of its own, as many at once as the machine has cores. With `--json` one JSON document comes last. The exit code is 0 if
-all figures hold. `--save` keeps each kind's figures in assets/results/trust, from where `python -m tools.bench.tables`
+A kind is a list of tests, of which all must pass; some record figures (`FIGURES`). Each kind runs in a process of its
+own, as many at once as the machine has cores. With `--json` one JSON document comes last. The exit code is 0 if all
+figures hold. `--save` keeps each kind's figures in assets/results/trust, from where `python -m tools.bench.tables`
 writes docs/trust.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import subprocess
@@ -17,31 +16,23 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from tests.trust.figures import at_least, Figure, none
 from tools.bench.trust import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = [
-    "",
-    "tests",
-    *(f"tests/{room}" for room in "models drafters proof families traces page page/browser servers".split()),
-]
-# Where the figures of a kind are counted: a function that gives them.
-COUNTED = {
-    "exactness": "tests.trust.exactness:count",
-    "numbers": "tests.trust.numbers:count",
-    "mutants": "tools.mutants:count",
-}
 TESTS = {
     "exactness": "tests/proof/test_lossless.py tests/proof/test_cycles.py tests/test_rules.py",
-    "numbers": "tests/test_sampling.py",
+    "numbers": "tests/test_sampling.py tests/test_numbers.py",
     "greedy": "tests/drafters/test_drafters.py tests/drafters/test_heads.py tests/drafters/test_suffix.py",
+    "verifiers": "tests/proof/test_prove.py",
     "faults": "tests/test_engine.py tests/lanes/test_worker.py tests/lanes/test_zero.py",
     "input": "tests/page/test_guard.py tests/page/test_api.py tests/traces/test_file.py tests/test_commands.py",
     "bounds": "tests/test_serve.py tests/test_exposure.py tests/page/test_strangers.py",
@@ -52,7 +43,45 @@ TESTS = {
     "browser": "tests/page/test_browser_engine.py",
     "audit": "tests/traces/test_audit.py",
 }
-ALL_MARKS = ("bounds", "browser")  # kinds whose tests are run though they are marked `long`
+WITH_LONG_TESTS = ("bounds", "browser")  # kinds whose tests are run though they are marked `long`
+MUTANTS = "mutants"  # the kind that `tools/mutants.py` counts
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table: what was counted, what it should be, and whether it is."""
+
+    name: str
+    figure: str
+    target: str
+    holds: bool
+
+
+def at_least(name: str, count: float, least: float) -> Figure:
+    return Figure(name, f"{count:,}", f"≥ {least:,}", count >= least)
+
+
+def at_most(name: str, largest: float, most: float) -> Figure:
+    """nan is more than anything."""
+    return Figure(name, f"{largest:.3g}", f"≤ {most:g}", largest <= most)
+
+
+def none(name: str, count: int) -> Figure:
+    return Figure(name, f"{count:,}", "0", count == 0)
+
+
+def total(values: list[str]) -> int:
+    return sum(map(int, values))
+
+
+# What tests tell with `record_property(name, value)`, of all tests of a kind together.
+FIGURES: dict[str, Callable[[str, list[str]], Figure]] = {
+    "joint distributions enumerated": lambda name, values: at_least(name, total(values), 300),
+    "largest total variation": lambda name, values: at_most(name, max(map(float, values)), 1e-12),
+    "planted mistakes caught": lambda name, values: at_least(name, len({*values}), 22),
+    "cases": lambda name, values: at_least(name, total(values), 10_000),
+    "invariants broken": lambda name, values: none(name, total(values)),
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -61,94 +90,84 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=KINDS, help="these kinds alone")
     parser.add_argument("--json", action="store_true", help="one JSON document as the last line")
     parser.add_argument("--save", action="store_true", help="keep the figures in assets/results/trust")
-    parser.add_argument("--inside", choices=COUNTED, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.inside:
-        print(json.dumps(counted(options.inside)))
-        return 0
-    kinds = options.only or [kind for kind in KINDS if options.long or kind != "mutants"]
-    began = time.monotonic()
+    kinds = options.only or [kind for kind in KINDS if options.long or kind != MUTANTS]
+    began, results = time.monotonic(), dict[str, dict[str, Any]]()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = {}
-        for kind, done in [(kind, pool.submit(alone, kind, options.long)) for kind in kinds]:
-            found[kind] = done.result()
-            print(table(kind, found[kind]), flush=True)
+        for kind, running in [(kind, pool.submit(result_of, kind, options.long)) for kind in kinds]:
+            results[kind] = running.result()
+            print(table(kind, results[kind]), flush=True)
             if options.save:
-                save(kind, found[kind])
-    holds = all(one["holds"] for kind in found.values() for one in kind["figures"])
-    took = round(time.monotonic() - began)
-    print(f"\n{'all figures hold' if holds else 'NOT all figures hold'}, after {took} s")
+                save(kind, results[kind])
+    holds = all(one["holds"] for result in results.values() for one in result["figures"])
+    seconds = round(time.monotonic() - began)
+    print(f"\n{'all figures hold' if holds else 'NOT all figures hold'}, after {seconds} s")
     if options.json:
-        print(json.dumps({"seconds": took, "holds": holds, "kinds": found}, ensure_ascii=False))
+        print(json.dumps({"seconds": seconds, "holds": holds, "kinds": results}, ensure_ascii=False))
     return 0 if holds else 1
 
 
-def alone(kind: str, long: bool) -> dict[str, Any]:
-    """The figures of a kind, from processes of its own."""
-    began, figures = time.monotonic(), list[dict[str, Any]]()
-    if kind in COUNTED:
-        figures += apart([sys.executable, "-m", "tests.report", "--inside", kind])
-    if kind in TESTS:
-        figures += [asdict(one) for one in passed(TESTS[kind].split(), long or kind in ALL_MARKS)]
+def result_of(kind: str, long: bool) -> dict[str, Any]:
+    """The figures of a kind, from a process of its own."""
+    began = time.monotonic()
+    figures = in_own_process(mutations) if kind == MUTANTS else run_tests(TESTS[kind].split(), kind, long)
     measured = datetime.now(timezone.utc).isoformat(timespec="minutes")
-    return {"figures": figures, "seconds": round(time.monotonic() - began), "measured": measured}
+    return {"figures": [*map(asdict, figures)], "seconds": round(time.monotonic() - began), "measured": measured}
 
 
-def passed(tests: list[str], long: bool) -> list[Figure]:
-    """How many of these tests passed, how many did not, and why some were not run."""
+def run_tests(tests: list[str], kind: str, long: bool) -> list[Figure]:
+    """What these tests record, how many of them passed, how many did not, and how many were skipped."""
+    marks = "not cuda" if long else "not cuda and not exhaustive" if kind in WITH_LONG_TESTS else ""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.xml"
-        options = ["-q", "-n", "0", "-p", "no:cacheprovider", f"--junitxml={log}", *(["-m", ""] if long else [])]
+        options = ["-q", "-n", "0", "-p", "no:cacheprovider", f"--junitxml={log}", *(["-m", marks] if marks else [])]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *options, *tests], cwd=ROOT, capture_output=True, text=True
         )
         every = list(ElementTree.parse(log).iter("testcase")) if log.exists() else []
-    bad = [one for one in every if one.find("failure") is not None or one.find("error") is not None]
-    left = [one for one in every if one.find("skipped") is not None]
-    if done.returncode not in (0, 1) or bad:
+    failed = sum(one.find("failure") is not None or one.find("error") is not None for one in every)
+    skipped = sum(one.find("skipped") is not None for one in every)
+    if done.returncode != 0:
         print(done.stdout[-4000:], done.stderr[-2000:], file=sys.stderr)
-    figures = [at_least("tests passed", len(every) - len(bad) - len(left), 1)]
-    figures.append(none("tests failed", len(bad) + (done.returncode not in (0, 1))))
-    return [*figures, *([Figure("tests skipped", f"{len(left):,}", "", True)] if left else [])]
+    recorded: dict[str, list[str]] = {}
+    for one in (one for test in every for one in test.iter("property")):
+        recorded.setdefault(one.attrib["name"], []).append(one.attrib["value"])
+    figures = [figure(name, recorded[name]) for name, figure in FIGURES.items() if name in recorded]
+    figures.append(at_least("tests passed", len(every) - failed - skipped, 1))
+    figures.append(none("tests failed", failed + (done.returncode not in (0, 1))))
+    return [*figures, *([Figure("tests skipped", f"{skipped:,}", "", True)] if skipped else [])]
 
 
-def apart(command: list[str]) -> list[dict[str, Any]]:
-    """The figures that a command prints; one that does not hold if it fails."""
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    try:
-        return list(json.loads(done.stdout.splitlines()[-1]))
-    except (ValueError, IndexError):
-        print(done.stderr[-4000:], file=sys.stderr)
-        last = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
-        return [asdict(Figure("counted", f"exit code {done.returncode}: {last[:200]}", "0", False))]
+def in_own_process(count: Callable[[], list[Figure]]) -> list[Figure]:
+    """What `count` returns; a figure that does not hold if its process ends."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        try:
+            return process.submit(count).result()
+        except BrokenProcessPool as error:
+            return [Figure("counted", str(error), "all", False)]
 
 
-def counted(kind: str) -> list[dict[str, Any]]:
-    """In this process. The paths and settings are those of pytest."""
-    sys.path[:0] = [str(ROOT / room) for room in ROOMS]
-    import conftest
-    import torch
+def mutations() -> list[Figure]:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    sys.path[:0] = [str(ROOT / room) for room in ("", "tests", "tests/proof", "tests/drafters", "tests/models")]
+    from tools.mutants import count
 
-    conftest.one_thread_a_process.__wrapped__()  # type: ignore[attr-defined]
-    torch.set_num_threads(1)
-    module, _, name = COUNTED[kind].partition(":")
-    count = getattr(importlib.import_module(module), name)
-    return [asdict(one) for one in (count(True) if kind == "mutants" else count())]
+    return count(True)
 
 
-def table(kind: str, found: dict[str, Any]) -> str:
-    lines = [f"\n{KINDS[kind]} ({found['seconds']} s)"]
-    for one in found["figures"]:
+def table(kind: str, result: dict[str, Any]) -> str:
+    lines = [f"\n{KINDS[kind]} ({result['seconds']} s)"]
+    for one in result["figures"]:
         mark = "" if not one["target"] else "holds" if one["holds"] else "DOES NOT HOLD"
         lines.append(f"  {one['name']:<52} {one['figure']:>18}  {one['target']:<18} {mark}".rstrip())
     return "\n".join(lines)
 
 
-def save(kind: str, found: dict[str, Any]) -> None:
+def save(kind: str, result: dict[str, Any]) -> None:
     path = ROOT / "assets" / "results" / "trust" / f"{kind}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    found = {"title": KINDS[kind], **found}
-    path.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    content = json.dumps({"title": KINDS[kind], **result}, ensure_ascii=False, indent=1)
+    path.write_text(content + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

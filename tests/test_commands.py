@@ -58,7 +58,7 @@ def test_a_run_is_saved_as_a_recorded_trace(capsys: pytest.CaptureFixture[str], 
     assert terminal.main(["Once", "--max-tokens", "8", "--save", str(saved), "--kind", "story"]) == 0
     trace = Trace.load(saved)
     assert trace.header.source == "recorded" and trace.header.kind == "story"
-    assert LaneStats.of(trace.events, "speculative").tokens == 8
+    assert LaneStats.from_events(trace.events, "speculative").tokens == 8
 
 
 def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.trust.figures import at_least, Figure
+from tests.report import at_least, Figure
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("sampling", "verify", "rules", "engine")

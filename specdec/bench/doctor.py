@@ -1,11 +1,11 @@
-"""Why is nothing gained? What a pair, or a server of others, does with its drafts, measured, and what to change.
+"""`specdec doctor`: measure what a pair, or a server, does with its drafts, and say what to change.
 
-Each finding is one question of the list that the page's Guide gives under “Why do I gain nothing?”, in that order. In a
-terminal: `specdec doctor`.
+Each finding answers one question of the list that the page's Guide gives under “Why do I gain nothing?”, in that order.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -35,14 +35,14 @@ PROMPTS = (
     "Give me three tips for learning a language.",
 )
 TOKENS = 64  # of a text
-WARM_UP = 8  # of one before the clock counts
-TOTAL_S = 1_800.0  # that all requests to a server may take
-FEW = 0.1  # accepted of the drafted tokens: so few that something does not fit
-MANY = 20  # drafts judged at a place, before it is spoken of
-FAULTY = 0.25  # accepted while sampling against T = 0: a lossless rule loses less on ordinary text
-UNREAD = 0.5  # accepted inside the chat template against without it
-RARELY = 0.5  # of the passes that had a draft
-BETTER = 1.1  # what another K must gain to be worth a change
+WARM_UP_TOKENS = 8  # of the texts before the measured ones
+TOTAL_S = 1_800.0  # for all requests to a server
+MIN_ACCEPTANCE = 0.1  # accepted / drafted: below it draft and target do not belong together
+MIN_JUDGED = 20  # drafts judged at a place; with fewer nothing is said of it
+MIN_SAMPLED_SHARE = 0.25  # acceptance sampled / greedy: a lossless rule loses less on ordinary text
+MIN_TEMPLATE_SHARE = 0.5  # acceptance inside the chat template / without it
+MIN_DRAFTING_SHARE = 0.5  # passes with a draft / all passes
+MIN_GAIN = 1.1  # speed at another K / speed now: below it a change is not worth it
 MARKS = {"ok": "✓", "wrong": "✗", "unknown": "–"}
 SAMPLED = (
     "Sampling alone fails, so look at q: it must be what the draft was really drawn from, after temperature, "
@@ -76,7 +76,7 @@ class Finding:
 
 
 def finding(question: str, answer: str, advice: str = "") -> Finding:
-    """Return a finding that is wrong where there is advice."""
+    """Return a finding: "wrong" if there is advice, else "ok"."""
     return Finding(question, "wrong" if advice else "ok", answer, advice)
 
 
@@ -94,22 +94,20 @@ class Measured:
 def examine_pair(family: Family, drafter: str, k: int, temperature: float) -> Iterator[Finding]:
     """Examine a drafter of ours. ValueError where the pair has no such drafter."""
 
-    def lanes(params: SamplingParams) -> tuple[Lanes, Lanes]:
+    def lanes(params: SamplingParams, family: Family = family) -> tuple[Lanes, Lanes]:
         events = [list(race(family, prompt, drafter, k, params, details=False)) for prompt in PROMPTS]
-        speculative, plain = ([LaneStats.of(one, name) for one in events] for name in (SPECULATIVE, PLAIN))
+        speculative, plain = ([LaneStats.from_events(one, name) for one in events] for name in (SPECULATIVE, PLAIN))
         return speculative, plain
 
     params = SamplingParams(max_tokens=TOKENS)
-    lanes(replace(params, max_tokens=WARM_UP))
+    lanes(replace(params, max_tokens=WARM_UP_TOKENS))
     greedy, plain = lanes(params)
     sampled = lanes(replace(params, temperature=temperature, seed=1))[0] if temperature else ()
     bare: Lanes = ()
     if family.chat is not None:
-        template, family.chat = family.chat, None
-        try:
-            bare = lanes(params)[0]
-        finally:
-            family.chat = template
+        without_template = copy.copy(family)
+        without_template.chat = None
+        bare = lanes(params, without_template)[0]
     measured = Measured(greedy, sampled, bare, plain, k)
     yield from acceptance(measured, temperature, OURS)
     if not sum(one.drafted for one in greedy):
@@ -131,7 +129,7 @@ def examine_server(server: Server, plain: Server | None, temperature: float) -> 
 
     params, facts = SamplingParams(max_tokens=TOKENS), server.facts
     for one in filter(None, (server, plain)):
-        lanes(one, replace(params, max_tokens=WARM_UP))
+        lanes(one, replace(params, max_tokens=WARM_UP_TOKENS))
     greedy = lanes(server, params)
     sampled = lanes(server, replace(params, temperature=temperature, seed=1)) if temperature else []
     has_template = server.tokenize_chat(PROMPTS[0]) != server.tokenize(PROMPTS[0])
@@ -163,7 +161,7 @@ def watched(server: Server, prompt: Sequence[int], params: SamplingParams) -> La
     for event in last.events:
         if isinstance(event, Failed):
             raise ValueError(f"the server failed in the middle of a text: {event.reason}")
-    stats = LaneStats.of(last.events, SPECULATIVE)
+    stats = LaneStats.from_events(last.events, SPECULATIVE)
     if stats.sums is not None:  # its steps cannot be told apart: any of them may have had a draft
         stats.drafting_cycles = stats.cycles
     return stats
@@ -190,21 +188,21 @@ def acceptance(measured: Measured, temperature: float, options: dict[str, str]) 
         yield finding("Does it draft in every cycle?", text, advice)
         return
     without = bare[1] / bare[0] if bare and bare[0] else None
-    unread = without is not None and without >= FEW and rate < UNREAD * without
+    unread = without is not None and without >= MIN_ACCEPTANCE and rate < MIN_TEMPLATE_SHARE * without
     advice = ""
-    if rate < FEW:
+    if rate < MIN_ACCEPTANCE:
         fits = "Draft and target do not belong together: compare tokenizer, exact weights, precision and chat template."
         advice = "Without the chat template more is: see below." if unread else fits
     yield finding("Is anything kept at T = 0?", f"{rate:.0%} of the drafted tokens.", advice)
-    if rate >= FEW and sampled and sampled[0]:
+    if rate >= MIN_ACCEPTANCE and sampled and sampled[0]:
         share = sampled[1] / sampled[0]
-        place, wrong = failing_place(measured.sampled, measured.greedy), share < FAULTY * rate
+        place, wrong = failing_place(measured.sampled, measured.greedy), share < MIN_SAMPLED_SHARE * rate
         text = f"{share:.0%} of the drafted tokens."
         if place:
             number, ours, theirs, wrong = place
             text = f"{share:.0%} of the drafted tokens; at place {number}, {ours:.0%} against {theirs:.0%} at T = 0."
         yield finding(f"And at T = {temperature:g}?", text, options.get("sampled", SAMPLED) if wrong else "")
-    if unread or (rate >= FEW and without is not None):
+    if unread or (rate >= MIN_ACCEPTANCE and without is not None):
         train = "Train the draft on such dialogues, or take one that was; check that the template is the target's own."
         text = f"{rate:.0%} inside the template, {without or 0.0:.0%} of the same prompts without it."
         yield finding("Has the draft read the chat template?", text, train if unread else "")
@@ -219,8 +217,8 @@ def failing_place(sampled: Lanes, greedy: Lanes) -> tuple[int, float, float, boo
     places = list[tuple[int, float, float, bool]]()
     pairs = zip(judged_by_position(sampled), judged_by_position(greedy), strict=False)
     for number, ((accepted, judged), (best, of)) in enumerate(pairs, 1):
-        if min(judged, of) >= MANY and best:
-            fails = accepted + 2.0 * math.sqrt(accepted) < FAULTY * best / of * judged
+        if min(judged, of) >= MIN_JUDGED and best:
+            fails = accepted + 2.0 * math.sqrt(accepted) < MIN_SAMPLED_SHARE * best / of * judged
             places.append((number, accepted / judged, best / of, fails))
     return min(places, key=lambda place: place[1] / place[2], default=None)
 
@@ -235,7 +233,7 @@ def lengths(measured: Measured, cost: Callable[[int], float], most: int, option:
         text = f"{now:.2f} times as fast as plain decoding at K = {k}"
         if gains[best] < 1.0:
             yield finding("Which K?", f"{text}, and no K pays.", "Turn it off, or take a cheaper or better draft.")
-        elif gains[best] > BETTER * now:
+        elif gains[best] > MIN_GAIN * now:
             text = f"{text}; at K = {best} it would be {gains[best]:.2f}."
             yield finding("Which K?", text, f"Set {option} to {best}.")
         else:
@@ -264,11 +262,11 @@ def counts(lanes: Lanes) -> tuple[int, int] | None:
 
 def rarely(lanes: Lanes) -> bool:
     """Whether most passes had no draft."""
-    return 0 < sum(one.drafting_cycles for one in lanes) < RARELY * sum(one.cycles for one in lanes)
+    return 0 < sum(one.drafting_cycles for one in lanes) < MIN_DRAFTING_SHARE * sum(one.cycles for one in lanes)
 
 
 def longest_draft(lanes: Lanes) -> int:
-    """K of a server that does not tell it: the longest draft judged or, as few places may be, the mean length."""
+    """Estimate K of a server that does not report it: the longest draft judged, or the mean length if that is more."""
     means = (math.ceil(one.drafted / one.drafting_cycles) for one in lanes if one.drafting_cycles)
     return max((*means, *(len(one.judged_at) for one in lanes)), default=0)
 

@@ -44,7 +44,7 @@ class Neighbours:
 
 
 def run(task: Task) -> LaneStats:
-    return LaneStats.of(list(generate(task)), task.lane)
+    return LaneStats.from_events(list(generate(task)), task.lane)
 
 
 def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:

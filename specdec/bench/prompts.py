@@ -11,8 +11,8 @@ from ..paths import ASSETS
 
 # For targets that answer, by SPEED-Bench's names of categories; the page has the other half of that file.
 QUESTIONS: dict[str, tuple[str, ...]] = {
-    kind: tuple(asked["bench"])
-    for kind, asked in json.loads((ASSETS / "questions.json").read_text(encoding="utf-8")).items()
+    kind: tuple(halves["bench"])
+    for kind, halves in json.loads((ASSETS / "questions.json").read_text(encoding="utf-8")).items()
 }
 
 PROMPTS = {

@@ -29,9 +29,9 @@ from .prompts import PROMPTS, QUESTIONS
 
 SUITES = ("embedded", "methods", "pair")
 TEMPERATURES = (0.0, 0.8)
-ADAPTIVE_MOST = 16  # who chooses the depth does so up to this
-CYCLES = 24  # of a suite on a GPU that wait for a further run: torch has streams for 32
-CHOOSING = 1  # rounds in which the best k is found; the reported rounds come afterwards and are others
+ADAPTIVE_MAX_K = 16  # of drafters that choose their depth
+CACHED_CYCLES = 24  # captured cycles that a suite on a GPU holds: torch has streams for 32
+CHOOSING_ROUNDS = 1  # rounds that choose the best k; the reported rounds follow, with other seeds
 Prompts = Mapping[str, Sequence[str]]  # by domain
 
 
@@ -76,8 +76,8 @@ def measure(
     drafters = drafters_of(options.suite, family)
     if unknown := [name for name in options.drafter if (adapted(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
-    depths = {name: [ADAPTIVE_MOST] if is_wrapper(name) else options.k for name in options.drafter or drafters}
-    rounds = sum(len(ks) * (CHOOSING + 1) + options.repeats + 1 for ks in depths.values())
+    depths = {name: [ADAPTIVE_MAX_K] if is_wrapper(name) else options.k for name in options.drafter or drafters}
+    rounds = sum(len(ks) * (CHOOSING_ROUNDS + 1) + options.repeats + 1 for ks in depths.values())
     total = sum(map(len, prompts.values())) * len(TEMPERATURES) * rounds
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
         for domain, texts in prompts.items():
@@ -89,14 +89,14 @@ def measure(
 def side_by_side(
     family: Family, settings: list[Setting], prompts: Sequence[str], options: Options, tick: Callable[[], object]
 ) -> Iterator[Row]:
-    trials = pairs(family, tuple(prompts), settings, options.tokens, CHOOSING, tick)
+    trials = pairs(family, tuple(prompts), settings, options.tokens, CHOOSING_ROUNDS, tick)
     tried = {setting: row(setting, measured, 0) for setting, measured in trials.items()}
     best = dict[str, Setting]()
     for setting in sorted(settings, key=lambda setting: -speedup_of(tried[setting])):
         best.setdefault(setting.drafter, setting)
     chosen = [best[name] for name in dict.fromkeys(setting.drafter for setting in settings)]
     # Seeds of its own: those that chose K would flatter what they chose.
-    measured = pairs(family, tuple(prompts), chosen, options.tokens, options.repeats, tick, CHOOSING + 1)
+    measured = pairs(family, tuple(prompts), chosen, options.tokens, options.repeats, tick, CHOOSING_ROUNDS + 1)
     for setting in chosen:
         parameters = family.drafters[family.wrapped(setting.drafter) or setting.drafter].parameters
         entry = row(setting, measured[setting], parameters)
@@ -131,7 +131,7 @@ def loaded(options: Options) -> tuple[Family, float]:
     else:
         family = load(options.family, dtype, options.device)
     if family.target.device != "cpu":
-        lane.KEPT = CYCLES  # else most runs would capture anew
+        lane.KEPT = CACHED_CYCLES  # else most runs would capture anew
     return family, round(time.perf_counter() - start, 2)
 
 

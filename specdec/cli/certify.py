@@ -63,7 +63,6 @@ def lines(result: dict[str, Any]) -> list[str]:
     subject = f"{facts['kind']} {facts['version']}, {facts['model']}: {texts if result['draws'] else 'greedy text, '}"
     return [
         f"{subject}held against {result['against']}",
-        *(f"  {note}" for note in result["notes"]),
         "",
         row("context", "greedy", "drafted", "accepted", "G (degrees) by tokens", "mistakes shown", "s"),
         *(row(*cells(one, result["draws"])) for one in result["contexts"]),

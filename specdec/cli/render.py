@@ -94,7 +94,7 @@ def report(
     events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None, note: str = ""
 ) -> str:
     """Return what ran and its figures, one per line, with their units; of a server also what it does not report."""
-    comparison = Comparison.of(events)
+    comparison = Comparison.from_events(events)
     spec, plain = comparison.speculative, comparison.plain
     started = {event.lane: event for event in events if isinstance(event, Started)}
     failed = {event.lane: " ".join(event.reason.split()) for event in events if isinstance(event, Failed)}
@@ -119,7 +119,7 @@ def report(
         ("plain decoding", figure(plain.tokens_per_second, 1, "tokens/s") if beside else "– no --plain server given"),
     ]
     for name in [lane for lane in started if lane not in ("speculative", "plain")]:
-        peer = LaneStats.of(events, name)
+        peer = LaneStats.from_events(events, name)
         unit = f"failed: {failed.pop(name)}" if name in failed else "tokens/s" if peer.ids == plain.ids else PARTED
         rate, base = peer.tokens_per_second, plain.tokens_per_second
         rows += [(f"{name}, assisted", figure(rate, 1, unit))]

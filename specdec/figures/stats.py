@@ -46,11 +46,11 @@ class LaneStats:
     eager: str | None = None  # why it ran without captured graphs, on a GPU
     server: str = ""  # whose lane it is, if it was watched from outside
     counted: Counted | None = None  # how a server's cycles are known
-    sums: tuple[int, int] | None = None  # drafted and accepted, where a server tells no more
+    sums: tuple[int, int] | None = None  # drafted and accepted, where a server reports sums alone
     ids: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, events: Iterable[Event], lane: str) -> LaneStats:
+    def from_events(cls, events: Iterable[Event], lane: str) -> LaneStats:
         stats = cls()
         parents: tuple[int, ...] = ()
         judged: tuple[Verified, tuple[int, ...]] | None = None  # and the parents of what it judged
@@ -91,7 +91,7 @@ class LaneStats:
         return stats
 
     def sums_only(self, drafted: int, accepted: int) -> None:
-        """What became of the drafts of each cycle is not known: only that of all together."""
+        """Store the sums alone, where a server does not report what became of each cycle's drafts."""
         self.drafted, self.sums = drafted, (drafted, accepted)
         self.accepted_at, self.judged_at, self.accepted_of, self.judged_of = [], [], {}, {}
 
@@ -175,9 +175,9 @@ class Comparison:
     plain: LaneStats
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Comparison:
+    def from_events(cls, events: Iterable[Event]) -> Comparison:
         events = list(events)
-        return cls(LaneStats.of(events, "speculative"), LaneStats.of(events, "plain"))
+        return cls(LaneStats.from_events(events, "speculative"), LaneStats.from_events(events, "plain"))
 
     @property
     def step(self) -> float | None:
@@ -193,8 +193,8 @@ class Comparison:
     def machine_busy(self) -> bool:
         """Whether the measured speed-up cannot be trusted: it exceeds τ, which no pass allows, or passes scatter.
 
-        Passes scatter where their mean is far above their median: something else had the machine meanwhile. Of
-        servers, which count otherwise and may be two machines, nothing is said. `race/run.js` has the same rule.
+        Passes scatter if their mean is far above their median: something else used the machine meanwhile. Always
+        False for servers, which count otherwise and may be two machines. `race/run.js` has the same rule.
         """
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
         if speedup is None or spec.server or plain.server:

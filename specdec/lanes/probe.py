@@ -82,7 +82,10 @@ def compare(family: Family, name: str, k: int, rounds: int = ROUNDS) -> Runs:
     """Short speculative runs of fixed depth, and a plain one for comparison."""
     lane, plain = Task.lane, events_of(family, "none", 0)
     drafted = [events_of(family, name, k) for _ in range(rounds)]
-    comparisons = [Comparison(speculative=LaneStats.of(run, lane), plain=LaneStats.of(plain, lane)) for run in drafted]
+    comparisons = [
+        Comparison(speculative=LaneStats.from_events(run, lane), plain=LaneStats.from_events(plain, lane))
+        for run in drafted
+    ]
     return Runs(comparisons, [cycle for run in drafted for cycle in cycles_of(run)])
 
 

@@ -1,6 +1,6 @@
 """A decoder judged by its texts alone: what should come next, shared out into cells that a test can count.
 
-A row says what comes next after a text: by a model, or by how often it came. The likely continuations become cells, so
+A row says what comes next after a text. The likely continuations become cells, so
 that a distribution over every text of several tokens fits into a test. The first token is never drafted, so a test
 leaves its noise out; and a witness is the one token whose share differs most surely.
 """
@@ -22,11 +22,12 @@ from .pair import CachedRows
 
 Row = Callable[[tuple[int, ...]], Mapping[int, float]]  # the likely tokens after a text; the others share the rest
 
-SMALL, LEAST = 64, 1e-6  # of a vocabulary no larger every token is listed; of others those that are so likely
-UNLISTED = 1e-6  # chance of all others together, at least
-OTHER = -1  # ends a cell: any token that has no cell of its own, and whatever follows it
-ROUNDING = 1e-9
-DEGREE = 1.4  # of a squared Gaussian's moments, for each degree of freedom
+SMALL_VOCABULARY = 64  # up to here a row lists every token; beyond it those of at least MIN_PROBABILITY
+MIN_PROBABILITY = 1e-6
+MIN_REST = 1e-6  # a row that does not list every token leaves at least this probability to the others
+OTHER = -1  # last place of a cell: any token that has no cell of its own, and whatever follows it
+SUM_TOLERANCE = 1e-9
+DEGREE = 1.4  # the c of `g_test_after_first`, for each degree of freedom
 
 
 def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: SamplingParams) -> Row:
@@ -36,32 +37,18 @@ def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: Sampli
     @functools.cache
     def row(text: tuple[int, ...]) -> dict[int, float]:
         distribution = probabilities(rows.logits(prompt + text)[None], params)[0]
-        if len(distribution) <= SMALL:
+        if len(distribution) <= SMALL_VOCABULARY:
             return dict(enumerate(distribution.tolist()))
-        likely = (distribution >= LEAST).nonzero().flatten()
+        likely = (distribution >= MIN_PROBABILITY).nonzero().flatten()
         return leaving_some(dict(zip(likely.tolist(), distribution[likely].tolist(), strict=True)))
 
     return row
 
 
 def leaving_some(distribution: Mapping[int, float]) -> dict[int, float]:
-    """What is not listed is rare, never impossible: rounding may have left it nothing."""
-    scale = min(1.0, (1 - UNLISTED) / math.fsum(distribution.values()))
+    """Scale a row so that tokens that it does not list are rare, never impossible."""
+    scale = min(1.0, (1 - MIN_REST) / math.fsum(distribution.values()))
     return {token: p * scale for token, p in distribution.items()}
-
-
-def counted_row(counts: Counts) -> Row:
-    """How often each token came next."""
-    after: dict[tuple[int, ...], Counter[int]] = {}
-    for text, n in counts.items():
-        for i, token in enumerate(text):
-            after.setdefault(text[:i], Counter())[token] += n
-
-    def row(text: tuple[int, ...]) -> dict[int, float]:
-        seen = after.get(text, Counter())
-        return {token: n / seen.total() for token, n in seen.items()}
-
-    return row
 
 
 def distributions_of_cells(row: Row, length: int, smallest: float) -> list[JointDistribution]:
@@ -80,7 +67,7 @@ def distributions_of_cells(row: Row, length: int, smallest: float) -> list[Joint
             each = row(text)
             listed = {token: chance * p for token, p in each.items() if chance * p >= smallest}
             longer |= {(*text, token): p for token, p in listed.items()}
-            if len(listed) < len(each) or math.fsum(each.values()) < 1.0 - ROUNDING:
+            if len(listed) < len(each) or math.fsum(each.values()) < 1.0 - SUM_TOLERANCE:
                 longer[(*text, OTHER)] = max(0.0, chance - math.fsum(listed.values()))
         distributions.append(longer)
     return distributions[1:]
@@ -91,10 +78,10 @@ def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[tuple[
     lacks.
     """
     inner = {cell[:i] for cell in distribution for i in range(len(cell))}
-    found: Counter[tuple[int, ...]] = Counter()
+    drawn: Counter[tuple[int, ...]] = Counter()
     for text, count in counts.items():
-        found[cell_of(text, distribution, inner)] += count
-    return found
+        drawn[cell_of(text, distribution, inner)] += count
+    return drawn
 
 
 def cell_of(text: tuple[int, ...], distribution: JointDistribution, inner: set[tuple[int, ...]]) -> tuple[int, ...]:

@@ -25,8 +25,8 @@ from .goodness_of_fit import distances, draws_beyond, is_red
 from .mistakes import Mistake
 from .pair import brief, ModelPair
 
-DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # where a sample is looked at
-NEWS = 0.25  # seconds between two reports of a growing sample
+DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # sample sizes at which the distances are computed
+REPORT_EVERY_S = 0.25
 
 
 def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -53,12 +53,12 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
     for before, until in pairwise((0, *(n for n in DRAWS if n <= draws))):
         for text, n in sample(pair, mistake, until - before, dice):
             counts[text] += n
-            if time.monotonic() - last > NEWS:
+            if time.monotonic() - last > REPORT_EVERY_S:
                 last = time.monotonic()
                 yield {**result, "done": counts.total()}
-        found = [[*map(brief, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
-        sampled = [*result["sampled"], [until, found]]
-        result = {**result, "done": until, "sampled": sampled, "beyond": draws_beyond(until, found)}
+        distance = [[*map(brief, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
+        sampled = [*result["sampled"], [until, distance]]
+        result = {**result, "done": until, "sampled": sampled, "beyond": draws_beyond(until, distance)}
         yield result
 
 

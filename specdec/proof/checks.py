@@ -31,7 +31,7 @@ WINDOW = 14  # tokens shown of each text
 
 
 class Watching(Given):
-    """Keeps the distribution that the target's own token is drawn from: the first after the given token."""
+    """Stores the distribution that the target's own token is drawn from: the first after the given token."""
 
     distribution: Tensor | None = None
 
@@ -75,8 +75,8 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     rest = [brief((values.sum() - values[shown].sum()).clamp(min=0.0)) for values in (p, distribution)]
     wrong: JointDistribution = {(token,): chance for token, chance in enumerate(distribution.tolist()) if chance != 0.0}
     needed = None if error <= LOSSLESS else draws_needed(wrong, pair.exact[0])
-    kept = (p * q).sum() if mistake is OWN_DRAW else overlap(p, q)  # of a draft that is drawn from q
-    return {"error": brief(error), "overlap": brief(kept), "rows": rows, "rest": rest, "needed": needed}
+    accepted = (p * q).sum() if mistake is OWN_DRAW else overlap(p, q)  # the share of drafts, each drawn from q
+    return {"error": brief(error), "overlap": brief(accepted), "rows": rows, "rest": rest, "needed": needed}
 
 
 class Crowd(Sampler):
@@ -88,7 +88,7 @@ class Crowd(Sampler):
     def __init__(self, dice: torch.Generator, count: int, script: tuple[int, ...] = ()) -> None:
         self.dice, self.count, self.script = dice, count, script
         self.left: list[tuple[tuple[int, ...], int]] = []
-        self._asked = 0
+        self._answered = 0
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
         cumulative = probs.double().cumsum(0)
@@ -100,14 +100,14 @@ class Crowd(Sampler):
         return accepted, 0.0 if accepted else 1.0
 
     def _answer(self, answers: Callable[[Tensor], Tensor]) -> int:
-        if self._asked == len(self.script):
+        if self._answered == len(self.script):
             u = torch.rand(self.count, dtype=torch.float64, generator=self.dice)
             groups = [(answer, n) for answer, n in enumerate(answers(u).bincount().tolist()) if n]
             answer, self.count = groups.pop()
             self.left += [((*self.script, other), n) for other, n in groups]
             self.script += (answer,)
-        self._asked += 1
-        return self.script[self._asked - 1]
+        self._answered += 1
+        return self.script[self._answered - 1]
 
 
 def sample(

@@ -33,7 +33,7 @@ class EnumeratingSampler(Sampler):
         self.script = list(script)
         self.open: list[list[int]] = []  # per question, the answers not yet taken
         self.probability = 1.0
-        self._asked = 0
+        self._answered = 0
 
     def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
         if len(probs) <= FEW:
@@ -49,15 +49,15 @@ class EnumeratingSampler(Sampler):
 
     def _answer(self, chances: list[float]) -> int:
         possible = [i for i, chance in enumerate(chances) if chance > 0.0 or math.isnan(chance)]
-        if self._asked < len(self.script):
-            answer, rest = self.script[self._asked], []
+        if self._answered < len(self.script):
+            answer, rest = self.script[self._answered], []
         else:
             answer, *rest = possible
             self.script.append(answer)
-        if self._asked == len(self.open):
+        if self._answered == len(self.open):
             self.open.append(rest)
         self.probability *= chances[answer]
-        self._asked += 1
+        self._answered += 1
         return answer
 
 

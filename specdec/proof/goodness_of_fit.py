@@ -1,5 +1,5 @@
-"""Do drawn texts follow a known distribution, or that of other texts? The G-test, with a tail that holds for every
-distribution and every number of draws.
+"""Do drawn texts follow a known distribution? The G-test, with a tail that holds for any distribution and any number of
+draws.
 
 G = 2 Σ x ln(x / e) compares the count x of each cell with its expectation e = n p. The usual tail, that of a
 chi-square distribution, is an approximation for large e. At six sigma it fails where a distribution is peaked: of an
@@ -14,16 +14,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
 from .enumeration import JointDistribution, total_variation
 
 Counts = Mapping[tuple[int, ...], int]  # how often each text was drawn
 
 FALSE_ALARM = 1e-9  # a sample is red below it: plain decoding is red less than once in a billion samples
 SMALLEST = 5.0  # expected draws of a cell that stands alone; rarer texts share one cell
-TILTS = torch.linspace(0.02, 0.98, 49, dtype=torch.float64)  # where Chernoff's bound on two samples is tried
 MOST_DRAWS = 1e12  # an error that takes more draws is no more than rounding
 
 
@@ -62,6 +58,13 @@ def pooled(cells: list[tuple[float, float]], draws: float) -> list[tuple[float, 
 def divergence(cells: Sequence[tuple[float, float]]) -> float:
     """2 KL(share || p) of cells (p, share): how much G grows with a draw."""
     return 2 * math.fsum((share * math.log(share / p) if share > 0.0 else 0.0) - share + p for p, share in cells)
+
+
+def growth_of(cells: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """How much G grows with a draw from cells (p, q) that follow q, and a quarter of the variance of that."""
+    growth = divergence(cells)
+    squares = math.fsum(q * math.log(q / p) ** 2 for p, q in cells if q > 0.0)
+    return growth, max(0.0, squares - growth * growth / 4)
 
 
 def false_alarm(statistic: float, cells: int, draws: float) -> float:
@@ -110,7 +113,7 @@ def distances(distributions: Sequence[JointDistribution], counts: Counts) -> lis
     Of each length: total variation, what plain decoding stays below (mean + 4 standard deviations), G, its degrees of
     freedom, its tail, and how many draws the target rules out.
     """
-    found = []
+    results = []
     for length, exact in enumerate(distributions, start=1):
         seen: Counter[tuple[int, ...]] = Counter()
         for text, count in counts.items():
@@ -119,8 +122,8 @@ def distances(distributions: Sequence[JointDistribution], counts: Counts) -> lis
         mean, deviation = plain_distance(exact, draws)
         tv = total_variation({text: count / draws for text, count in seen.items()}, exact)
         ruled_out = sum(count for text, count in seen.items() if text not in exact)
-        found.append([tv, mean + 4 * deviation, *g_test(seen, exact), ruled_out])
-    return found
+        results.append([tv, mean + 4 * deviation, *g_test(seen, exact), ruled_out])
+    return results
 
 
 def is_red(distance: Sequence[float | None]) -> bool:
@@ -161,10 +164,9 @@ def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | No
     n = 10.0
     while n < most:
         cells = pooled(both, n)
-        growth, degrees = divergence(cells), len(cells) - 1
-        squares = math.fsum(q * math.log(q / p) ** 2 for p, q in cells if q > 0.0)
-        variance = 2 * degrees + 4 * n * max(0.0, squares - growth * growth / 4)
-        if degrees > 0 and degrees + n * growth - 3 * math.sqrt(variance) > limit(len(cells), n):
+        (growth, variance), degrees = growth_of(cells), len(cells) - 1
+        least = degrees + n * growth - 3 * math.sqrt(2 * degrees + 4 * n * variance)
+        if degrees > 0 and least > limit(len(cells), n):
             return math.ceil(n)
         n *= 1.02
     return math.ceil(most) if impossible > 0 else None
@@ -185,51 +187,3 @@ def draws_beyond(draws: int, distances: Sequence[Sequence[float | None]]) -> int
         needed = math.ceil(draws * x / growth)
         fewest = needed if fewest is None else min(fewest, needed)
     return fewest
-
-
-def two_samples(first: Counts, second: Counts) -> GTest:
-    """Do both come from one distribution, whatever it is? The G-test of two samples, exact where counts are small.
-
-    Given how often each cell came in both together, which of these draws were the first sample's is pure chance if the
-    distributions are equal: that is the permutation test. To draw permutations shows no tail of one in ten million; a
-    Chernoff bound does, with each cell's moments summed exactly. Cells that came fewer than ten times in both share
-    one.
-    """
-    a, b = sum(first.values()), sum(second.values())
-    together = {cell: first.get(cell, 0) + second.get(cell, 0) for cell in first.keys() | second.keys()}
-    cells = [(first.get(cell, 0), m) for cell, m in together.items() if m >= 2 * SMALLEST]
-    small = [(first.get(cell, 0), m) for cell, m in together.items() if m < 2 * SMALLEST]
-    if small:
-        cells.append((sum(x for x, _ in small), sum(m for _, m in small)))
-    share = a / (a + b) if a + b else 0.0
-    if len(cells) < 2 or not 0.0 < share < 1.0:
-        return GTest(0.0, 0, 1.0)
-    statistic = sum(float(deviance(m, share)[x]) for x, m in cells)
-    return GTest(statistic, len(cells) - 1, tail(statistic, [m for _, m in cells], a, b))
-
-
-def deviance(m: int, share: float) -> Tensor:
-    """2 m KL(x / m || share): how unlike `share` it is that x of m draws are the first sample's.  # [m + 1]"""
-    x = torch.arange(m + 1, dtype=torch.float64)
-    return 2 * (torch.xlogy(x, x / (m * share)) + torch.xlogy(m - x, (m - x) / (m * (1 - share))))
-
-
-def tail(statistic: float, sizes: list[int], a: int, b: int) -> float:
-    """A bound on P(G >= statistic) over all ways to deal the draws of these cells to samples of a and b.
-
-    So dealt, the first sample's counts are independent binomial variables under the condition that they sum to a.
-    Hence P(G >= g) <= e^(-tg) Π E e^(td) / P(Binomial(a + b, a / (a + b)) = a) for every t > 0.
-    """
-    n, share = a + b, a / (a + b)
-    moments = torch.zeros_like(TILTS)
-    for m, many in Counter(sizes).items():
-        moments += many * (log_binomial(m, share) + TILTS[:, None] * deviance(m, share)).logsumexp(1)
-    exponent = float((moments - TILTS * statistic).min()) - float(log_binomial(n, share)[a])
-    return math.exp(min(0.0, exponent))
-
-
-def log_binomial(m: int, share: float) -> Tensor:
-    """ln of each chance of Binomial(m, share).  # [m + 1]"""
-    x = torch.arange(m + 1, dtype=torch.float64)
-    logs = torch.lgamma(x + 1)
-    return logs[m] - logs - logs.flip(0) + x * math.log(share) + (m - x) * math.log1p(-share)

@@ -84,10 +84,8 @@ class ModelPair:
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
         """The shipped loop for `length` tokens after the text, whose last token is left to the prefill."""
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
-        task = Task(
-            self.target, self.text[:-1], params, drafter_of(mistake, self.draft), k, piece=self.piece,
-            details=False,
-        )  # fmt: skip
+        drafter = drafter_of(mistake, self.draft)
+        task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)
         return mistake.apply(task, self.draft) if mistake else task
 
     def row(self, tokens: tuple[int, ...] = ()) -> Tensor:
@@ -123,37 +121,30 @@ def toy() -> ModelPair:
 
 @functools.lru_cache(2)
 def embedded(text: str, dtype: torch.dtype | None = None) -> ModelPair:
-    """The embedded family after `text`.
-
-    In another `dtype` it is another target, and the distribution is its own: that of its plain rows. ValueError says
-    what is wrong with the text.
-    """
-    family = zoo.load("embedded", dtype)
-    if family.draft is None:
-        raise ValueError(TranslatableText("The embedded family has no draft model."))
-    return after(family, family.draft, text, "embedded", coarse)
-
-
-def after(
-    family: zoo.Family, draft: LanguageModel[Any], text: str, name: str = "",
-    coarse: Callable[[], tuple[LanguageModel[Any], LanguageModel[Any]]] | None = None,
-) -> ModelPair:  # fmt: skip
-    """A family's target with that draft after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their
-    distribution can be listed.
+    """The embedded family after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their distribution can be
+    listed. In another `dtype` the target is another one, with a distribution of its own.
 
     ValueError says what is wrong with the text.
     """
+    family = zoo.load("embedded", dtype)
+    assert family.draft
     tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
     if not 2 <= len(tokens) <= most:
         raise ValueError(
             TranslatableText("The text has {n} tokens; it must have between 2 and {most}.", n=len(tokens), most=most)
         )
-    params = SamplingParams(temperature=0.8, top_k=20)
-    control, piece = len(family.prefix), family.pieces.piece
     return ModelPair(
-        name or family.name, family.target, draft, tokens, params, piece, GREEDY,
-        coarse if family.precision == "float32" else None, control, precision=family.precision,
-    )  # fmt: skip
+        "embedded",
+        family.target,
+        family.draft,
+        tokens,
+        SamplingParams(temperature=0.8, top_k=20),
+        family.pieces.piece,
+        GREEDY,
+        coarse if family.precision == "float32" else None,
+        len(family.prefix),
+        family.precision,
+    )
 
 
 @functools.cache

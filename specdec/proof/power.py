@@ -1,8 +1,7 @@
 """Which known mistakes a number of draws would have shown at one place of a text.
 
 A vocabulary of thousands cannot be enumerated. The likeliest few tokens can, with all others as one: every random path
-of one cycle over them gives the distribution of a mistake. What that leaves out, it makes the mistake look harder to
-see.
+of one cycle over them gives the distribution of a mistake. Truncation only lowers the estimated power.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams, Verdict
 from .black_box import limit_after_first, OTHER, Row
 from .enumeration import completed, cycle_paths, EnumeratingSampler, JointDistribution
-from .goodness_of_fit import divergence, limit, SMALLEST
+from .goodness_of_fit import growth_of, SMALLEST
 from .mistakes import CATALOGUE, Mistake
 from .pair import drafter_of
 from .toys import ByPrefix
 
-LISTED = {1: 6, 2: 5, 3: 3}  # tokens that stand alone in drafts so long; two in longer ones
-LONGEST = 5  # tokens of a draft that is enumerated
-GRID = [math.ceil(10 * 1.05**i) for i in range(520)]  # numbers of draws that are tried, to 1e12
-LEAST = 1e-12  # what grows more slowly is rounding
-IMPOSSIBLE = 1e-12  # the chance of what the distribution excludes, so that its logarithm is finite
+LISTED = {1: 6, 2: 5, 3: 3}  # by the draft's length, how many tokens stand alone; two in longer drafts
+MAX_K = 5  # longer drafts are not enumerated
+GRID = [math.ceil(10 * 1.05**i) for i in range(520)]  # numbers of draws to try, up to 1e12
+MIN_GROWTH = 1e-12  # of G a draw; less is rounding
+IMPOSSIBLE = 1e-12  # stands for a probability of 0, so that its logarithm is finite
 
 
 class Lumped(ByPrefix):
@@ -44,13 +43,8 @@ class Lumped(ByPrefix):
     context = 64
 
     def __init__(self, row: Row, target: Row, listed: int, temperature: float) -> None:
-        self.vocabulary, self.listed, self.row, self.target, self.temperature = (
-            listed + 1,
-            listed,
-            row,
-            target,
-            temperature,
-        )
+        self.vocabulary, self.listed, self.temperature = listed + 1, listed, temperature
+        self.row, self.target = row, target
         self.names, self.distribution = functools.cache(self._names), functools.cache(self._distribution)
 
     def _names(self, prefix: tuple[int, ...]) -> list[int]:
@@ -152,47 +146,38 @@ def power(
     k: int,
     temperature: float,
     alarm: float,
-    paired: bool,
 ) -> dict[str, int | None]:
     """Of each known mistake, how many draws show it in 999 of 1,000 samples; None where no number does.
 
-    `distributions` are those that will be tested, for the number of their cells. `paired` draws stand against as many
-    of a second server's.
+    `distributions` are those that will be tested, for the number of their cells.
     """
     chances = [sorted(distribution.values()) for distribution in distributions]
     needed: dict[str, int | None] = {}
     cycle_of = functools.cache(lambda k: OneCycle(target, draft, k, temperature))
     for mistake in CATALOGUE:
-        cycle = cycle_of(min(max(k, mistake.least_k), LONGEST))
+        cycle = cycle_of(min(max(k, mistake.least_k), MAX_K))
         tests = list(zip(cycle.wrong(mistake), cycle.right, chances, strict=False))[1:]
-        found = []
+        fewest = list[int]()
         for wrong, right, cells in tests:
-            growth, variance = growing(wrong, right, paired)
-            red = functools.partial(is_shown, growth, variance, chances[0], cells, alarm, paired)
-            if growth > LEAST:
-                found.append(next((n for n in GRID if red(n)), None))
-        needed[mistake.key] = min((n for n in found if n is not None), default=None)
+            growth, variance = growing(wrong, right)
+            red = functools.partial(is_shown, growth, variance, chances[0], cells, alarm)
+            if growth > MIN_GROWTH and (n := next(filter(red, GRID), None)):
+                fewest.append(n)
+        needed[mistake.key] = min(fewest, default=None)
     return needed
 
 
-def growing(wrong: JointDistribution, right: JointDistribution, paired: bool) -> tuple[float, float]:
-    """How much G grows with each draw, and the variance of that. Of two samples both differ from their middle."""
-    both = [(right.get(text, IMPOSSIBLE), wrong.get(text, 0.0)) for text in wrong.keys() | right.keys()]
-    sides = [[((p + q) / 2, q) for p, q in both], [((p + q) / 2, p) for p, q in both]] if paired else [both]
-    growth = [divergence(side) for side in sides]
-    squares = [math.fsum(q * math.log(q / p) ** 2 for p, q in side if q > 0.0 < p) for side in sides]
-    return sum(growth), max(0.0, sum(squares) - sum(delta**2 / 4 for delta in growth))
+def growing(wrong: JointDistribution, right: JointDistribution) -> tuple[float, float]:
+    """`growth_of` draws from `wrong` against `right`."""
+    return growth_of([(right.get(text, IMPOSSIBLE), wrong.get(text, 0.0)) for text in wrong.keys() | right.keys()])
 
 
-def is_shown(
-    growth: float, variance: float, first: list[float], cells: list[float], alarm: float, paired: bool, n: int
-) -> bool:
+def is_shown(growth: float, variance: float, first: list[float], cells: list[float], alarm: float, n: int) -> bool:
     """As in `draws_needed`, by a test with so many more `cells` (their chances, ascending) than these distributions
     have.
     """
     large = [len(chances) - bisect.bisect_left(chances, SMALLEST / n) for chances in (first, cells)]
-    degrees = large[1] - (0 if paired else large[0])
+    degrees = large[1] - large[0]
     if degrees < 1:
         return False
-    least = limit(degrees + 1, 2 * n, alarm) if paired else limit_after_first(degrees, alarm)
-    return degrees + n * growth - 3 * math.sqrt(2 * degrees + 4 * n * variance) > least
+    return degrees + n * growth - 3 * math.sqrt(2 * degrees + 4 * n * variance) > limit_after_first(degrees, alarm)

@@ -36,7 +36,7 @@ from .toys import Case, cases, deep_loops, PARAMS, run_loop, shipped_error
 
 EXACT = 1e-12  # float64 arithmetic over a few thousand paths stays below it
 PATHS = 100  # of a toy: what has more is left out, so that a proof takes about a minute
-NEWS_S = 5.0  # between two lines of progress
+REPORT_EVERY_S = 5.0
 LOOPS = ((3, 1, 1), (3, 2, 2), (3, 2, 3), (2, 3, 3), (2, 3, 4), (5, 2, 2))  # V, K and length, for a user's verifier
 
 
@@ -210,24 +210,25 @@ def prove_rule(rule: str = "rejection", paths: int = PATHS) -> int:
                 error, count = shipped_error(case, paths, rule)
                 worst, total = max(worst, error), total + count
                 proved.append(case)
-        if time.monotonic() - last > NEWS_S:
+        if time.monotonic() - last > REPORT_EVERY_S:
             last = time.monotonic()
-            print(f"{number + 1} of {len(loops)} toys, {total:,} random paths, largest error {worst:.2g}", flush=True)
+            progress = f"{number + 1} of {len(loops)} toys, {total:,} random paths"
+            print(f"{progress}, largest total variation {worst:.2g}", flush=True)
     if not any(case.free is None for case in proved):
         raise ValueError(f"no toy has as few as {paths} random paths, so nothing was proved; allow more")
     for name, error, count in single_cycles(named(rule), cycles):
         worst, total = max(worst, error), total + count
-        print(f"single cycles ({name}): {count:,} random paths, largest error {error:.2g}", flush=True)
+        print(f"single cycles ({name}): {count:,} random paths, largest total variation {error:.2g}", flush=True)
     print(
         f"{RULES[rule].name}: {len(proved)} toys and {sum(map(len, cycles.values()))} cycles, {total:,} random paths, "
-        f"largest error {worst:.2g} ({len(loops) - len(proved)} larger toys left out)"
+        f"largest total variation {worst:.2g} ({len(loops) - len(proved)} larger toys left out)"
     )
     print(looked_at(proved, cycles))
     return 0 if worst <= EXACT else 1
 
 
 def single_cycles(rule: Rule, groups: dict[str, list[Cycle]]) -> Iterator[tuple[str, float, int]]:
-    """By group: its largest error, and its random paths."""
+    """By group: its largest total variation, and its random paths."""
     for name, cycles in groups.items():
         distances, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
         yield name, max(distances), sum(counts)

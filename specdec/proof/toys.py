@@ -20,11 +20,20 @@ from ..rules import RULES
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from ..verify import RejectionSampling, Rule
-from .enumeration import completed, JointDistribution, output_distribution
+from .enumeration import completed, JointDistribution, output_distribution, total_variation
 from .warp import warped
 
 PROMPT = (0,)
 DEEPEST = 16  # levels: no draft of the page is deeper
+PARAMS = (
+    SamplingParams(temperature=1.0),
+    SamplingParams(temperature=0.0),
+    SamplingParams(temperature=0.5),
+    SamplingParams(temperature=2.0),
+    SamplingParams(temperature=1.0, top_k=2),
+    SamplingParams(temperature=0.8, top_p=0.8),
+    SamplingParams(temperature=1.3, top_k=3, top_p=0.9),
+)
 
 
 @dataclass
@@ -146,9 +155,6 @@ class LookupToy:
         return Proposal.chain([tokens[-1]] * k)
 
 
-FULL_LAW = SamplingParams(temperature=1.0)
-
-
 @functools.lru_cache(256)
 def toy_models(vocabulary: int, seed: int, free: tuple[int, ...] | None = None) -> tuple[TableModel, TableModel]:
     """A target and a draft model that resembles it; kept, because an enumeration asks for them on every path."""
@@ -163,7 +169,7 @@ class Case:
     vocabulary: int = 3
     k: int = 2
     length: int = 3
-    params: SamplingParams = FULL_LAW
+    params: SamplingParams = PARAMS[0]
     drafter: str = "model"  # model | point | sampled | without replacement | top
     seed: int = 0
     end: bool = False  # whether token V - 1 ends the text
@@ -214,27 +220,12 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]
     return run
 
 
-def largest_error(distribution: JointDistribution, exact: JointDistribution) -> float:
-    """The largest difference of a text's probability; nan counts as 1."""
-    errors = [abs(distribution.get(key, 0.0) - exact.get(key, 0.0)) for key in distribution.keys() | exact.keys()]
-    return max(1.0 if math.isnan(error) else error for error in errors)
-
-
 def shipped_error(case: Case, limit: int = 100_000, rule: str = "rejection") -> tuple[float, int]:
-    """Largest difference between the shipped loop's distribution and the target's, and the number of paths."""
+    """Total variation of the shipped loop's distribution from the target's, and the number of paths."""
     distribution, count = output_distribution(run_loop(lambda: case.task(RULES[rule]())), limit)
-    return largest_error(distribution, case.exact_distribution()), count
+    return total_variation(distribution, case.exact_distribution()), count
 
 
-PARAMS = (
-    SamplingParams(temperature=1.0),
-    SamplingParams(temperature=0.0),
-    SamplingParams(temperature=0.5),
-    SamplingParams(temperature=2.0),
-    SamplingParams(temperature=1.0, top_k=2),
-    SamplingParams(temperature=0.8, top_p=0.8),
-    SamplingParams(temperature=1.3, top_k=3, top_p=0.9),
-)
 CHAINS = ("model", "point")
 DRAFTERS = (*CHAINS, "sampled", "without replacement", "top")
 

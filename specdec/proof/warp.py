@@ -22,10 +22,10 @@ def warped(logits: Sequence[float], params: SamplingParams) -> list[float]:
     joined = heapq.nsmallest(most, range(len(logits)), key=lambda token: -logits[token])  # stable, as `sorted` is
     highest, temperature = logits[joined[0]], params.temperature or 1.0
     weights = [math.exp((logits[token] - highest) / temperature) for token in joined]
-    whole, reached, kept = math.fsum(weights), 0.0, dict[int, float]()
+    whole, reached, chosen = math.fsum(weights), 0.0, dict[int, float]()
     for token, weight in zip(joined, weights, strict=True):
         if params.top_p < 1.0 and reached >= params.top_p * whole:
             break
-        kept[token] = weight
+        chosen[token] = weight
         reached += weight
-    return [kept.get(token, 0.0) / reached for token in range(len(logits))]
+    return [chosen.get(token, 0.0) / reached for token in range(len(logits))]

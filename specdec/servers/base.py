@@ -1,4 +1,4 @@
-"""The protocol of a server of another engine: what it is asked and what it tells, whoever wrote it."""
+"""The protocol of a server: what the adapters for vLLM and llama.cpp offer, and the types that they return."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..types import SamplingParams, TranslatableText
 
 
 class ServerError(ValueError):
-    """What a server did wrong, or why it cannot be asked: one `sentence`, which never holds the key."""
+    """A server answered wrongly, or cannot be asked: one `sentence`, which never holds the key."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
         self.sentence = reason if isinstance(reason, TranslatableText) else TranslatableText(reason, **values)
@@ -20,7 +20,7 @@ class ServerError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a server says of itself; None and "" where it does not."""
+    """Facts that a server reports about itself; None or "" if it does not."""
 
     kind: str  # "vLLM", "llama.cpp"
     version: str
@@ -44,7 +44,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What arrived together. `drafted` and `accepted` are running sums, where the server sends them."""
+    """Text and tokens that arrived together. `drafted` and `accepted` are running sums, if the server sends them."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -69,7 +69,7 @@ class Ending:
 
     @property
     def counts(self) -> tuple[int, int] | None:
-        """Tokens drafted and accepted, of the steps or in all; None where the server tells neither."""
+        """Tokens drafted and accepted in the whole text; None if the server reports neither steps nor sums."""
         if self.step_drafted is not None and self.step_accepted is not None:
             return sum(self.step_drafted), sum(self.step_accepted)
         return None if self.drafted is None or self.accepted is None else (self.drafted, self.accepted)

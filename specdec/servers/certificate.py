@@ -1,9 +1,9 @@
 """Is this server lossless? Judged from outside, by the texts that it writes.
 
 The joint distribution of the first tokens after a few prompts is held against the target's: its weights, computed here;
-or the log-probabilities of a plain server of the same model; or, where those are not what it draws from, its texts. The
-first token after a prompt is never drafted, so that a test of it alone proves nothing of speculation. At temperature 0
-the texts themselves are compared. In a terminal: `specdec certify`.
+or the log-probabilities of a plain server of the same model, which must draw from them itself. The first token after a
+prompt is never drafted, so that a test of it alone proves nothing of speculation. At temperature 0 the texts themselves
+are compared. In a terminal: `specdec certify`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from ..families import zoo
 from ..methods import EMBEDDED
 from ..models.base import LanguageModel
 from ..proof.black_box import (
-    counted_row,
     counts_in,
     distributions_of_cells,
     g_test_after_first,
@@ -33,7 +32,7 @@ from ..proof.black_box import (
 )
 from ..proof.checks import NEAR_TIE
 from ..proof.enumeration import JointDistribution
-from ..proof.goodness_of_fit import g_test, GTest, SMALLEST, two_samples
+from ..proof.goodness_of_fit import g_test, GTest, SMALLEST
 from ..proof.pair import brief, CachedRows
 from ..proof.power import assumed_draft, power
 from ..types import SamplingParams, TranslatableText
@@ -41,14 +40,14 @@ from . import fields
 from .base import Chunk, Server, ServerError, Token
 from .verdict import against, judge, shown_by
 
-ALARM = 1e-6  # the chance that a lossless server is called anything else, over all tests of one certificate
-DRAWS, BATCH = 3_000, 50  # texts at each context, and how many a request asks for
-SINGLY = 10  # one in so many of the plain server's texts is asked for alone: does its distribution stay under load?
+ALARM = 1e-6  # P(a lossless server is called anything else), over all tests of one certificate
+DRAWS = 3_000  # texts at each context
+BATCH = 50  # texts a request
 GREEDY = 64  # tokens of a greedy text
-TOP = 20  # log-probabilities asked for; what vLLM grants by default
-LEAST = 1e-6  # a token's chance where none is reported
+TOP = 20  # log-probabilities a token; vLLM's default maximum
+MIN_PROBABILITY = 1e-6  # stands for the second-best token where the server reports one token alone
 STRIDE = 1_000  # between the seeds of two requests: a server may seed the texts of one with seed, seed + 1, …
-NEWS = 2.0  # seconds between two reports of a growing sample
+REPORT_EVERY_S = 2.0
 # Places of texts at which a server is judged: its distribution there decides which mistakes can show.
 CONTEXTS = {
     "flat": "The old lighthouse keeper climbed the stairs and",  # many ways to go on: residuals are drawn from often
@@ -81,7 +80,7 @@ class Place:
     plain: Counter[tuple[int, ...]] = field(default_factory=Counter)
     drawn: Counter[tuple[int, ...]] = field(default_factory=Counter)
     distributions: list[JointDistribution] = field(default_factory=list)
-    row: Row | None = None  # of the target: its power asks for what was looked up
+    row: Row | None = None  # the target's; caches what the plain server reported
     result: dict[str, Any] = field(default_factory=dict)
 
 
@@ -125,7 +124,6 @@ class Examination:
     batch: int
     pieces: dict[int, str] = field(default_factory=dict)
     places: list[Place] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     requests: int = 0
 
     def __post_init__(self) -> None:
@@ -136,7 +134,7 @@ class Examination:
         self.reference = "weights" if self.weights else "log-probabilities"
 
     def run(self, contexts: Mapping[str, str | Sequence[int]]) -> Iterator[dict[str, Any]]:
-        tests = 3 * len(contexts) * len(self.lengths)  # drift, the plain distribution, the server's distribution
+        tests = 2 * len(contexts) * len(self.lengths)  # the plain server's distribution, and the server's
         self.alarm = ALARM / tests
         for name, text in contexts.items():
             prompt = self.tokenize(text) if isinstance(text, str) else tuple(text)
@@ -147,19 +145,16 @@ class Examination:
             self.watch(place)
         if self.params.temperature == 0.0:
             return
+        for place in self.places:
+            yield self.state(TranslatableText("the target's distribution: {name}", name=place.name))
+            place.row = self.row_after(place.prompt, self.params)
+            place.distributions = distributions_of_cells(place.row, self.params.max_tokens, SMALLEST / self.draws)
         if self.plain and not self.weights:
             for place in self.places:
                 yield from self.control(self.plain, place)
-        for place in self.places:
-            yield self.state(TranslatableText("the target's distribution: {name}", name=place.name))
-            if self.reference != "samples":
-                self.look_up(place)
-        if self.reference != "samples":  # else it is known once the texts are
-            yield from self.measure()
+        yield from self.measure()
         for place in self.places:
             yield from self.test(place)
-        if self.reference == "samples" and not any(any(place.result["red"]) for place in self.places):
-            yield from self.measure()
 
     def tokenize(self, text: str) -> tuple[int, ...]:
         tokens = self.server.tokenize(text)
@@ -211,60 +206,35 @@ class Examination:
         return [Token(self.weights.piece(token), token) for token in text[len(place.prompt) :]]
 
     def gap(self, place: Place, tokens: Sequence[Token]) -> float:
-        """Between the two best logits after `tokens`: the logarithm of the ratio of their chances."""
+        """Between the two best logits after `tokens`: the logarithm of the ratio of their probabilities."""
         text = (*place.prompt, *(token.id for token in tokens if token.id is not None))
-        unwarped = SamplingParams(temperature=1.0, max_tokens=1)
-        distribution = self.plain.distribution(text, unwarped, 2) if self.plain else self.row(text, unwarped)(())
-        best, second = sorted((*distribution.values(), LEAST), reverse=True)[:2]
+        distribution = self.row_after(text, SamplingParams(temperature=1.0, max_tokens=1))(())
+        best, second = sorted((*distribution.values(), MIN_PROBABILITY), reverse=True)[:2]
         return math.log(best / second)
 
     # Samples.
 
     def control(self, plain: Server, place: Place) -> Iterator[dict[str, Any]]:
-        """Hold plain texts asked for alone against plain texts in crowds: load must not change them."""
-        alone = Counter[tuple[int, ...]]()
-        for _ in self.draw(plain, place, max(1, self.draws // SINGLY), 1, alone):
-            yield self.state(TranslatableText("the plain server, one text at a time: {name}", name=place.name))
-        for eta in self.draw(plain, place, self.draws, self.batch, place.plain, self.draws * len(self.places)):
+        """Test that the plain server draws from the distribution that it reports, many texts at once."""
+        for eta in self.draw(plain, place, place.plain, later=self.draws * len(self.places)):
             yield self.state(TranslatableText("the plain server: {name}", name=place.name), eta)
-        tests = [self.pair(alone, place.plain, length)[0] for length in self.lengths]
-        place.result["drift"] = [test_figures(test) for test in tests]
-        if any(test.tail < self.alarm for test in tests):
+        if any(test.tail < self.alarm for test in against_distributions(place.plain, place.distributions)):
             raise ServerError(
-                "The plain server's own distribution changes with load: one by one and {n} at once its texts "
-                "differ, so that speculation cannot be judged by it.",
+                "The plain server, asked for {n} texts at once, does not draw from the distribution that it reports, "
+                "so that speculation cannot be judged by it. Judge by the target's weights.",
                 n=self.batch,
             )
 
-    def look_up(self, place: Place) -> None:
-        """Find the distribution to judge by: texts, where the plain server does not draw from what it reports."""
-        try:
-            place.row = self.row_of(place)
-            place.distributions = distributions_of_cells(place.row, self.params.max_tokens, SMALLEST / self.draws)
-            tests = [] if self.weights else against_distributions(place.plain, place.distributions)
-            if any(test.tail < self.alarm for test in tests):
-                raise ServerError("The plain server does not draw from the distribution that it reports.")
-        except ServerError as error:
-            if self.weights:
-                raise
-            self.reference = "samples"  # from here on, for every context
-            self.notes.append(error.sentence)
-            for one in self.places:
-                one.distributions = []
-
-    def row(self, prompt: tuple[int, ...], params: SamplingParams) -> Row:
-        assert self.weights
-        return model_row(self.weights.target, prompt, params)
-
-    def row_of(self, place: Place) -> Row:
+    def row_after(self, prompt: tuple[int, ...], params: SamplingParams) -> Row:
+        """The target's rows after `prompt`: of the weights, else as the plain server reports them."""
         if self.weights:
-            return self.row(place.prompt, self.params)
+            return model_row(self.weights.target, prompt, params)
         assert self.plain
         plain = self.plain
 
         @functools.cache
         def row(text: tuple[int, ...]) -> dict[int, float]:
-            distribution = plain.distribution((*place.prompt, *text), self.params, TOP)
+            distribution = plain.distribution((*prompt, *text), params, TOP)
             mass = math.fsum(distribution.values())
             if not distribution or not 0.0 < mass < 1.001:
                 raise fields.unreadable("log-probabilities")
@@ -274,13 +244,9 @@ class Examination:
 
     def test(self, place: Place) -> Iterator[dict[str, Any]]:
         began = time.monotonic()
-        for eta in self.draw(self.server, place, self.draws, self.batch, place.drawn):
+        for eta in self.draw(self.server, place, place.drawn):
             yield self.state(TranslatableText("the server: {name}", name=place.name), eta)
-        if self.reference == "samples":
-            pairs = [self.pair(place.drawn, place.plain, length) for length in self.lengths]
-            tests, place.distributions = [test for test, _ in pairs], [distribution for _, distribution in pairs]
-        else:
-            tests = against_distributions(place.drawn, place.distributions)
+        tests = against_distributions(place.drawn, place.distributions)
         place.result |= {
             "seconds": round(time.monotonic() - began, 1),
             "tests": [test_figures(test) for test in tests],
@@ -289,36 +255,27 @@ class Examination:
         }
         yield self.state(TranslatableText("the server: {name}", name=place.name))
 
-    def draw(
-        self, server: Server, place: Place, draws: int, batch: int, into: Counter[tuple[int, ...]], later: int = 0
-    ) -> Iterator[float]:
-        """Draw `draws` texts. Yield at times the seconds left for these, as many at each place to come, and `later`."""
-        began, later = time.monotonic(), later + draws * (len(self.places) - self.places.index(place) - 1)
-        while (done := into.total()) < draws:
+    def draw(self, server: Server, place: Place, texts: Counter[tuple[int, ...]], later: int = 0) -> Iterator[float]:
+        """Draw texts at one place into `texts`. Yield at times the seconds left: for these, for as many at each place
+        to come, and for `later` more.
+        """
+        began, later = time.monotonic(), later + self.draws * (len(self.places) - self.places.index(place) - 1)
+        while (done := texts.total()) < self.draws:
             params = replace(self.params, seed=self.fresh_seed())
-            texts = server.sample(place.prompt, params, min(batch, draws - done))
-            if any(len(text) != params.max_tokens for text in texts) or not texts:
+            drawn = server.sample(place.prompt, params, min(self.batch, self.draws - done))
+            if any(len(text) != params.max_tokens for text in drawn) or not drawn:
                 raise ServerError(
                     "The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens
                 )
-            into.update(texts)
-            if time.monotonic() - self.reported > NEWS:
-                yield (time.monotonic() - began) / into.total() * (draws - into.total() + later)
+            texts.update(drawn)
+            if time.monotonic() - self.reported > REPORT_EVERY_S:
+                yield (time.monotonic() - began) / texts.total() * (self.draws - texts.total() + later)
 
     def fresh_seed(self) -> int:
         self.requests += 1
         return self.seed + STRIDE * self.requests
 
-    def pair(
-        self, a: Counter[tuple[int, ...]], b: Counter[tuple[int, ...]], length: int
-    ) -> tuple[GTest, JointDistribution]:
-        """The test of two samples, over cells of both together; and the second one's distribution."""
-        draws = a.total() + b.total()
-        distribution = distributions_of_cells(counted_row(a + b), length, 2 * SMALLEST / draws)[-1]
-        first, second = counts_in(distribution, a), counts_in(distribution, b)
-        return two_samples(first, second), {cell: second[cell] / b.total() for cell in distribution if second[cell]}
-
-    # What it means.
+    # Evidence and power.
 
     def witness(self, place: Place) -> dict[str, Any] | None:
         best = witness(place.drawn, place.distributions)
@@ -341,11 +298,11 @@ class Examination:
         """Which known mistakes so many draws show."""
         for place in self.places:
             yield self.state(TranslatableText("power: {name}", name=place.name))
-            target = counted_row(place.plain) if self.reference == "samples" or place.row is None else place.row
+            assert place.row
             drafted = self.weights.draft if self.weights else None
-            draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(target)
-            sampled, temperature = self.reference == "samples", self.params.temperature
-            place.result["needed"] = power(target, draft, place.distributions, self.k, temperature, self.alarm, sampled)
+            draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(place.row)
+            temperature = self.params.temperature
+            place.result["needed"] = power(place.row, draft, place.distributions, self.k, temperature, self.alarm)
         contexts = [place.result for place in self.places]
         values = {"n": self.draws, "shown": len(shown_by(contexts, self.draws)), "known": len(contexts[0]["needed"])}
         yield self.state(TranslatableText("{n} draws at each context show {shown} of {known} known mistakes", **values))
@@ -359,7 +316,6 @@ class Examination:
             "draws": self.draws if self.params.temperature > 0 else 0,
             "length": self.params.max_tokens,
             "alarm": ALARM,
-            "notes": [*self.notes],
             "reference": self.reference,
             "doing": doing,
             "seconds_left": None if eta is None else round(eta),

@@ -1,4 +1,4 @@
-"""An engine of another library in this process, asked as a server is. It reports its texts and nothing else."""
+"""Wrap an engine of another library, in this process, as a `Server`. It reports texts, and no log-probabilities."""
 
 from __future__ import annotations
 

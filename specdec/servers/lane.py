@@ -1,8 +1,8 @@
-"""A server's answers as lanes of events.
+"""Turn a server's answers into lanes of events.
 
-The clock is the arrival here. Lanes run one after the other, since two servers on one machine would disturb each other.
-While a text comes, its events hold what is known then; `FinalTrace` holds them again as the server counts its steps at
-the end.
+Times are those of arrival here. Lanes run one after the other, since two servers on one machine would disturb each
+other. While a text comes, its events hold what is certain so far; cycles are emitted again in `FinalTrace`, once the
+server has reported its counts.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .base import Chunk, Ending, Server, ServerError, Token
 from .steps import counted, Step
 
 KINDS: dict[bool, Kind] = {True: "bonus", False: "resampled"}  # by whether every drafted token was accepted
-NOT_ENDED = Ending("length", 0.0)  # what is known of a text that has not ended
+NOT_ENDED = Ending("length", 0.0)  # while a text still comes: no counts
 
 
 @dataclass(frozen=True, slots=True)
 class FinalTrace:
-    """The whole run once more, all lanes in the order of their clocks: it takes the place of every event before it."""
+    """The whole run, all lanes in the order of their clocks. It replaces every event before it."""
 
     events: tuple[Event, ...]
 
@@ -90,7 +90,7 @@ def tokens(server: Server, prompt: str | Sequence[int]) -> tuple[int, ...]:
 def watch(
     server: Server, prompt: Sequence[int], params: SamplingParams, lane: str = SPECULATIVE, top: int = 5
 ) -> Generator[Event, None, list[Event]]:
-    """Yield one lane's events as they come; return them once more, counted at the end. Closing it hangs up."""
+    """Yield one lane's events as they come; return them with the server's final counts. Closing it hangs up."""
     facts = server.facts
     room = facts.context - len(prompt) if facts.context else params.max_tokens
     most = min(params.max_tokens, room)
@@ -135,7 +135,7 @@ def watch(
 
 
 def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
-    """ServerError for text without tokens, too many tokens, and running sums that cannot be."""
+    """Raise ServerError for text without tokens, too many tokens, or impossible running sums."""
     if chunk.text and not chunk.tokens and not before:
         raise fields.unreadable("tokens")
     if sum(len(x.tokens) for x in before) + len(chunk.tokens) > most:
@@ -147,7 +147,7 @@ def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
 
 
 def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
-    """Return the steps that the last chunk brought, as far as they are known yet."""
+    """Return the steps that the last chunk brought, as far as they are certain yet."""
     *before, last = (chunk for chunk in chunks if chunk.tokens or chunk is chunks[-1])
     if not last.tokens or not before:
         return counted([last], NOT_ENDED, speculates)[0]
@@ -162,7 +162,7 @@ class Cycles:
         self.lane, self.cycle, self.total, self.at, self.first = lane, 0, 0, 0.0, 0.0
 
     def events(self, step: Step) -> Iterator[Event]:
-        """Leave out what a server does not report: q, coins, and which tokens were rejected."""
+        """Yield the events of a step, without what a server does not report: q, coins, and the rejected tokens."""
         last = len(step.tokens) - 1
         accepted = (last if step.accepted is None else step.accepted) if self.cycle else 0
         drafted = (accepted if step.drafted is None else step.drafted) if self.cycle else 0
@@ -184,7 +184,7 @@ class Cycles:
 
 
 def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
-    """A drafted token: one of the text, the one in whose place the target put its own, or one after it."""
+    """Make the position of a drafted token: accepted, the rejected one that the target replaced, or one after it."""
     token = tokens[node] if node < len(tokens) else None
     row = distribution(token) if token is not None and node <= accepted else None
     if node >= accepted:
@@ -204,8 +204,8 @@ def chance(token: Token | None) -> float | None:
 
 
 def distribution(token: Token) -> Distribution | None:
-    """The head of the target's distribution at a token's place; None where it is not reported. Its entropy counts the
-    rest as one token.
+    """Make the head of the target's distribution at a token's place; None if the server does not report it. The
+    entropy counts the rest as one token.
     """
     if not token.top:
         return None
@@ -220,5 +220,5 @@ def distribution(token: Token) -> Distribution | None:
 
 
 def about(server: Server, plain: Server | None = None) -> dict[str, Any]:
-    """Facts for the header of a trace: neither address nor key."""
+    """Return the facts for a trace's header: neither address nor key."""
     return {"server": asdict(server.facts)} | ({"plain_server": asdict(plain.facts)} if plain is not None else {})

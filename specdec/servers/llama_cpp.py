@@ -58,7 +58,7 @@ class LlamaCpp:
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        """Join the chunks of a cycle: the tokens from one growth of the sums to the last that this cycle brings."""
+        """Join the chunks of a cycle: from the one in which the sums grow to the last one of that cycle."""
         more = {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
         cycle: Chunk | None = None
         before, missing, count = (0, 0), 0, 0
@@ -104,7 +104,7 @@ class LlamaCpp:
         }
 
     def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
-        """Temperature, top-k and top-p alone; the server by itself would do more."""
+        """Switch every sampler off but temperature, top-k and top-p: the server's defaults would add others."""
         return {
             "prompt": prompt if isinstance(prompt, str) else list(prompt),
             "n_predict": params.max_tokens,

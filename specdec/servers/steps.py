@@ -1,4 +1,4 @@
-"""A server's steps, from the chunks that arrived and from what it tells of them at the end. Pure."""
+"""Find a server's steps from the chunks that arrived and the counts that it reports at the end."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .base import Chunk, Ending, Token
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One cycle: its tokens, and how many were drafted and accepted; None where that is not known.
+    """One cycle: its tokens, and how many were drafted and accepted; None if the server does not report that.
 
-    Of a text that ended inside it, it holds fewer tokens than it accepted.
+    If the text ended inside the cycle, there are fewer tokens than were accepted.
     """
 
     tokens: tuple[Token, ...]
@@ -25,7 +25,7 @@ class Step:
 
 
 def counted(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) -> tuple[list[Step], Counted | None]:
-    """All steps, the first token's own before them. None where nothing is drafted."""
+    """Return the prefill's step and all others, and how they were counted; None if nothing is drafted."""
     blocks = blocks_of(chunks)
     if not blocks:
         return [], None
@@ -50,7 +50,7 @@ def counted(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) ->
 
 
 def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
-    """What arrived together, the first token apart. Text without a token of its own joins what came before."""
+    """Group what arrived together, the first token apart. Text without a token joins the block before it."""
     blocks = list[Step]()
     for chunk in chunks:
         block = Step(chunk.tokens, chunk.text, chunk.at)
@@ -65,7 +65,7 @@ def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
 
 
 def running(chunks: Sequence[Chunk]) -> list[Step]:
-    """By the sums that each chunk tells."""
+    """Make the steps from the running sums in each chunk."""
     steps, before = list[Step](), (0, 0)
     for place, chunk in enumerate(chunk for chunk in chunks if chunk.tokens):
         sums = chunk.drafted or 0, chunk.accepted or 0
@@ -76,12 +76,14 @@ def running(chunks: Sequence[Chunk]) -> list[Step]:
 
 
 def stepwise(blocks: Sequence[Step], ending: Ending) -> tuple[Sequence[int], Sequence[int]] | None:
-    """Tokens drafted and accepted by each step that drafted: the server's list, or what can only have been one."""
+    """Return the tokens drafted and accepted by each step that drafted: the server's own list, or the only list that
+    its histogram allows.
+    """
     if ending.step_drafted is not None and ending.step_accepted is not None:
         return ending.step_drafted, ending.step_accepted
     if not ending.histogram or ending.drafted is None:
         return None
-    # It says how many steps accepted 0, 1, 2, … tokens. What arrived says in which order, if the two agree.
+    # The histogram counts the steps that accepted 0, 1, 2, … tokens; the order is that of arrival, if both agree.
     steps, k = sum(ending.histogram), len(ending.histogram) - 1
     wanted = Counter({size: count for size, count in enumerate(ending.histogram) if count})
     accepted = [len(block.tokens) - 1 for block in blocks]
@@ -96,10 +98,11 @@ def stepwise(blocks: Sequence[Step], ending: Ending) -> tuple[Sequence[int], Seq
 
 
 def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
-    """The steps of each block of so many tokens: places in the list, or None for a token that nobody drafted.
+    """Assign listed steps to blocks (sizes in tokens): for each block places in the list, or None for a token that no
+    listed step wrote.
 
-    Each listed step brings its accepted tokens and one more. Those that fit are taken as they come: no other way uses
-    more of the list. None where the list does not fit what arrived.
+    Each listed step writes its accepted tokens and one more. Greedy from the left: no other way uses more of the list.
+    None if the list does not fit what arrived.
     """
     aligned, place = list[list[int | None]](), 0
     for number, left in enumerate(blocks):
@@ -126,7 +129,9 @@ def sizes(block: Step, places: Sequence[int | None], accepted: Sequence[int]) ->
 
 
 def cut(block: Step, parts: Sequence[int]) -> list[Step]:
-    """The block in parts of so many tokens, each with its own text where the pieces say it, else the last with all."""
+    """Cut a block into parts of these sizes. Each part has the text of its pieces; if they do not match, the last has
+    all of it.
+    """
     steps, text, start = list[Step](), block.text, 0
     for number, size in enumerate(parts):
         tokens = block.tokens[start : start + size]

@@ -21,11 +21,12 @@ import httpx
 from .base import ServerError
 
 CONNECT_RETRIES = 2
+NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # each request has a connection of its own
 MAX_EXCERPT = 120  # characters of a server's own words
 
 
 class Left(threading.Event):
-    """Set by whoever waits no longer: all requests hang up at once, even while the server is silent."""
+    """An event that hangs up all requests when it is set, even while the server is silent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,21 +58,31 @@ class Limits:
 
 
 class Client:
-    """The way to one server."""
+    """The way to one server: without a proxy, netrc or redirects, so that a request goes where it was sent."""
 
     def __init__(self, origin: str, key: str = "", limits: Limits | None = None) -> None:
-        self.limits, self._origin, self._key = limits or Limits(), origin, key
-        self._left, self._until = self.limits.left or Left(), time.monotonic() + self.limits.total_s
-        self._trusted = ssl.create_default_context()  # the system's authorities, or SSL_CERT_FILE's
         if not (key.isascii() and key.isprintable()):
             raise ServerError("The key holds a character that cannot be sent. Copy it again.")
+        self.limits, self._key = limits or Limits(), key
+        self._left, self._until = self.limits.left or Left(), time.monotonic() + self.limits.total_s
+        trusted = ssl.create_default_context()  # the system's authorities, or SSL_CERT_FILE's
+        self._http = httpx.Client(
+            base_url=origin,
+            headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
+            timeout=httpx.Timeout(self.limits.silence_s, connect=self.limits.connect_s),
+            transport=httpx.HTTPTransport(verify=trusted, trust_env=False, retries=CONNECT_RETRIES, limits=NO_REUSE),
+            trust_env=False,
+        )
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """Return the JSON at `path`, posted if there is a body. ServerError for anything else."""
-        return parsed(b"".join(block for block, _ in self._answer(path, body)))
+        return parsed(self._bytes(path, body))
 
     def text(self, path: str) -> str:
-        return b"".join(block for block, _ in self._answer(path, None)).decode(errors="replace")
+        return self._bytes(path).decode(errors="replace")
+
+    def _bytes(self, path: str, body: dict[str, Any] | None = None) -> bytes:
+        return b"".join(block for block, _ in self._answer(path, body))
 
     def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[Any, float]]:
         """Yield each server-sent event's JSON and when it came, in seconds since the request, up to [DONE].
@@ -106,20 +117,13 @@ class Client:
     @contextlib.contextmanager
     def _response(self, path: str, body: dict[str, Any] | None) -> Iterator[httpx.Response]:
         """Send one request. What goes wrong until the context ends becomes a ServerError."""
-        left, headers = self._left, {"Accept-Encoding": "identity"}
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        timeout = httpx.Timeout(self.limits.silence_s, connect=self.limits.connect_s)
-        transport = httpx.HTTPTransport(verify=self._trusted, trust_env=False, retries=CONNECT_RETRIES)
-        method, url, trace = "GET" if body is None else "POST", self._origin + path, {"trace": left.connected}
+        left = self._left
         timer = threading.Timer(max(0.0, self._until - time.monotonic()), left.set)
         timer.daemon = True
         timer.start()
-        try:  # without a proxy, netrc or redirects: a request goes where it was sent
-            with (
-                httpx.Client(headers=headers, timeout=timeout, transport=transport, trust_env=False) as http,
-                http.stream(method, url, json=body, extensions=trace) as response,
-            ):
+        method, trace = "GET" if body is None else "POST", {"trace": left.connected}
+        try:
+            with self._http.stream(method, path, json=body, extensions=trace) as response:
                 yield response
         except httpx.HTTPError as error:
             if not left.is_set():

@@ -1,4 +1,4 @@
-"""What a certificate of a server comes to: the verdict, its sentences, its exit status."""
+"""Judge a certificate of a server: the verdict, its sentences, its exit status."""
 
 from __future__ import annotations
 
@@ -67,9 +67,7 @@ def against(result: dict[str, Any]) -> str:
     """Say what the server was held against."""
     if result["reference"] == "weights":
         return TranslatableText("the exact distribution of the target's weights")
-    if result["reference"] == "log-probabilities":
-        return TranslatableText("the distribution that the plain server reports")
-    return TranslatableText("texts of the plain server")
+    return TranslatableText("the distribution that the plain server reports")
 
 
 def verdict(name: str, *sentences: str) -> dict[str, Any]:
@@ -77,7 +75,7 @@ def verdict(name: str, *sentences: str) -> dict[str, Any]:
 
 
 def idleness(contexts: Sequence[Any]) -> list[TranslatableText]:
-    """Say whether nothing was drafted, or nothing of it accepted, greedily or as sampled: a fault of its own."""
+    """Return a sentence if nothing was drafted or nothing accepted, greedily or sampled."""
     for mode in ("greedy", "sampled"):
         drafted, accepted = speculated(contexts, [mode]) or (1, 1)
         if not drafted:

@@ -24,7 +24,7 @@ from .base import Chunk, Ending, Facts, ServerError, Token
 from .fields import at
 from .stream import Client
 
-AT_ONCE = 64  # texts asked for in one request
+AT_ONCE = 64  # texts a request
 COUNTER = re.compile(r'^vllm:(\w+)_total\{(?:[^}\n]*position="(\d{1,3})")?[^}\n]*\} ([\d.e+]{1,20})$', re.MULTILINE)
 WRITTEN = "generation_tokens"
 DRAFTS = "spec_decode_num_drafts"
@@ -55,7 +55,7 @@ class VLLM:
         return fields.ids(at(self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text}), "tokens"))
 
     def tokenize_chat(self, prompt: str) -> tuple[int, ...]:
-        """The answer is begun, without thinking."""
+        """Apply the chat template up to where the answer begins, with thinking switched off."""
         messages = [{"role": "user", "content": prompt}]
         body = {"model": self.facts.model, "messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
         try:
@@ -102,7 +102,7 @@ class VLLM:
         return counters
 
     def _grown(self, before: Counters, count: int) -> dict[str, Any] | None:
-        """Tell a text of `count` tokens from the counters, as the last chunk would; None if others wrote, too."""
+        """Compute the counts of a text of `count` tokens from the counters; None if other requests ran meanwhile."""
         for _ in range(3 if before else 0):
             grown = Counters({key: value - before[key] for key, value in self._counters().items()})
             reached = [grown[DRAFTS, -1], *(grown[ACCEPTED_AT, place] for place in range(self.facts.k or 0)), 0]
@@ -171,7 +171,7 @@ class VLLM:
         return self._after_warp
 
     def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
-        """All is said, since a model's own generation_config.json may hold other defaults."""
+        """Set every sampling parameter, since a model's generation_config.json may have other defaults."""
         return {
             "model": self.facts.model,
             "prompt": prompt if isinstance(prompt, str) else list(prompt),
@@ -221,7 +221,7 @@ def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...
 
 
 def finish(choice: Any) -> FinishReason | None:
-    """`stop` is an end token, or with a reason that is text, a stop string."""
+    """Translate the finish reason: `stop` is a stop string if `stop_reason` is text, else an end token."""
     reason = at(choice, "finish_reason")
     if reason == "stop":
         return "stop" if isinstance(at(choice, "stop_reason"), str) else "end"
@@ -231,7 +231,7 @@ def finish(choice: Any) -> FinishReason | None:
 
 
 def ending(reason: FinishReason, arrived: float, payload: Any) -> Ending:
-    """Read the server's counts of drafts, as far as it tells any."""
+    """Read the counts of drafts, if the server reports any."""
     name, names = "counts of steps", ("per_step_drafted", "per_step_accepted", "acceptance_histogram")
     drafted, accepted, histogram = (None if (x := at(payload, one)) is None else fields.ids(x, name) for one in names)
     sums = (at(payload, one) for one in ("num_draft_tokens", "num_accepted_draft_tokens"))
@@ -252,5 +252,5 @@ def number(name: str) -> int:
 
 
 def signed(seed: int) -> int:
-    """As a number of 64 bits."""
+    """Wrap to a signed number of 64 bits."""
     return (seed + 2**63) % 2**64 - 2**63

@@ -1,8 +1,8 @@
-"""Is a trace true to itself? Every decision and every draw of a run, computed again from its events.
+"""Check a trace against itself: compute every decision and every draw of a run again from its events.
 
-A decision is computed exactly, by the engine's own rules (`replay.py`); what it rests on is held against the
-distributions (`distributions.py`), the pieces (`pieces.py`) and the seed. What a trace does not hold, because it is
-older, lighter or cut, is counted as unchecked and never as good; so are a server's decisions, without q and coin.
+Decisions are computed by the engine's own rules (`replay.py`); their numbers are compared with the distributions
+(`distributions.py`), the pieces (`pieces.py`) and the seed. What a trace does not hold, because it is older, lighter or
+cut, counts as unchecked and never as good; so do the decisions of a server, which reports neither q nor coin.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .cycle import (
     is_unnamed,
     label,
     MATCH,
-    MAX_SAID,
+    MAX_NAME,
     NOISE,
     REJECTION,
     ROUNDING,
@@ -34,12 +34,12 @@ from .distributions import check_distributions, masses
 from .pieces import first_wrong_text, Pieces
 
 LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}  # by rule
-SPARE_NUMBERS = 64  # that a run may have drawn beyond three a drafted token and eight a cycle
+SPARE_NUMBERS = 64  # random numbers of a run beyond three a drafted token and eight a cycle
 
 
 def shown(name: str) -> str:
     """A name from a trace, on one line and without control characters."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name[:MAX_SAID])
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name[:MAX_NAME])
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,11 @@ class Fault:
 
 @dataclass
 class LaneAudit:
-    """What was done again of one lane. `unchecked` counts by name what the trace does not hold.
+    """The result for one lane: how much was computed again, and the faults. `unchecked` counts by name what the trace
+    does not hold.
 
-    `lossless` is None where the rule is no shipped one; `coins` is how many come from the seed. `server` is whose lane
-    it is, if it was watched from outside.
+    `lossless` is None if the rule is no shipped one. `coins` is the number of coins that the seed gives. `server` names
+    the server of a lane that was watched from outside.
     """
 
     lane: str
@@ -85,7 +86,7 @@ class LaneAudit:
 
 
 def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
-    """One account a lane, in the header's order, and after them lanes that the header does not name.
+    """Audit each lane, in the header's order, then lanes that the header does not name.
 
     `events` are those of a trace that was opened, or of an engine: ValueError where a draft is no tree (`shape.py`).
     """
@@ -110,15 +111,15 @@ def holds(accounts: Iterable[LaneAudit]) -> bool:
 
 
 def are_complete(events: Iterable[Event]) -> bool:
-    """Whether distributions list what was drafted and drawn, however unlikely. The first versions listed the likeliest
-    only; they wrote neither examples nor the row after a chain.
+    """Whether distributions list every token that was drafted or drawn. The first versions listed the likeliest only;
+    they wrote neither examples nor the row after a chain.
     """
     checks = [event for event in events if isinstance(event, Verified)]
     return any(event.bonus or any(x.target and x.target.sample for x in event.positions) for event in checks)
 
 
 class Auditor:
-    """Of one lane; writes its account. `complete` says that distributions list every token that was drawn."""
+    """Audits one lane and fills in its account. `complete`: distributions list every token that was drawn."""
 
     def __init__(self, account: LaneAudit, events: Sequence[Event], pieces: Pieces, complete: bool) -> None:
         self.account, self.pieces, self.complete = account, pieces, complete
@@ -172,7 +173,7 @@ class Auditor:
             return
         from .replay import judged  # and with it torch, which a page that only plays traces does without
 
-        statuses, rule = judged(cycle, self.account.rule), self.account.rule[:MAX_SAID]
+        statuses, rule = judged(cycle, self.account.rule), self.account.rule[:MAX_NAME]
         if statuses is None:
             self.account.not_reported("decisions by the rule {rule!r}", len(cycle.positions), rule=rule)
             return
@@ -199,7 +200,7 @@ class Auditor:
         row = cycle.positions[children[0]].target if children else bonus
         drawn = row.sample.token if row and row.sample and self.account.rule == NOISE else own
         if not listed or own != drawn:
-            piece = cycle.committed.pieces[-1][:MAX_SAID]
+            piece = cycle.committed.pieces[-1][:MAX_NAME]
             yield TranslatableText("the target added {piece!r}, which was not drawn there", piece=piece)
 
     def check_coins(self, seed: int) -> None:

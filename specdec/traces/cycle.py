@@ -12,7 +12,7 @@ from ..types import TranslatableText, Tree
 
 REJECTION, MATCH, NOISE = "rejection sampling", "sample and match", "shared noise"  # the rules as a trace names them
 BLOCK, TYPICAL = "block verification", "typical acceptance"
-MAX_SAID = 40  # characters of a name from the trace
+MAX_NAME = 40  # characters of a name from a trace that a sentence quotes
 ROUNDING = 2e-6  # of a probability: written with seven digits, computed in float32
 
 
@@ -63,12 +63,12 @@ class AuditedCycle:
 
     @cached_property
     def weights(self) -> list[float]:
-        """Of the prefixes of a chain, the empty one first (`BlockVerification`)."""
+        """The weight of each prefix of a chain, the empty one first (`BlockVerification`)."""
         ratios = [p / q for p, q in map(chances, self.positions)]
         return list(accumulate(ratios, lambda weight, ratio: min(1.0, weight * ratio), initial=1.0))
 
     def weight_before(self, x: Position) -> float:
-        """By what block verification weighs p in the residual at `x`; other rules do not."""
+        """The weight of p in the residual at `x`, under block verification; 1 under other rules."""
         return 1.0 if x.h is None else self.weights[x.node]
 
 
@@ -100,7 +100,7 @@ def is_unnamed(x: Position) -> bool:
 
 
 def label(x: Position) -> TranslatableText:
-    return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_SAID])
+    return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_NAME])
 
 
 def contradiction(cycle: AuditedCycle, server: bool = False) -> TranslatableText | None:

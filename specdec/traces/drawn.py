@@ -22,6 +22,6 @@ def drawn(prompt: str, tokens: Iterable[tuple[str, str]], figures: dict[str, Any
         mark, style = STYLES.get(status, ("", ""))
         visible = "".join(c if c.isprintable() else "↵" if c == "\n" else f"⟨{ord(c):04X}⟩" for c in piece)
         text.append(f'<span title="{status}" style="color:#000;{style}">{escape(visible)}<small>{mark}</small></span>')
-    known = {name: f"{x:.4g}" if isinstance(x, float) else str(x) for name, x in figures.items() if x is not None}
-    rows = [f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in known.items()]
+    cells = {name: f"{x:.4g}" if isinstance(x, float) else str(x) for name, x in figures.items() if x is not None}
+    rows = [f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in cells.items()]
     return f'<div style="white-space:pre-wrap">{"".join(text)}</div><table>{"".join(rows)}</table>'

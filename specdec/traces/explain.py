@@ -1,6 +1,6 @@
-"""One decision of a run in plain words: what was drafted, p, q and the coin, what became of the draft, and why.
+"""Explain one decision of a run in plain words: what was drafted, p, q and the coin, what became of it, and why.
 
-The engine's own rule judges it again (`replay.py`); nothing is said that the trace does not hold.
+The engine's own rule judges it again (`replay.py`). Only what the trace holds is stated.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..events import Position, Started
 from ..types import Status
-from .cycle import AuditedCycle, chances, contradiction, cycles, MAX_SAID, REJECTION
+from .cycle import AuditedCycle, chances, contradiction, cycles, MAX_NAME, REJECTION
 from .file import Trace
 
 
@@ -70,7 +70,7 @@ def by_server(x: Position, server: str) -> Iterator[str]:
     yield f"Draft {x.node + 1} is {quoted(x.piece) if x.piece else 'a token that it does not report'}."
     if x.p is not None:
         yield f"The target gave it p = {x.p:.4g}."
-    yield f"It was {x.status}, says {server[:MAX_SAID]}, which reports neither q nor the coin."
+    yield f"It was {x.status}, says {server[:MAX_NAME]}, which reports neither q nor the coin."
 
 
 def verdict(cycle: AuditedCycle, x: Position, rule: str) -> Iterator[str]:
@@ -80,7 +80,7 @@ def verdict(cycle: AuditedCycle, x: Position, rule: str) -> Iterator[str]:
     yield f"Draft {x.node + 1} is {quoted(x.piece)}: the drafter gave it q = {q:.4g}, the target p = {p:.4g}."
     status = (judged(cycle, rule) or [None] * len(cycle.positions))[x.node]
     if status is None:
-        yield f"It was {x.status}; the trace does not hold what {rule[:MAX_SAID]} decided by."
+        yield f"It was {x.status}; the trace does not hold what {rule[:MAX_NAME]} decided by."
     elif status != x.status:
         yield f"The trace says that it was {x.status}, but the rule makes it {status}: the trace contradicts itself."
     elif status == "discarded":
@@ -95,7 +95,7 @@ def verdict(cycle: AuditedCycle, x: Position, rule: str) -> Iterator[str]:
         yield f"The rule keeps it with chance min(1, p/q) = {min(1.0, p / q):.4g}."
         yield f"It was {x.status}, because the coin fell on u = {x.u:.4g}, and u·q = {x.u * q:.6g} {sign} p = {p:.6g}."
     else:
-        yield f"It was {x.status} by {rule[:MAX_SAID]}, which tosses no coin for it."
+        yield f"It was {x.status} by {rule[:MAX_NAME]}, which tosses no coin for it."
 
 
 def outcome(cycle: AuditedCycle, x: Position) -> Iterator[str]:
@@ -111,4 +111,4 @@ def outcome(cycle: AuditedCycle, x: Position) -> Iterator[str]:
 
 def quoted(piece: str) -> str:
     """With its spaces and line breaks in sight, on one line."""
-    return repr(piece[:MAX_SAID])
+    return repr(piece[:MAX_NAME])

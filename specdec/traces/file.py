@@ -23,16 +23,17 @@ from .cycle import cycles
 from .drawn import drawn
 from .shape import Shape
 
-MAX_BYTES, MAX_LINES = 16_000_000, 50_000
+MAX_BYTES = 16_000_000
+MAX_LINES = 50_000
 MAX_LINE = 1_000_000  # characters; a line of empty objects takes 24 times as much memory
 MAX_LANES = 3
-MAX_SAID = 120  # characters of what a line holds
+MAX_EXCERPT = 120  # characters of a line or prompt that a sentence quotes
 FIELDS = {"run": str, "source": str, "prompt": str, "lanes": list}  # of the header, and those that it may lack
 FIELDS |= {"kind": str, "models": dict, "machine": dict, "created": str}
 
 
 class TraceError(ValueError):
-    """The text is no readable trace; `said` is why, in one sentence."""
+    """The text is no readable trace; `sentence` says why."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
         self.sentence = TranslatableText(reason, **values)
@@ -65,8 +66,8 @@ class Trace:
     events: tuple[Event, ...]
 
     @classmethod
-    def of(cls, events: Iterable[Event], prompt: str = "", models: dict[str, Any] | None = None) -> Trace:
-        """What `race` or `generate` yields, to its end. `models` are facts for labels, as `Family.describe` has them.
+    def from_events(cls, events: Iterable[Event], prompt: str = "", models: dict[str, Any] | None = None) -> Trace:
+        """Collect what `race` or `generate` yields, to its end. `models` are facts for labels, as of `Family.describe`.
 
         ValueError where nothing was run.
         """
@@ -90,7 +91,7 @@ class Trace:
                 texts[event.lane] += event.text
         names = ("drafter", "k", "rule", "lossless", "prompt_tokens", "server")
         settings = {name: getattr(started, name) for name in names} | asdict(started.params) if started else {}
-        comparison = Comparison.of(self.events)
+        comparison = Comparison.from_events(self.events)
         if started and started.server:
             settings["counted"] = comparison.speculative.counted
         return {
@@ -105,7 +106,7 @@ class Trace:
         }
 
     def __repr__(self) -> str:
-        return f"Trace({self.header.prompt[:MAX_SAID]!r}, lanes {self.header.lanes}, {len(self.events)} events)"
+        return f"Trace({self.header.prompt[:MAX_EXCERPT]!r}, lanes {self.header.lanes}, {len(self.events)} events)"
 
     def _repr_html_(self) -> str:
         """The first lane's tokens, or why it broke, with the settings and figures of the run."""
@@ -145,8 +146,8 @@ class Trace:
                 events.append(from_dict(data))
                 shape.take(events[-1])
             except ValueError as error:
-                said = error.args[0] if len(str(error)) <= MAX_SAID else str(error)[:MAX_SAID]
-                raise TraceError("line {number}: {reason}", number=number, reason=said) from error
+                reason = error.args[0] if len(str(error)) <= MAX_EXCERPT else str(error)[:MAX_EXCERPT]
+                raise TraceError("line {number}: {reason}", number=number, reason=reason) from error
         return cls(header, tuple(events))
 
     @classmethod

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..events import Committed, Drafted, Event, UNNAMED, Verified
 from ..types import TranslatableText
-from .cycle import AuditedCycle, MAX_SAID
+from .cycle import AuditedCycle, MAX_NAME
 
 BYTES = re.compile("(<0x[0-9A-F]{2}>)+")  # a part of a character
 SILENT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # perhaps a control token, which adds no text
@@ -29,7 +29,7 @@ class Pieces:
         for event in (cycle.drafted, cycle.verified, cycle.committed):
             for token, piece in mentioned(event):
                 if (other := self.pieces.get(token, piece)) != piece:
-                    values = {"token": token, "piece": piece[:MAX_SAID], "other": other[:MAX_SAID]}
+                    values = {"token": token, "piece": piece[:MAX_NAME], "other": other[:MAX_NAME]}
                     yield TranslatableText("token {token} is called {piece!r}, and {other!r} elsewhere", **values)
                     return
 

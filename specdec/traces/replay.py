@@ -1,7 +1,7 @@
-"""A cycle judged again by the engine's own rules, with the numbers that a trace holds.
+"""Judge a recorded cycle again by the engine's own rules.
 
-Decisions depend on p, q, u and h, which a trace holds to the last bit, and on the tokens that the target drew: these
-answer a rule's questions, in place of rows and random numbers.
+Decisions depend on p, q, u and h, which a trace holds to the last bit, and on the tokens that the target drew. A rule
+gets these in place of rows and random numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NotRecorded(Exception):
 
 
 class ReplayedSampler(Sampler):
-    """Answers with what the trace holds; `unchecked` are the nodes whose answer it lacks."""
+    """Gives a rule the coins and draws of the trace; `unchecked` are the nodes for which the trace has none."""
 
     def __init__(self, cycle: AuditedCycle, rule: str) -> None:
         self.cycle, self.rule, self.unchecked = cycle, rule, set[int]()
@@ -48,7 +48,7 @@ class ReplayedSampler(Sampler):
         return u * q < p, u
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
-        """Of the rules that draw before they look: the token at the next place of the text."""
+        """For rules that draw before they look at the draft: the token at the next place of the text."""
         positions, children = self.cycle.positions, self.cycle.tree.children(self._node)
         token = (*self.cycle.committed.tokens, None)[self._drawn]  # None: the text ended first
         if self.rule == NOISE:

@@ -1,6 +1,6 @@
-"""What every reader of a trace relies on: drafts are trees, and each is checked whole.
+"""Check what every reader of a trace relies on: drafts are trees, and each is verified whole.
 
-Only a server's lane may leave tokens unnamed, or p and q out.
+Only a server's lane may have tokens without an id, or positions without p and q.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def test_k_is_no_less_than_what_was_drafted() -> None:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The doctor asks what `record.py` asked."""
     monkeypatch.setattr(doctor, "PROMPTS", tuple(PROMPTS.values()))
-    for name in ("TOKENS", "WARM_UP"):
+    for name in ("TOKENS", "WARM_UP_TOKENS"):
         monkeypatch.setattr(doctor, name, TOKENS)
     race = doctor.lane.race
     monkeypatch.setattr(doctor.lane, "race", lambda *given, top: race(*given, top=TOP))

@@ -12,8 +12,8 @@ from specdec.events import Committed, Drafted, Event
 from specdec.families.zoo import load
 from specdec.lanes.race import tasks
 from specdec.methods import METHODS
-from specdec.proof.enumeration import output_distribution
-from specdec.proof.toys import Case, largest_error, PARAMS, PROMPT, run_loop
+from specdec.proof.enumeration import output_distribution, total_variation
+from specdec.proof.toys import Case, PARAMS, PROMPT, run_loop
 from specdec.rules import RULES
 from specdec.types import SamplingParams
 
@@ -25,7 +25,7 @@ def test_every_random_path_of_a_run_on_it_is_the_targets(rule: str, params: Samp
     case = Case(3, 2, 3, params, seed=4)
     for text in ((0, 1, 2, 0), (2, 2, 2, 2), ()):
         run = run_loop(lambda text=text: case.task(RULES[rule](), OracleDrafter((*PROMPT, *text))))  # type: ignore[misc]
-        assert largest_error(output_distribution(run)[0], case.exact_distribution()) <= 1e-12
+        assert total_variation(output_distribution(run)[0], case.exact_distribution()) <= 1e-12
 
 
 def tokens(events: list[Event]) -> list[int]:

@@ -16,15 +16,15 @@ from specdec.figures import machine
 from specdec.figures.stats import LaneStats
 from specdec.lanes.race import tasks
 from specdec.models.grouped import FILE
-from specdec.proof.enumeration import output_distribution
-from specdec.proof.toys import largest_error, run_loop
+from specdec.proof.enumeration import output_distribution, total_variation
+from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities
 
 
 def text(family: Family, drafter: str, k: int, params: SamplingParams) -> LaneStats:
     lanes = tasks(family, "def add(a, b):\n    ", drafter, k, params, details=False)
     task = lanes["speculative" if k else "plain"]
-    return LaneStats.of(list(generate(task)), task.lane)
+    return LaneStats.from_events(list(generate(task)), task.lane)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_every_random_path_of_its_lane_gives_the_targets_distribution(alone: Fam
             for token in probabilities(rows[text], params)[0].nonzero().flatten().tolist()
         }
     distribution, _ = output_distribution(run_loop(task))
-    assert largest_error(distribution, exact) < 1e-5
+    assert total_variation(distribution, exact) < 1e-5
 
 
 def test_its_matrices_are_rounded_and_its_embeddings_are_the_targets(alone: Family) -> None:

@@ -48,7 +48,7 @@ PLAIN = [e for i in range(9) for e in cycle("plain", i, 0.01 * i, [], i + 1, 0, 
 
 
 def test_acceptance_counts_only_what_was_judged() -> None:
-    stats = LaneStats.of(SPEC, "speculative")
+    stats = LaneStats.from_events(SPEC, "speculative")
     assert (stats.accepted, stats.judged, stats.drafted) == (5, 7, 12)
     assert stats.alpha == pytest.approx(5 / 7) and stats.tau == pytest.approx(8 / 3)
     assert stats.draft_acceptance_rate == pytest.approx(5 / 12)
@@ -56,7 +56,7 @@ def test_acceptance_counts_only_what_was_judged() -> None:
 
 
 def test_the_speedup_and_its_account() -> None:
-    comparison = Comparison.of([*SPEC, *PLAIN])
+    comparison = Comparison.from_events([*SPEC, *PLAIN])
     assert comparison.measured_speedup == pytest.approx(0.080 / 0.048)
     assert comparison.draft_cost == pytest.approx(0.1)
     assert comparison.verify_cost == pytest.approx(1.2)
@@ -72,7 +72,7 @@ def test_cycles_without_a_draft_are_in_the_account() -> None:
         *cycle("speculative", 1, 0.010, [A, A], 4, 0.002, 0.012),
         *cycle("speculative", 2, 0.024, [], 5, 0, 0.010),
     ]
-    comparison = Comparison.of([*spec, *PLAIN])
+    comparison = Comparison.from_events([*spec, *PLAIN])
     assert comparison.measured_speedup == pytest.approx(4 * 0.010 / 0.024)
     assert comparison.accounted_speedup == pytest.approx(comparison.measured_speedup)
     assert account([comparison, comparison]) == pytest.approx(comparison.measured_speedup)
@@ -82,7 +82,7 @@ def test_what_stands_behind_the_end_of_the_text_does_not_count() -> None:
     """Four drafts accepted, but the second ended the text."""
     *events, committed = cycle("speculative", 1, 0.0, [A, A, A, A], 2, 0.001, 0.01)
     cut = replace(committed, tokens=(1, 1), pieces=("x", "x"), accepted=2, total=2)
-    stats = LaneStats.of([*events, cut], "speculative")
+    stats = LaneStats.from_events([*events, cut], "speculative")
     assert (stats.accepted, stats.judged, stats.drafted) == (2, 2, 4)
 
 
@@ -90,7 +90,7 @@ def test_trees_count_levels_reached_and_passed() -> None:
     """The first sibling is rejected, the second accepted: the level is passed. Below it both fail."""
     parents = (-1, -1, 1, 1)
     drafted, verified, committed = cycle("speculative", 1, 0.0, [R, A, R, R], 2, 0.001, 0.01)
-    stats = LaneStats.of([replace(drafted, parents=parents), verified, committed], "speculative")
+    stats = LaneStats.from_events([replace(drafted, parents=parents), verified, committed], "speculative")
     assert (stats.accepted_at, stats.judged_at) == ([1, 0], [1, 1])
 
 
@@ -100,7 +100,7 @@ RECORDED = sorted((ASSETS / "traces").glob("*/*.jsonl"))
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_account_of_a_recorded_run_closes(path: Path) -> None:
     """Trees too, whose branches end at different depths, and texts that end within what a cycle kept."""
-    told = Comparison.of(Trace.load(path).events)
+    told = Comparison.from_events(Trace.load(path).events)
     assert told.accounted_speedup == pytest.approx(told.measured_speedup, rel=1e-6)
 
 
@@ -108,20 +108,20 @@ def test_a_draft_that_is_no_tree_is_refused_not_walked_for_ever() -> None:
     drafted, verified, committed = cycle("speculative", 1, 0.0, [R, D], 1, 0.001, 0.01)
     for parents in ((0, 0), (1, 0), (-2, 0), (-1, 1)):
         with pytest.raises(ValueError, match="do not form a tree"):
-            LaneStats.of([replace(drafted, parents=parents), verified, committed], "speculative")
+            LaneStats.from_events([replace(drafted, parents=parents), verified, committed], "speculative")
 
 
 def test_an_empty_run_has_no_figures_and_no_division_by_zero() -> None:
-    comparison = Comparison.of([])
+    comparison = Comparison.from_events([])
     assert comparison.measured_speedup is None
     assert comparison.accounted_speedup is None
-    assert LaneStats.of([], "plain").alpha is None
+    assert LaneStats.from_events([], "plain").alpha is None
 
 
 @pytest.mark.parametrize(("draft", "verify"), [(0.0, 0.0), (0.010, -0.020), (-0.030, 0.030)])
 def test_a_file_may_tell_of_clocks_that_stand_still_or_run_backwards(draft: float, verify: float) -> None:
     odd = cycle("speculative", 1, 0.010, [A, R], 3, draft, verify)
-    assert Comparison.of([*SPEC[:2], *odd, *PLAIN]).accounted_speedup is None
+    assert Comparison.from_events([*SPEC[:2], *odd, *PLAIN]).accounted_speedup is None
 
 
 def test_repetition_is_the_share_of_eight_grams_seen_before() -> None:
@@ -155,13 +155,13 @@ def test_a_speed_up_that_cannot_be_is_to_be_measured_again(tmp_path: Path, monke
     middle = next(e.at for e in calm.events if isinstance(e, Committed) and e.lane == "plain" and e.cycle == 30)
     impossible = retimed(calm, "speculative", lambda t: 0.3 * t)
     stalled = retimed(calm, "plain", lambda t: t + (t >= middle))
-    figures = Comparison.of(impossible.events)
+    figures = Comparison.from_events(impossible.events)
     assert figures.measured_speedup and figures.speculative.tau and figures.measured_speedup > figures.speculative.tau
     for trace, busy in ((calm, False), (impossible, True), (stalled, True)):
-        assert trace.summary()["machine_busy"] is Comparison.of(trace.events).machine_busy is busy
+        assert trace.summary()["machine_busy"] is Comparison.from_events(trace.events).machine_busy is busy
         assert (BUSY in report(trace.events)) is busy
     served = [replace(e, server="vLLM 1") if isinstance(e, Started) else e for e in impossible.events]
-    assert not Comparison.of(served).machine_busy
+    assert not Comparison.from_events(served).machine_busy
     runs = {path: Trace.load(path) for path in (ASSETS / "traces").rglob("*.jsonl")}
     expected = {}
     for number, trace in enumerate([calm, impossible, stalled, *runs.values()]):

@@ -189,7 +189,7 @@ def formulas(rng: random.Random) -> Iterator[dict[str, Any]]:
 
 
 def run_case(trace: Trace) -> dict[str, Any]:
-    told = Comparison.of(trace.events)
+    told = Comparison.from_events(trace.events)
     spec = told.speculative
     want = {
         "alpha": spec.alpha, "tau": spec.tau, "judgedAt": spec.judged_at, "acceptedAt": spec.accepted_at,

@@ -45,7 +45,7 @@ def only(events: Sequence[Event], kind: type) -> list[Any]:
 
 
 def ids(events: Sequence[Event], lane: str) -> list[int]:
-    return LaneStats.of(events, lane).ids
+    return LaneStats.from_events(events, lane).ids
 
 
 def threads() -> list[str]:
@@ -67,7 +67,7 @@ def test_its_cycles_are_told_as_a_servers_are(family: zoo.Family, drafter: str, 
     again = Trace.loads(Trace(live_header(PROMPT, {}, peer=True), tuple(events)).dumps())
     assert again.header.lanes == (SPECULATIVE, PEER, PLAIN) and again.events == tuple(events)
     assert not any(account.faults for account in audit(again.header.lanes, events))
-    assert LaneStats.of(events, PEER).alpha is None and threads() == []
+    assert LaneStats.from_events(events, PEER).alpha is None and threads() == []
 
 
 @pytest.mark.parametrize(
@@ -168,5 +168,5 @@ def test_a_first_cycle_of_several_tokens_is_no_gain_in_speed() -> None:
         Committed(PEER, 0, (1, 2, 3), ("a", "b", "c"), 2, "bonus", "abc", 3, 1.0),
         Committed(PEER, 1, (4, 5), ("d", "e"), 0, "bonus", "de", 5, 2.0),
     ]
-    stats = LaneStats.of(told, PEER)
+    stats = LaneStats.from_events(told, PEER)
     assert (stats.tokens_per_second, stats.tau, stats.drafted) == (2.0, 2.0, 0)

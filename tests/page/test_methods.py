@@ -154,7 +154,7 @@ def test_a_measurement_warms_up_runs_every_text_and_tells_both(asked):
     assert [call[0] for call in asked[1:3]] == text.prompts()["story"][:2]
     tables = [update[3] for update in updates if isinstance(update[3], list)]
     assert [len(table) for table in tables] == [1, 2]
-    race = Comparison.of(toyrun.events())
+    race = Comparison.from_events(toyrun.events())
     for row, recorded in zip(tables[-1], (1.2, 0.8), strict=True):
         shown = dict(zip(text.strings("methods")["live"]["columns"], row, strict=True))
         assert shown["here"] == pytest.approx(race.measured_speedup, abs=1e-4)

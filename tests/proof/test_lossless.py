@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -28,39 +26,27 @@ def small_cases(paths: int) -> list[Case]:
     return [case for case in drafted if case.params.temperature == 0.0 or case.vocabulary ** (case.length + 1) <= paths]
 
 
-# Exhaustive: `exactness` of `python -m tests.report` enumerates hundreds more.
-@pytest.mark.parametrize(
-    ("paths", "toys", "least"),
-    [(60, 200, 150), pytest.param(200, 500, 300, marks=[pytest.mark.long, pytest.mark.exhaustive])],
-)
-def test_every_random_path_gives_the_targets_distribution(paths: int, toys: int, least: int) -> None:
+def test_every_random_path_gives_the_targets_distribution(record_property: Callable[[str, object], None]) -> None:
     """On a fixed sample of the toys with so few random paths."""
     proved: list[Case] = []
-    for case in random.Random(1).sample(small_cases(paths), toys):
+    largest = 0.0
+    for case in random.Random(1).sample(small_cases(60), 200):
         try:
-            error, _ = shipped_error(case, paths)
+            error, _ = shipped_error(case, 60)
         except TooManyPaths:
             continue
         assert error <= EXACT, case
+        largest = max(largest, error)
         proved.append(case)
-    assert len(proved) >= least
+    record_property("joint distributions enumerated", len(proved))
+    record_property("largest total variation", largest)
+    assert len(proved) >= 150
     # What was proved covers the drafters, the warps, the depths and the ends of texts.
     for drafter in ("model", "point", "sampled", "without replacement", "top"):
         assert sum(case.drafter == drafter for case in proved) >= 20
     assert all(sum(case.params == params for case in proved) >= 10 for params in PARAMS)
-    assert all(sum(case.k == k for case in proved) >= least // 6 for k in (1, 2, 3))
+    assert all(sum(case.k == k for case in proved) >= 25 for k in (1, 2, 3))
     assert sum(case.end for case in proved) >= 50
-
-
-@pytest.mark.long
-@pytest.mark.exhaustive
-def test_every_random_path_gives_the_targets_distribution_on_large_toys() -> None:
-    for case in cases():
-        try:
-            error, _ = shipped_error(case, 20_000)
-        except TooManyPaths:
-            continue
-        assert error <= EXACT, case
 
 
 @pytest.mark.parametrize("drafter", ["model", "point", "sampled", "without replacement", "top"])
@@ -73,32 +59,29 @@ def test_one_large_toy_a_drafter(drafter: str) -> None:
 
 
 THREE_WORDS = ("block_residual", "reused_coin")  # of two words, these show nothing, or nothing at first
-# Exhaustive: the same statement about another toy; `exactness` of `python -m tests.report` has more of them.
-two_words_or_three = pytest.mark.parametrize(
-    "vocabulary", [2, pytest.param(3, marks=[pytest.mark.long, pytest.mark.exhaustive])]
-)
 
 
-@functools.cache
-def planted(key: str, vocabulary: int) -> tuple[Case, JointDistribution]:
+def planted(key: str) -> tuple[Case, JointDistribution]:
     """The distribution of the shipped loop with that mistake in it."""
     mistake = MISTAKES[key]
     drafter = "point" if mistake.needs_point_mass else "model"
-    case = Case(3 if key in THREE_WORDS else vocabulary, 2, 3, SamplingParams(temperature=0.7), drafter, seed=1)
+    case = Case(3 if key in THREE_WORDS else 2, 2, 3, SamplingParams(temperature=0.7), drafter, seed=1)
     return case, output_distribution(run_loop(lambda: mistake.apply(case.task(), case.models()[1])))[0]
 
 
-@two_words_or_three
 @pytest.mark.parametrize("key", MISTAKES)
-def test_enumeration_catches_the_mistake_and_the_first_token_where_it_shows(key: str, vocabulary: int) -> None:
+def test_enumeration_catches_the_mistake_and_the_first_token_where_it_shows(
+    key: str, record_property: Callable[[str, object], None]
+) -> None:
     mistake = MISTAKES[key]
     if mistake.rule and mistake.least_k > 2:
         assert distance(Cycle(2, mistake.least_k, tuple(range(mistake.least_k))), mistake.rule())[0] > 1e-5
-        return
-    case, distribution = planted(key, vocabulary)
-    first, exact = (of_two_tokens(one) for one in (distribution, case.exact_distribution()))
-    assert mistake.needs_point_mass or (total_variation(first, exact) > 1e-9) == mistake.first_token_shows
-    assert total_variation(distribution, case.exact_distribution()) > 1e-5
+    else:
+        case, distribution = planted(key)
+        first, exact = (of_two_tokens(one) for one in (distribution, case.exact_distribution()))
+        assert mistake.needs_point_mass or (total_variation(first, exact) > 1e-9) == mistake.first_token_shows
+        assert total_variation(distribution, case.exact_distribution()) > 1e-5
+    record_property("planted mistakes caught", key)
 
 
 def of_two_tokens(distribution: JointDistribution) -> JointDistribution:
@@ -121,9 +104,8 @@ def sampled_distribution(task_of: Callable[[], Task], draws: int, seed: int) -> 
 JOINT = Case(4, 2, 3, SamplingParams(temperature=1.0), seed=3)
 
 
-@pytest.mark.parametrize("draws", [5_000, pytest.param(20_000, marks=pytest.mark.long)])
-def test_joint_distribution_of_three_drafted_tokens_by_sampling(draws: int) -> None:
-    test = g_test(sampled_distribution(JOINT.task, draws, seed=11), JOINT.exact_distribution())
+def test_joint_distribution_of_three_drafted_tokens_by_sampling() -> None:
+    test = g_test(sampled_distribution(JOINT.task, 5_000, seed=11), JOINT.exact_distribution())
     assert test.degrees > 100
     assert not test.red
 
@@ -132,11 +114,3 @@ def test_joint_distribution_of_three_drafted_tokens_by_sampling(draws: int) -> N
 def test_sampling_catches_the_mistake(key: str) -> None:
     counts = sampled_distribution(lambda: MISTAKES[key].apply(JOINT.task(), JOINT.models()[1]), 1_500, seed=11)
     assert g_test(counts, JOINT.exact_distribution()).red
-
-
-def test_the_warps_are_applied_once_and_to_both_models() -> None:
-    """Top-k and top-p leave exact zeros, and nothing outside them is ever written."""
-    for params, drafter in itertools.product(PARAMS[4:], ("model", "top")):
-        case = Case(4, 2, 2, params, drafter, seed=9)
-        distribution, _ = output_distribution(run_loop(case.task))
-        assert set(key for key, chance in distribution.items() if chance > 0) <= set(case.exact_distribution())

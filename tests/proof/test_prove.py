@@ -186,7 +186,7 @@ def test_the_shipped_loop_proves_itself(capsys: pytest.CaptureFixture[str], monk
     monkeypatch.setattr(prove, "cases", lambda rule: toys.cases(rule)[::9])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: toys.deep_loops(rule)[::9])
     monkeypatch.setattr(prove, "groups", few)
-    monkeypatch.setattr(prove, "NEWS_S", 0.0)
+    monkeypatch.setattr(prove, "REPORT_EVERY_S", 0.0)
     assert prove.prove_rule(paths=12) == 0
     out = capsys.readouterr().out
     assert out.index("1 of 205 toys") < out.index("205 of 205 toys") < out.index("single cycles (vocabularies)")

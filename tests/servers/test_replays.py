@@ -116,7 +116,7 @@ def test_llama_cpp_counts_its_cycles_as_they_come(how: str) -> None:
         for call in recording(LLAMA)["calls"]
         if call["body"] and call["body"].get("stream") and final[-1].text == text_of(call["blocks"])
     )
-    stats = LaneStats.of(final, "speculative")
+    stats = LaneStats.from_events(final, "speculative")
     assert (stats.drafted, sum(accepted(final))) == tuple(
         last["timings"].get(name, 0) for name in ("draft_n", "draft_n_accepted")
     )
@@ -172,7 +172,7 @@ def test_a_greedy_run_is_our_engines_cycle_by_cycle(name: str, kind: str) -> Non
     assert [(e.tokens, e.text) for e in told] == [(e.tokens, e.text) for e in done]
     # In the last cycle our engine drafts no more than there is room for; a server does.
     assert [e.accepted for e in told[:-1]] == [e.accepted for e in done[:-1]]
-    found, wanted = LaneStats.of(final, "speculative"), LaneStats.of(ours, "speculative")
+    found, wanted = LaneStats.from_events(final, "speculative"), LaneStats.from_events(ours, "speculative")
     assert found.tau == wanted.tau and found.alpha is not None and wanted.alpha is not None
     assert abs(found.alpha - wanted.alpha) <= (0.02 if kind != "facts" else 0.06)
 

@@ -23,7 +23,7 @@ TARGET = TableModel(8, seed=1)
 def run(rule: str = "rejection", temperature: float = 1.0, k: int = 3) -> Trace:
     params = SamplingParams(temperature=temperature, max_tokens=24, seed=1)
     drafter = DraftModelDrafter(TableModel(8, seed=2, base=TARGET))
-    return Trace.of(generate(Task(TARGET, (1,), params, drafter, k, rules.named(rule))), "a prompt")
+    return Trace.from_events(generate(Task(TARGET, (1,), params, drafter, k, rules.named(rule))), "a prompt")
 
 
 def changed(trace: Trace, cycle: int, node: int, **values: object) -> Trace:

@@ -90,7 +90,7 @@ def test_an_unknown_chance_is_left_out_of_the_file() -> None:
 
 
 def test_its_figures() -> None:
-    exact, sums = (Comparison.of(toyrun.server_trace(counted, True).events) for counted in ("exact", "totals"))
+    exact, sums = (Comparison.from_events(toyrun.server_trace(counted, True).events) for counted in ("exact", "totals"))
     lane = exact.speculative
     assert (lane.drafted, lane.accepted, lane.judged) == (8, 5, 7)
     assert (lane.alpha, lane.draft_acceptance_rate, lane.tau) == (5 / 7, 5 / 8, 9 / 4)
@@ -102,7 +102,7 @@ def test_its_figures() -> None:
     for one in figures:  # what it does not tell: the share of drafting in a cycle
         assert not any(one[name] for name in ("draft_cost", "verify_cost", "overhead", "accounted_speedup"))
     assert figures[1]["alpha_by_position"] == [] and figures[1]["alpha_by_kind"] == {}
-    alone = Comparison.of(toyrun.server_trace().events)
+    alone = Comparison.from_events(toyrun.server_trace().events)
     assert alone.measured_speedup is None and alone.speculative.tau == 9 / 4
 
 

@@ -75,7 +75,7 @@ def measure(
             if not isinstance(events[-1], Finished) or events[-1].tokens != tokens:
                 raise RuntimeError(f"a run of {tokens} tokens ended otherwise: {events[-1]}")
             if repeat >= 0:
-                one.runs.append(LaneStats.of(events, one.task.lane))
+                one.runs.append(LaneStats.from_events(events, one.task.lane))
     for one in lanes:
         yield row(one, lanes[0], context)
 

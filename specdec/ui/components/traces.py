@@ -156,7 +156,7 @@ def facts(trace: Trace) -> list[str]:
     """In the order of the words: how it was run, then what came of it."""
     lane, prompt = trace.header.lanes[0], textwrap.shorten(trace.header.prompt, 60, placeholder=" …")
     started = next((event for event in trace.events if isinstance(event, Started) and event.lane == lane), None)
-    figures = Comparison.of(trace.events)
+    figures = Comparison.from_events(trace.events)
     measured = (figures.measured_speedup, figures.speculative.alpha, figures.speculative.tau)
     figured = ["–" if value is None else f"{value:.2f}" for value in measured]
     if started is None:

@@ -283,7 +283,9 @@ def plan(drafters: Any, domain: Any, temperature: Any, k: Any, family: Any = EMB
 def fold(runs: dict[str, list[session.Raced]], per_method: int) -> dict[str, dict[str, Any]]:
     """Figures of the methods that are done, without the race that warmed up."""
     full = {drafter: races[1:] for drafter, races in runs.items() if len(races) == per_method}
-    return {drafter: summary([Comparison.of(race.events) for race in races]) for drafter, races in full.items()}
+    return {
+        drafter: summary([Comparison.from_events(race.events) for race in races]) for drafter, races in full.items()
+    }
 
 
 def beside(rows: Rows, request: RunRequest, figures: dict[str, dict[str, Any]]) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -18,8 +19,6 @@ from specdec.describe import verification
 from specdec.rules import RULES
 from specdec.sampling import entropy, overlap, RandomSampler, residual, Sampler
 from specdec.types import Proposal, Verdict
-
-from .figures import at_least, Figure, none
 
 SIZES = (2, 3, 5, 17, 64)
 ROUNDING = 4e-6  # of a sum of 64 float32 numbers near one
@@ -84,7 +83,15 @@ def drawn(size: int, rng: random.Random) -> Tensor:
     return torch.tensor([rng.gauss(0.0, scale) for _ in range(size)]).softmax(0)
 
 
-LAWS: tuple[Callable[[int, random.Random], Tensor], ...] = (one_hot, uniform, tails, subnormal, ties, zipf, drawn)
+KINDS: tuple[Callable[[int, random.Random], Tensor], ...] = (
+    one_hot,
+    uniform,
+    tails,
+    subnormal,
+    ties,
+    zipf,
+    drawn,
+)
 
 
 def near(distribution: Tensor, rng: random.Random) -> Tensor:
@@ -96,8 +103,8 @@ def near(distribution: Tensor, rng: random.Random) -> Tensor:
 
 def two_distributions(rng: random.Random) -> tuple[Tensor, Tensor]:
     size = rng.choice(SIZES)
-    p = rng.choice(LAWS)(size, rng)
-    return p, near(p, rng) if rng.random() < 0.3 else rng.choice(LAWS)(size, rng)
+    p = rng.choice(KINDS)(size, rng)
+    return p, near(p, rng) if rng.random() < 0.3 else rng.choice(KINDS)(size, rng)
 
 
 # ---- invariants ----
@@ -140,12 +147,12 @@ def replacing(rng: random.Random) -> None:
 def judging(rng: random.Random) -> None:
     """A chain or a tree of a few drafts, judged by each rule that judges such drafts."""
     size, n = rng.choice(SIZES), rng.choice((1, 2, 3, 5))
-    rows = torch.stack([rng.choice(LAWS)(size, rng) for _ in range(n + 1)])
+    rows = torch.stack([rng.choice(KINDS)(size, rng) for _ in range(n + 1)])
     chain = rng.random() < 0.5
     parents = tuple(range(-1, n - 1)) if chain else tuple(rng.randrange(-1, node) for node in range(n))
     sampler = Extremes(rng.getrandbits(32))
     distributions = [
-        near(rows[parent + 1], rng) if rng.random() < 0.3 else rng.choice(LAWS)(size, rng) for parent in parents
+        near(rows[parent + 1], rng) if rng.random() < 0.3 else rng.choice(KINDS)(size, rng) for parent in parents
     ]
     tokens = tuple(
         sampler.categorical(distribution, ("draft", level)) for level, distribution in enumerate(distributions)
@@ -183,30 +190,36 @@ def sound(verdict: Verdict, proposal: Proposal, rows: Tensor, rule: str) -> None
 
 
 def drawing(rng: random.Random) -> None:
-    distribution = rng.choice(LAWS)(rng.choice(SIZES), rng)
+    distribution = rng.choice(KINDS)(rng.choice(SIZES), rng)
     token = Extremes(rng.getrandbits(32)).categorical(distribution, ("own", 0))
     must(float(distribution[token]) > 0.0, "no impossible token is drawn")
 
 
-KINDS = (replacing, judging, drawing)
-CASES = 12_000
+CHECKS = (replacing, judging, drawing)
 
 
-def count() -> list[Figure]:
-    broken = tried(CASES)
-    figures = [Figure(f"broken: {what}", f"{n:,}", "0", False) for what, n in broken.most_common(5)]
-    return [at_least("cases", CASES, 10_000), none("invariants broken", sum(broken.values())), *figures]
-
-
-def tried(cases: int, first: int = 0) -> Counter[str]:
+def broken_invariants(cases: int) -> Counter[str]:
     """How often each invariant was broken; anything that is raised counts."""
     broken = Counter[str]()
-    for seed in range(first, first + cases):
-        rng = random.Random(seed)
+    for seed in range(cases):
+        check = CHECKS[seed % len(CHECKS)]
         try:
-            KINDS[seed % len(KINDS)](rng)
-        except Broken as what:
-            broken[str(what)] += 1
+            check(random.Random(seed))
+        except Broken as invariant:
+            broken[str(invariant)] += 1
         except Exception as error:
-            broken[f"{KINDS[seed % len(KINDS)].__name__} raised {type(error).__name__}: {error}"[:90]] += 1
+            broken[f"{check.__name__} raised {type(error).__name__}: {error}"] += 1
     return broken
+
+
+def test_no_invariant_breaks(record_property: Callable[[str, object], None]) -> None:
+    broken = broken_invariants(12_000)
+    record_property("cases", 12_000)
+    record_property("invariants broken", broken.total())
+    assert not broken
+
+
+def test_a_broken_residual_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in (lambda p, q, token: p, lambda p, q, token: p * 0, lambda p, q, token: p.flip(0)):
+        monkeypatch.setitem(globals(), "residual", wrong)
+        assert broken_invariants(120)
