@@ -35,7 +35,7 @@ from ..proof.enumeration import JointDistribution
 from ..proof.goodness_of_fit import g_test, GTest, SMALLEST
 from ..proof.pair import brief, CachedRows
 from ..proof.power import assumed_draft, power
-from ..types import SamplingParams, TranslatableText
+from ..types import SamplingParams
 from . import fields
 from .base import Chunk, Server, ServerError, Token
 from .verdict import against, judge, shown_by
@@ -141,12 +141,12 @@ class Examination:
             shown = text if isinstance(text, str) else list(text)
             self.places.append(Place(name, prompt, result={"name": name, "text": shown}))
         for place in self.places:
-            yield self.state(TranslatableText("greedy text: {name}", name=place.name))
+            yield self.state(f"greedy text: {place.name}")
             self.watch(place)
         if self.params.temperature == 0.0:
             return
         for place in self.places:
-            yield self.state(TranslatableText("the target's distribution: {name}", name=place.name))
+            yield self.state(f"the target's distribution: {place.name}")
             place.row = self.row_after(place.prompt, self.params)
             place.distributions = distributions_of_cells(place.row, self.params.max_tokens, SMALLEST / self.draws)
         if self.plain and not self.weights:
@@ -217,7 +217,7 @@ class Examination:
     def control(self, plain: Server, place: Place) -> Iterator[dict[str, Any]]:
         """Test that the plain server draws from the distribution that it reports, many texts at once."""
         for eta in self.draw(plain, place, place.plain, later=self.draws * len(self.places)):
-            yield self.state(TranslatableText("the plain server: {name}", name=place.name), eta)
+            yield self.state(f"the plain server: {place.name}", eta)
         if any(test.tail < self.alarm for test in against_distributions(place.plain, place.distributions)):
             raise ServerError(
                 "The plain server, asked for {n} texts at once, does not draw from the distribution that it reports, "
@@ -245,7 +245,7 @@ class Examination:
     def test(self, place: Place) -> Iterator[dict[str, Any]]:
         began = time.monotonic()
         for eta in self.draw(self.server, place, place.drawn):
-            yield self.state(TranslatableText("the server: {name}", name=place.name), eta)
+            yield self.state(f"the server: {place.name}", eta)
         tests = against_distributions(place.drawn, place.distributions)
         place.result |= {
             "seconds": round(time.monotonic() - began, 1),
@@ -253,7 +253,7 @@ class Examination:
             "red": [test.tail < self.alarm for test in tests],
             "witness": self.witness(place),
         }
-        yield self.state(TranslatableText("the server: {name}", name=place.name))
+        yield self.state(f"the server: {place.name}")
 
     def draw(self, server: Server, place: Place, texts: Counter[tuple[int, ...]], later: int = 0) -> Iterator[float]:
         """Draw texts at one place into `texts`. Yield at times the seconds left: for these, for as many at each place
@@ -297,15 +297,15 @@ class Examination:
     def measure(self) -> Iterator[dict[str, Any]]:
         """Which known mistakes so many draws show."""
         for place in self.places:
-            yield self.state(TranslatableText("power: {name}", name=place.name))
+            yield self.state(f"power: {place.name}")
             assert place.row
             drafted = self.weights.draft if self.weights else None
             draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(place.row)
             temperature = self.params.temperature
             place.result["needed"] = power(place.row, draft, place.distributions, self.k, temperature, self.alarm)
         contexts = [place.result for place in self.places]
-        values = {"n": self.draws, "shown": len(shown_by(contexts, self.draws)), "known": len(contexts[0]["needed"])}
-        yield self.state(TranslatableText("{n} draws at each context show {shown} of {known} known mistakes", **values))
+        shown, known = len(shown_by(contexts, self.draws)), len(contexts[0]["needed"])
+        yield self.state(f"{self.draws} draws at each context show {shown} of {known} known mistakes")
 
     def state(self, doing: str, eta: float | None = None) -> dict[str, Any]:
         self.reported = time.monotonic()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..types import TranslatableText
 from .base import ServerError
 
 LOSSLESS = "lossless"
@@ -22,13 +21,11 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
         return verdict(UNKNOWN, error.sentence)
     idle = idleness(contexts)
     parted, red = greedy_differs(contexts), [one for one in contexts if any(one.get("red", ()))]
-    if result.get("reference") == "weights" and any(one["red"][0] for one in red):
+    if result["reference"] == "weights" and any(one["red"][0] for one in red):
         return verdict(
             UNKNOWN,
-            TranslatableText(
-                "Even the first token, which is never drafted, does not follow the distribution of these weights: "
-                "other weights, another precision, or settings of its own."
-            ),
+            "Even the first token, which is never drafted, does not follow the distribution of these weights: "
+            "other weights, another precision, or settings of its own.",
         )
     if red or parted:
         return verdict(LOSSY, *map(sampled, red[:1]), *map(differs, parted[:1]), *idle)
@@ -36,25 +33,20 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
         return verdict(IDLE, *idle)
     ties = []
     if near := sum(one["near_tie"] for one in contexts):
-        ties = [TranslatableText("Greedy texts part at near-ties of two logits, in {n} contexts.", n=near)]
+        ties = [f"Greedy texts part at near-ties of two logits, in {near} contexts."]
     if not result["temperature"]:
-        return verdict(LOSSLESS, TranslatableText("Greedy text is token for token that of plain decoding."), *ties)
+        return verdict(LOSSLESS, "Greedy text is token for token that of plain decoding.", *ties)
     draws, shown = result["draws"], len(shown_by(contexts, result["draws"]))
     if not shown:
         return verdict(
             UNKNOWN,
-            TranslatableText(
-                "{n} draws at each context would have shown none of the known mistakes. Take more.", n=draws
-            ),
+            f"{draws} draws at each context would have shown none of the known mistakes. Take more.",
         )
-    sentence = TranslatableText(
-        "Lossless as far as {n} draws at each context can tell: they would have shown {shown} of {known} "
-        "known mistakes.",
-        n=draws,
-        shown=shown,
-        known=len(contexts[0]["needed"]),
+    sentence = (
+        f"Lossless as far as {draws} draws at each context can tell: they would have shown {shown} of "
+        f"{len(contexts[0]['needed'])} known mistakes."
     )
-    silent = [TranslatableText("The server does not report whether it drafted anything.")]
+    silent = ["The server does not report whether it drafted anything."]
     return verdict(LOSSLESS, sentence, *ties, *([] if speculated(contexts) else silent))
 
 
@@ -66,22 +58,22 @@ def greedy_differs(contexts: Sequence[Any]) -> list[Any]:
 def against(result: dict[str, Any]) -> str:
     """Say what the server was held against."""
     if result["reference"] == "weights":
-        return TranslatableText("the exact distribution of the target's weights")
-    return TranslatableText("the distribution that the plain server reports")
+        return "the exact distribution of the target's weights"
+    return "the distribution that the plain server reports"
 
 
 def verdict(name: str, *sentences: str) -> dict[str, Any]:
     return {"verdict": name, "sentences": list(sentences), "status": STATUS[name]}
 
 
-def idleness(contexts: Sequence[Any]) -> list[TranslatableText]:
+def idleness(contexts: Sequence[Any]) -> list[str]:
     """Return a sentence if nothing was drafted or nothing accepted, greedily or sampled."""
     for mode in ("greedy", "sampled"):
         drafted, accepted = speculated(contexts, [mode]) or (1, 1)
         if not drafted:
-            return [TranslatableText("Speculation never ran: the server drafted no token.")]
+            return ["Speculation never ran: the server drafted no token."]
         if not accepted:
-            return [TranslatableText("Speculation never ran: of {n} drafted tokens it accepted none.", n=drafted)]
+            return [f"Speculation never ran: of {drafted} drafted tokens it accepted none."]
     return []
 
 
@@ -94,25 +86,18 @@ def speculated(contexts: Sequence[Any], modes: Sequence[str] = ("greedy", "sampl
 def sampled(one: Any) -> str:
     """Name the token that shows it best."""
     seen, text = one["witness"], one["text"] if isinstance(one["text"], str) else f"{one['text']}"
-    return TranslatableText(
-        "Not lossless: after {text}, token {place} should be {piece} with probability {expected}, and is with "
-        "{seen} (of {n} texts).",
-        text=repr(text[-30:] + "".join(seen["after"])),
-        place=seen["place"],
-        piece=repr(seen["piece"]),
-        expected=f"{seen['expected']:.4g}",
-        seen=f"{seen['seen']:.4g}",
-        n=seen["of"],
+    before = text[-30:] + "".join(seen["after"])
+    return (
+        f"Not lossless: after {before!r}, token {seen['place']} should be {seen['piece']!r} with probability "
+        f"{seen['expected']:.4g}, and is with {seen['seen']:.4g} (of {seen['of']} texts)."
     )
 
 
 def differs(one: Any) -> str:
-    return TranslatableText(
-        "Not lossless: greedily, {name} parts from plain decoding at token {place}, where the two best logits "
-        "lie {gap} apart.",
-        name=one["name"],
-        place=one["greedy"]["equal"] + 1,
-        gap=f"{one['greedy']['gap']:.3g}",
+    greedy = one["greedy"]
+    return (
+        f"Not lossless: greedily, {one['name']} parts from plain decoding at token {greedy['equal'] + 1}, where the "
+        f"two best logits lie {greedy['gap']:.3g} apart."
     )
 
 
