@@ -15,7 +15,7 @@ from .components.drawn import as_text
 from .text import ASSETS, PAGE
 
 PLACE = "/page"
-FIRST = ("race", "shared/head", "shared/arrival")  # what the first screen imports
+FIRST = ("race", "shared/head", "shared/arrival", "shared/here", "handlers/changed")  # needed at the first press
 
 
 @cache

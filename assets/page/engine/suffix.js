@@ -1,4 +1,3 @@
-// @ts-check
 /* Suffix decoding (Oliaro et al. 2024, arXiv 2411.04975), as in `specdec/drafters/suffix.py`: what most often followed
  * the longest ending of the text that occurred before; and with words replaced as an edit replaced them. */
 
@@ -12,7 +11,7 @@ const LONGEST = 32, // tokens compared backwards
 const SPAN = 3, // tokens of a word at most, old or new
   WORDS = 8; // replaced words kept; the oldest is forgotten
 
-class Suffix {
+export class Suffix {
   replaced = new Replacements();
   /** @type {number[]} the text; after the first replacement, as it reads with them, GAP, the text */
   searched = [];
@@ -163,5 +162,3 @@ function common(one, other) {
   while (n < Math.min(one.length, other.length) && one[n] === other[n]) n++;
   return n;
 }
-
-export { Suffix };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The walk, as in `specdec/verify.py`: a chain, the target's rows and randomness in; a verdict out. Each token is kept
  * with probability min(1, p/q); after a rejection the target's own is drawn from the residual. Chains: Leviathan et al.
  * 2022 (arXiv 2211.17192), Chen et al. 2023 (2302.01318). */
@@ -12,7 +11,7 @@ import { residual } from "./sampling.js";
  *   extra?: number[] }} Verdict `law` is what the target's own token was drawn from */
 
 /* The rule's four small methods are the places where mistakes happen. */
-class RejectionSampling {
+export class RejectionSampling {
   name = "rejection sampling";
 
   /** @param {Proposal} proposal @param {Float32Array[]} rows @param {any} sampler @returns {Verdict} */
@@ -64,5 +63,3 @@ class RejectionSampling {
     return sampler.categorical(law, ["own", i]);
   }
 }
-
-export { RejectionSampling };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The engine of a page without a server, in a worker of its own. It is told `{ run, number, files, base }` or
  * `{ stop }`; it answers with `{ fetched, of }`, `{ lines }`, `{ done }`, or `{ wrong, ... }`. */
 

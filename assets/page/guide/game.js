@@ -1,4 +1,3 @@
-// @ts-check
 /* The game: speculative sampling with one die. First its arithmetic, then the rules as they are told. */
 
 import { h } from "#page/race/kit.js";
@@ -6,7 +5,13 @@ import { words } from "#page/race/text.js";
 import { lead, fold } from "#page/guide/prose.js";
 
 /* Of six faces, those that stand for each word. Chosen so that every chance in the game is a number of sixths. */
-const GAME = { words: ["A", "B", "C"], draft: [4, 1, 1], target: [2, 2, 2], k: 3, cycles: 10 };
+export const GAME = {
+  words: ["A", "B", "C"],
+  draft: [4, 1, 1],
+  target: [2, 2, 2],
+  k: 3,
+  cycles: 10,
+};
 const FACES = 6;
 const percent = (x) => Math.round(100 * x) + " %";
 
@@ -15,7 +20,7 @@ const overlapOf = ({ draft, target }) =>
 
 /* How often each word comes out, over all cards of a round: those that a verdict decided, and the bonus cards. The
  * mistake: a replacement drawn from the target, not from the residual. */
-function oddsOf(game, mistaken = false) {
+export function oddsOf(game, mistaken = false) {
   const { draft, target, k } = game,
     beta = overlapOf(game),
     bonus = beta ** k,
@@ -29,19 +34,19 @@ function oddsOf(game, mistaken = false) {
 }
 
 /* Leviathan et al., equation 1, over all the cycles of a round. */
-const cardsOf = (game) =>
+export const cardsOf = (game) =>
   (game.cycles * (1 - overlapOf(game) ** (game.k + 1))) / (1 - overlapOf(game));
 
 /* Up to which face a drafted first word stays: min(1, p/q) of six. */
-const keepOf = ({ draft, target }) => FACES * Math.min(1, target[0] / draft[0]);
+export const keepOf = ({ draft, target }) => FACES * Math.min(1, target[0] / draft[0]);
 
 /* Each word with the faces that stand for it. */
-function facesOf(counts, game) {
+export function facesOf(counts, game) {
   let next = 1;
   return counts.map((n, i) => ({ word: game.words[i], low: next, high: (next += n) - 1 }));
 }
 
-function game(W) {
+export function game(W) {
   const G = W.game,
     [a, b] = oddsOf(GAME, true),
     faces = (counts) =>
@@ -70,5 +75,3 @@ function game(W) {
     fold(W.quiz.reveal, h("p", {}, G.why)),
   ];
 }
-
-export { GAME, oddsOf, cardsOf, keepOf, facesOf, game };

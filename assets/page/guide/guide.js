@@ -1,4 +1,3 @@
-// @ts-check
 /* Sub-pages of sections, one of them shown. The hash of the address names a section. Words are in its JSON. */
 
 import { h, link, parts } from "#page/race/kit.js";
@@ -12,7 +11,7 @@ import { practice } from "#page/guide/practice.js";
 import { searchBox } from "#page/guide/search.js";
 
 /* Each sub-page goes by its first section. */
-const PAGES = [
+export const PAGES = [
   ["answers"],
   ["start", "about", "mistakes", "quiz"],
   ["glossary"],
@@ -148,5 +147,3 @@ export function mount(element, props) {
   window.addEventListener("hashchange", () => go(location.hash));
   go(location.hash);
 }
-
-export { PAGES };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Plans for lessons, and the link that gives a class the same run. */
 
 import { h, button, copied } from "#page/race/kit.js";
@@ -7,11 +6,11 @@ import { lead, list } from "#page/guide/prose.js";
 
 const ENGINE = { "data-engine": "" }; // such a link needs one
 
-const linkOf = (base, settings, seed) =>
+export const linkOf = (base, settings, seed) =>
   base + "?" + new URLSearchParams({ tab: "race", ...settings, seed });
 
 /* `settings` are those of the run; a seed is at `most` as large. */
-function lessons(W, part, props) {
+export function lessons(W, part, props) {
   const T = W.teach,
     plan = ({ title, goals, steps }) =>
       h(
@@ -72,5 +71,3 @@ function classLink(T, part, props) {
     said,
   );
 }
-
-export { linkOf, lessons };

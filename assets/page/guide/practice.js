@@ -1,11 +1,10 @@
-// @ts-check
 /* In practice: how serving systems are told to speculate, and what they do unless they are. */
 
 import { h, button, table, tableRow, copied, answer } from "#page/race/kit.js";
 import { words } from "#page/race/text.js";
 import { lead, fold, checked } from "#page/guide/prose.js";
 
-function practice({ practice: P }, { systems, defaults, beside }) {
+export function practice({ practice: P }, { systems, defaults, beside }) {
   const read = (one) => checked(P.checked, one),
     noted = (note, one) => fold(P.heads.note, note ? h("p", {}, note) : null, read(one));
   const how = systems.map((one) =>
@@ -51,5 +50,3 @@ function command(line, P) {
     );
   return [code, " ", press];
 }
-
-export { practice };

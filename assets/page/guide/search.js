@@ -1,11 +1,10 @@
-// @ts-check
 /* Search in the questions and the glossary. First what is found, without a document, so that Node can test it. */
 
 import { h } from "#page/race/kit.js";
 import { words } from "#page/race/text.js";
 
 /* The ids of the questions and the places of the terms that hold what was typed; null if nothing was. */
-function search({ answers, glossary }, typed) {
+export function search({ answers, glossary }, typed) {
   const query = typed.trim().toLowerCase(),
     holds = (...texts) => texts.join(" ").toLowerCase().includes(query);
   if (!query) return null;
@@ -19,7 +18,7 @@ function search({ answers, glossary }, typed) {
 }
 
 /* The box, and how to empty it. `show` is told what was found, null to show the page as it was. */
-function searchBox(W, root, show) {
+export function searchBox(W, root, show) {
   const input = h("input", {
       type: "search",
       placeholder: W.search.label,
@@ -60,5 +59,3 @@ function searchBox(W, root, show) {
   };
   return { box: h("div", { class: "sd-gd-row sd-gd-search" }, input, count), clear };
 }
-
-export { search, searchBox };

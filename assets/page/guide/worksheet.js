@@ -1,11 +1,10 @@
-// @ts-check
 /* The worksheet: on paper only, and dark on white whatever the page is. */
 
 import { h, button, table } from "#page/race/kit.js";
 import { lead } from "#page/guide/prose.js";
 import { GAME } from "#page/guide/game.js";
 
-function sheet(W, root, part) {
+export function sheet(W, root, part) {
   const print = () => {
     const dark = document.body.classList.contains("dark");
     paper.replaceChildren(...worksheet(W, part.seed.value));
@@ -67,5 +66,3 @@ function worksheet(W, seed) {
     h("p", { class: "sd-gd-fields" }, H.surprise, blank()),
   ];
 }
-
-export { sheet };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The closed form: the distribution that the rule writes, token by token, beside the target's. */
 
 import { h, text, line, rect, svg, hatch, legend } from "#page/race/kit.js";
@@ -6,7 +5,7 @@ import { words, sentences, short, chance } from "#page/race/text.js";
 import { EXACT, isExact, roughly, figure } from "#page/lossless/reading.js";
 import { note } from "#page/lossless/signs.js";
 
-function closedForm(W, level) {
+export function closedForm(W, level) {
   function paintClosed(told) {
     const C = W.closed,
       { error, overlap, needed } = told.closed,
@@ -80,5 +79,3 @@ function closedForm(W, level) {
 
   return paintClosed;
 }
-
-export { closedForm };

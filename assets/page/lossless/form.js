@@ -1,4 +1,3 @@
-// @ts-check
 /* What is asked of a server. Its key is read when it is sent, and kept by its field alone. */
 
 import { h } from "#page/race/kit.js";
@@ -6,7 +5,7 @@ import { h } from "#page/race/kit.js";
 const HEAT = 0.8;
 
 /* `servers`: what may be named. */
-function form(W, part, { listed, free, hottest }) {
+export function form(W, part, { listed, free, hottest }) {
   const R = W.server.rail,
     fields = {};
 
@@ -82,5 +81,3 @@ function form(W, part, { listed, free, hottest }) {
   furniture();
   return { offered: free || listed.length > 0, asked };
 }
-
-export { form };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Greedy text: token by token the same as plain decoding's, or where it parts. */
 
 import { h, chip } from "#page/race/kit.js";
@@ -6,7 +5,7 @@ import { words, sentences } from "#page/race/text.js";
 import { NEAR, figure } from "#page/lossless/reading.js";
 import { note } from "#page/lossless/signs.js";
 
-function greedyText(W, PW, level) {
+export function greedyText(W, PW, level) {
   function paintGreedy(told) {
     const G = W.greedy,
       { equal, of, start, gap, coarse } = told.greedy,
@@ -63,5 +62,3 @@ function greedyText(W, PW, level) {
 
   return paintGreedy;
 }
-
-export { greedyText };

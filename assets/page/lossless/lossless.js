@@ -1,4 +1,3 @@
-// @ts-check
 /* The certificate: is this decoding lossless? Draws what the engine computed, recorded or live; it computes none of it.
  *
  * What is read off a pair's is in reading.js, a server's is drawn by server.js. The small makers of elements are the

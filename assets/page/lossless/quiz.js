@@ -1,4 +1,3 @@
-// @ts-check
 /* Predict, then reveal: which mistakes does the next token's distribution hide? */
 
 import { h } from "#page/race/kit.js";
@@ -6,7 +5,7 @@ import { words } from "#page/race/text.js";
 import { FIRST, isExact, scoreOf, figure } from "#page/lossless/reading.js";
 
 /* `recorded` gives the toy pair's certificate with a mistake, once it has been fetched. */
-function quiz(W, part, recorded) {
+export function quiz(W, part, recorded) {
   let revealed = false;
 
   function paintQuiz() {
@@ -62,5 +61,3 @@ function quiz(W, part, recorded) {
   paintQuiz();
   return paintQuiz;
 }
-
-export { quiz };

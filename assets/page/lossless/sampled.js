@@ -1,4 +1,3 @@
-// @ts-check
 /* The sample: how far what was drawn lies from the target, after one token, two and three. */
 
 import { h, s, text, line, rect, svg } from "#page/race/kit.js";
@@ -14,7 +13,7 @@ import {
 } from "#page/lossless/reading.js";
 import { note } from "#page/lossless/signs.js";
 
-function sampledTexts(W, level) {
+export function sampledTexts(W, level) {
   function paintSampled(told, asked) {
     const P = W.sampled,
       sample = sampleAt(told, asked),
@@ -86,5 +85,3 @@ function sampledTexts(W, level) {
 
   return paintSampled;
 }
-
-export { sampledTexts };

@@ -1,4 +1,3 @@
-// @ts-check
 /* A server of others: its certificate as it grows. */
 
 import { h, table, tableRow } from "#page/race/kit.js";
@@ -18,13 +17,13 @@ const red = (one) => (one.red || []).some(Boolean);
 const shows = (needed, draws) => needed !== null && needed <= draws;
 
 /* How much of all texts was drawn. */
-const share = (told) =>
+export const share = (told) =>
   told.draws && told.contexts.length
     ? told.contexts.reduce((sum, one) => sum + one.done, 0) / (told.draws * told.contexts.length)
     : 0;
 
 /* Known mistakes that no context would have shown, with the fewest draws that would. */
-function blind(told) {
+export function blind(told) {
   const measured = told.contexts.filter((one) => one.needed);
   if (!measured.length) return [];
   return Object.keys(measured[0].needed)
@@ -40,7 +39,7 @@ function blind(told) {
 }
 
 /* `servers`: what may be named. */
-function examination(W, part, servers, { stamp, verdict, told: body }) {
+export function examination(W, part, servers, { stamp, verdict, told: body }) {
   const V = W.server;
 
   const doing = (told) =>
@@ -209,5 +208,3 @@ function examination(W, part, servers, { stamp, verdict, told: body }) {
 
   return { ...form(W, part, servers), paint, doing, share };
 }
-
-export { examination, share, blind };

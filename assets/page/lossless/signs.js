@@ -1,11 +1,10 @@
-// @ts-check
 /* How a result is signed: the stamp and the words of the verdict, and those of one check. */
 
 import { h } from "#page/race/kit.js";
 
-const note = (...inner) => h("p", { class: "sd-sub sd-after" }, inner);
+export const note = (...inner) => h("p", { class: "sd-sub sd-after" }, inner);
 
-function signs(W, part) {
+export function signs(W, part) {
   const LABELS = { good: W.verdict.passed, bad: W.verdict.failed, missed: W.verdict.unsure };
   const stamp = (kind, small, label = LABELS[kind]) =>
     h(
@@ -46,5 +45,3 @@ function signs(W, part) {
 
   return { stamp, verdict, told, level };
 }
-
-export { note, signs };

@@ -1,11 +1,10 @@
-// @ts-check
 /* The verdict on a pair in words: which checks fail, and why one of them may have missed the mistake. */
 
 import { words, sentences, chance } from "#page/race/text.js";
 import { sampleAt, verdictOf, neededBy, count, roughly } from "#page/lossless/reading.js";
 
 /* `named` are the mistakes; `healthy` is the certificate without one, if it is there. */
-function verdictWords(W, named) {
+export function verdictWords(W, named) {
   function sentence(told, kind, failed, checks, asked, healthy) {
     const V = W.verdict,
       needed = neededBy(told),
@@ -45,5 +44,3 @@ function verdictWords(W, named) {
     return { kind, said: sentence(told, kind, failed, checks, draws, healthy) };
   };
 }
-
-export { verdictWords };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The charts with a column per cycle: tokens of each draft, and the acceptance rate. */
 
 import { speculative } from "#page/race/run.js";
@@ -6,7 +5,7 @@ import { MARK, s, text, line, svg, bundle, hatch } from "#page/race/kit.js";
 import { clamp, fixed, words, niceStep } from "#page/race/text.js";
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
-function columnCharts(W, part, S) {
+export function columnCharts(W, part, S) {
   function columns(width, right) {
     const cycles = speculative(S.run).cycles,
       n = Math.max(cycles.length, 8);
@@ -146,5 +145,3 @@ function columnCharts(W, part, S) {
 
   return { drawBars, drawAlpha };
 }
-
-export { columnCharts };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Tokens over time, a line for each lane. */
 
 import { EPS, isOver, written, isBusy, atEnd, shownLanes } from "#page/race/run.js";
@@ -7,7 +6,7 @@ import { s, text, line, svg } from "#page/race/kit.js";
 import { axis, axisEnd } from "#page/race/axes.js";
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
-function curve(W, part, S) {
+export function curve(W, part, S) {
   function drawCurve(F, end) {
     const box = part.curve,
       width = S.room.curve,
@@ -140,5 +139,3 @@ function curve(W, part, S) {
 
   return drawCurve;
 }
-
-export { curve };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The end of a run: each lane as a bar of its time, a picture and a film of both to share, and the text alone. */
 
 import { speculative } from "#page/race/run.js";
@@ -12,7 +11,7 @@ function textOf(run) {
 }
 
 /* `root`: the player, which learns from its tab how a run is shared. */
-function finish(box, W, root) {
+export function finish(box, W, root) {
   const copy = async (button, text, word = W.finish.copied) =>
     answer(button, (await copied(text)) ? word : W.finish.refused);
 
@@ -79,5 +78,3 @@ function finish(box, W, root) {
 
   return { draw };
 }
-
-export { finish };

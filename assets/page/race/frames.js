@@ -1,4 +1,3 @@
-// @ts-check
 /* One moment of a race as a picture: the text of both lanes in the colours of its tokens, and what it took. The
  * picture to share is the moment when the speculative lane is done; a film is one moment after another. */
 
@@ -28,7 +27,7 @@ const RACE = 4500,
 const KINDS = ["video/mp4;codecs=avc1.42E01F", "video/webm"];
 
 /* What the end says: tokens, passes and time of both lanes, and who was faster. */
-function result(W, run) {
+export function result(W, run) {
   const A = speculative(run),
     B = plain(run),
     F = figuresAt(run, Infinity);
@@ -86,7 +85,7 @@ function headline(W, run, F) {
 }
 
 /* The tokens of a lane until then, with the state that each has in the text. */
-const tokensAt = (lane, t) =>
+export const tokensAt = (lane, t) =>
   [
     ...(lane.first ? lane.first.texts.map((piece) => ({ piece, state: "pla" })) : []),
     ...lane.cycles.slice(0, doneBy(lane.cycles, t)).flatMap(({ texts, own }) =>
@@ -189,18 +188,18 @@ function paint(canvas, W, run, t, still, { font, colour, bar } = lookOf()) {
 }
 
 /* The picture to share: a promise of a file. */
-function picture(W, run) {
+export function picture(W, run) {
   const canvas = document.createElement("canvas");
   paint(canvas, W, run, speculative(run).end, true);
   return new Promise((resolve) => canvas.toBlob(resolve));
 }
 
 /* The kind of film that this browser can record, "" for none. */
-const filmKind = () =>
+export const filmKind = () =>
   (window.MediaRecorder && KINDS.find((kind) => MediaRecorder.isTypeSupported(kind))) || "";
 
 /* The whole race in six seconds: a promise of a file. Nothing is sent anywhere. */
-function film(W, run) {
+export function film(W, run) {
   const canvas = document.createElement("canvas"),
     look = lookOf(),
     { longest } = result(W, run);
@@ -224,5 +223,3 @@ function film(W, run) {
     recorder.onstop = () => resolve(new Blob(parts, { type: recorder.mimeType }));
   });
 }
-
-export { result, tokensAt, picture, film, filmKind };

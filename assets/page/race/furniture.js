@@ -1,14 +1,13 @@
-// @ts-check
 /* What stands on the player whatever it plays: titles, names for screen readers, the legend, the buttons of zoom
  * and speed. */
 
 import { h, chip, freshId } from "#page/race/kit.js";
 
-const AUTO = "auto"; // the speed that the page chooses from moment to moment
+export const AUTO = "auto"; // the speed that the page chooses from moment to moment
 
-const speedName = (slow) => (slow === 1 ? "1×" : "1/" + slow);
+export const speedName = (slow) => (slow === 1 ? "1×" : "1/" + slow);
 
-function furniture(W, part, speeds) {
+export function furniture(W, part, speeds) {
   const named = {
     name0: W.lane.speculative,
     name1: W.lane.plain,
@@ -76,5 +75,3 @@ function legendChip(W, state) {
   node.removeAttribute("aria-label");
   return node;
 }
-
-export { AUTO, speedName, furniture };

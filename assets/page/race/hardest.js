@@ -1,4 +1,3 @@
-// @ts-check
 /* The prompt of this visit whose guesses were kept least. */
 
 import { figuresAt, isOver, wasStopped } from "#page/race/run.js";
@@ -8,7 +7,7 @@ const ENOUGH = 16, // judged guesses of a run that counts
   SHOWN = 60; // characters of a prompt
 
 /* The harder one of what was known and a live run that has ended; null before the first. */
-function harder(known, run) {
+export function harder(known, run) {
   const { header } = run,
     { alpha, a } = figuresAt(run, Infinity);
   if (
@@ -22,10 +21,8 @@ function harder(known, run) {
   return known && known.alpha <= alpha ? known : { prompt: header.prompt, alpha };
 }
 
-const told = (W, { prompt, alpha }) =>
+export const told = (W, { prompt, alpha }) =>
   words(W.foot.hardest, {
     prompt: visible(prompt.length > SHOWN ? prompt.slice(0, SHOWN - 1) + "…" : prompt),
     alpha: fixed(100 * alpha, 0) + " %",
   });
-
-export { harder, told };

@@ -1,11 +1,10 @@
-// @ts-check
 /* What the card of a token says: its numbers, its coin and both distributions. */
 
 import { EPS, depthOf, shownLanes, isGreedy, serverOf, UNNAMED } from "#page/race/run.js";
 import { h, s, text, line, rect, svg, hatch, chip, statusOf } from "#page/race/kit.js";
 import { clamp, chance, shown, words } from "#page/race/text.js";
 
-function numbers(W, S) {
+export function numbers(W, S) {
   const cardHead = (item, place) => [
     h(
       "div",
@@ -246,5 +245,3 @@ function numbers(W, S) {
 
   return { draftCard, ownCard };
 }
-
-export { numbers };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Plays one run: a growing NDJSON log of events in, two lanes of text or three, a timeline and charts out.
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
@@ -66,7 +65,7 @@ function player(element, props, watch, trigger) {
     card = cards(W, root, part, S, touch),
     about = figures(W, root, part, S),
     meters = live(W, root, part, S, about.term),
-    told = story(W, S, fromDraft({ W, S, root, text, card, touch }), trigger);
+    told = story(W, S, fromDraft({ W, S, root, text, card, touch }), () => trigger);
   const picture = flow(part.flow, W),
     ending = finish(part.flow, W, root),
     drawTimeline = timeline(W, part, S),
@@ -143,12 +142,17 @@ function player(element, props, watch, trigger) {
         .filter(Boolean)
         .map((name) => h("span", {}, name)),
     );
-    // Unfolded settings may stand above it.
-    if (drawn !== null && !S.sent) part.stage.scrollIntoView({ block: "nearest" });
+    if (drawn !== null && !S.sent) showStage();
     drawn = null;
     about.heading();
     if (!calm && !again) S.timer = setTimeout(() => play(true), live ? 0 : 400);
     else if (!live && !again) whenCalm();
+  }
+
+  /* Unfolded settings may stand above the stage. */
+  function showStage() {
+    const { top } = part.stage.getBoundingClientRect();
+    if (top < 0 || top > innerHeight / 2) part.stage.scrollIntoView({ block: "nearest" });
   }
 
   /* Reduced motion: no replay by itself; open where there is something to see. */

@@ -1,4 +1,3 @@
-// @ts-check
 /* The sentence on what just happened, and the note below on what both texts have in common. */
 
 import {
@@ -21,7 +20,7 @@ import { bothWords } from "#page/race/spelling.js";
 import { harder, told } from "#page/race/hardest.js";
 
 /* The depth at which such a run is expected to win, with its own acceptance and costs; 0 for none. */
-function winningDepth(F, k, rest) {
+export function winningDepth(F, k, rest) {
   let best = 0,
     speed = 1.02,
     tokens = 1;
@@ -34,8 +33,8 @@ function winningDepth(F, k, rest) {
 }
 
 /* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers.
- * Where there is a `trigger`, a run that lost offers another one. */
-function story(W, S, numbersOf, trigger) {
+ * Where `triggerOf()` gives a function, a run that lost offers another one; Gradio's comes after the first screen. */
+export function story(W, S, numbersOf, triggerOf) {
   const tinted = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece)),
     theirs = served(W, S, tinted, numbersOf);
   /** @type {any} */
@@ -168,10 +167,10 @@ function story(W, S, numbersOf, trigger) {
   /* After a run of the app's that lost: one press for what is expected to win. */
   function another(F, { k }, rest) {
     const { source, models } = S.run.header;
-    if (!trigger || source !== "live" || models.device === "browser") return [];
+    if (!triggerOf() || source !== "live" || models.device === "browser") return [];
     const depth = winningDepth(F, k, rest),
       label = depth ? words(W.say.try_k, { k: depth }) : W.say.try_default;
-    return [" ", button(label, () => trigger("tried", { k: depth }), "sd-quiet")];
+    return [" ", button(label, () => triggerOf()("tried", { k: depth }), "sd-quiet")];
   }
 
   /* How the peer did; if it failed, its lane says so. */
@@ -257,5 +256,3 @@ function story(W, S, numbersOf, trigger) {
 
   return { sentence, footnote };
 }
-
-export { story, winningDepth };

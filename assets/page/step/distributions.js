@@ -1,15 +1,14 @@
-// @ts-check
 /* Both models' distributions at the place of a draft, as far as its trace tells them, and which rows a chart shows. */
 
 import { BLOCK } from "#page/step/judge.js";
 
-const SHOWN = 6; // tokens in a chart; all others are one
+export const SHOWN = 6; // tokens in a chart; all others are one
 
 /* Under block verification p comes with the weight of the prefix. */
-const weightOf = ({ rule, weight }) => (rule === BLOCK ? weight : 1);
+export const weightOf = ({ rule, weight }) => (rule === BLOCK ? weight : 1);
 
 /* Both distributions of a place over the tokens that both know, and all others together; p comes with a weight. */
-function distributionsOf(draft, weight = 1) {
+export function distributionsOf(draft, weight = 1) {
   const P = draft.target,
     Q = draft.draft,
     rows = new Map(),
@@ -50,7 +49,7 @@ function valueIn(law, token, paired) {
 }
 
 /* The drafted token first, then the replacement and the likeliest, then all others. */
-function rowsToShow(draft, own, weight = 1) {
+export function rowsToShow(draft, own, weight = 1) {
   const laws = distributionsOf(draft, weight),
     all = [...laws.known, ...laws.half],
     first = all.find((row) => row.token === draft.token),
@@ -71,5 +70,3 @@ function rowsToShow(draft, own, weight = 1) {
     }
   return { kept, rest: { ...rest, p: Math.max(0, rest.p), q: Math.max(0, rest.q) } };
 }
-
-export { SHOWN, weightOf, distributionsOf, rowsToShow };

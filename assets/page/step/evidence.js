@@ -1,4 +1,3 @@
-// @ts-check
 /* Beside the sentence what it rests on: both models' probabilities and the test, or what the target's own token is
  * drawn from. */
 
@@ -10,7 +9,7 @@ import { title, note } from "#page/step/marks.js";
 import { trials } from "#page/step/trial.js";
 import { residuals } from "#page/step/residual.js";
 
-function evidence(page, { bars, row }, theirs, guess) {
+export function evidence(page, { bars, row }, theirs, guess) {
   const { W, S, part, now, isGreedy } = page;
   const test = trials(page),
     { areas, surpluses } = residuals(page);
@@ -99,5 +98,3 @@ function evidence(page, { bars, row }, theirs, guess) {
 
   return { paint: paintEvidence, focus };
 }
-
-export { evidence };

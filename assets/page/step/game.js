@@ -1,4 +1,3 @@
-// @ts-check
 /* Be the big model: ten guesses of the small one, kept or rejected by the visitor, then by the rule. */
 
 import { h, s, text, rect, chip, parts, copied, answer, button } from "#page/race/kit.js";

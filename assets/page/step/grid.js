@@ -1,11 +1,10 @@
-// @ts-check
 /* Draft, pass and verdict one below the other, one column a draft. */
 
 import { h } from "#page/race/kit.js";
 import { words, chance, apart } from "#page/race/text.js";
 import { BLOCK } from "#page/step/judge.js";
 
-function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
+export function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
   const { W, PW, S, part, now } = page;
 
   function paintGrid() {
@@ -84,5 +83,3 @@ function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
 
   return paintGrid;
 }
-
-export { grid };

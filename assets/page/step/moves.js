@@ -1,9 +1,8 @@
-// @ts-check
 /* Token flow: what a sub-step adds moves to its place in the grid. Drafts come one by one from the left, the pass fills
  * its bar, a verdict drops out of it. Without motion the grid simply stands there. */
 
 /* Moves only when the moment is another: a window that changes its size draws the same one again. */
-function moveIn(grid, step, moment) {
+export function moveIn(grid, step, moment) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches,
     same = grid.moment === moment;
   grid.moment = moment;
@@ -29,5 +28,3 @@ function moveIn(grid, step, moment) {
       flow(node, { transform: "translateY(-52px) rotate(4deg)", opacity: 0 }),
     );
 }
-
-export { moveIn };

@@ -1,10 +1,9 @@
-// @ts-check
 /* What follows a verdict: the token that the target adds, and the sub-steps that the cycle is told in. */
 
 import { BLOCK, FIRST, REJECTION } from "#page/step/judge.js";
 
 /* The token that the target adds: drawn from what, and, where the trace can tell, which one it is. */
-function ownOf(cycle, verdict, theirs) {
+export function ownOf(cycle, verdict, theirs) {
   if (cycle.served)
     return (
       cycle.own && {
@@ -49,7 +48,7 @@ function drawnFrom(drafts, node, fits) {
 }
 
 /* The sub-steps of a cycle: names, and the number of a node for its judgement. */
-function stepsOf(cycle, verdict, states, own) {
+export function stepsOf(cycle, verdict, states, own) {
   if (!cycle.drafts.length) return ["check", "own", "commit"];
   const late = verdict.rule !== BLOCK && states.includes("dis");
   return [
@@ -61,5 +60,3 @@ function stepsOf(cycle, verdict, states, own) {
     "commit",
   ];
 }
-
-export { ownOf, stepsOf };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Bars of probabilities: what both models believe at a place, and the row that the target's own token comes from. */
 
 import { text, rect, svg } from "#page/race/kit.js";
@@ -9,7 +8,7 @@ import { SHOWN, rowsToShow } from "#page/step/distributions.js";
 const same = (a, b) =>
   a.token === UNNAMED || b.token === UNNAMED ? a.piece === b.piece : a.token === b.token; // a server may tell no ids
 
-function probabilities({ W, now }) {
+export function probabilities({ W, now }) {
   function bars(draft, width) {
     const { kept, rest } = rowsToShow(draft, (now().own || {}).sample),
       rows = [...kept, { rest: true, ...rest }],
@@ -101,5 +100,3 @@ function probabilities({ W, now }) {
 
   return { bars, row };
 }
-
-export { probabilities };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The questions beside a cycle: its notation, and what if the coin, the length or the rule had been another. */
 
 import { h, choice } from "#page/race/kit.js";
@@ -8,7 +7,7 @@ import { figure } from "#page/step/marks.js";
 
 const SLIP = 6; // px of a finger that mean a drag
 
-function whatIf(page, focus) {
+export function whatIf(page, focus) {
   const { W, part, S } = page;
 
   function paint() {
@@ -196,5 +195,3 @@ function whatIf(page, focus) {
   part.rule.onchange = () => ask({ rule: part.rule.value, coins: S.choice.coins });
   return { paint };
 }
-
-export { whatIf };

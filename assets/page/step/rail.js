@@ -1,10 +1,9 @@
-// @ts-check
 /* The rail: the sub-steps of the open cycle, the current one marked. */
 
 import { h, button } from "#page/race/kit.js";
 import { words } from "#page/race/text.js";
 
-function rail(page) {
+export function rail(page) {
   const { W, part, now } = page;
 
   function paintRail() {
@@ -41,5 +40,3 @@ function rail(page) {
 
   return paintRail;
 }
-
-export { rail };

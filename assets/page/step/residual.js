@@ -1,4 +1,3 @@
-// @ts-check
 /* What a replacement is drawn from: where the target's probability stands above the draft's, scaled to 1. */
 
 import { h, s, text, line, rect, svg, hatch } from "#page/race/kit.js";
@@ -6,7 +5,7 @@ import { fill, words, shown, short, chance, clamp } from "#page/race/text.js";
 import { distributionsOf, rowsToShow } from "#page/step/distributions.js";
 import { figure, mark, note, formula } from "#page/step/marks.js";
 
-function residuals({ W, S, now }) {
+export function residuals({ W, S, now }) {
   const drawn = () => now().own && now().own.sample;
 
   /* Both distributions as areas: where they overlap, and which stands higher. */
@@ -145,5 +144,3 @@ function residuals({ W, S, now }) {
 
   return { areas, surpluses };
 }
-
-export { residuals };

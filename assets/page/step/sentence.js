@@ -1,4 +1,3 @@
-// @ts-check
 /* What the open sub-step is, in a sentence with this cycle's own figures. */
 
 import { h } from "#page/race/kit.js";
@@ -7,7 +6,7 @@ import { BLOCK, MATCH, NOISE, FIRST, TYPICAL } from "#page/step/judge.js";
 import { weightOf, distributionsOf } from "#page/step/distributions.js";
 import { figure, mark } from "#page/step/marks.js";
 
-function sentences(page, theirs) {
+export function sentences(page, theirs) {
   const { W, S, now, isGreedy, passTime } = page;
 
   function sentence() {
@@ -117,5 +116,3 @@ function sentences(page, theirs) {
 
   return { sentence, guess };
 }
-
-export { sentences };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Takes one cycle apart: draft, check, judge, replace or bonus, commit; and asks what if.
  *
  * Here is where the page stands: run, cycle, sub-step, question. What decides is in judge.js; each part of the page is

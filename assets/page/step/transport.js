@@ -1,4 +1,3 @@
-// @ts-check
 /* Moving through the run: playing at a pace, the scrubber, the keys. */
 
 import { choice } from "#page/race/kit.js";
@@ -6,7 +5,7 @@ import { words, clamp } from "#page/race/text.js";
 
 const PACES = { slow: 5000, steady: 2500, quick: 900 }; // ms a sub-step
 
-function transport(page) {
+export function transport(page) {
   const { W, S, root, part, cycles, now, step, byHand } = page;
 
   function play(on) {
@@ -85,5 +84,3 @@ function transport(page) {
 
   return { play, paint: paintTransport };
 }
-
-export { transport };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Two things that the formulas assume, as the run has them: one acceptance rate for every position, and what
  * verification costs by its rows. */
 
@@ -7,7 +6,7 @@ import { words, sentences, fixed } from "#page/race/text.js";
 import { wilson } from "#page/theory/formulas.js";
 import { path, dot, diamond, rows, ticks, stepsTo } from "#page/theory/axes.js";
 
-function assumptions({ W, part, frame, here: ofRun, reports }) {
+export function assumptions({ W, part, frame, here: ofRun, reports }) {
   function paintPositions(here) {
     part.positionssub.textContent = here
       ? here.tree
@@ -108,5 +107,3 @@ function assumptions({ W, part, frame, here: ofRun, reports }) {
 
   return { positions: () => paintPositions(ofRun()), checks: () => paintChecks(ofRun()) };
 }
-
-export { assumptions };

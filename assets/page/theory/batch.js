@@ -1,4 +1,3 @@
-// @ts-check
 /* Many texts at once: what that makes of speculation by kind of load, and throughput against the speed of each text. */
 
 import { text, line } from "#page/race/kit.js";
@@ -25,7 +24,7 @@ const LOADS = {
 const rate = (value) =>
   value && value < 10 ? fixed(value, 1) : Math.round(value).toLocaleString("en");
 
-function batchView(W, part, S, { frame, speedAxis }, { machines, models }) {
+export function batchView(W, part, S, { frame, speedAxis }, { machines, models }) {
   const V = W.many,
     model = (id) => modelOf(byId(models, id));
 
@@ -181,5 +180,3 @@ function batchView(W, part, S, { frame, speedAxis }, { machines, models }) {
     trade: () => paintTrade(...chosen()),
   };
 }
-
-export { batchView };

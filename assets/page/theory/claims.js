@@ -1,4 +1,3 @@
-// @ts-check
 /* What introductions say, what follows from it by the formulas, and what was measured here. */
 
 import { h, button, tableRow } from "#page/race/kit.js";
@@ -8,7 +7,7 @@ import { rowsWith } from "#page/theory/measured.js";
 import { times, byId, milliseconds, gigabytes, plainTable } from "#page/theory/axes.js";
 
 /* `page` sets the sliders (`set`, `choose`), knows the best K, and says aloud what came of it. */
-function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPLE }) {
+export function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPLE }) {
   function spread(values, digits = 2) {
     if (!values.length) return W.claims.unmeasured;
     const [low, high] = [Math.min(...values), Math.max(...values)].map((value) =>
@@ -116,5 +115,3 @@ function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPL
   buildClaims();
   return { claims: paint };
 }
-
-export { claimsOf };

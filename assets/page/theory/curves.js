@@ -1,4 +1,3 @@
-// @ts-check
 /* The speed-up by draft length K, as curves and as a table, and why not a longer draft. */
 
 import { h, text, line, headRow, tableRow } from "#page/race/kit.js";
@@ -6,10 +5,10 @@ import { words, sentences, fixed, clamp } from "#page/race/text.js";
 import { expectedTokens, bestK } from "#page/theory/formulas.js";
 import { times, range, path, dot, diamond, barCell, ticks } from "#page/theory/axes.js";
 
-const LARGEST = 16, // the longest draft
+export const LARGEST = 16, // the longest draft
   BENDS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves
 
-function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }) {
+export function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }) {
   function paintCurves() {
     const roomy = room.curves > 560,
       A = frame("curves", roomy ? 420 : 372, W.curves.aria, { right: roomy ? 62 : 40 }),
@@ -124,5 +123,3 @@ function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }
 
   return { curves: paintCurves, table: paintTable };
 }
-
-export { LARGEST, byLength };

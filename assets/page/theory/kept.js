@@ -1,4 +1,3 @@
-// @ts-check
 /* How many drafts of a cycle are kept: the distribution, the sum behind it, and the acceptance rate that pays. */
 
 import { h, text, line, rect } from "#page/race/kit.js";
@@ -11,7 +10,7 @@ import {
 } from "#page/theory/formulas.js";
 import { range, ticks } from "#page/theory/axes.js";
 
-function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
+export function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
   function paintKept(here) {
     const A = frame("kept", 210, W.kept.aria, { left: 30, bottom: 40, top: 20 }),
       { g } = A,
@@ -105,5 +104,3 @@ function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
 
   return { kept: () => paintKept(ofRun()), recursion: () => paintRecursion(ofRun()) };
 }
-
-export { keptDrafts };

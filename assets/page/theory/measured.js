@@ -1,11 +1,10 @@
-// @ts-check
 /* What a run measured, in the letters of the formulas, and what the bench's runs foretell for it. */
 
 import { figuresAt, horizon, speculative } from "#page/race/run.js";
 import { accountedSpeedup, growing, tokensByPosition } from "#page/theory/formulas.js";
 
 /* In the letters of the formulas; null if nothing was drafted or nothing stands beside it. Costs are in plain steps. */
-function ofRun(run) {
+export function ofRun(run) {
   if (run.names.length < 2) return null;
   const F = figuresAt(run, horizon(run)),
     { a } = F,
@@ -75,11 +74,11 @@ function checksOf(cycles, perPass) {
 }
 
 /* What the bench measured of a drafter. */
-const rowsWith = (reports, drafter) =>
+export const rowsWith = (reports, drafter) =>
   reports.flatMap(({ rows }) => rows).filter((row) => row.drafter === drafter && row.alpha != null);
 
 /* What the bench's runs on the same kind of text foretell for this one; null if it has none with this drafter. */
-function predicted(reports, here) {
+export function predicted(reports, here) {
   if (here.family !== "embedded") return null;
   const rows = reports.flatMap(({ rows, machine }) => rows.map((row) => ({ ...row, machine })));
   const fit = rows.filter(
@@ -120,5 +119,3 @@ function predicted(reports, here) {
     ),
   };
 }
-
-export { ofRun, rowsWith, predicted };

@@ -1,4 +1,3 @@
-// @ts-check
 /* What the page begins with: why a check is nearly free, when speculation loses, the best K at a glance, what the
  * temperature does to acceptance, and what each rule keeps of one draft. */
 
@@ -35,7 +34,7 @@ const PLACES = {
 };
 const TEMPERATURES = [0, 0.5, 1, 2];
 
-function opening({ W, part, S, room, gain }, { machines, models, reports }) {
+export function opening({ W, part, S, room, gain }, { machines, models, reports }) {
   /* Reading one's weights, and computing beside it: one row, and those of a check. */
   function paintWall() {
     const machine = machineOf(byId(machines, S.machine)),
@@ -235,5 +234,3 @@ function opening({ W, part, S, room, gain }, { machines, models, reports }) {
   measuredHeat();
   return { wall: paintWall, loses: paintLoses, heat: paintHeat, rules: paintRules };
 }
-
-export { opening };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The speed-up of the run as the formulas predict it, beside the one that was measured, and what lies between. */
 
 import { text, line, rect, svg } from "#page/race/kit.js";
@@ -7,7 +6,7 @@ import { expectedTokens, speedup, wilson } from "#page/theory/formulas.js";
 import { predicted } from "#page/theory/measured.js";
 import { times } from "#page/theory/axes.js";
 
-function prediction({ W, part, room, here: ofRun, reports }) {
+export function prediction({ W, part, room, here: ofRun, reports }) {
   function paintMeasured() {
     const M = W.measured,
       here = ofRun();
@@ -126,5 +125,3 @@ function prediction({ W, part, room, here: ofRun, reports }) {
 
   return { measured: paintMeasured };
 }
-
-export { prediction };

@@ -1,4 +1,3 @@
-// @ts-check
 /* What the formulas say, with sliders; and how far a measured run bears them out.
  *
  * The run and the makers of elements are the player's. */

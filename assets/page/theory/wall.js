@@ -1,4 +1,3 @@
-// @ts-check
 /* The memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
 
 import { h, link, tableRow, text, line, rect } from "#page/race/kit.js";
@@ -28,7 +27,7 @@ import {
 } from "#page/theory/axes.js";
 import { batchView } from "#page/theory/batch.js";
 
-function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
+export function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
   const { machines, models, read } = hardware,
     many = batchView(W, part, S, { frame, speedAxis }, hardware);
 
@@ -245,5 +244,3 @@ function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
     part[name].oninput = () => choose({ [name]: 2 ** part[name].value });
   return { roof: paint, ...many };
 }
-
-export { memoryWall };

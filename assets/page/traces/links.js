@@ -1,9 +1,8 @@
-// @ts-check
 /* Links to a run, and the frame that shows one inside another page. */
 
 /* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones; so
    is what a server decides by itself. */
-function linkOf(run, base, rules, settings) {
+export function linkOf(run, base, rules, settings) {
   const { header } = run,
     started = run.lanes[run.names[0]].started || {},
     params = started.params || {};
@@ -28,8 +27,6 @@ function linkOf(run, base, rules, settings) {
 
 const escape = (text) => text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;");
 
-const frame = (address, title) =>
+export const frame = (address, title) =>
   `<iframe src="${escape(address)}" title="${escape(title)}" width="100%" height="900" ` +
   `loading="lazy" style="border:0"></iframe>`;
-
-export { linkOf, frame };
