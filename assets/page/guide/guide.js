@@ -6,7 +6,6 @@ import { answers } from "#page/guide/answers.js";
 import { lessons } from "#page/guide/lessons.js";
 import { questions } from "#page/guide/questions.js";
 import { game } from "#page/guide/game.js";
-import { sheet } from "#page/guide/worksheet.js";
 import { practice } from "#page/guide/practice.js";
 import { searchBox } from "#page/guide/search.js";
 
@@ -16,7 +15,7 @@ export const PAGES = [
   ["start", "about", "mistakes", "quiz"],
   ["glossary"],
   ["practice"],
-  ["teach", "game", "sheet"],
+  ["teach", "game"],
 ];
 const PAPER = /arXiv (\d{4}\.\d{5})/;
 
@@ -64,10 +63,9 @@ export function mount(element, props) {
         W.glossary.map(([term, meaning]) => h("div", {}, h("dt", {}, term), h("dd", {}, meaning))),
       ),
     mistakes: () => [lead(W.mistakes_words.lead), halves(W.mistakes.map(mistake))],
-    teach: () => lessons(W, part, props),
+    teach: () => lessons(W, props),
     quiz: () => questions(W, tabs),
     game: () => game(W),
-    sheet: () => sheet(W, root, part),
     practice: () => practice(W, sources),
   };
 

@@ -10,7 +10,7 @@ export const linkOf = (base, settings, seed) =>
   base + "?" + new URLSearchParams({ tab: "race", ...settings, seed });
 
 /* `settings` are those of the run; a seed is at `most` as large. */
-export function lessons(W, part, props) {
+export function lessons(W, props) {
   const T = W.teach,
     plan = ({ title, goals, steps }) =>
       h(
@@ -32,11 +32,11 @@ export function lessons(W, part, props) {
     h("div", { class: "sd-gd-three" }, T.plans.map(plan)),
     h("h3", ENGINE, T.seed_title),
     h("p", ENGINE, T.seed_lead),
-    classLink(T, part, props),
+    classLink(T, props),
   ];
 }
 
-function classLink(T, part, props) {
+function classLink(T, props) {
   const settings = JSON.parse(props.settings),
     seed = h("input", { type: "number", min: 0, max: props.most, step: 1, value: props.seed }),
     said = h("span", { class: "sd-sub", role: "status" }),
@@ -61,7 +61,6 @@ function classLink(T, part, props) {
     said.textContent = is ? T.copied : T.shown;
     if (!is) text.select();
   };
-  part.seed = seed;
   return h(
     "div",
     { ...ENGINE, class: "sd-gd-row" },

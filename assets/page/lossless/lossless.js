@@ -12,7 +12,6 @@ import { closedForm } from "#page/lossless/closed.js";
 import { sampledTexts } from "#page/lossless/sampled.js";
 import { greedyText } from "#page/lossless/greedy.js";
 import { mistakes } from "#page/lossless/mistakes.js";
-import { quiz } from "#page/lossless/quiz.js";
 import { examination } from "#page/lossless/server.js";
 import { whenPlayed } from "#page/shared/arrival.js";
 
@@ -44,7 +43,6 @@ function lossless(element, props, watch, trigger, server, player) {
     paintClosed = closedForm(W, signed.level),
     paintSampled = sampledTexts(W, signed.level),
     paintGreedy = greedyText(W, PW, signed.level),
-    paintQuiz = quiz(W, part, (mistake) => recorded("toy", mistake)),
     paintMistakes = mistakes(
       W,
       root,
@@ -65,7 +63,6 @@ function lossless(element, props, watch, trigger, server, player) {
   /* Asked for when it is first looked at, so that the page itself stays light. */
   async function fetchRecorded(pair) {
     RECORDED[pair] = await server.recorded_certificates(pair).catch(() => ({}));
-    paintQuiz();
     draw();
   }
 
@@ -81,7 +78,6 @@ function lossless(element, props, watch, trigger, server, player) {
     const told = current();
     paintRail();
     for (const name of ["closed", "sampled", "greedy"]) part[name].hidden = isServer();
-    part.quiz.hidden = isServer();
     part.contexts.hidden = !isServer();
     part.badge.replaceChildren(h("i", {}), isLive() ? W.badge.live : W.badge.recorded);
     part.badge.hidden = !told;

@@ -39,13 +39,6 @@ export function neededBy(told) {
   return told.closed.needed || (told.sampled.find(([, found]) => found.some(isRed)) || [null])[0];
 }
 
-/* How many of the guesses are right; null where nothing was ticked, which is no guess. */
-export function scoreOf(guesses) {
-  return guesses.some((one) => one.ticked)
-    ? guesses.filter((one) => one.ticked === one.hidden).length
-    : null;
-}
-
 export const count = (n) => Math.round(n).toLocaleString("en");
 /* In the language of the page. */
 const language = () =>

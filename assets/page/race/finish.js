@@ -1,8 +1,8 @@
-/* The end of a run: each lane as a bar of its time, a picture and a film of both to share, and the text alone. */
+/* The end of a run: each lane as a bar of its time, a picture of both to share, and the text alone. */
 
 import { speculative } from "#page/race/run.js";
 import { h, copied, answer, saved } from "#page/race/kit.js";
-import { result, tokensAt, picture, film, filmKind } from "#page/race/frames.js";
+import { result, tokensAt, picture } from "#page/race/picture.js";
 
 function textOf(run) {
   const asked = (run.header.models || {}).chat ? "\n\n" : ""; // else the text goes on from the prompt
@@ -35,22 +35,11 @@ export function finish(box, W, root) {
       node.onclick = () => act(node);
       return node;
     };
-    const save = async (file, extension) => {
-      const blob = await file;
-      if (blob) saved(blob, run, extension);
-    };
     const step = document.getElementById("step-button"); // a saved page has no tabs
     function judgeYourself() {
       root.wantsGame = true; // its tab may not have been opened before
       step?.click();
       root.dispatchEvent(new Event("sd-game"));
-    }
-    async function record(node) {
-      node.disabled = true;
-      node.textContent = W.finish.recording;
-      await save(film(W, run), "." + filmKind().slice(6).split(";")[0]);
-      node.disabled = false;
-      node.textContent = W.finish.record;
     }
     box.replaceChildren(
       h(
@@ -61,8 +50,7 @@ export function finish(box, W, root) {
         h(
           "p",
           { class: "sd-finacts" },
-          button("picture", () => save(picture(W, run), ".png")),
-          filmKind() ? button("record", record) : null,
+          button("picture", async () => saved(await picture(W, run), run, ".png")),
           root.share
             ? button("link", async (node) => {
                 const { link, whole } = await root.share();

@@ -22,8 +22,6 @@ export function furniture(W, part, speeds) {
     barssub: W.charts.bars_sub,
     curvetitle: W.charts.curve,
     curvesub: W.charts.curve_sub,
-    alphatitle: W.charts.alpha,
-    alphasub: W.charts.alpha_sub,
     accounttitle: W.charts.account,
     accountsub: W.charts.account_sub,
     download: W.transport.download,

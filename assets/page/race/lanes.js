@@ -7,6 +7,8 @@ import {
   tipOf,
   beginning,
   speculative,
+  plain,
+  peerOf,
   doneBy,
   shownLanes,
   depthOf,
@@ -43,6 +45,12 @@ export function lanes(W, part, S) {
       box.replaceChildren(prompted(S.run.header, clip));
       box.full = 0;
     });
+    [part.peer.hidden, part.other.hidden] = [!peerOf(S.run), !plain(S.run)];
+    part.rows.replaceChildren(
+      ...[W.lane.speculative, peerOf(S.run) && W.lane.peer, plain(S.run) && W.lane.plain]
+        .filter(Boolean)
+        .map((name) => h("span", {}, name)),
+    );
     part.stage.toggleAttribute("data-code", S.run.header.kind === "code");
   }
 

@@ -17,7 +17,6 @@ import { BLOCK, NOISE, button, h } from "#page/race/kit.js";
 import { fixed, duration, shown, pick, fill, words, sentences, methodOf } from "#page/race/text.js";
 import { served } from "#page/race/served.js";
 import { bothWords } from "#page/race/spelling.js";
-import { harder, told } from "#page/race/hardest.js";
 
 /* The depth at which such a run is expected to win, with its own acceptance and costs; 0 for none. */
 export function winningDepth(F, k, rest) {
@@ -37,8 +36,6 @@ export function winningDepth(F, k, rest) {
 export function story(W, S, numbersOf, triggerOf) {
   const tinted = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece)),
     theirs = served(W, S, tinted, numbersOf);
-  /** @type {any} */
-  let known = null; // the hardest prompt so far
 
   function sentence(F) {
     const Y = W.say,
@@ -205,15 +202,8 @@ export function story(W, S, numbersOf, triggerOf) {
       failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }),
       peerFailed(),
       eagerly(Y),
-      hardest(),
       Y.keys,
     );
-  }
-
-  /* Once a run of this visit has ended. */
-  function hardest() {
-    known = harder(known, S.run);
-    return known && S.run.header.source === "live" && atEnd(S) && told(W, known);
   }
 
   /* On a GPU, why a lane ran without captured graphs. */

@@ -1,16 +1,9 @@
-/* Many texts at once: what that makes of speculation by kind of load, and throughput against the speed of each text. */
+/* Many texts at once: what that makes of speculation by kind of load. */
 
 import { text, line } from "#page/race/kit.js";
-import { words, sentences, fixed, widthOf } from "#page/race/text.js";
-import {
-  machineOf,
-  modelOf,
-  batchSpeedup,
-  batchRates,
-  crossings,
-  memoryBytes,
-} from "#page/theory/formulas.js";
-import { times, byId, range, path, dot, rows, ticks, stepsTo } from "#page/theory/axes.js";
+import { words, sentences, widthOf } from "#page/race/text.js";
+import { machineOf, modelOf, batchSpeedup, crossings, memoryBytes } from "#page/theory/formulas.js";
+import { times, byId, range, path, dot, ticks } from "#page/theory/axes.js";
 
 /* Target, context, and the tokens that the draft reads. */
 const LOADS = {
@@ -19,10 +12,7 @@ const LOADS = {
     window: ["llama8", 32768, 512],
     experts: ["moe30", 512, 512],
   },
-  DRAFT = "llama1",
-  MOST = 1 << 20; // texts at once
-const rate = (value) =>
-  value && value < 10 ? fixed(value, 1) : Math.round(value).toLocaleString("en");
+  DRAFT = "llama1";
 
 export function batchView(W, part, S, { frame, speedAxis }, { machines, models }) {
   const V = W.many,
@@ -115,68 +105,5 @@ export function batchView(W, part, S, { frame, speedAxis }, { machines, models }
     );
   }
 
-  /* The throughput of all texts by the speed of each, plain with its batches, and with speculation. */
-  function paintTrade(machine, target, draft) {
-    const at = (batch) =>
-        batchRates(machine, target, draft, S.bits, S.alpha, S.k, batch, S.context),
-      lane = (which) => range(0, 9).map((i) => [at(2 ** i)[which], 2 ** i]),
-      lanes = [lane(0), lane(1)],
-      now = at(S.batch),
-      A = frame("trade", 300, W.labels.tradetitle, { left: 52, bottom: 40, top: 24, right: 20 }),
-      { g } = A;
-    const sums = lanes.flat().map(([each, batch]) => each * batch),
-      most = Math.max(...lanes.flat().map(([each]) => each)) * 1.06,
-      low = Math.min(...sums) / 1.3,
-      high = Math.max(...sums) * 1.3;
-    const x = (each) => A.left + (each / most) * A.wide,
-      y = (sum) => A.floor - (Math.log(sum / low) / Math.log(high / low)) * A.tall,
-      place = (/** @type {number[]} */ [each, batch]) => [x(each), y(each * batch)];
-    const decades = range(Math.ceil(Math.log10(low)), Math.floor(Math.log10(high)));
-    rows(
-      A,
-      decades.map((power) => [y(10 ** power), rate(10 ** power)]),
-    );
-    ticks(
-      A,
-      stepsTo(most, 5).map((each) => [x(each), most < 5 ? fixed(each, 1) : rate(each)]),
-      V.each,
-    );
-    g.append(line(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"), text(0, 11, V.all));
-    lanes.forEach((points, which) =>
-      g.append(
-        path(points.map(place), which ? "sd-line-a" : "sd-line-b"),
-        ...points.map((point) => dot(...place(point), 3.5, which ? "sd-dot-a" : "sd-dot-b")),
-      ),
-    );
-    for (const point of lanes[0])
-      if (Math.log2(point[1]) % 3 === 0)
-        g.append(text(x(point[0]) - 9, place(point)[1] + 5, String(point[1]), "sd-b", "end"));
-    const [plain, mine] = now.map((each) => place([each, S.batch]));
-    g.append(
-      line(...plain, ...mine, "sd-th-drop"),
-      dot(...plain, 5, "sd-th-real"),
-      dot(...mine, 6.5, "sd-th-you"),
-    );
-    part.trade.replaceChildren(g);
-    let served = 0,
-      beyond = MOST; // the texts that speculation serves as fast as plain decoding serves these
-    while (beyond - served > 1) {
-      const middle = (served + beyond) >> 1;
-      if (at(middle)[1] >= now[0] * (1 - 1e-9)) served = middle;
-      else beyond = middle;
-    }
-    part.tradesay.textContent = words(V.say, {
-      n: S.batch,
-      each: rate(now[0]),
-      all: rate(now[0] * S.batch),
-      faster: rate(now[1]),
-      sum: rate(now[1] * S.batch),
-      served,
-    });
-  }
-
-  return {
-    batches: () => paintBatches(...chosen()),
-    trade: () => paintTrade(...chosen()),
-  };
+  return { batches: () => paintBatches(...chosen()) };
 }

@@ -15,16 +15,6 @@ export const acceptedDistribution = (alpha, k) =>
 export const throughput = (probability, n, draftSeconds, verifySeconds) =>
   (expectedAccepted(probability, n) + 1) / (n * draftSeconds + verifySeconds);
 
-export function tokensByPosition(alphas, k) {
-  let total = 1,
-    survival = 1;
-  alphas.slice(0, Math.ceil(k)).forEach((alpha, place) => {
-    survival *= alpha;
-    total += survival * Math.min(1, k - place);
-  });
-  return total;
-}
-
 export const speedup = (alpha, k, c, v = 1, o = 0) => expectedTokens(alpha, k) / (k * c + v + o);
 
 export const accountedSpeedup = (tau, drafted, c, v, o, share = 1, step = 1) =>
@@ -130,12 +120,6 @@ export function batchCosts(machine, target, draft, bits, k, batch, context, read
 export function batchSpeedup(machine, target, draft, bits, alpha, k, batch, context, read) {
   const { c, v } = batchCosts(machine, target, draft, bits, k, batch, context, read);
   return speedup(alpha, k, c, v);
-}
-
-/* Tokens per second of each text: plain, and with speculation. */
-export function batchRates(machine, target, draft, bits, alpha, k, batch, context) {
-  const { plain, c, v } = batchCosts(machine, target, draft, bits, k, batch, context);
-  return [1 / plain, speedup(alpha, k, c, v) / plain];
 }
 
 export const crossings = (speedups) =>

@@ -1,7 +1,7 @@
-/* What a run measured, in the letters of the formulas, and what the bench's runs foretell for it. */
+/* What a run measured, in the letters of the formulas. */
 
 import { figuresAt, horizon, speculative } from "#page/race/run.js";
-import { accountedSpeedup, growing, tokensByPosition } from "#page/theory/formulas.js";
+import { accountedSpeedup } from "#page/theory/formulas.js";
 
 /* In the letters of the formulas; null if nothing was drafted or nothing stands beside it. Costs are in plain steps. */
 export function ofRun(run) {
@@ -76,46 +76,3 @@ function checksOf(cycles, perPass) {
 /* What the bench measured of a drafter. */
 export const rowsWith = (reports, drafter) =>
   reports.flatMap(({ rows }) => rows).filter((row) => row.drafter === drafter && row.alpha != null);
-
-/* What the bench's runs on the same kind of text foretell for this one; null if it has none with this drafter. */
-export function predicted(reports, here) {
-  if (here.family !== "embedded") return null;
-  const rows = reports.flatMap(({ rows, machine }) => rows.map((row) => ({ ...row, machine })));
-  const fit = rows.filter(
-    (row) =>
-      row.drafter === here.drafter &&
-      row.domain === here.kind &&
-      row.alpha_by_position &&
-      row.alpha_by_position.length &&
-      row.draft_cost != null &&
-      row.verify_cost != null,
-  );
-  const row = fit.sort(
-    (x, y) =>
-      Math.abs(x.temperature - here.temperature) - Math.abs(y.temperature - here.temperature) ||
-      Math.abs(x.k - here.k) - Math.abs(y.k - here.k),
-  )[0];
-  if (!row) return null;
-  const drafted = (row.tau - 1) / row.draft_acceptance_rate; // tokens per cycle
-  if (row.wrapper)
-    return {
-      row,
-      value: accountedSpeedup(row.tau, drafted, row.draft_cost, row.verify_cost, row.overhead),
-    };
-  const share = Math.min(1, drafted / row.k),
-    alphas = Array.from(
-      { length: here.k },
-      (_, i) => row.alpha_by_position[Math.min(i, row.alpha_by_position.length - 1)],
-    );
-  return {
-    row,
-    value: accountedSpeedup(
-      share * tokensByPosition(alphas, here.k) + 1 - share,
-      here.k,
-      row.draft_cost,
-      growing(row.verify_cost, row.k)(here.k),
-      row.overhead,
-      share,
-    ),
-  };
-}

@@ -13,7 +13,6 @@ import { prediction } from "#page/theory/prediction.js";
 import { keptDrafts } from "#page/theory/kept.js";
 import { assumptions } from "#page/theory/assumptions.js";
 import { memoryWall } from "#page/theory/wall.js";
-import { claimsOf } from "#page/theory/claims.js";
 import { whenPlayed } from "#page/shared/arrival.js";
 
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
@@ -45,16 +44,13 @@ function theory(element, props, player) {
   const cost = (k) => (S.grows ? growing(S.v, S.k)(k) : S.v);
   const gain = (k, alpha = S.alpha) => speedup(alpha, k, S.c, cost(k), S.o);
   const { frame, speedAxis } = axes(W, room),
-    hardware = { machines, models, read, reports, example: EXAMPLE };
+    hardware = { machines, models, read, reports };
   const page = { W, part, S, room, frame, speedAxis, here: () => here, cost, gain, best, reports };
-  const wall = memoryWall(W, part, S, { frame, speedAxis, choose }, hardware),
-    claims = claimsOf(W, part, S, { set, choose, announce, best }, hardware);
   /* By the part that each fills. */
   const painters = Object.assign(
     opening(page, hardware),
     ...[byLength, prediction, keptDrafts, assumptions].map((made) => made(page)),
-    wall,
-    claims,
+    memoryWall(W, part, S, { frame, speedAxis, choose }, hardware),
   );
 
   /* -- the run -- */

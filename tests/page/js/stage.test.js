@@ -4,8 +4,7 @@ import assert from "node:assert";
 import fs from "node:fs";
 import path from "node:path";
 import { soFar, saved, ENOUGH } from "#page/race/live.js";
-import { result } from "#page/race/frames.js";
-import { harder, told } from "#page/race/hardest.js";
+import { result } from "#page/race/picture.js";
 import { ASSETS, json, player } from "./page.js";
 
 const { fold, figuresAt, horizon, read, newReader } = player;
@@ -62,22 +61,6 @@ function live(name) {
   return { ...reader.run, header: { ...reader.run.header, source: "live", prompt: name } };
 }
 
-test("the hardest prompt is that of the ended run whose judged guesses were kept least", () => {
-  const [easy, hard] = [live("coding"), live("summarization")];
-  const rate = (run) => figuresAt(run, Infinity).alpha;
-  assert.ok(rate(hard) < rate(easy));
-  for (const order of [
-    [easy, hard],
-    [hard, easy],
-  ])
-    assert.deepEqual(order.reduce(harder, null), { prompt: "summarization", alpha: rate(hard) });
-  assert.equal(harder(null, { ...easy, header: { source: "recorded" } }), null, "nobody's prompt");
-  assert.equal(harder(null, made(20)), null, "nothing was judged");
-  const stopped = { ...hard, closed: true };
-  stopped.lanes = { ...hard.lanes, plain: { ...hard.lanes.plain, finished: null } };
-  assert.equal(harder(null, stopped), null, "stopped");
-});
-
 test("the bytes of a character are joined in the text, across tokens and cycles", () => {
   const log = [{ event: "header", lanes: ["speculative"], source: "recorded" }],
     commit = (cycle, ...pieces) =>
@@ -102,9 +85,4 @@ test("the end says who was faster, and whether the text is the same", () => {
   assert.match(result(W, sampled).headline, /, same odds$/);
   sampled.lanes.speculative.started.lossless = false;
   assert.doesNotMatch(result(W, sampled).headline, /same/);
-});
-
-test("the share of the hardest prompt is told as the meter tells it", () => {
-  const W = { foot: { hardest: "{prompt}: {alpha}" } };
-  assert.equal(told(W, { prompt: "why", alpha: 0.414 }), "why: 41 %");
 });
