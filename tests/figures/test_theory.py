@@ -147,8 +147,6 @@ def worked() -> Iterator[dict[str, Any]]:
     yield case("batchSpeedup", *wall, 512, 32_768, want=3.3616 / (4 * many + 1))
     window = (2.472e9 + 512 * 32_768 * 256) / (plain + 512 * cache)  # a draft that reads the last 256 tokens
     yield case("batchSpeedup", *wall, 512, 32_768, 256, want=3.3616 / (4 * window + 1))
-    step = (plain + 512 * cache) / 3.35e12
-    yield case("batchRates", *wall, 512, 32_768, want=[1 / step, 3.3616 / (4 * many + 1) / step])
     wall[1] = "moe30"
     for batch, few, all_rows in ((1, *experts[:2]), (64, *experts[2:])):
         caches, drafted = (batch * 512 * one for one in (98_304, 32_768))
@@ -174,12 +172,11 @@ def formulas(rng: random.Random) -> Iterator[dict[str, Any]]:
     for i in range(60):
         alpha = (0.0, 1.0)[i] if i < 2 else rng.random()
         k, c, v, o = rng.randint(1, 16), rng.random() * 0.5, 0.8 + rng.random() * 2, rng.random() * 0.3
-        alphas, mean = [rng.random() for _ in range(rng.randint(0, 8))], rng.random() * 9 + 0.5
+        mean = rng.random() * 9 + 0.5
         yield case("expected_tokens", alpha, k)
         yield case("expected_accepted", alpha, k, rng.randint(0, k))
         yield case("accepted_distribution", alpha, k)
         yield case("throughput", alpha, k, c * 0.03, v * 0.03)
-        yield case("tokens_by_position", alphas, mean)
         yield case("speedup", alpha, k, c, v, o)
         yield case("accounted_speedup", mean, k, c, v, o, rng.random(), 1 + rng.random())
         yield case("best_k", alpha, c, v, o, 16)
@@ -200,14 +197,11 @@ def run_case(trace: Trace) -> dict[str, Any]:
 
 
 def test_the_page_reckons_as_these_formulas_do(tmp_path: Path) -> None:
-    from specdec.ui.tabs.theory import measurements
-
     traces = [toyrun.trace(), toyrun.tree_trace(), *map(Trace.load, sorted((ASSETS / "traces").glob("*.jsonl")))]
     cases = {
         "formulas": list(formulas(random.Random(3))),
         "worked": list(worked()),
         "runs": [run_case(trace) for trace in traces],
-        "reports": [report for report in measurements() if report["rows"]],
     }
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(cases), encoding="utf-8")

@@ -5,7 +5,6 @@ What else a browser alone can notice is in the files beside this one: `pytest -m
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -19,6 +18,7 @@ from chrome import (
     pytestmark,  # noqa: F401
     real_models,
     says,
+    slowed,
     SlowEngine,
     state,
     step,
@@ -221,17 +221,6 @@ def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
     expect(page.locator("#notice")).to_contain_text("Stopped")
     until_free()
     assert engine.closed == 1
-
-
-def slowed(log):
-    """The run with speculative times three times as long: it lost."""
-
-    def later(one):
-        times = {"start", "end", "at", "prefill"} & one.keys()
-        return {**one, **{name: 3 * one[name] for name in times}}
-
-    lines = map(json.loads, log.splitlines())
-    return "".join(json.dumps(later(one) if one.get("lane") == "speculative" else one) + "\n" for one in lines)
 
 
 def test_the_verdict_of_a_run_that_lost_is_there_in_full(open_page):

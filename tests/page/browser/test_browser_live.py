@@ -9,7 +9,9 @@ from chrome import (
     expect,
     no_engine,
     part,
+    says,
     settings,
+    slowed,
     SlowEngine,
     tokens,
     until_free,
@@ -52,6 +54,27 @@ def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
     assert "secret" not in page.inner_text("body")
     expect(tokens(page, 0).nth(1)).to_be_visible()
     page.wait_for_selector("#run:enabled")
+
+
+def test_a_press_below_a_run_that_lost_runs_again(open_page, monkeypatch):
+    lost, runs = Trace.loads(slowed(toyrun.trace().dumps())).events, []
+
+    def race(*asked, **_):
+        runs.append(asked)
+        yield from lost
+
+    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), race))
+    page = open_page(reduced_motion="reduce")
+    page.click("#run")
+    press = says(page).locator("button.sd-quiet")
+    expect(press).to_be_visible()
+    assert len(runs) == 1
+    press.click()
+    for _ in range(100):
+        if len(runs) == 2:
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("the press did nothing")
 
 
 @pytest.fixture
