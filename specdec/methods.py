@@ -22,8 +22,8 @@ EMBEDDED = "embedded"  # the family that comes with the package
 ROUNDED = {"embedded:bfloat16": "bfloat16", "embedded:int8": "int8"}  # the same weights in fewer bits: other targets
 RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
 IN_BROWSER = {  # who drafts there, too, for which family (assets/page/engine/worker.js)
-    EMBEDDED: ("draft_model", "prompt_lookup", "suffix", "none"),
-    "smollm2": ("suffix", "prompt_lookup", "none"),
+    EMBEDDED: ("draft_model", "prompt_lookup", "none"),
+    "smollm2": ("prompt_lookup", "none"),
 }
 LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
 ADAPTIVE, DEFAULT, QUANTISED = "adaptive", "draft_model", "quantised"

@@ -47,7 +47,7 @@ def batch_charts(table: pandas.DataFrame) -> tuple[Any, Any]:
             )
         )  # fmt: skip
     return (
-        charts.courses(gains, words["batches"]["axis"], even=1.0),
+        charts.courses(gains, words["many"]["axis"], even=1.0),
         charts.courses(rates, words["many"]["each"], words["many"]["all"], note=words["many"]["batch"]),
     )
 

@@ -2,7 +2,6 @@
  * instance serves one run. */
 
 import { argmax, probabilities } from "./sampling.js";
-import { Suffix } from "./suffix.js";
 
 const NOTHING = () => ({ tokens: [], probs: null, seconds: [] });
 
@@ -56,15 +55,6 @@ export class PromptLookup extends CopyingDrafter {
       return source.slice(text.length);
     }
     return [];
-  }
-}
-
-export class SuffixDrafter extends CopyingDrafter {
-  name = "suffix";
-  suffix = new Suffix();
-
-  copied(text, k) {
-    return this.suffix.copied(text, k);
   }
 }
 

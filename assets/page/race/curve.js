@@ -1,7 +1,7 @@
 /* Tokens over time, a line for each lane. */
 
-import { EPS, isOver, written, isBusy, atEnd, shownLanes } from "#page/race/run.js";
-import { clamp, fixed, duration, words, niceStep } from "#page/race/text.js";
+import { EPS, isOver, written, shownLanes } from "#page/race/run.js";
+import { duration, words, niceStep } from "#page/race/text.js";
 import { s, text, line, svg } from "#page/race/kit.js";
 import { axis, axisEnd } from "#page/race/axes.js";
 
@@ -59,8 +59,7 @@ export function curve(W, part, S) {
         );
     curveKey(g, width - 112, height - bottom - 6, B, P);
     if (!B) return box.replaceChildren(g);
-    if (isOver(S.run) && atEnd(S)) finishLabel(g, F, A, B, x, y, width);
-    else if (!P && F.a.tokens + F.b.tokens) nowLabels(g, F, x, y, width);
+    if (!P && F.a.tokens + F.b.tokens) nowLabels(g, F, x, y, width);
     box.replaceChildren(g);
   }
 
@@ -107,34 +106,6 @@ export function curve(W, part, S) {
       text(at + side, ya + 4 + first * apart, String(F.a.written), "sd-b", anchor),
       text(at + side, yb + 4 - first * apart, String(F.b.written), "", anchor),
     );
-  }
-
-  /* Above all lines: the distance between the two ends. */
-  function finishLabel(g, F, A, B, x, y, width) {
-    if (A.cycles.length && B.cycles.length && F.speedup) {
-      const top = y(Math.max(F.a.written, F.b.written)),
-        xa = x(A.end),
-        xb = x(B.end);
-      const label =
-          words(W.charts.against, { a: duration(B.end), b: duration(A.end) }) +
-          (F.a.written === F.b.written && !isBusy(S.run) ? " = " + fixed(F.speedup) + "×" : ""),
-        room = label.length * 6.4;
-      if (F.a.written === F.b.written)
-        g.append(
-          line(xa, top, xb, top, "sd-mean"),
-          line(xa, top - 4, xa, top + 4, "sd-mean"),
-          line(xb, top - 4, xb, top + 4, "sd-mean"),
-        );
-      g.append(
-        text(
-          clamp((xa + xb) / 2, room / 2 + 4, width - room / 2),
-          top - 7,
-          label,
-          "sd-b",
-          "middle",
-        ),
-      );
-    }
   }
 
   return drawCurve;

@@ -57,7 +57,7 @@ export function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain,
       name = S.mine
         ? words(W.curves.here, { times: times(now), measured: times(here().measured) })
         : times(now),
-      rising = at > left + 130 && (S.k < k || at > left + wide - 130),
+      rising = at > left + (S.mine ? 250 : 130) && (S.k < k || at > left + wide - 130),
       side = rising ? -12 : 12,
       beside = k ? (x(k) - at) * Math.sign(side) : 0;
     if (k) g.append(dot(x(k), y(gain(k)), 4.5, "sd-dot-b"));

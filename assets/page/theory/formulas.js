@@ -107,23 +107,15 @@ export function freeRows(machine, model, bits, batch, context) {
   return low;
 }
 
-/* What a pair costs at a batch size, in plain steps; a draft may read the last `read` tokens only. */
-export function batchCosts(machine, target, draft, bits, k, batch, context, read = context) {
+/* What a pair costs at a batch size, in plain steps. */
+export function batchCosts(machine, target, draft, bits, k, batch, context) {
   const plain = passSeconds(machine, target, bits, batch, 1, context);
   return {
     plain,
-    c: passSeconds(machine, draft, bits, batch, 1, Math.min(context, read)) / plain,
+    c: passSeconds(machine, draft, bits, batch, 1, context) / plain,
     v: passSeconds(machine, target, bits, batch, k + 1, context) / plain,
   };
 }
-
-export function batchSpeedup(machine, target, draft, bits, alpha, k, batch, context, read) {
-  const { c, v } = batchCosts(machine, target, draft, bits, k, batch, context, read);
-  return speedup(alpha, k, c, v);
-}
-
-export const crossings = (speedups) =>
-  speedups.flatMap((gain, i) => (i && gain < 1 !== speedups[i - 1] < 1 ? [i] : []));
 
 export function memoryBytes(target, draft, bits, batch, context) {
   return [

@@ -72,7 +72,3 @@ function checksOf(cycles, perPass) {
     .map(([rows, [n, ms]]) => ({ rows, n, cost: perPass(ms, n) }))
     .sort((x, y) => x.rows - y.rows);
 }
-
-/* What the bench measured of a drafter. */
-export const rowsWith = (reports, drafter) =>
-  reports.flatMap(({ rows }) => rows).filter((row) => row.drafter === drafter && row.alpha != null);

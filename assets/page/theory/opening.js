@@ -16,7 +16,6 @@ import {
   tempered,
   overlap,
 } from "#page/theory/formulas.js";
-import { rowsWith } from "#page/theory/measured.js";
 import { times, byId, milliseconds, gigabytes } from "#page/theory/axes.js";
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
@@ -34,7 +33,7 @@ const PLACES = {
 };
 const TEMPERATURES = [0, 0.5, 1, 2];
 
-export function opening({ W, part, S, room, gain }, { machines, models, reports }) {
+export function opening({ W, part, S, room, gain }, { machines, models }) {
   /* Reading one's weights, and computing beside it: one row, and those of a check. */
   function paintWall() {
     const machine = machineOf(byId(machines, S.machine)),
@@ -207,30 +206,6 @@ export function opening({ W, part, S, room, gain }, { machines, models, reports 
     part.rules.replaceChildren(g);
   }
 
-  /* The draft model's α, greedy and sampled, on each text that the bench recorded. */
-  function measuredHeat() {
-    const rows = rowsWith(reports, "draft_model"),
-      told = [];
-    for (const domain of new Set(rows.map((row) => row.domain))) {
-      const of = (cold) =>
-          rows.find((row) => row.domain === domain && (row.temperature === 0) === cold),
-        [cold, warm] = [of(true), of(false)];
-      if (cold && warm)
-        told.push(
-          words(W.heat.pair, {
-            domain: W.heat.domains[domain] || domain,
-            cold: fixed(cold.alpha),
-            warm: fixed(warm.alpha),
-            t: warm.temperature,
-          }),
-        );
-    }
-    part.heatsay.textContent = told.length
-      ? words(W.heat.measured, { pairs: told.join(W.heat.comma) })
-      : "";
-  }
-
   buildMap();
-  measuredHeat();
   return { wall: paintWall, loses: paintLoses, heat: paintHeat, rules: paintRules };
 }

@@ -20,8 +20,7 @@ const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
 function theory(element, props, player) {
   const W = JSON.parse(props.words),
     { models, read, machines: known } = JSON.parse(props.hardware),
-    machines = known.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name })),
-    reports = JSON.parse(props.results);
+    machines = known.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name }));
   const root = element.querySelector(".sd-theory"),
     part = parts(root);
   const S = {
@@ -44,13 +43,13 @@ function theory(element, props, player) {
   const cost = (k) => (S.grows ? growing(S.v, S.k)(k) : S.v);
   const gain = (k, alpha = S.alpha) => speedup(alpha, k, S.c, cost(k), S.o);
   const { frame, speedAxis } = axes(W, room),
-    hardware = { machines, models, read, reports };
-  const page = { W, part, S, room, frame, speedAxis, here: () => here, cost, gain, best, reports };
+    hardware = { machines, models, read };
+  const page = { W, part, S, room, frame, speedAxis, here: () => here, cost, gain, best };
   /* By the part that each fills. */
   const painters = Object.assign(
     opening(page, hardware),
     ...[byLength, prediction, keptDrafts, assumptions].map((made) => made(page)),
-    memoryWall(W, part, S, { frame, speedAxis, choose }, hardware),
+    memoryWall(W, part, S, { frame, choose }, hardware),
   );
 
   /* -- the run -- */

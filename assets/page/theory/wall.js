@@ -25,11 +25,9 @@ import {
   plainTable,
   ticks,
 } from "#page/theory/axes.js";
-import { batchView } from "#page/theory/batch.js";
 
-export function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
-  const { machines, models, read } = hardware,
-    many = batchView(W, part, S, { frame, speedAxis }, hardware);
+export function memoryWall(W, part, S, { frame, choose }, hardware) {
+  const { machines, models, read } = hardware;
 
   function costs() {
     const machine = machineOf(byId(machines, S.machine)),
@@ -242,5 +240,5 @@ export function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
   part.bits.onchange = () => choose({ bits: +part.bits.value });
   for (const name of ["batch", "context"])
     part[name].oninput = () => choose({ [name]: 2 ** part[name].value });
-  return { roof: paint, ...many };
+  return { roof: paint };
 }

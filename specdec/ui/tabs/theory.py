@@ -8,7 +8,6 @@ from typing import Any
 import gradio as gr
 import pandas
 
-from ...methods import is_wrapper
 from .. import measured, results
 from ..components.drawn import drawn
 from ..components.section import downloads, folded, lines, plot, table, title
@@ -16,31 +15,12 @@ from ..menu import read_json
 from ..text import ASSETS, strings
 from .race import PRIVATE
 
-COLUMNS = (
-    "drafter domain temperature k alpha alpha_by_position draft_acceptance_rate tau draft_cost verify_cost overhead"
-    " measured_speedup"
-).split()
-
 
 def build(_: gr.Tab) -> None:
-    drawn("theory/theory", elem_id="theory-lab", hardware=read_json(ASSETS / "hardware.json"), results=measurements())
+    drawn("theory/theory", elem_id="theory-lab", hardware=read_json(ASSETS / "hardware.json"))
     with gr.Column(elem_classes="sd-methods sd-folds"):
         if (many := measured.report("batch")).get("points"):
             batches(many)
-
-
-def measurements() -> list[dict[str, Any]]:
-    """What the bench measured of drafters: of every report with such rows the machine and those."""
-    found = []
-    for one in map(read_json, sorted(results.RESULTS.glob("*.json"))):
-        rows = [
-            {name: row.get(name) for name in COLUMNS} | {"wrapper": is_wrapper(row["drafter"])}
-            for row in one.get("rows", [])
-            if "drafter" in row
-        ]
-        if rows:
-            found.append({"machine": one.get("machine", {}), "rows": rows})
-    return found
 
 
 def batches(told: dict[str, Any]) -> None:
