@@ -33,7 +33,6 @@ function stepper(element, props, server, player) {
     choice: {},
     coin: null,
     notation: "plain",
-    pace: "steady",
     playing: false,
     timer: /** @type {any} */ (0),
   };

@@ -1,4 +1,4 @@
-/* Links to a run, and the frame that shows one inside another page. */
+/* Links to the settings of a run. */
 
 /* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones; so
    is what a server decides by itself. */
@@ -24,9 +24,3 @@ export function linkOf(run, base, rules, settings) {
   }
   return base + "?" + query;
 }
-
-const escape = (text) => text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;");
-
-export const frame = (address, title) =>
-  `<iframe src="${escape(address)}" title="${escape(title)}" width="100%" height="900" ` +
-  `loading="lazy" style="border:0"></iframe>`;
