@@ -14,8 +14,7 @@ import typer
 from specdec.cli import app
 from specdec.figures import theory
 from specdec.ui.build import build
-from specdec.ui.request import from_link
-from specdec.ui.tabs import guide, labels
+from specdec.ui.tabs import labels
 from specdec.ui.text import ASSETS, LANGUAGES, PAGE, speaking, strings, TEXT
 from tools import sources
 
@@ -150,13 +149,6 @@ def test_sglang_is_given_all_three_numbers_or_none() -> None:
     assert commands
     for command in commands:
         assert sum(name in command for name in SGLANG) in (0, 3), command
-
-
-def test_the_class_link_is_one_that_the_page_can_follow() -> None:
-    props = guide.build(None).props
-    asked = {"seed": props["seed"], **json.loads(props["settings"])}
-    settings, trouble = from_link({name: str(value) for name, value in asked.items()})
-    assert trouble == "" and settings == asked
 
 
 @pytest.mark.parametrize(

@@ -84,8 +84,8 @@ export function describer(piece, noise, length) {
     const q = probs || tokens.map((token) => point(rows[0].length, token)),
       chances = blockChances(tokens, rows, q);
     const positions = tokens.map((token, i) => position(token, i, rows[i], q[i], chances, verdict));
-    const { law, accepted } = verdict,
-      told = { positions, law: distribution(law, [...likeliest(law), verdict.token]) },
+    const { distribution: drawnFrom, accepted } = verdict,
+      told = { positions, law: distribution(drawnFrom, [...likeliest(drawnFrom), verdict.token]) },
       last = rows[rows.length - 1],
       bonus = tokens.length ? { bonus: drawn(last, likeliest(last), tokens.length) } : {};
     return { ...told, p: rows[accepted][verdict.token], ...bonus };

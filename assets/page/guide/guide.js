@@ -61,7 +61,7 @@ export function mount(element, props) {
         W.glossary.map(([term, meaning]) => h("div", {}, h("dt", {}, term), h("dd", {}, meaning))),
       ),
     mistakes: () => [lead(W.mistakes_words.lead), halves(W.mistakes.map(mistake))],
-    teach: () => lessons(W, props),
+    teach: () => lessons(W),
     quiz: () => questions(W, tabs),
     game: () => [
       lead(W.game.lead),

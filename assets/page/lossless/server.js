@@ -2,7 +2,7 @@
 
 import { h, table, tableRow } from "#page/race/kit.js";
 import { words, sentences, visible, chance } from "#page/race/text.js";
-import { count, roughly, figure } from "#page/lossless/reading.js";
+import { count, figure } from "#page/lossless/reading.js";
 import { form } from "#page/lossless/form.js";
 
 const KINDS = {
@@ -21,22 +21,6 @@ export const share = (told) =>
   told.draws && told.contexts.length
     ? told.contexts.reduce((sum, one) => sum + one.done, 0) / (told.draws * told.contexts.length)
     : 0;
-
-/* Known mistakes that no context would have shown, with the fewest draws that would. */
-export function blind(told) {
-  const measured = told.contexts.filter((one) => one.needed);
-  if (!measured.length) return [];
-  return Object.keys(measured[0].needed)
-    .map(
-      (key) =>
-        /** @type {[string, number]} */ ([
-          key,
-          Math.min(...measured.map((one) => one.needed[key] ?? Infinity)),
-        ]),
-    )
-    .filter(([, needed]) => needed > told.draws)
-    .sort((a, b) => a[1] - b[1]);
-}
 
 /* `servers`: what may be named. */
 export function examination(W, part, servers, { stamp, verdict, told: body }) {
@@ -82,9 +66,7 @@ export function examination(W, part, servers, { stamp, verdict, told: body }) {
       );
     }
     part.contexts.replaceChildren(
-      ...(told ? [...contextsIn(told).map((one) => context(told, one)), limits(told)] : []).filter(
-        Boolean,
-      ),
+      ...(told ? contextsIn(told).map((one) => context(told, one)) : []),
     );
   }
 
@@ -174,35 +156,6 @@ export function examination(W, part, servers, { stamp, verdict, told: body }) {
       "dl",
       { class: "sd-facts" },
       rows.map(([label, value]) => [h("dt", {}, label), h("dd", {}, value)]),
-    );
-  }
-
-  function limits(told) {
-    const hidden = blind(told);
-    if (!hidden.length) return null;
-    return h(
-      "section",
-      { class: "sd-level" },
-      h("span", {}),
-      h(
-        "details",
-        { class: "sd-more sd-blind" },
-        h("summary", {}, words(V.blind, { n: hidden.length, draws: count(told.draws) })),
-        h(
-          "ul",
-          {},
-          hidden.map(([key, n]) =>
-            h(
-              "li",
-              {},
-              words(n === Infinity ? V.never : V.needs, {
-                mistake: (W.mistakes[key] || { title: key }).title,
-                needed: n === Infinity ? "" : roughly(n),
-              }),
-            ),
-          ),
-        ),
-      ),
     );
   }
 

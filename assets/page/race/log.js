@@ -91,7 +91,7 @@ function commit(lane, event) {
       pieces: event.pieces,
       texts,
       tokens: event.tokens,
-      law: open.verified && open.verified.law,
+      distribution: open.verified && open.verified.law,
       p: open.verified && open.verified.p,
     };
     // a peer may draft before it reads the prompt
@@ -175,7 +175,7 @@ function ownToken(event, verified, drafted) {
     piece: event.pieces[last],
     token: event.tokens[last],
     state: drafted ? STATE[event.kind] || "pla" : "pla",
-    law: verified && verified.law,
+    distribution: verified && verified.law,
     p: verified && verified.p,
   };
 }

@@ -139,7 +139,7 @@ export function numbers(W, S) {
       own = item.own;
     const parts = [...cardHead(item, place), h("p", { class: "sd-sub sd-told" }, told)];
     const draft = item.cycle && item.cycle.drafts.find((one) => one.state === "rej"),
-      row = own.law || (served && item.state === "res" && draft && draft.target);
+      row = own.distribution || (served && item.state === "res" && draft && draft.target);
     if (own.p != null)
       parts.push(h("div", { class: "sd-kv" }, h("span", {}, C.own_p), h("b", {}, chance(own.p))));
     if (row)
@@ -209,15 +209,15 @@ export function numbers(W, S) {
     return g;
   }
 
-  function oneDistribution(law, label) {
-    const rows = law.top.slice(0, 6),
+  function oneDistribution(distribution, label) {
+    const rows = distribution.top.slice(0, 6),
       most = Math.max(EPS, ...rows.map((r) => r.prob)),
       g = svg(298, 42 + rows.length * 20, label, text(96, 12, label));
     rows.forEach((r, j) => {
       g.append(pieceLabel(r.piece, 22 + j * 20));
       bar(g, 96, 22 + j * 20, r.prob, most, "target", 150);
     });
-    const rest = law.rest + law.top.slice(6).reduce((sum, r) => sum + r.prob, 0);
+    const rest = distribution.rest + distribution.top.slice(6).reduce((sum, r) => sum + r.prob, 0);
     g.append(
       text(0, 22 + rows.length * 20 + 11, W.card.rest),
       text(96, 22 + rows.length * 20 + 11, chance(rest)),

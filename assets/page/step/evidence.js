@@ -77,7 +77,7 @@ export function evidence(page, { bars, row }, theirs, guess) {
             ? [O.pla, O.pla_lead]
             : [O.straight, verdict.rule === TYPICAL ? O.lossy_lead : O.straight_lead];
       return [
-        [title(O.row), own.law ? row(part.left.clientWidth) : note(W.no_laws)],
+        [title(O.row), own.distribution ? row(part.left.clientWidth) : note(W.no_laws)],
         [title(heading), h("p", {}, about)],
       ];
     }

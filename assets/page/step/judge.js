@@ -207,13 +207,13 @@ export function recorded(cycle, rule) {
   for (const node of order) {
     const draft = drafts[node],
       { p, q, u, h } = draft,
-      law = headOf(drafts, draft).target;
+      distribution = headOf(drafts, draft).target;
     trials[node] = { p, q, kept: rule === BLOCK ? u < h : accepted(draft) };
     if (rule === BLOCK) Object.assign(trials[node], { u, h, chance: h });
     else if (u != null) Object.assign(trials[node], { u, chance: Math.min(1, p / q) });
     else if (rule === MATCH) trials[node].sample = drawnIn(cycle)[draft.parent];
-    else if (rule === NOISE && law) trials[node].sample = law.sample;
-    else if (rule === TYPICAL && law) trials[node].limit = limitOf(law);
+    else if (rule === NOISE && distribution) trials[node].sample = distribution.sample;
+    else if (rule === TYPICAL && distribution) trials[node].limit = limitOf(distribution);
   }
   return { rule, k: Infinity, path, order, trials, tip, weight: weightsOf(drafts)[path.length] };
 }

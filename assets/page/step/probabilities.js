@@ -52,14 +52,14 @@ export function probabilities({ W, now }) {
   function row(width, draft = /** @type {any} */ (null)) {
     const own = draft
         ? {
-            law: draft.target,
+            distribution: draft.target,
             state: "pla",
             sample: draft.piece ? { token: draft.token, piece: draft.piece, prob: draft.p } : null,
           }
         : now().own,
       O = W.own,
       state = own.state;
-    const rows = own.law.top.slice(0, SHOWN),
+    const rows = own.distribution.top.slice(0, SHOWN),
       at = own.sample && rows.findIndex((one) => same(one, own.sample));
     if (own.sample && at < 0) rows.push({ ...own.sample, prob: own.sample.prob ?? 0 });
     const high = 26,

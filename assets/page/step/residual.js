@@ -62,9 +62,9 @@ export function residuals({ W, S, now }) {
   function surpluses(draft, weight, width, guess) {
     const O = W.own,
       N = W.notation[S.notation],
-      laws = distributionsOf(draft, weight),
+      distributions = distributionsOf(draft, weight),
       H = hatch(),
-      beta = clamp(laws.overlap, 0, 1),
+      beta = clamp(distributions.overlap, 0, 1),
       at = beta * width,
       top = weight < 1 ? 0 : 110,
       g = svg(width, top + 84, O.equal_aria, H.defs),
@@ -90,7 +90,7 @@ export function residuals({ W, S, now }) {
           text((at + width) / 2, 82, chance(1 - beta), "sd-on", "middle"),
         );
     }
-    drawStrip(g, laws, width, top);
+    drawStrip(g, distributions, width, top);
     const told = drawn() ? fill(O.falls, { own: mark("res", drawn().piece) }) : [guess];
     return [
       g,
@@ -108,11 +108,11 @@ export function residuals({ W, S, now }) {
   }
 
   /* The target's surplus, scaled to 1; the drawn token carries the mark. */
-  function drawStrip(g, laws, width, top) {
+  function drawStrip(g, distributions, width, top) {
     const sample = drawn(),
-      parts = laws.known
+      parts = distributions.known
         .filter((one) => one.p > one.q)
-        .map((one) => ({ ...one, share: (one.p - one.q) / laws.surplus }))
+        .map((one) => ({ ...one, share: (one.p - one.q) / distributions.surplus }))
         .sort((a, b) => b.share - a.share);
     const wide = parts.filter(
         (one) => one.share * width > 16 || (sample && one.token === sample.token),

@@ -104,7 +104,7 @@ export function sentences(page, theirs) {
     const likeliest = ({ piece }, p) =>
       words(W.own_says.likeliest, { x: shown(piece), p: figure(p) });
     if (own.node < 0) {
-      const first = own.law && own.law.top[0];
+      const first = own.distribution && own.distribution.top[0];
       return first ? likeliest(first, first.prob) : W.own_says.unknown;
     }
     const both = distributionsOf(cycle.drafts[own.node], weightOf(verdict)),

@@ -46,7 +46,7 @@ export function served({ W, PW, now, passTime }, row) {
 
   function ownEvidence(own, width) {
     return [
-      [title(W.own.row), own.law ? row(width) : note(W.no_laws)],
+      [title(W.own.row), own.distribution ? row(width) : note(W.no_laws)],
       [title(V.replaced), h("p", {}, V.replaced_lead)],
     ];
   }

@@ -1,10 +1,9 @@
-/* Two things that the formulas assume, as the run has them: one acceptance rate for every position, and what
- * verification costs by its rows. */
+/* What the formulas assume, as the run has it: one acceptance rate for every position. */
 
 import { text, line } from "#page/race/kit.js";
 import { words, fixed } from "#page/race/text.js";
 import { wilson } from "#page/theory/formulas.js";
-import { dot, diamond, rows, ticks, stepsTo } from "#page/theory/axes.js";
+import { dot, rows, ticks } from "#page/theory/axes.js";
 
 export function assumptions({ W, part, frame, here: ofRun }) {
   function paintPositions(here) {
@@ -48,36 +47,5 @@ export function assumptions({ W, part, frame, here: ofRun }) {
     part.positions.replaceChildren(g);
   }
 
-  function paintChecks(here) {
-    const mine = here ? here.checks.filter((one) => one.n > 1 || here.checks.length === 1) : [];
-    part.checkssub.textContent = mine.length ? W.checks.mine : W.checks.none;
-    if (!mine.length) return part.checks.replaceChildren();
-    const A = frame("checks", 200, W.checks.aria, { left: 38, bottom: 40, top: 20 }),
-      { g } = A,
-      last = Math.max(6, ...mine.map((one) => one.rows)),
-      most = Math.max(2, ...mine.map((one) => one.cost)) * 1.08;
-    const x = (n) => A.left + ((n - 1) / (last - 1)) * (A.wide - 20) + 6,
-      y = (v) => A.floor - (v / most) * A.tall;
-    rows(
-      A,
-      stepsTo(most, 4).map((v) => [y(v), fixed(v, 1)]),
-    );
-    ticks(
-      A,
-      [1, ...stepsTo(last, 8).slice(1)].map((n) => [x(n), n]),
-      W.checks.axis,
-    );
-    g.append(
-      line(x(1), y(1), x(last), y(1), "sd-th-one"),
-      text(x(last), y(1) + 16, W.checks.free, "", "end"),
-    );
-    for (const one of mine)
-      g.append(
-        diamond(x(one.rows), y(one.cost), "sd-th-you"),
-        text(x(one.rows), y(one.cost) - 12, fixed(one.cost), "sd-th-mine", "middle"),
-      );
-    part.checks.replaceChildren(g);
-  }
-
-  return { positions: () => paintPositions(ofRun()), checks: () => paintChecks(ofRun()) };
+  return { positions: () => paintPositions(ofRun()) };
 }

@@ -125,9 +125,11 @@ export function memoryBytes(target, draft, bits, batch, context) {
 }
 
 /* Probabilities at a temperature, from those at temperature 1: p^(1/T), scaled to 1; at 0 all on the first choice. */
-export function tempered(law, temperature) {
-  const most = Math.max(...law),
-    raised = law.map((p) => (temperature ? (p / most) ** (1 / temperature) : Number(p === most))),
+export function tempered(distribution, temperature) {
+  const most = Math.max(...distribution),
+    raised = distribution.map((p) =>
+      temperature ? (p / most) ** (1 / temperature) : Number(p === most),
+    ),
     sum = raised.reduce((a, b) => a + b);
   return raised.map((p) => p / sum);
 }

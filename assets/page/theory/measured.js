@@ -53,22 +53,7 @@ export function ofRun(run) {
     keptOf: drafting
       .filter((cycle) => cycle.own && deep(cycle) === k)
       .map((cycle) => cycle.accepted),
-    checks: checksOf(cycles, F.perPass),
   };
 }
 
 const deep = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
-
-/* The mean cost of a pass by the rows in it. */
-function checksOf(cycles, perPass) {
-  const seen = new Map();
-  for (const { check, drafts } of cycles) {
-    if (!check) continue;
-    const rows = drafts.length + 1,
-      [n, ms] = seen.get(rows) || [0, 0];
-    seen.set(rows, [n + 1, ms + check.end - check.start]);
-  }
-  return [...seen]
-    .map(([rows, [n, ms]]) => ({ rows, n, cost: perPass(ms, n) }))
-    .sort((x, y) => x.rows - y.rows);
-}

@@ -124,11 +124,11 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
       tall = 62,
       high = tall + 56,
       g = svg(width, 2 * high - 8, W.heat.aria);
-    Object.entries(PLACES).forEach(([name, laws], row) => {
+    Object.entries(PLACES).forEach(([name, distributions], row) => {
       const floor = row * high + tall + 30;
       g.append(text(0, row * high + 11, W.heat[name], "sd-k"));
       TEMPERATURES.forEach((temperature, i) => {
-        const [p, q] = laws.map((law) => tempered(law, temperature)),
+        const [p, q] = distributions.map((distribution) => tempered(distribution, temperature)),
           left = i * wide,
           each = (wide - 18) / p.length,
           thick = Math.max(2, each / 2 - 1.5);
@@ -136,8 +136,8 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
           [
             [p, "sd-f-target"],
             [q, "sd-f-draft sd-s-draft"],
-          ].forEach(([law, cls], side) => {
-            const up = law[token] * tall;
+          ].forEach(([distribution, cls], side) => {
+            const up = distribution[token] * tall;
             g.append(
               rect(left + token * each + side * (thick + 1), floor - up, thick, up, {
                 class: cls,

@@ -30,7 +30,7 @@ TABS = {
             "Which K?": ("[data-part=table] tbody tr", "[data-part=map] td b"),
             "Rules and temperature": ("[data-part=rules] svg rect", "[data-part=heat] svg rect"),
             "Formula and clock": ("[data-part=measured] svg rect", "[data-part=kept] svg rect"),
-            "What the formula assumes": ("[data-part=positions] svg circle", "[data-part=checks] svg path"),
+            "What the formula assumes": ("[data-part=positions] svg circle",),
             "The memory wall": tuple(f"[data-part={name}] svg path" for name in ("roof", "batches")),
             "Many texts at once": ("#batch-chart .scatterlayer .point", "#rates-chart .scatterlayer .point"),
         },

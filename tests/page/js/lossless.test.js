@@ -26,17 +26,6 @@ test("the shipped rule passes all checks, and every mistake is caught or told of
       );
 });
 
-test("the toy pair catches all but the one that takes far more draws", () => {
-  const missed = Object.values(RECORDED).filter(
-    (told) => told.mistake && lossless.verdictOf(told, 20000).kind === "missed",
-  );
-  assert.deepEqual(
-    missed.map((told) => told.mistake),
-    ["block_residual"],
-  );
-  assert.ok(lossless.neededBy(missed[0]) > 100000);
-});
-
 test("where the next token hides a mistake of real models, a number says how many draws it takes", () => {
   const told = REAL.one_coin,
     { sampled } = lossless.checksOf(told, 20000);
@@ -60,16 +49,8 @@ test("a mistake that the next token hides needs more than a hundred draws", () =
   assert.ok(lossless.neededBy(told) > 100 && lossless.neededBy(told) < 20000);
 });
 
-test("a server's certificate tells its share of the work, and what it cannot show", () => {
-  const contexts = [
-    { done: 100, needed: { a: 90, b: 500, c: null, d: null } },
-    { done: 50, needed: { a: null, b: 300, c: null, d: 99 } },
-  ];
+test("a server's certificate tells its share of the work", () => {
+  const contexts = [{ done: 100 }, { done: 50 }];
   assert.equal(server.share({ draws: 100, contexts }), 0.75);
   assert.equal(server.share({ draws: 0, contexts }), 0); // greedy
-  assert.deepEqual(server.blind({ draws: 100, contexts }), [
-    ["b", 300],
-    ["c", Infinity],
-  ]);
-  assert.deepEqual(server.blind({ draws: 100, contexts: [{ done: 3 }] }), []);
 });

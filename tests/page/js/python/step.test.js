@@ -109,11 +109,11 @@ test("another coin turns a verdict round at min(1, p/q), and nowhere else", () =
 
 /* The same trace without what was added later. */
 function older(events) {
-  const strip = (law) =>
-    law && {
-      top: law.top.slice(0, 2),
-      rest: 1 - law.top.slice(0, 2).reduce((sum, one) => sum + one.prob, 0),
-      entropy: law.entropy,
+  const strip = (distribution) =>
+    distribution && {
+      top: distribution.top.slice(0, 2),
+      rest: 1 - distribution.top.slice(0, 2).reduce((sum, one) => sum + one.prob, 0),
+      entropy: distribution.entropy,
     };
   return events.map((event) =>
     event.event !== "verified"
@@ -156,13 +156,13 @@ test("an older trace is taken apart, and says which questions it cannot answer",
       coins: Object.fromEntries(cycle.drafts.map((_, node) => [node, 0])),
     });
     assert.deepEqual(
-      [step.ownOf(cycle, open, theirs).law, step.ownOf(cycle, open, theirs).state],
-      [theirs.path.length === cycle.drafts.length ? cycle.own.law : null, "bon"],
+      [step.ownOf(cycle, open, theirs).distribution, step.ownOf(cycle, open, theirs).state],
+      [theirs.path.length === cycle.drafts.length ? cycle.own.distribution : null, "bon"],
     );
     for (const draft of cycle.drafts) {
-      const laws = step.distributionsOf(draft);
-      assert.ok(Math.abs(laws.overlap - draft.overlap) < 1e-6);
-      assert.ok(Math.abs(laws.surplus - (1 - draft.overlap)) < 1e-5);
+      const distributions = step.distributionsOf(draft);
+      assert.ok(Math.abs(distributions.overlap - draft.overlap) < 1e-6);
+      assert.ok(Math.abs(distributions.surplus - (1 - draft.overlap)) < 1e-5);
     }
   }
   assert.ok(chains.length > 5);
