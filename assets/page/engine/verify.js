@@ -8,7 +8,8 @@ import { residual } from "./sampling.js";
  * was drawn from; null: each is a point mass */
 /** @typedef {{ token: number, p: number, q: number, u: number | null, accepted: boolean }} Trial */
 /** @typedef {{ accepted: number, token: number, kind: "resampled" | "bonus", trials: Trial[],
- *   distribution: Float32Array, extra?: number[] }} Verdict `distribution` is what the target's own token was drawn from */
+ *   distribution: Float32Array, extra?: number[] }} Verdict of a proposal;
+ * `distribution` is what the target's own token was drawn from */
 
 /* The rule's four small methods are the places where mistakes happen. */
 export class RejectionSampling {

@@ -6,10 +6,10 @@ import { EXACT, isExact, roughly, figure } from "#page/lossless/reading.js";
 import { note } from "#page/lossless/signs.js";
 
 export function closedForm(W, level) {
-  function paintClosed(told) {
+  function paintClosed(certificate) {
     const C = W.closed,
-      { error, overlap, needed } = told.closed,
-      passed = isExact(told),
+      { error, overlap, needed } = certificate.closed,
+      passed = isExact(certificate),
       box = h("div", {});
     level(
       "closed",
@@ -21,12 +21,12 @@ export function closedForm(W, level) {
       box,
       note(
         sentences(
-          !told.harmless && words(C.overlap, { beta: chance(overlap) }),
+          !certificate.harmless && words(C.overlap, { beta: chance(overlap) }),
           needed && words(C.needed, { needed: roughly(needed) }),
         ),
       ),
     );
-    box.append(bars(told.closed, box.clientWidth));
+    box.append(bars(certificate.closed, box.clientWidth));
   }
 
   function bars({ rows, rest }, width) {

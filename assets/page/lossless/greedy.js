@@ -6,9 +6,9 @@ import { NEAR, figure } from "#page/lossless/reading.js";
 import { note } from "#page/lossless/signs.js";
 
 export function greedyText(W, PW, level) {
-  function paintGreedy(told) {
+  function paintGreedy(certificate) {
     const G = W.greedy,
-      { equal, of, start, gap, coarse } = told.greedy,
+      { equal, of, start, gap, coarse } = certificate.greedy,
       passed = equal === of,
       at = passed ? -1 : equal - start,
       notes = [];
@@ -31,7 +31,7 @@ export function greedyText(W, PW, level) {
     if (gap !== null)
       notes.push(
         words(G.gap, { gap: figure(gap) }),
-        told.mistake ? "" : gap > NEAR ? G.far : G.near,
+        certificate.mistake ? "" : gap > NEAR ? G.far : G.near,
       );
     if (passed && coarse)
       notes.push(
@@ -52,9 +52,9 @@ export function greedyText(W, PW, level) {
         "div",
         { class: "sd-diff" },
         h("span", { class: "sd-sub" }, G.plain),
-        row(told.greedy.plain, false),
+        row(certificate.greedy.plain, false),
         h("span", { class: "sd-sub" }, G.speculative),
-        row(told.greedy.speculative, true),
+        row(certificate.greedy.speculative, true),
       ),
       note(sentences(notes)),
     );

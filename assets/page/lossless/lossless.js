@@ -75,24 +75,24 @@ function lossless(element, props, watch, trigger, server, player) {
 
   function draw() {
     if (!root.clientWidth) return;
-    const told = current();
+    const certificate = current();
     paintRail();
     for (const name of ["closed", "sampled", "greedy"]) part[name].hidden = isServer();
     part.contexts.hidden = !isServer();
     part.badge.replaceChildren(h("i", {}), isLive() ? W.badge.live : W.badge.recorded);
-    part.badge.hidden = !told;
+    part.badge.hidden = !certificate;
     root.dataset.source = isLive() ? "live" : "recorded";
-    if (isServer()) return theirs.paint(told, S.running);
-    if (!told) return paintNothing();
+    if (isServer()) return theirs.paint(certificate, S.running);
+    if (!certificate) return paintNothing();
     part.place.textContent = words(W.place[S.pair], {
-      ...told,
-      text: visible(told.text.join("").trim()),
+      ...certificate,
+      text: visible(certificate.text.join("").trim()),
     });
-    const { kind, said } = inWords(told, S.draws, recorded(S.pair, ""));
+    const { kind, said } = inWords(certificate, S.draws, recorded(S.pair, ""));
     signed.verdict(kind, W.verdict[kind], said);
-    paintClosed(told);
-    paintSampled(told, S.draws);
-    paintGreedy(told);
+    paintClosed(certificate);
+    paintSampled(certificate, S.draws);
+    paintGreedy(certificate);
   }
 
   function paintNothing() {
@@ -177,13 +177,18 @@ function lossless(element, props, watch, trigger, server, player) {
    * frame draws the newest. A hidden page draws it when it is seen again. */
   function arrived() {
     if (!S.running || !props.value) return;
-    const told = JSON.parse(props.value);
+    const certificate = JSON.parse(props.value);
     if (
-      told.pair !== S.asked.pair ||
-      (told.pair === "server" ? told.seed !== S.asked.seed : told.mistake !== S.asked.mistake)
+      certificate.pair !== S.asked.pair ||
+      (certificate.pair === "server"
+        ? certificate.seed !== S.asked.seed
+        : certificate.mistake !== S.asked.mistake)
     )
       return;
-    S.live = { ...told, exact: (recorded(told.pair, told.mistake) || {}).exact };
+    S.live = {
+      ...certificate,
+      exact: (recorded(certificate.pair, certificate.mistake) || {}).exact,
+    };
     S.frame ||= requestAnimationFrame(() => {
       S.frame = 0;
       draw();

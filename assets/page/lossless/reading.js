@@ -6,37 +6,43 @@ export const EXACT = 1e-9,
 export const FIRST = 8; // mistakes that are on show at once
 
 /* The sample as it stood after so many draws, else as it stands: [draws, [one distance per length]]. */
-export const sampleAt = (told, draws) =>
-  told.sampled.find(([count]) => count === draws) || told.sampled[told.sampled.length - 1] || null;
+export const sampleAt = (certificate, draws) =>
+  certificate.sampled.find(([count]) => count === draws) ||
+  certificate.sampled[certificate.sampled.length - 1] ||
+  null;
 export const isRed = (distance) => distance[4] !== null && distance[4] < FALSE_ALARM;
-export const isExact = (told) => told.closed.error !== null && told.closed.error <= EXACT;
+export const isExact = (certificate) =>
+  certificate.closed.error !== null && certificate.closed.error <= EXACT;
 
 /* Which checks pass; null for a sample that nobody has drawn. */
-export function checksOf(told, draws) {
-  const sample = sampleAt(told, draws);
+export function checksOf(certificate, draws) {
+  const sample = sampleAt(certificate, draws);
   return {
-    closed: isExact(told),
+    closed: isExact(certificate),
     sampled: sample ? !sample[1].some(isRed) : null,
-    greedy: told.greedy.equal === told.greedy.of,
+    greedy: certificate.greedy.equal === certificate.greedy.of,
   };
 }
 
 /* "missed" is a mistake that is there and that no check shows; what is harmless is none. */
-export function verdictOf(told, draws) {
-  const checks = checksOf(told, draws),
+export function verdictOf(certificate, draws) {
+  const checks = checksOf(certificate, draws),
     failed = Object.values(checks).filter((passed) => passed === false).length;
   return {
     checks,
     failed,
-    kind: failed ? "bad" : told.mistake && !told.harmless ? "missed" : "good",
+    kind: failed ? "bad" : certificate.mistake && !certificate.harmless ? "missed" : "good",
   };
 }
 
 /* About how many draws would show the mistake: by the three tokens that were enumerated, else of one.
  * Where that hides it, as many as did show it. */
-export function neededBy(told) {
-  if (told.exact) return told.exact.needed;
-  return told.closed.needed || (told.sampled.find(([, found]) => found.some(isRed)) || [null])[0];
+export function neededBy(certificate) {
+  if (certificate.exact) return certificate.exact.needed;
+  return (
+    certificate.closed.needed ||
+    (certificate.sampled.find(([, found]) => found.some(isRed)) || [null])[0]
+  );
 }
 
 export const count = (n) => Math.round(n).toLocaleString("en");

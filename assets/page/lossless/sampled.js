@@ -14,11 +14,11 @@ import {
 import { note } from "#page/lossless/signs.js";
 
 export function sampledTexts(W, level) {
-  function paintSampled(told, asked) {
+  function paintSampled(certificate, asked) {
     const P = W.sampled,
-      sample = sampleAt(told, asked),
-      exact = told.mistake && told.closed.error !== null ? told.exact : null,
-      { sampled } = checksOf(told, asked),
+      sample = sampleAt(certificate, asked),
+      exact = certificate.mistake && certificate.closed.error !== null ? certificate.exact : null,
+      { sampled } = checksOf(certificate, asked),
       draws = count(sample ? sample[0] : 0),
       box = h("div", {}),
       notes = [];

@@ -12,72 +12,82 @@ const KINDS = {
   "cannot be tested": "missed",
 };
 
-const contextsIn = (told) => told.contexts.filter((one) => one.greedy);
+const contextsIn = (certificate) => certificate.contexts.filter((one) => one.greedy);
 const red = (one) => (one.red || []).some(Boolean);
 const shows = (needed, draws) => needed !== null && needed <= draws;
 
 /* How much of all texts was drawn. */
-export const share = (told) =>
-  told.draws && told.contexts.length
-    ? told.contexts.reduce((sum, one) => sum + one.done, 0) / (told.draws * told.contexts.length)
+export const share = (certificate) =>
+  certificate.draws && certificate.contexts.length
+    ? certificate.contexts.reduce((sum, one) => sum + one.done, 0) /
+      (certificate.draws * certificate.contexts.length)
     : 0;
 
 /* `servers`: what may be named. */
-export function examination(W, part, servers, { stamp, verdict, told: body }) {
+export function examination(W, part, servers, { stamp, verdict, body }) {
   const V = W.server;
 
-  const doing = (told) =>
-    words(told.seconds_left === null ? "{doing}" : V.left, {
-      doing: told.doing,
-      seconds: count(told.seconds_left || 0),
+  const doing = (certificate) =>
+    words(certificate.seconds_left === null ? "{doing}" : V.left, {
+      doing: certificate.doing,
+      seconds: count(certificate.seconds_left || 0),
     });
-  const kindOf = (told) => KINDS[told.verdict] || "missed";
+  const kindOf = (certificate) => KINDS[certificate.verdict] || "missed";
 
-  function sign(told, running) {
-    const known = told && told.verdict,
+  function sign(certificate, running) {
+    const known = certificate && certificate.verdict,
       title = known
-        ? V.verdicts[told.verdict]
+        ? V.verdicts[certificate.verdict]
         : running
           ? V.testing
-          : told
+          : certificate
             ? V.stopped_title
             : V.ready;
-    const said = known ? sentences(told.sentences) : running ? V.wait : told ? V.unknown : V.lead;
-    verdict(told ? kindOf(told) : "missed", title, said, title);
+    const said = known
+      ? sentences(certificate.sentences)
+      : running
+        ? V.wait
+        : certificate
+          ? V.unknown
+          : V.lead;
+    verdict(certificate ? kindOf(certificate) : "missed", title, said, title);
   }
 
-  function paint(told, running) {
-    sign(told, running);
-    if (!told) part.place.textContent = "";
+  function paint(certificate, running) {
+    sign(certificate, running);
+    if (!certificate) part.place.textContent = "";
     else {
-      const { kind, version, model } = told.server,
-        after = told.verdict && !running ? words(V.after, { seconds: count(told.seconds) }) : "";
+      const { kind, version, model } = certificate.server,
+        after =
+          certificate.verdict && !running
+            ? words(V.after, { seconds: count(certificate.seconds) })
+            : "";
       part.place.textContent = sentences(
-        words(told.draws ? V.place : V.place_greedy, {
+        words(certificate.draws ? V.place : V.place_greedy, {
           kind,
           version,
           model: visible(model),
-          k: told.server.k ?? "–",
-          temperature: told.temperature,
-          against: told.against,
+          k: certificate.server.k ?? "–",
+          temperature: certificate.temperature,
+          against: certificate.against,
         }),
         after,
-        told.notes,
+        certificate.notes,
       );
     }
     part.contexts.replaceChildren(
-      ...(told ? contextsIn(told).map((one) => context(told, one)) : []),
+      ...(certificate ? contextsIn(certificate).map((one) => context(certificate, one)) : []),
     );
   }
 
-  function context(told, one) {
+  function context(certificate, one) {
     const parted = one.greedy.gap !== null && !one.near_tie,
       bad = red(one) || parted,
       name = V.contexts[one.name] || one.name;
-    const done = told.draws
-      ? words(V.done, { done: count(one.done), draws: count(told.draws) })
+    const done = certificate.draws
+      ? words(V.done, { done: count(one.done), draws: count(certificate.draws) })
       : V.greedy_only;
-    const pending = told.draws && !one.tests,
+    const pending = certificate.draws && !one.tests,
       kind = bad ? "bad" : pending ? "missed" : "good";
     return h(
       "section",
@@ -90,7 +100,7 @@ export function examination(W, part, servers, { stamp, verdict, told: body }) {
           text: visible(typeof one.text === "string" ? one.text.slice(-60) : one.text.join(" ")),
         }),
         one.tests ? tests(one) : null,
-        facts(told, one),
+        facts(certificate, one),
       ),
     );
   }
@@ -110,7 +120,7 @@ export function examination(W, part, servers, { stamp, verdict, told: body }) {
     return table("sd-tests", V.columns, rows);
   }
 
-  function facts(told, one) {
+  function facts(certificate, one) {
     const F = V.facts,
       { equal, of, gap } = one.greedy,
       seen = one.witness,
@@ -147,8 +157,8 @@ export function examination(W, part, servers, { stamp, verdict, told: body }) {
       rows.push([
         F.power,
         words(F.shown, {
-          draws: count(told.draws),
-          shown: Object.values(one.needed).filter((n) => shows(n, told.draws)).length,
+          draws: count(certificate.draws),
+          shown: Object.values(one.needed).filter((n) => shows(n, certificate.draws)).length,
           known: Object.keys(one.needed).length,
         }),
       ]);

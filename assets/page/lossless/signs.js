@@ -29,7 +29,7 @@ export function signs(W, part) {
   }
 
   /* One check: its name, its result, what it asks, and what is drawn of it. */
-  const told = (title, result, lead, ...more) =>
+  const body = (title, result, lead, ...more) =>
     h(
       "div",
       { class: "sd-levelbody" },
@@ -40,8 +40,8 @@ export function signs(W, part) {
 
   function level(name, passed, ...more) {
     const kind = passed === false ? "bad" : passed === null ? "missed" : "good";
-    part[name].replaceChildren(stamp(kind, true), told(.../** @type {[any, any, any]} */ (more)));
+    part[name].replaceChildren(stamp(kind, true), body(.../** @type {[any, any, any]} */ (more)));
   }
 
-  return { stamp, verdict, told, level };
+  return { stamp, verdict, body, level };
 }

@@ -1,20 +1,10 @@
-/* The end of a run: each lane as a bar of its time, a picture of both to share, and the text alone. */
+/* The end of a run: each lane as a bar of its time, a picture of both and a link to share. */
 
-import { speculative } from "#page/race/run.js";
 import { h, copied, answer, saved } from "#page/race/kit.js";
-import { result, tokensAt, picture } from "#page/race/picture.js";
-
-function textOf(run) {
-  const asked = (run.header.models || {}).chat ? "\n\n" : ""; // else the text goes on from the prompt
-  const written = tokensAt(speculative(run), Infinity).map(({ piece }) => piece);
-  return run.header.prompt + asked + written.join("");
-}
+import { result, picture } from "#page/race/picture.js";
 
 /* `root`: the player, which learns from its tab how a run is shared. */
 export function finish(box, W, root) {
-  const copy = async (button, text, word = W.finish.copied) =>
-    answer(button, (await copied(text)) ? word : W.finish.refused);
-
   function draw(run) {
     const { headline, title, rows, longest } = result(W, run);
     const bars = rows.map((row) =>
@@ -54,11 +44,11 @@ export function finish(box, W, root) {
           root.share
             ? button("link", async (node) => {
                 const { link, whole } = await root.share();
-                copy(node, link, whole ? W.finish.copied : W.finish.copied_settings);
+                const word = whole ? W.finish.copied : W.finish.copied_settings;
+                answer(node, (await copied(link)) ? word : W.finish.refused);
               })
             : null,
           step ? button("game", judgeYourself) : null,
-          button("text", (node) => copy(node, textOf(run))),
         ),
       ),
     );

@@ -81,7 +81,7 @@ function headline(W, run, F) {
 }
 
 /* The tokens of a lane until then, with the state that each has in the text. */
-export const tokensAt = (lane, t) =>
+const tokensAt = (lane, t) =>
   [
     ...(lane.first ? lane.first.texts.map((piece) => ({ piece, state: "pla" })) : []),
     ...lane.cycles.slice(0, doneBy(lane.cycles, t)).flatMap(({ texts, own }) =>

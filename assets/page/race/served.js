@@ -25,7 +25,7 @@ export function served(W, S, tinted, numbersOf) {
   }
 
   /* What the run came to; a speed-up only beside a plain server. Drafts in vain are said loudly. */
-  function end(F, told) {
+  function end(F, values) {
     const sums = speculative(S.run).finished || {},
       drafted = F.told ? F.a.drafted : sums.drafted || 0,
       kept = F.told ? F.a.accepted : sums.accepted || 0;
@@ -37,7 +37,7 @@ export function served(W, S, tinted, numbersOf) {
           ? V.slower
           : V.even;
     return [
-      words(gain, { ...told, times: F.speedup ? fixed(F.speedup) : "–" }),
+      words(gain, { ...values, times: F.speedup ? fixed(F.speedup) : "–" }),
       !drafted ? V.silent : !kept ? words(V.none_kept, { n: drafted }) : "",
     ];
   }

@@ -84,7 +84,7 @@ export function story(W, S, numbersOf, triggerOf) {
       method = methodOf(W.methods, drafter),
       copied = method.copies;
     const { small, big } = method.kind === "model" ? Y.by_model : Y.by_other,
-      told = {
+      values = {
         draft: tinted("rej", spelled.draft),
         own: tinted(cycle.own.state, spelled.own),
         small,
@@ -97,7 +97,7 @@ export function story(W, S, numbersOf, triggerOf) {
     const then = left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : "";
     return [
       firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about),
-      ...fill(why, told),
+      ...fill(why, values),
       words(then, { n: left }),
       numbersOf(cycle.drafts[i]),
     ];
@@ -113,9 +113,9 @@ export function story(W, S, numbersOf, triggerOf) {
     for (let i = tip; i >= 0; i = cycle.drafts[i].parent)
       path.unshift(" ", tinted("acc", cycle.drafts[i].piece));
     const own = tinted(cycle.own.state, cycle.own.piece),
-      told = { ...about, path: h("span", {}, path.slice(1)), own, tried: tried.length };
-    const kept = fill(tip < 0 ? T.none : T.kept, told),
-      end = fill(!tried.length ? T.bonus : tried.length > 1 ? T.rejected : T.rejected_one, told);
+      values = { ...about, path: h("span", {}, path.slice(1)), own, tried: tried.length };
+    const kept = fill(tip < 0 ? T.none : T.kept, values),
+      end = fill(!tried.length ? T.bonus : tried.length > 1 ? T.rejected : T.rejected_one, values);
     return [
       firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about),
       ...kept,
@@ -126,7 +126,7 @@ export function story(W, S, numbersOf, triggerOf) {
 
   function lastWords(F, drafter) {
     const Y = W.say,
-      told = {
+      values = {
         n: F.a.written,
         m: F.b.written,
         ts: duration(F.a.time),
@@ -135,26 +135,26 @@ export function story(W, S, numbersOf, triggerOf) {
         kp: F.b.k,
         tau: F.tau == null ? "–" : fixed(F.tau),
       };
-    if (wasStopped(S.run)) return [F.a.written ? words(Y.stopped, told) : Y.stopped_early];
+    if (wasStopped(S.run)) return [F.a.written ? words(Y.stopped, values) : Y.stopped_early];
     if (!F.a.k || (!F.b.k && plain(S.run))) return [sentences(Y.one_token, endings())];
-    if (isServed(S.run)) return [sentences(theirs.end(F, told), endings())];
-    if (!plain(S.run)) return [sentences(words(Y.alone, told), endings())];
+    if (isServed(S.run)) return [sentences(theirs.end(F, values), endings())];
+    if (!plain(S.run)) return [sentences(words(Y.alone, values), endings())];
     if (!F.a.drafted)
       return [
         sentences(
-          words(methodOf(W.methods, drafter).copies ? Y.inactive_lookup : Y.inactive, told),
+          words(methodOf(W.methods, drafter).copies ? Y.inactive_lookup : Y.inactive, values),
           endings(),
         ),
       ];
     const rest = Math.max(0, F.cost - F.draftCost - F.passCost);
-    Object.assign(told, {
+    Object.assign(values, {
       cost: fixed(F.cost),
       drafting: fixed(F.draftCost),
       checking: fixed(F.passCost),
       rest: fixed(rest),
     });
     const lost = F.speedup < 0.98,
-      said = words(F.speedup >= 1.02 ? Y.done : lost ? Y.slower : Y.even, told);
+      said = words(F.speedup >= 1.02 ? Y.done : lost ? Y.slower : Y.even, values);
     return [
       sentences(said, peerSays(F), endings()),
       ...(lost ? another(F, speculative(S.run).started, rest) : []),

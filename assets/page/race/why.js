@@ -23,11 +23,11 @@ export function why(W, run, t) {
     guesses = checks.reduce((sum, cycle) => sum + cycle.drafts.length, 0);
   if (isOver(run) && t >= horizon(run) && F.speedup && F.speedup < 0.98) return "";
   if (!one || !F.a.checking) return W.why.known;
-  const told = {
+  const values = {
     n: Math.round(guesses / checks.length),
     one: duration(one),
     check: duration(F.a.checking / F.a.checks),
     times: fixed(F.v, 1),
   };
-  return words((F.v || 0) <= CHEAP ? W.why.cheap : W.why.dear, told);
+  return words((F.v || 0) <= CHEAP ? W.why.cheap : W.why.dear, values);
 }

@@ -42,7 +42,7 @@ export function evidence(page, { bars, row }, theirs, guess) {
     const { cycle, verdict } = now(),
       draft = cycle.drafts[node],
       trial = verdict.trials[node],
-      told = { n: node + 1, level: draft.level, x: shown(draft.piece) };
+      values = { n: node + 1, level: draft.level, x: shown(draft.piece) };
     const about = isGreedy()
       ? P.lead_greedy
       : verdict.rule === REJECTION && headOf(cycle.drafts, draft) !== draft
@@ -53,7 +53,10 @@ export function evidence(page, { bars, row }, theirs, guess) {
     return [
       [
         title(
-          words(verdict.rule === BLOCK ? P.title_block : cycle.tree ? P.title_tree : P.title, told),
+          words(
+            verdict.rule === BLOCK ? P.title_block : cycle.tree ? P.title_tree : P.title,
+            values,
+          ),
         ),
         legend(["sd-i-target", N.p_name], ["sd-i-draft", N.q_name]),
         draft.target ? bars(draft, part.left.clientWidth) : note(W.no_laws),

@@ -10,6 +10,6 @@ export const figure = (x) =>
       ? x.toPrecision(2)
       : x.toExponential(0).replace("-", "−"); // a line would break at a hyphen
 export const mark = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece));
-export const title = (told) => h("h3", {}, told);
-export const note = (told) => h("p", { class: "sd-sub sd-gapped" }, told);
-export const formula = (told) => h("div", { class: "sd-formula" }, told);
+export const title = (content) => h("h3", {}, content);
+export const note = (content) => h("p", { class: "sd-sub sd-gapped" }, content);
+export const formula = (content) => h("div", { class: "sd-formula" }, content);

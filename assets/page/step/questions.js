@@ -54,7 +54,7 @@ export function whatIf(page, focus) {
     const x = "“" + shown(cycle.drafts[node].piece) + "”",
       r = figure(trial.chance),
       moved = touched && S.choice.coins && S.choice.coins[node] != null,
-      told = { x, r, tokens: tokens(now.gained) };
+      values = { x, r, tokens: tokens(now.gained) };
     part.coinanswer.textContent = words(
       trial.chance >= 1
         ? A.coin_sure
@@ -69,7 +69,7 @@ export function whatIf(page, focus) {
                 ? A.coin_next
                 : A.coin_stays
               : A.coin_goes,
-      told,
+      values,
     );
   }
 
@@ -91,7 +91,7 @@ export function whatIf(page, focus) {
     part.k.value = k || 1;
     part.kvalue.textContent = String(k || "–");
     const saved = cycle.drafts.filter((draft) => draft.level > k).length,
-      told = { tokens: tokens(gained), was: cycle.gained, saved };
+      values = { tokens: tokens(gained), was: cycle.gained, saved };
     part.kanswer.textContent =
       deep < 2
         ? A.k_short
@@ -105,7 +105,7 @@ export function whatIf(page, focus) {
                   : gained === cycle.gained
                     ? A.k_equal
                     : A.k_other,
-                told,
+                values,
               );
   }
 
@@ -125,7 +125,7 @@ export function whatIf(page, focus) {
     }
     part.rule.value = cycle.served ? "" : verdict.rule;
     enable(part.rule, cycle.drafts.length > 0 && !cycle.served);
-    const told = cycle.served
+    const values = cycle.served
       ? ""
       : S.choice.rule == null
         ? A.rule_same
@@ -134,7 +134,7 @@ export function whatIf(page, focus) {
             A.rules[verdict.rule],
           );
     part.ruleanswer.textContent = sentences(
-      told,
+      values,
       missing.map((why) => W.lacks[why]),
     );
   }

@@ -91,10 +91,10 @@ export function residuals({ W, S, now }) {
         );
     }
     drawStrip(g, distributions, width, top);
-    const told = drawn() ? fill(O.falls, { own: mark("res", drawn().piece) }) : [guess];
+    const values = drawn() ? fill(O.falls, { own: mark("res", drawn().piece) }) : [guess];
     return [
       g,
-      h("p", { class: "sd-so" }, ...told),
+      h("p", { class: "sd-so" }, ...values),
       weight === 1 ? note(whyNotTheWholeRow(draft, beta)) : null,
       formula(words(O.formula, { residual: weight < 1 ? N.residual_block : N.residual })),
     ].filter(Boolean);
@@ -103,8 +103,12 @@ export function residuals({ W, S, now }) {
   /* How often the rejected token would come if its replacement were drawn from all of p: kept, or rejected and
    * drawn again. */
   function whyNotTheWholeRow({ p, q, piece }, beta) {
-    const told = { x: shown(piece), p: figure(p), wrong: figure(Math.min(p, q) + (1 - beta) * p) };
-    return words(W.own.why, told);
+    const values = {
+      x: shown(piece),
+      p: figure(p),
+      wrong: figure(Math.min(p, q) + (1 - beta) * p),
+    };
+    return words(W.own.why, values);
   }
 
   /* The target's surplus, scaled to 1; the drawn token carries the mark. */

@@ -44,7 +44,7 @@ export function sentences(page, theirs) {
       trial = verdict.trials[node],
       { piece } = cycle.drafts[node],
       [u, r] = trial.u == null ? ["–", "–"] : apart(trial.u, trial.chance);
-    const told = {
+    const values = {
       x: mark(trial.kept ? "acc" : "rej", piece),
       p: figure(trial.p),
       q: figure(trial.q),
@@ -62,20 +62,20 @@ export function sentences(page, theirs) {
         ? [Y.fresh]
         : [];
     if (verdict.rule === MATCH || verdict.rule === NOISE)
-      return fill(!trial.sample ? Y.plain : verdict.rule === MATCH ? Y.match : Y.noise, told);
-    if (verdict.rule === FIRST) return fill(Y.first, told);
-    if (verdict.rule === TYPICAL) return fill(trial.limit == null ? Y.plain : Y.typical, told);
-    if (trial.u == null) return fill(Y.plain, told);
+      return fill(!trial.sample ? Y.plain : verdict.rule === MATCH ? Y.match : Y.noise, values);
+    if (verdict.rule === FIRST) return fill(Y.first, values);
+    if (verdict.rule === TYPICAL) return fill(trial.limit == null ? Y.plain : Y.typical, values);
+    if (trial.u == null) return fill(Y.plain, values);
     if (verdict.rule === BLOCK)
       return [
         ...fill(Y.block, {
-          ...told,
+          ...values,
           verdict: h("b", {}, trial.kept ? Y.keep_block : Y.reject_block),
         }),
         ...fresh,
       ];
-    if (isGreedy()) return fill(trial.kept ? Y.greedy : Y.not_greedy, told);
-    return trial.p >= trial.q ? fill(Y.sure, told) : [...fill(Y.coin, told), ...fresh];
+    if (isGreedy()) return fill(trial.kept ? Y.greedy : Y.not_greedy, values);
+    return trial.p >= trial.q ? fill(Y.sure, values) : [...fill(Y.coin, values), ...fresh];
   }
 
   function ownSentence() {

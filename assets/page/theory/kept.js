@@ -60,13 +60,13 @@ export function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
         .reverse()
         .map((j) => `E_${j} = ${fixed(expectedAccepted(S.alpha, S.k, j))}`),
       first = expectedAccepted(S.alpha, S.k),
-      told = { n: S.k, p: fixed(S.alpha), first: fixed(first), tokens: fixed(first + 1) };
+      values = { n: S.k, p: fixed(S.alpha), first: fixed(first), tokens: fixed(first + 1) };
     const chain = shown.join("  →  ") + (S.k > 3 ? "  →  …  →  E_0 = " + fixed(first) : ""),
       ms = here ? here.passMs : null,
       unit = ms ? ms / 1000 : 1;
     const rate = throughput(S.alpha, S.k, S.c * unit, (S.v + S.o) * unit),
       speeds = {
-        ...told,
+        ...values,
         draft: ms ? duration(S.c * ms) : fixed(S.c, 3),
         verify: ms ? duration((S.v + S.o) * ms) : fixed(S.v + S.o),
         rate: ms
@@ -75,10 +75,10 @@ export function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
       };
     part.recursion.replaceChildren(
       ...[
-        words(R.rule, told),
+        words(R.rule, values),
         chain,
-        words(R.closed, told),
-        words(R.tokens, told),
+        words(R.closed, values),
+        words(R.tokens, values),
         words(R.throughput, speeds),
       ].map((row) => h("p", {}, lowered(row))),
     );

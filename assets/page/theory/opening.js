@@ -41,7 +41,7 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
       rows = S.k + 1;
     const reading = readingSeconds(machine, target, S.bits, 1, 1, S.context),
       computing = (n) => computingSeconds(machine, target, 1, n, S.context);
-    const told = {
+    const values = {
       target: byId(models, S.target).name,
       machine: byId(machines, S.machine).name,
       bytes: gigabytes((weightsRead(target, 1) * S.bits) / 8),
@@ -59,15 +59,15 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
       x = (v) => (v / most) * (width - left - 4);
     const bars = [
         [W.wall_first.write, computing(1), 1],
-        [words(W.wall_first.check, told), computing(rows), rows],
+        [words(W.wall_first.check, values), computing(rows), rows],
       ],
-      g = svg(width, bars.length * high + 4, words(W.wall_first.lead, told));
+      g = svg(width, bars.length * high + 4, words(W.wall_first.lead, values));
     bars.forEach(([name, seconds, n], i) => {
       const y = i * high + dy;
       g.append(
         text(0, left ? y + 19 : y - 4, name, "sd-k"),
         rect(left, y, x(reading), 14, { class: "sd-f-target" }),
-        text(left + 8, y + 11, words(W.wall_first.reads, told), "sd-th-light"),
+        text(left + 8, y + 11, words(W.wall_first.reads, values), "sd-th-light"),
         rect(left, y + 17, Math.max(2, x(seconds)), 12, { class: "sd-th-you" }),
       );
       g.append(
@@ -80,7 +80,7 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
       );
     });
     part.wall.replaceChildren(g);
-    part.wallfirst.textContent = words(W.wall_first.lead, told);
+    part.wallfirst.textContent = words(W.wall_first.lead, values);
   }
 
   function paintLoses() {

@@ -76,9 +76,14 @@ export function prediction({ W, part, room, here: ofRun }) {
     const M = W.measured,
       inside = here.measured >= low && here.measured <= high,
       gap = here.accounted - here.measured,
-      told = { measured: times(here.measured), low: fixed(low), high: fixed(high), n: here.judged };
+      values = {
+        measured: times(here.measured),
+        low: fixed(low),
+        high: fixed(high),
+        n: here.judged,
+      };
     const positions = here.accounted - formula,
-      parts = [words(inside ? M.inside : M.outside, told)];
+      parts = [words(inside ? M.inside : M.outside, values)];
     parts.push(
       words(
         Math.abs(positions) < 0.02

@@ -123,12 +123,12 @@ function theory(element, props, player) {
     part.here.setAttribute("aria-pressed", String(S.mine));
     part.units.textContent = sentences(W.units, !here && W.no_run);
     const now = gain(S.k),
-      told = {
+      values = {
         times: times(now),
         tokens: fixed(expectedTokens(S.alpha, S.k)),
         passes: fixed(S.k * S.c + S.v + S.o),
       };
-    part.headline.textContent = words(now >= 1 ? W.headline.faster : W.headline.slower, told);
+    part.headline.textContent = words(now >= 1 ? W.headline.faster : W.headline.slower, values);
   }
 
   /* -- what stands still, and listening -- */
@@ -139,8 +139,7 @@ function theory(element, props, player) {
     part[name].oninput = () => slide(name, +part[name].value);
     part[name].onchange = announce;
   }
-  /* Aloud as well. */
-  const told = (act) => () => {
+  const aloud = (act) => () => {
     act();
     announce();
   };
@@ -153,9 +152,9 @@ function theory(element, props, player) {
       announce();
     },
   );
-  part.here.onclick = told(goHere);
-  part.example.onclick = told(() => set({ ...EXAMPLE, grows: false }));
-  part.small.onclick = told(() =>
+  part.here.onclick = aloud(goHere);
+  part.example.onclick = aloud(() => set({ ...EXAMPLE, grows: false }));
+  part.small.onclick = aloud(() =>
     set({ alpha: 0.6, c: 0.1, v: 1, o: 0, k: bestK(0.6, 0.1), grows: false }),
   );
   player.addEventListener("sd-run", () => root.clientWidth && pull());

@@ -63,7 +63,7 @@ export function memoryWall(W, part, S, { frame, choose }, hardware) {
       { measured } = byId(machines, S.machine),
       now = speedup(S.alpha, S.k, c, v),
       bytes = readingSeconds(machine, target, S.bits, S.batch, 1, S.context) * machine.bandwidth;
-    const told = {
+    const figures = {
       time: milliseconds(plain),
       rate: fixed(S.batch / plain, S.batch / plain < 10 ? 1 : 0),
       bytes: gigabytes(bytes),
@@ -78,9 +78,9 @@ export function memoryWall(W, part, S, { frame, choose }, hardware) {
     };
     const bound = free < 1 ? B.bound : target.experts > 1 ? B.experts : v > 1.005 ? B.past : B.free;
     part.wallsay.textContent = sentences(
-      words(B.plain, told),
-      words(bound, told),
-      words(now >= 1 ? B.pays : B.loses, told),
+      words(B.plain, figures),
+      words(bound, figures),
+      words(now >= 1 ? B.pays : B.loses, figures),
       draft.parameters >= target.parameters && B.backwards,
       measured && words(B.measured, { ...measured, v: fixed(measured.v) }),
     );

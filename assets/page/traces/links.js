@@ -6,7 +6,7 @@ export function linkOf(run, base, rules, settings) {
   const { header } = run,
     started = run.lanes[run.names[0]].started || {},
     params = started.params || {};
-  const told = {
+  const values = {
     ...params,
     stop: (params.stop || []).map((one) => one.replace(/\n/g, "\\n")).join("\n"),
     prompt: header.prompt,
@@ -18,7 +18,7 @@ export function linkOf(run, base, rules, settings) {
   };
   const query = new URLSearchParams();
   for (const { name, usual, main, served } of settings) {
-    const value = told[name];
+    const value = values[name];
     if (value == null || (started.server && !served)) continue;
     if (main || value !== usual) query.set(name, value === true ? "1" : value);
   }

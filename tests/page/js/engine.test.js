@@ -228,17 +228,6 @@ const MISTAKES = {
     }),
   },
   argmax_draft: drawing((logits, params) => [argmax(logits), probabilities(logits, params)]),
-  drop_doubtful: {
-    drafter: (draft) =>
-      Object.assign(new DraftModel(draft), {
-        propose(...asked) {
-          const { tokens, probs, seconds } = DraftModel.prototype.propose.apply(this, asked);
-          let n = 0;
-          while (n < tokens.length && probs[n][tokens[n]] >= 0.35) n++;
-          return { tokens: tokens.slice(0, n), probs: probs && probs.slice(0, n), seconds };
-        },
-      }),
-  },
   unwarped: {
     params: { temperature: 0.7 },
     target: (target) =>

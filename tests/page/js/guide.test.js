@@ -56,23 +56,3 @@ test("every section stands on one sub-page, and each sub-page has its name", () 
     Object.keys(words.pages),
   );
 });
-
-test("a drawn draft that is dropped for its own low q bends the text by what the answer says", () => {
-  const [p, q, least] = [[0.5, 0.5], [0.9, 0.1], 0.5],
-    kept = p.map((one, i) => (q[i] < least ? 0 : Math.min(one, q[i]))),
-    dropped = q.reduce((sum, one) => sum + (one < least ? one : 0), 0),
-    rest = p.map((one, i) => Math.max(0, one - q[i])),
-    gap = rest.reduce((sum, one) => sum + one),
-    lost = q.reduce((sum, one, i) => sum + (one < least ? 0 : one - kept[i]), 0),
-    text = p.map((one, i) => kept[i] + (lost * rest[i]) / gap + dropped * one);
-  const short = text.map((one) => one.toFixed(2).slice(1)).join(", ");
-  assert.ok(words.answers.list.gate.say[1].includes(`(${short})`), short);
-});
-
-test("what a draft's cache takes is what its layers and key heads give", () => {
-  const kib = (layers, heads, width) => (layers * heads * width * 2 * 2) / 1024,
-    [small, large, layer] = [kib(28, 8, 128), kib(36, 8, 128), kib(1, 8, 128)], // Qwen3 0.6B, 8B
-    [said] = words.answers.list.memory.say;
-  for (const figure of [small, large, layer, Math.round((100 * small) / (small + large)) + " %"])
-    assert.ok(said.includes(String(figure)), String(figure));
-});

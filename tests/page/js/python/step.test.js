@@ -6,7 +6,7 @@ import fs from "node:fs";
 import * as judge from "#page/step/judge.js";
 import * as own from "#page/step/own.js";
 import * as distributions from "#page/step/distributions.js";
-import { json, player } from "../page.js";
+import { player } from "../page.js";
 
 const step = { ...judge, ...own, ...distributions };
 
@@ -130,16 +130,6 @@ function older(events) {
         },
   );
 }
-
-test("what a question lacks is told without a guess at why: a run in a link is new, and holds as little", () => {
-  for (const [language, old] of [
-    ["en", /too old/],
-    ["zh", /太旧/],
-  ]) {
-    const W = json(`text/${language}/step.json`);
-    assert.doesNotMatch(Object.values(W.lacks).join(), old);
-  }
-});
 
 test("an older trace is taken apart, and says which questions it cannot answer", () => {
   const chains = CASES.filter((one) => !one.cycle.tree && one.rule === step.RULES[0]);
