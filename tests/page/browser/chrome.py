@@ -38,6 +38,10 @@ CUT = """() => [...document.querySelectorAll("main *, footer *")].filter((node) 
     return true;
 }).map((node) => node.outerHTML.slice(0, 120))"""
 real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
+# Both lanes of that prompt have finished.
+OVER = """(prompt) => { const { header, names, lanes } = document.querySelector('.sd-player').run();
+  return header.prompt === prompt && names.every((name) => lanes[name].finished); }"""
+LOAD = "(log) => document.querySelector('.sd-player').load(log)"
 
 
 class Chromium:

@@ -12,6 +12,7 @@ from chrome import (
     axe_told,
     cut_off,
     expect,
+    LOAD,
     pages,
     part,
     PATIENCE,
@@ -40,7 +41,6 @@ DRAWN = {  # what is there once a tab is
     "theory": "[data-part=curves] svg",
     "guide": ".sd-gd-page:visible section",
 }
-LOAD = "(log) => document.querySelector('.sd-player').load(log)"
 
 
 def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):

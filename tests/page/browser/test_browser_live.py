@@ -8,6 +8,7 @@ import toyrun
 from chrome import (
     expect,
     no_engine,
+    OVER,
     part,
     says,
     settings,
@@ -116,8 +117,6 @@ def test_who_waits_sees_the_place_and_leaves_by_stop(open_page, busy):
 
 TEXT = "The fox said to the moon"
 QUERY = "?drafter=draft_model&k=3&temperature=1&max_tokens=32&seed=7"
-OVER = """(prompt) => { const { header, names, lanes } = document.querySelector('.sd-player').run();
-  return header.prompt === prompt && names.every((name) => lanes[name].finished); }"""
 
 
 @pytest.fixture
