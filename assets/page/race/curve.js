@@ -1,6 +1,6 @@
 /* Tokens over time, a line for each lane. */
 
-import { EPS, isOver, written, shownLanes } from "#page/race/run.js";
+import { EPS, isOver, written, atEnd, shownLanes } from "#page/race/run.js";
 import { duration, words, niceStep } from "#page/race/text.js";
 import { s, text, line, svg } from "#page/race/kit.js";
 import { axis, axisEnd } from "#page/race/axes.js";
@@ -58,8 +58,7 @@ export function curve(W, part, S) {
           s("path", { d: stairs(lane, S.t, x, y), class: cls }),
         );
     curveKey(g, width - 112, height - bottom - 6, B, P);
-    if (!B) return box.replaceChildren(g);
-    if (!P && F.a.tokens + F.b.tokens) nowLabels(g, F, x, y, width);
+    if (B && !P && F.a.tokens + F.b.tokens && !atEnd(S)) nowLabels(g, F, x, y, width);
     box.replaceChildren(g);
   }
 

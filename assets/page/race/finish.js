@@ -5,7 +5,7 @@ import { result, picture } from "#page/race/picture.js";
 
 /* `root`: the player, which learns from its tab how a run is shared. */
 export function finish(box, W, root) {
-  function draw(run) {
+  return function draw(run) {
     const { headline, title, rows, longest } = result(W, run);
     const bars = rows.map((row) =>
       h(
@@ -52,7 +52,5 @@ export function finish(box, W, root) {
         ),
       ),
     );
-  }
-
-  return { draw };
+  };
 }

@@ -200,7 +200,7 @@ function player(element, props, watch, trigger) {
     if (done !== Boolean(S.done) || (done && S.done !== S.run)) {
       S.done = done ? S.run : null;
       part.flow.replaceChildren();
-      if (done) ending.draw(S.run);
+      if (done) ending(S.run);
       else picture.resized();
     }
     if (!cycles.length) part.flow.replaceChildren(); // the run before

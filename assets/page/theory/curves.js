@@ -57,7 +57,9 @@ export function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain,
       name = S.mine
         ? words(W.curves.here, { times: times(now), measured: times(here().measured) })
         : times(now),
-      rising = at > left + (S.mine ? 250 : 130) && (S.k < k || at > left + wide - 130),
+      climbs = S.k < k || at > left + wide - 130,
+      rising = climbs && at > left + (S.mine ? 250 : 130),
+      down = climbs && !rising ? 24 : -12, // a curve that climbs leaves room below it at the right
       side = rising ? -12 : 12,
       beside = k ? (x(k) - at) * Math.sign(side) : 0;
     if (k) g.append(dot(x(k), y(gain(k)), 4.5, "sd-dot-b"));
@@ -74,7 +76,7 @@ export function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain,
     g.append(
       line(at, low, at, floor, "sd-th-drop"),
       dot(at, low, 7, "sd-th-you"),
-      text(at + side, low - 12, name, "sd-th-mine sd-b", rising ? "end" : "start"),
+      text(at + side, low + down, name, "sd-th-mine sd-b", rising ? "end" : "start"),
     );
     if (S.mine) g.append(diamond(at, y(here().measured), "sd-th-real"));
   }
