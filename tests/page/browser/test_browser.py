@@ -47,6 +47,7 @@ def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_pag
     page = open_page(locale="en-GB")  # a context of its own, for its clock
     page.clock.install()
     expect(page.locator(".sd-badge").first).to_have_text("Recorded")
+    expect(part(page, "another")).to_be_hidden()  # whatever the page chose is what the default asks for
     until(page, "first-rejection")
     told = says(page).inner_text()
     assert "first rejection" in told and "the big one own2" in told  # whose word stands there instead
@@ -133,6 +134,7 @@ def test_each_tab_opens_on_a_phone_and_nothing_is_cut_off(open_page):
     page.locator("#race-button").click()
     for name in ("say", "flow", "gantt", "play", "lane0"):
         assert part(page, name).bounding_box()["y"] < 812, name
+    expect(part(page, "door")).to_be_visible()  # below the stage
 
 
 def test_axe_finds_nothing(open_page):

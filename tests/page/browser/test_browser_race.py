@@ -232,7 +232,7 @@ WHERE = """() => [".sd-head h1", "[data-part=stage]", "[data-part=lane0]"].flatM
 def test_it_stands_where_gradios_page_will(early, width):
     """Nothing jumps when Gradio takes over: what a visitor reads stays in its place."""
     page, release = early(width=width, reduced_motion="reduce")
-    page.wait_for_selector("#first:not([hidden])")
+    page.wait_for_selector("#first .sd-player:not([data-state=empty])")  # its script may come later than the page
     page.add_style_tag(content="* { font-family: monospace !important; }")  # the page's own font may not be there yet
     before = page.evaluate(WHERE)
     release()

@@ -30,7 +30,7 @@ TABS = {
             "Rules and temperature": ("[data-part=rules] svg rect", "[data-part=heat] svg rect"),
             "Formula and clock": ("[data-part=measured] svg rect", "[data-part=kept] svg rect"),
             "What the formula assumes": ("[data-part=positions] svg circle",),
-            "The memory wall": tuple(f"[data-part={name}] svg path" for name in ("roof", "batches")),
+            "The memory wall": ("[data-part=roof] svg path",),
             "Many texts at once": ("#batch-chart .scatterlayer .point", "#rates-chart .scatterlayer .point"),
         },
     ),
