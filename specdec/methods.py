@@ -21,8 +21,8 @@ EMBEDDED = "embedded"  # the family that comes with the package
 ROUNDED = {"embedded:bfloat16": "bfloat16", "embedded:int8": "int8"}  # the same weights in fewer bits: other targets
 RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
 IN_BROWSER = {  # who drafts there, too, for which family (assets/page/engine/worker.js)
-    EMBEDDED: ("draft_model", "prompt_lookup", "suffix", "none"),
-    "smollm2": ("suffix", "prompt_lookup", "none"),
+    EMBEDDED: ("draft_model", "prompt_lookup", "none"),
+    "smollm2": ("prompt_lookup", "none"),
 }
 LOSSY = frozenset({"typical"})
 CHAINS_ONLY = frozenset({"block"})

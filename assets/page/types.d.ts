@@ -33,7 +33,13 @@ type Draft = {
   draft?: Distribution;
 };
 
-type OwnToken = { piece: string; token: number; state: State; law?: Distribution; p?: number };
+type OwnToken = {
+  piece: string;
+  token: number;
+  state: State;
+  distribution?: Distribution;
+  p?: number;
+};
 
 type Totals = {
   tokens: number;
@@ -75,7 +81,7 @@ type Lane = {
   first: {
     pieces: string[];
     tokens: number[];
-    law?: Distribution;
+    distribution?: Distribution;
     p?: number;
     cycle?: Cycle;
   } | null;

@@ -24,10 +24,11 @@ from typing import Any
 
 import segno
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .components.drawn import as_text
 from .components.player import pack, player_words
@@ -185,8 +186,23 @@ class Classroom:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         ours = scope["type"] == "http" and (scope["path"] == PATH or scope["path"].startswith(f"{PATH}/"))
         if scope["type"] == "http":
-            scope[LEADS] = self.is_teacher(Request(scope).cookies.get(COOKIE, ""))
+            request = Request(scope)
+            scope[LEADS] = self.is_teacher(request.cookies.get(COOKIE, ""))
+            if not ours and self.is_teacher(request.query_params.get("teach", "")):
+                send = self.proving(send)
         await (self.routes if ours else self.app)(scope, receive, send)
+
+    def proving(self, send: Send) -> Send:
+        """Sends the secret as a cookie with the teacher's page, so that the page's first request already has it."""
+        cookie = Response()
+        cookie.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")
+
+        async def send_with_cookie(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).append("set-cookie", cookie.headers["set-cookie"])
+            await send(message)
+
+        return send_with_cookie
 
     async def join(self, request: Request) -> Response:
         """Where phones go: in words, and as a QR code."""
@@ -218,9 +234,7 @@ class Classroom:
             self.room.ask(sent["ask"])
         if "reveal" in sent:
             self.room.reveal(sent["reveal"])
-        answer = Response(status_code=204)
-        answer.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")  # for the teacher's own runs
-        return answer
+        return Response(status_code=204)
 
     async def vote(self, request: Request) -> Response:
         sent = await body(request)

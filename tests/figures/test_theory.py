@@ -139,26 +139,8 @@ def worked() -> Iterator[dict[str, Any]]:
     # flops x bytes of a parameter / (2 bandwidth) / batch
     yield case("freeRows", "h200", "llama8", 16, 1, 0, want=989e12 * 2 / 9.6e12)
     yield case("freeRows", "h200", "llama8", 4, 32, 0, want=989e12 * 0.5 / 9.6e12 / 32)
-    # (1 - .8^5) / .2 = 3.3616 tokens for 4 c + v plain steps.
-    wall: list[Any] = ["h100", "llama70", "llama1", 16, 0.8, 4]
-    plain, cache, draft = 139.006e9, 327_680 * 32_768, 32_768 * 32_768  # bytes: weights; caches of a text
-    yield case("batchSpeedup", *wall, 1, 32_768, want=3.3616 / (4 * (2.472e9 + draft) / (plain + cache) + 1))
-    many = (2.472e9 + 512 * draft) / (plain + 512 * cache)
-    yield case("batchSpeedup", *wall, 512, 32_768, want=3.3616 / (4 * many + 1))
-    window = (2.472e9 + 512 * 32_768 * 256) / (plain + 512 * cache)  # a draft that reads the last 256 tokens
-    yield case("batchSpeedup", *wall, 512, 32_768, 256, want=3.3616 / (4 * window + 1))
-    step = (plain + 512 * cache) / 3.35e12
-    yield case("batchRates", *wall, 512, 32_768, want=[1 / step, 3.3616 / (4 * many + 1) / step])
-    wall[1] = "moe30"
-    for batch, few, all_rows in ((1, *experts[:2]), (64, *experts[2:])):
-        caches, drafted = (batch * 512 * one for one in (98_304, 32_768))
-        step = 2 * few + caches
-        yield case(
-            "batchSpeedup", *wall, batch, 512, want=3.3616 * step / (4 * (2.472e9 + drafted) + 2 * all_rows + caches)
-        )
     yield case("wilson", 0, 0, want=[0, 1])
     yield case("wilson", 81, 263, want=[0.2552876130636696, 0.36621068405342155])
-    yield case("crossings", [2.0, 1.0, 0.9, 0.5, 1.2], want=[2, 4])
 
 
 # The page's own formulas.
@@ -174,12 +156,11 @@ def formulas(rng: random.Random) -> Iterator[dict[str, Any]]:
     for i in range(60):
         alpha = (0.0, 1.0)[i] if i < 2 else rng.random()
         k, c, v, o = rng.randint(1, 16), rng.random() * 0.5, 0.8 + rng.random() * 2, rng.random() * 0.3
-        alphas, mean = [rng.random() for _ in range(rng.randint(0, 8))], rng.random() * 9 + 0.5
+        mean = rng.random() * 9 + 0.5
         yield case("expected_tokens", alpha, k)
         yield case("expected_accepted", alpha, k, rng.randint(0, k))
         yield case("accepted_distribution", alpha, k)
         yield case("throughput", alpha, k, c * 0.03, v * 0.03)
-        yield case("tokens_by_position", alphas, mean)
         yield case("speedup", alpha, k, c, v, o)
         yield case("accounted_speedup", mean, k, c, v, o, rng.random(), 1 + rng.random())
         yield case("best_k", alpha, c, v, o, 16)
@@ -200,14 +181,11 @@ def run_case(trace: Trace) -> dict[str, Any]:
 
 
 def test_the_page_reckons_as_these_formulas_do(tmp_path: Path) -> None:
-    from specdec.ui.tabs.theory import measurements
-
     traces = [toyrun.trace(), toyrun.tree_trace(), *map(Trace.load, sorted((ASSETS / "traces").glob("*.jsonl")))]
     cases = {
         "formulas": list(formulas(random.Random(3))),
         "worked": list(worked()),
         "runs": [run_case(trace) for trace in traces],
-        "reports": [report for report in measurements() if report["rows"]],
     }
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(cases), encoding="utf-8")

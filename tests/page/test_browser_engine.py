@@ -29,7 +29,7 @@ from specdec.ui import menu
 from specdec.ui.text import prompts, questions
 
 TOKENS = [0, 5, 10, 200, 300, 400, 17, 99, 1200, 4095, 7, 7, 7, 31, 64, 1000, 1001]
-DRAFTERS = ("draft_model", "draft_model", "prompt_lookup", "suffix", "none")
+DRAFTERS = ("draft_model", "draft_model", "prompt_lookup", "none")
 MODULES = {
     "layers.wasm": nodejs.find_node, "layers_threads.wasm": nodejs.bundled_node, "relaxed.wasm": nodejs.bundled_node,
     "relaxed_threads.wasm": nodejs.bundled_node,
@@ -42,8 +42,8 @@ def run(number: int, family: Family) -> dict[str, object]:
     chance, asked = random.Random(number), questions()
     texts = [text for kind, some in prompts().items() if (kind in asked) == bool(family.chat) for text in some]
     texts += [FORGED] if family.chat else []
-    drafter, text, k = DRAFTERS[number % 5], chance.choice(texts), chance.choice((1, 3, 5, 8))
-    drafter = "suffix" if family.chat and drafter == "draft_model" else drafter
+    drafter, text, k = DRAFTERS[number % 4], chance.choice(texts), chance.choice((1, 3, 5, 8))
+    drafter = "prompt_lookup" if family.chat and drafter == "draft_model" else drafter
     params = SamplingParams(
         temperature=chance.choice((0.0, 0.8, 1.0, 1.3)), top_k=chance.choice((0, 0, 20)),
         top_p=chance.choice((1.0, 1.0, 0.9)), max_tokens=32, seed=chance.randrange(2**31), ignore_end=True,

@@ -13,8 +13,7 @@ import typer
 from specdec.cli import app
 from specdec.figures import theory
 from specdec.ui.build import build
-from specdec.ui.request import from_link
-from specdec.ui.tabs import guide, labels
+from specdec.ui.tabs import labels
 from specdec.ui.text import ASSETS, LANGUAGES, PAGE, speaking, strings, TEXT
 from tools import sources
 
@@ -123,13 +122,6 @@ def test_commands_in_the_answers_exist() -> None:
     for name, *words in commands:
         known = {option for one in typer.main.get_command(app).commands[name].params for option in one.opts}
         assert {word for word in words if word.startswith("-")} <= known, name
-
-
-def test_the_class_link_is_one_that_the_page_can_follow() -> None:
-    props = guide.build(None).props
-    asked = {"seed": props["seed"], **json.loads(props["settings"])}
-    settings, trouble = from_link({name: str(value) for name, value in asked.items()})
-    assert trouble == "" and settings == asked
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

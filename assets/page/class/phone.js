@@ -1,4 +1,3 @@
-// @ts-check
 /* A phone of the class: it shows what the teacher's page shows, or replays the run at its owner's pace; and it
  * votes. */
 

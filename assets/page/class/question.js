@@ -1,4 +1,3 @@
-// @ts-check
 /* A question to the class, in words: its text, its choices, and what its answer says. */
 
 import { h } from "#page/race/kit.js";
@@ -6,10 +5,10 @@ import { chance, fill, shown, words } from "#page/race/text.js";
 
 /* The chance with which a draft stays, and in which quarter from 0 to 1 it lies. */
 const stays = (p, q) => (q > p ? p / q : 1);
-const quarterOf = (p, q) => Math.min(3, Math.floor(4 * stays(p, q) + 1e-9)); // 0.3/0.4 is a little less than ¾
+export const quarterOf = (p, q) => Math.min(3, Math.floor(4 * stays(p, q) + 1e-9)); // 0.3/0.4 is a little less than ¾
 
-/* W: the words of `class.json`; quiz: the Guide's questions, which `number` counts; `make` makes an element. */
-function questions(W, quiz, make = h) {
+/* W: the words of `class.json`; quiz: the Guide's questions, which `number` counts. */
+export function questions(W, quiz) {
   const Q = W.question;
 
   function worded({ kind, piece, number, choices, p, q }) {
@@ -26,15 +25,15 @@ function questions(W, quiz, make = h) {
         choices: Array.from({ length: choices }, (_, n) => String(n)),
         why: ({ right }) => words(Q.counted, { n: right }),
       };
-    const told = {
-      piece: make("mark", { class: "sd-cl-piece" }, shown(piece)),
+    const values = {
+      piece: h("mark", { class: "sd-cl-piece" }, shown(piece)),
       p: chance(p),
       q: chance(q),
     };
     return {
-      text: fill(Q.keep, told),
+      text: fill(Q.keep, values),
       choices: Q.quarters,
-      why: () => words(Q.numbers, { ...told, chance: chance(stays(p, q)) }),
+      why: () => words(Q.numbers, { ...values, chance: chance(stays(p, q)) }),
     };
   }
 
@@ -57,5 +56,3 @@ function questions(W, quiz, make = h) {
 
   return { worded, bars };
 }
-
-export { quarterOf, questions };

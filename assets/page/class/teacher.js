@@ -1,4 +1,3 @@
-// @ts-check
 /* The teacher's panel: it tells the class what the player on this page shows, asks, and shows the votes.
  *
  * The secret comes in the address and leaves it at once, for a projector shows that, too; it stays in this browser

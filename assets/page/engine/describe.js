@@ -1,4 +1,3 @@
-// @ts-check
 /* A cycle in numbers for people, as in `specdec/describe.py`: what each model thought at every drafted position.
  * It runs off the lane's clock. */
 
@@ -8,7 +7,7 @@ import { Random } from "./random.js";
 const TOP = 8; // of each distribution
 
 /* Gumbel noise of a place in the text: what it would draw from any distribution there. Pages show it as an example. */
-class Noise {
+export class Noise {
   /** @param {number} seed */
   constructor(seed) {
     this.seed = seed >>> 0;
@@ -55,7 +54,7 @@ function blockChances(tokens, rows, q) {
 }
 
 /** @param {(token: number) => string} piece @param {Noise} noise @param {number} length of the text before the cycle */
-function describer(piece, noise, length) {
+export function describer(piece, noise, length) {
   const candidate = (probs, token) => ({
     token,
     piece: piece(token),
@@ -85,8 +84,8 @@ function describer(piece, noise, length) {
     const q = probs || tokens.map((token) => point(rows[0].length, token)),
       chances = blockChances(tokens, rows, q);
     const positions = tokens.map((token, i) => position(token, i, rows[i], q[i], chances, verdict));
-    const { law, accepted } = verdict,
-      told = { positions, law: distribution(law, [...likeliest(law), verdict.token]) },
+    const { distribution: drawnFrom, accepted } = verdict,
+      told = { positions, law: distribution(drawnFrom, [...likeliest(drawnFrom), verdict.token]) },
       last = rows[rows.length - 1],
       bonus = tokens.length ? { bonus: drawn(last, likeliest(last), tokens.length) } : {};
     return { ...told, p: rows[accepted][verdict.token], ...bonus };
@@ -112,5 +111,3 @@ function describer(piece, noise, length) {
 
   return verification;
 }
-
-export { Noise, describer };

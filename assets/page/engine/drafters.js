@@ -1,14 +1,12 @@
-// @ts-check
 /* Who drafts: `propose(text, k, params, sampler)` gives a chain of at most `k` tokens, as in `specdec/drafters`. One
  * instance serves one run. */
 
 import { argmax, probabilities } from "./sampling.js";
-import { Suffix } from "./suffix.js";
 
 const NOTHING = () => ({ tokens: [], probs: null, seconds: [] });
 
 /* The loop is then plain decoding. */
-class NoDrafter {
+export class NoDrafter {
   name = "none";
 
   propose() {
@@ -38,7 +36,7 @@ class CopyingDrafter {
 }
 
 /* The longest ending of 3, 2 or 1 tokens that occurred before; of its occurrences the latest (Saxena 2023). */
-class PromptLookup extends CopyingDrafter {
+export class PromptLookup extends CopyingDrafter {
   name = "prompt_lookup";
   indexed = 0;
   /** @type {Map<string, number>} where an ending's latest occurrence ended */
@@ -60,17 +58,8 @@ class PromptLookup extends CopyingDrafter {
   }
 }
 
-class SuffixDrafter extends CopyingDrafter {
-  name = "suffix";
-  suffix = new Suffix();
-
-  copied(text, k) {
-    return this.suffix.copied(text, k);
-  }
-}
-
 /* A smaller model drafts, token by token (Leviathan 2022, Chen 2023). */
-class DraftModel {
+export class DraftModel {
   name = "draft_model";
 
   /** @param {any} model @param {number} capacity */
@@ -130,5 +119,3 @@ class DraftModel {
     return same;
   }
 }
-
-export { NoDrafter, PromptLookup, SuffixDrafter, DraftModel };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The one loop, as in `specdec/engine.py`: draft, verify, commit. Knows no model, no method, no page; its events are
  * those of a trace. The cache holds every token of the text but the last. Cycle 0 is the prefill. */
 
@@ -8,7 +7,7 @@ import { RandomSampler } from "./random.js";
 import { RejectionSampling } from "./verify.js";
 import { TextStream } from "./text.js";
 
-const MOST = 64; // tokens of a draft
+export const MOST = 64; // tokens of a draft
 
 /** @typedef {{ temperature: number, top_k: number, top_p: number, max_tokens: number, seed: number, stop: string[],
  *   ignore_end: boolean }} Params */
@@ -71,7 +70,7 @@ class Transcript {
 
 /** Runs `task`; its events as they happen, `finished` last.
  * @param {Task} task */
-function* generate(task) {
+export function* generate(task) {
   const { lane, params, drafter, target, piece, k: most } = task,
     rule = task.rule || new RejectionSampling(),
     sampler = task.sampler || new RandomSampler(params.seed),
@@ -149,7 +148,7 @@ function draftOf({ tokens, seconds }, piece, began) {
 
 /** Lanes in turn: the one whose clock, from the first token on, shows the least runs next, a whole cycle.
  * @param {Record<string, Generator<any>>} lanes */
-function* interleave(lanes) {
+export function* interleave(lanes) {
   const clocks = Object.fromEntries(Object.keys(lanes).map((name) => [name, 0])),
     first = { ...clocks };
   while (Object.keys(clocks).length) {
@@ -168,5 +167,3 @@ function* interleave(lanes) {
     }
   }
 }
-
-export { generate, interleave, MOST };

@@ -1,4 +1,3 @@
-// @ts-check
 /* A Llama in WebAssembly: the layers are those of `specdec/models/native.cpp`, its file is written by
  * `specdec/models/browser.py`. One sequence; rows of logits out, with the bits that Python has at int7. A row that is
  * checked among others equals plain decoding's. */
@@ -20,7 +19,7 @@ const system = new Proxy({}, { get: () => () => 0 }),
 /** The layers that all models of a page share. A module of several threads has helpers: `help` starts one, with what
  * `helps` takes, and is over when it is ready.
  * @param {BufferSource} binary @param {number} [threads] @param {(told: any) => Promise<any>} [help] */
-async function layersIn(binary, threads = 1, help) {
+export async function layersIn(binary, threads = 1, help) {
   const module = await WebAssembly.compile(binary),
     shares = help && WebAssembly.Module.imports(module).some(({ kind }) => kind === "memory"),
     memory = shares ? new WebAssembly.Memory({ ...PAGES, shared: true }) : undefined,
@@ -37,7 +36,7 @@ async function layersIn(binary, threads = 1, help) {
 
 /** One of several threads, for as long as its worker lives: it does its share of every call.
  * @param {any} told @param {() => void} ready */
-async function helps({ module, memory, number, stack, own }, ready) {
+export async function helps({ module, memory, number, stack, own }, ready) {
   const { exports } = /** @type {any} */ (await started(module, memory));
   exports.__stack_pointer.value = Math.floor(stack / 16) * 16;
   exports.__wasm_init_tls(Math.ceil(own / 16) * 16);
@@ -45,7 +44,7 @@ async function helps({ module, memory, number, stack, own }, ready) {
   exports.specdec_help(number);
 }
 
-class Model {
+export class Model {
   /** @param {any} layers of `layersIn` @param {ArrayBuffer} file */
   constructor(layers, file) {
     const view = new DataView(file);
@@ -200,5 +199,3 @@ class Cache {
     this.length = length;
   }
 }
-
-export { Model, layersIn, helps };

@@ -1,11 +1,10 @@
-// @ts-check
 /* Where randomness enters. The same seed gives the same numbers as Python's `random.Random(seed)`: Mersenne Twister
  * (Matsumoto, Nishimura 1998), seeded with the 32-bit words of the seed. */
 
 const SIZE = 624,
   MIDDLE = 397;
 
-class Random {
+export class Random {
   /** @param {number[]} key 32-bit words */
   constructor(key) {
     const state = (this.state = new Uint32Array(SIZE));
@@ -60,7 +59,7 @@ class Random {
 }
 
 /* The sampler of a run: draws and trials, one after the other. Others are told what is decided, too. */
-class RandomSampler {
+export class RandomSampler {
   /** @param {number} seed */
   constructor(seed) {
     this.source = Random.of(seed);
@@ -86,5 +85,3 @@ class RandomSampler {
     return /** @type {[boolean, number]} */ ([u * q < p, u]);
   }
 }
-
-export { Random, RandomSampler };

@@ -1,10 +1,9 @@
-// @ts-check
 /* Logits to distributions, as in `specdec/sampling.py`. Rows are Float32Array of the vocabulary's length. */
 
 const COLDEST = 1e-30; // a smaller temperature is greedy but for exact ties
 
 /** The first of the highest. @param {ArrayLike<number>} row */
-function argmax(row) {
+export function argmax(row) {
   let best = 0;
   for (let i = 1; i < row.length; i++) if (row[i] > row[best]) best = i;
   return best;
@@ -12,7 +11,7 @@ function argmax(row) {
 
 /** The indices of the `count` highest, the highest first; of equals the first.
  * @param {ArrayLike<number>} row @param {number} count */
-function highest(row, count) {
+export function highest(row, count) {
   /** @type {number[]} */
   const found = [];
   for (let i = 0; i < row.length; i++) {
@@ -28,7 +27,7 @@ function highest(row, count) {
 /** The distribution that tokens are drawn from: temperature, then top-k, then top-p.
  * @param {ArrayLike<number>} logits
  * @param {{ temperature: number, top_k: number, top_p: number }} params */
-function probabilities(logits, { temperature, top_k, top_p }) {
+export function probabilities(logits, { temperature, top_k, top_p }) {
   const probs = new Float32Array(logits.length),
     best = argmax(logits);
   if (temperature === 0) {
@@ -65,7 +64,7 @@ function applyTopP(probs, top_p) {
 
 /** max(0, p - q), normalised; `q` null is a point mass on `token` (Leviathan et al. 2022, Algorithm 1).
  * @param {Float32Array} p @param {Float32Array | null} q @param {number} token */
-function residual(p, q, token) {
+export function residual(p, q, token) {
   const left = new Float32Array(p.length);
   let mass = 0,
     all = 0;
@@ -79,14 +78,14 @@ function residual(p, q, token) {
 }
 
 /** β = Σ min(p, q). @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
-function overlap(p, q) {
+export function overlap(p, q) {
   let sum = 0;
   for (let i = 0; i < p.length; i++) sum += Math.min(p[i], q[i]);
   return sum;
 }
 
 /** In nats. @param {ArrayLike<number>} probs */
-function entropy(probs) {
+export function entropy(probs) {
   let sum = 0;
   for (let i = 0; i < probs.length; i++) if (probs[i] > 0) sum -= probs[i] * Math.log(probs[i]);
   return sum;
@@ -94,10 +93,8 @@ function entropy(probs) {
 
 /** h of block verification after a prefix of this weight.
  * @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
-function blockChance(weight, p, q) {
+export function blockChance(weight, p, q) {
   let mass = 0;
   for (let i = 0; i < p.length; i++) mass += Math.max(0, weight * p[i] - q[i]);
   return weight < 1 ? mass / (mass + 1 - weight) : 1;
 }
-
-export { argmax, highest, probabilities, residual, overlap, entropy, blockChance };

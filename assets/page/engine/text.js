@@ -1,4 +1,3 @@
-// @ts-check
 /* Tokens as text, from a byte-level BPE's `tokenizer.json`: pieces, bytes, ids; and streams that are always complete
  * UTF-8, with stop strings across tokens. As in `specdec/text.py`. */
 
@@ -31,7 +30,7 @@ function characters() {
 const CHARACTERS = characters(),
   BYTES = new Map(CHARACTERS.map((character, byte) => [character, byte]));
 
-class Tokenizer {
+export class Tokenizer {
   /** @param {any} file a parsed tokenizer.json */
   constructor({ model, added_tokens, pre_tokenizer }) {
     this.digits = (pre_tokenizer.pretokenizers || []).some((one) => one.type === "Digits");
@@ -129,7 +128,7 @@ class Tokenizer {
 }
 
 /* Tokens in, text out that can be shown at once: never half a character, never a part of a stop string. */
-class TextStream {
+export class TextStream {
   /** @param {(token: number) => Uint8Array} bytes @param {string[]} stop */
   constructor(bytes, stop) {
     this.bytes = bytes;
@@ -166,5 +165,3 @@ class TextStream {
     return text.slice(0, text.length - keep);
   }
 }
-
-export { Tokenizer, TextStream };

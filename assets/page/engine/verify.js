@@ -1,4 +1,3 @@
-// @ts-check
 /* The walk, as in `specdec/verify.py`: a chain, the target's rows and randomness in; a verdict out. Each token is kept
  * with probability min(1, p/q); after a rejection the target's own is drawn from the residual. Chains: Leviathan et al.
  * 2022 (arXiv 2211.17192), Chen et al. 2023 (2302.01318). */
@@ -8,11 +7,12 @@ import { residual } from "./sampling.js";
 /** @typedef {{ tokens: number[], probs: Float32Array[] | null, seconds: number[] }} Proposal `probs[i]` is what token i
  * was drawn from; null: each is a point mass */
 /** @typedef {{ token: number, p: number, q: number, u: number | null, accepted: boolean }} Trial */
-/** @typedef {{ accepted: number, token: number, kind: "resampled" | "bonus", trials: Trial[], law: Float32Array,
- *   extra?: number[] }} Verdict `law` is what the target's own token was drawn from */
+/** @typedef {{ accepted: number, token: number, kind: "resampled" | "bonus", trials: Trial[],
+ *   distribution: Float32Array, extra?: number[] }} Verdict of a proposal;
+ * `distribution` is what the target's own token was drawn from */
 
 /* The rule's four small methods are the places where mistakes happen. */
-class RejectionSampling {
+export class RejectionSampling {
   name = "rejection sampling";
 
   /** @param {Proposal} proposal @param {Float32Array[]} rows @param {any} sampler @returns {Verdict} */
@@ -26,24 +26,24 @@ class RejectionSampling {
         [accepted, u] = this.accept(p[token], qOf, sampler, i);
       trials.push({ token, p: p[token], q: qOf, u, accepted });
       if (!accepted) {
-        const law = this.residual(p, q, token);
+        const distribution = this.residual(p, q, token);
         return {
           accepted: i,
-          token: this.ownToken(law, sampler, i),
+          token: this.ownToken(distribution, sampler, i),
           kind: "resampled",
           trials,
-          law,
+          distribution,
         };
       }
     }
     const n = tokens.length,
-      law = this.row(rows, n);
+      distribution = this.row(rows, n);
     return {
       accepted: n,
-      token: this.ownToken(law, sampler, n),
+      token: this.ownToken(distribution, sampler, n),
       kind: "bonus",
       trials,
-      law,
+      distribution,
     };
   }
 
@@ -60,9 +60,7 @@ class RejectionSampling {
     return residual(p, q, token);
   }
 
-  ownToken(law, sampler, i) {
-    return sampler.categorical(law, ["own", i]);
+  ownToken(distribution, sampler, i) {
+    return sampler.categorical(distribution, ["own", i]);
   }
 }
-
-export { RejectionSampling };

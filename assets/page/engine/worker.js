@@ -1,8 +1,7 @@
-// @ts-check
 /* The engine of a page without a server, in a worker of its own. It is told `{ run, number, files, base }` or
  * `{ stop }`; it answers with `{ fetched, of }`, `{ lines }`, `{ done }`, or `{ wrong, ... }`. */
 
-import { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } from "./drafters.js";
+import { DraftModel, NoDrafter, PromptLookup } from "./drafters.js";
 import { generate, interleave } from "./engine.js";
 import { helps, layersIn, Model } from "./model.js";
 import { Tokenizer } from "./text.js";
@@ -89,7 +88,6 @@ function warm({ target, draft }, k, drafts) {
 const DRAFTERS = {
   draft_model: ({ draft }, capacity) => new DraftModel(draft, capacity),
   prompt_lookup: (_, __, around) => new PromptLookup(around),
-  suffix: (_, __, around) => new SuffixDrafter(around),
   none: () => new NoDrafter(),
 };
 

@@ -1,4 +1,3 @@
-// @ts-check
 /* Questions people ask: folded answers, the sources of what they say about others, and a converter of acceptance rates.
  *
  * First the converter's arithmetic, without a document, so that Node can test it. Then the list. */
@@ -27,7 +26,7 @@ function alphaOf(accepted, k) {
 
 /* One of `rate` (accepted over drafted), `alpha` and `tau` gives all three; null if no run has it. K drafts in every
  * cycle; for α each is kept independently, with the same chance. */
-function convert(name, value, k) {
+export function convert(name, value, k) {
   if (!Number.isInteger(k) || k < 1 || k > LARGEST || !Number.isFinite(value)) return null;
   if (name === "alpha" && (value < 0 || value > 1)) return null;
   const accepted =
@@ -43,7 +42,7 @@ function convert(name, value, k) {
 /* ---- the list -------------------------------------------------------------------------------------------------- */
 
 /* The questions by what they are about. */
-const GROUPS = {
+export const GROUPS = {
   works: ["serial", "behind", "meaning", "optimal", "siblings", "eagle3", "dflash", "domain"],
   method: [
     "which",
@@ -74,7 +73,7 @@ const GROUPS = {
 };
 
 /* Where the page shows more: tabs, and sections of the Guide. */
-const SEE = {
+export const SEE = {
   behind: { tabs: ["step"] },
   siblings: { tabs: ["methods"] },
   constant: { tabs: ["theory"], part: "clock" },
@@ -102,7 +101,7 @@ const coded = (text) =>
   text.split("\x60").map((piece, i) => (i % 2 ? h("code", {}, piece) : piece));
 const step = ([head, rest]) => h("li", {}, h("b", {}, head), " ", coded(rest));
 
-function answers({ answers: A, practice, sections: named, see }, tabs, sources) {
+export function answers({ answers: A, practice, sections: named, see }, tabs, sources) {
   const told = (text, values) =>
     typeof text === "string" ? h("p", {}, coded(words(text, values))) : h("ol", {}, text.map(step));
 
@@ -170,5 +169,3 @@ function converter(A) {
     said,
   );
 }
-
-export { convert, GROUPS, SEE, answers };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Sub-pages of sections, one of them shown. The hash of the address names a section. Words are in its JSON. */
 
 import { h, link, parts } from "#page/race/kit.js";
@@ -6,18 +5,15 @@ import { HERE, lead, list, fold, halves, marked } from "#page/guide/prose.js";
 import { answers } from "#page/guide/answers.js";
 import { lessons } from "#page/guide/lessons.js";
 import { questions } from "#page/guide/questions.js";
-import { game } from "#page/guide/game.js";
-import { sheet } from "#page/guide/worksheet.js";
 import { practice } from "#page/guide/practice.js";
-import { searchBox } from "#page/guide/search.js";
 
 /* Each sub-page goes by its first section. */
-const PAGES = [
+export const PAGES = [
   ["answers"],
   ["start", "about", "mistakes", "quiz"],
   ["glossary"],
   ["practice"],
-  ["teach", "game", "sheet"],
+  ["teach", "game"],
 ];
 const PAPER = /arXiv (\d{4}\.\d{5})/;
 
@@ -65,10 +61,19 @@ export function mount(element, props) {
         W.glossary.map(([term, meaning]) => h("div", {}, h("dt", {}, term), h("dd", {}, meaning))),
       ),
     mistakes: () => [lead(W.mistakes_words.lead), halves(W.mistakes.map(mistake))],
-    teach: () => lessons(W, part, props),
+    teach: () => lessons(W),
     quiz: () => questions(W, tabs),
-    game: () => game(W),
-    sheet: () => sheet(W, root, part),
+    game: () => [
+      lead(W.game.lead),
+      h(
+        "ul",
+        {},
+        W.game.roles.map(([who, what]) => h("li", {}, h("b", {}, who), " ", what)),
+      ),
+      h("p", {}, W.game.first),
+      h("p", {}, W.game.second),
+      fold(W.quiz.reveal, h("p", {}, W.game.why)),
+    ],
     practice: () => practice(W, sources),
   };
 
@@ -104,26 +109,15 @@ export function mount(element, props) {
       ),
     );
 
-  let shown = 0;
   function show(at) {
-    shown = at;
     pages.forEach((page, i) => (page.hidden = i !== at));
     ways.forEach((one, i) => one.setAttribute("aria-current", i === at ? "page" : "false"));
-  }
-
-  /* While something is searched, the sub-pages with hits stand below each other. */
-  function showHits(hits) {
-    if (!hits) return show(shown);
-    const found = { answers: hits.questions.length, glossary: hits.terms.length };
-    pages.forEach((page, i) => (page.hidden = !found[PAGES[i][0]]));
-    ways.forEach((one) => one.setAttribute("aria-current", "false"));
   }
 
   /* To a section, wherever the way there stands: its sub-page first. The row of sub-pages stays in sight. */
   function go(hash) {
     const name = hash.slice(1),
       at = PAGES.findIndex((names) => names.includes(name));
-    finder.clear();
     show(Math.max(0, at));
     if (at < 0) return;
     const title = root.querySelector(`[data-section="${name}"] h2`);
@@ -135,8 +129,6 @@ export function mount(element, props) {
   part.nav.setAttribute("aria-label", W.tab);
   part.nav.append(...ways);
   part.body.append(...pages);
-  const finder = searchBox(W, root, showHits);
-  part.nav.after(finder.box);
   show(0);
   root.addEventListener("click", (event) => {
     const to = event.target.closest(`a[href^="${HERE}"]`);
@@ -148,5 +140,3 @@ export function mount(element, props) {
   window.addEventListener("hashchange", () => go(location.hash));
   go(location.hash);
 }
-
-export { PAGES };

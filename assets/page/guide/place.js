@@ -1,12 +1,11 @@
-// @ts-check
 /* Where the tour's panel stands, and how far the page scrolls, so that what it points at is seen. */
 
-const MARGIN = 16,
+export const MARGIN = 16,
   CLEAR = 12,
   RING = 7,
   NARROW = 720; // pixels: panel to window, panel to target, ring to target, one column
 
-const apart = (a, b) =>
+export const apart = (a, b) =>
   a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
 const around = ({ left, right, top, bottom }, by) => ({
   left: left - by,
@@ -16,8 +15,8 @@ const around = ({ left, right, top, bottom }, by) => ({
 });
 
 /* The corners of the window, the preferred first; each as the box of a panel that stands there. */
-const CORNERS = ["right bottom", "left bottom", "right top", "left top"];
-function boxAt(corner, panel, view) {
+export const CORNERS = ["right bottom", "left bottom", "right top", "left top"];
+export function boxAt(corner, panel, view) {
   const left = corner.startsWith("left") ? MARGIN : view.width - MARGIN - panel.width;
   const top = corner.endsWith("top") ? MARGIN : view.height - MARGIN - panel.height;
   return { left, top, right: left + panel.width, bottom: top + panel.height };
@@ -25,16 +24,14 @@ function boxAt(corner, panel, view) {
 
 /* Where the panel leaves free what it points at; "sheet", along the bottom, if no corner does. It stays where it
  * is if it can. */
-function placeOf(target, panel, view, last) {
+export function placeOf(target, panel, view, last) {
   if (view.width < NARROW) return "sheet";
   const free = (corner) => apart(boxAt(corner, panel, view), around(target, CLEAR));
   return last && last !== "sheet" && free(last) ? last : CORNERS.find(free) || "sheet";
 }
 
 /* By how much to scroll until the target stands between the two lines; its beginning, if it is too tall. */
-function scrollTo(target, top, bottom) {
+export function scrollTo(target, top, bottom) {
   if (target.top >= top && target.bottom <= bottom) return 0;
   return target.top - top - Math.max(0, (bottom - top - (target.bottom - target.top)) / 2);
 }
-
-export { MARGIN, RING, NARROW, CORNERS, boxAt, placeOf, scrollTo, apart };

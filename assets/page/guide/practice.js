@@ -1,15 +1,16 @@
-// @ts-check
 /* In practice: how serving systems are told to speculate, and what they do unless they are. */
 
-import { h, button, table, tableRow, copied, answer } from "#page/race/kit.js";
+import { h, table, tableRow } from "#page/race/kit.js";
 import { words } from "#page/race/text.js";
 import { lead, fold, checked } from "#page/guide/prose.js";
 
-function practice({ practice: P }, { systems, defaults, beside }) {
+export function practice({ practice: P }, { systems, defaults, beside }) {
   const read = (one) => checked(P.checked, one),
     noted = (note, one) => fold(P.heads.note, note ? h("p", {}, note) : null, read(one));
   const how = systems.map((one) =>
-    tableRow(one.name, [[command(one.command, P), noted(words(P.notes[one.id], one.values), one)]]),
+    tableRow(one.name, [
+      [h("code", {}, one.command), noted(words(P.notes[one.id], one.values), one)],
+    ]),
   );
   const option = (one) =>
     one.option
@@ -37,19 +38,3 @@ function practice({ practice: P }, { systems, defaults, beside }) {
     beside.map(read),
   ];
 }
-
-/* A command with a button that copies it; where a page may not (without https), it is marked, ready to be copied. */
-function command(line, P) {
-  const code = h("code", {}, line),
-    press = button(
-      P.copy,
-      async () => {
-        if (await copied(line)) answer(press, P.copied);
-        else getSelection()?.selectAllChildren(code);
-      },
-      "sd-link",
-    );
-  return [code, " ", press];
-}
-
-export { practice };

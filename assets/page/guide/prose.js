@@ -1,13 +1,12 @@
-// @ts-check
 /* What several sections begin with or consist of. */
 
 import { h, link } from "#page/race/kit.js";
 import { words } from "#page/race/text.js";
 
-const HERE = "?tab=guide#"; // and the name of a section
+export const HERE = "?tab=guide#"; // and the name of a section
 
-const lead = (text) => h("p", { class: "sd-sub sd-gd-lead" }, text);
-const list = (items) =>
+export const lead = (text) => h("p", { class: "sd-sub sd-gd-lead" }, text);
+export const list = (items) =>
   h(
     "ul",
     {},
@@ -15,7 +14,7 @@ const list = (items) =>
   );
 
 /* Two columns, each as long as what is open in it. */
-function halves(items) {
+export function halves(items) {
   const middle = Math.ceil(items.length / 2);
   return h(
     "div",
@@ -25,17 +24,17 @@ function halves(items) {
 }
 
 /* What a lid hides. */
-const fold = (lid, ...content) =>
+export const fold = (lid, ...content) =>
   h("details", { class: "sd-fold" }, h("summary", {}, lid), content);
 
 /* A mark that is also said. */
-const marked = (mark, label) => [
+export const marked = (mark, label) => [
   h("i", { "aria-hidden": "true" }, mark),
   h("span", { class: "sd-hidden" }, label + ": "),
 ];
 
 /* The day something was looked up, and where. */
-const checked = (template, { checked: date, links }) =>
+export const checked = (template, { checked: date, links }) =>
   h(
     "p",
     { class: "sd-sub" },
@@ -44,7 +43,7 @@ const checked = (template, { checked: date, links }) =>
   );
 
 /* With `part`, a section of the tab, it is opened, too. */
-const openTab = (name, part) => () => {
+export const openTab = (name, part) => () => {
   document.getElementById(name + "-button")?.click();
   scrollTo({ top: 0 });
   if (part) unfold(`#${name} [data-fold="${part}"]`);
@@ -61,5 +60,3 @@ function unfold(selector, frames = 600) {
   found.scrollIntoView();
   found.querySelector("summary")?.focus({ preventScroll: true });
 }
-
-export { HERE, lead, list, fold, halves, marked, checked, openTab };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Questions with their answers, and the tab that shows why. */
 
 import { h, button } from "#page/race/kit.js";
@@ -6,7 +5,7 @@ import { words } from "#page/race/text.js";
 import { lead, openTab } from "#page/guide/prose.js";
 
 /* `tabs`: their labels by name. */
-function questions({ quiz: Q, see }, tabs) {
+export function questions({ quiz: Q, see }, tabs) {
   function question({ ask, choices, answer, why, tab, part }, number) {
     const said = h("p", { class: "sd-gd-why sd-sub", "aria-live": "polite" }),
       options = choices.map((choice, i) =>
@@ -43,5 +42,3 @@ function questions({ quiz: Q, see }, tabs) {
 
   return [lead(Q.lead), h("ol", { class: "sd-gd-two sd-gd-quiz" }, Q.list.map(question))];
 }
-
-export { questions };

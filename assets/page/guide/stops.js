@@ -1,16 +1,15 @@
-// @ts-check
 /* The steps of the tour. Each drives the page as a visitor would, by presses and sliders, so it works on whatever a tab
  * shows; no model is needed. */
 
 /* What must be there before a step may act on its tab. */
-const READY = {
+export const READY = {
   race: ".sd-player",
   step: ".sd-step[data-state=ready] [data-part=rail] li",
   lossless: ".sd-proof",
   methods: "#findings p",
   theory: ".sd-theory [data-part=headline]:not(:empty)",
 };
-const PLAYER = ".sd-player [data-part=",
+export const PLAYER = ".sd-player [data-part=",
   STEP = ".sd-step [data-part=",
   THEORY = ".sd-theory [data-part=",
   BUG = ".sd-bug[data-key=from_target]";
@@ -19,7 +18,7 @@ const CARD = ".sd-player .sd-card:not([hidden])",
 
 /* `at` is what a step points at and `act` what it does on coming; `show` does what the visitor is asked for,
  * `done` knows when it is done, `then` is what it points at from there on, and `tidy` undoes it on going. */
-const STEPS = [
+export const STEPS = [
   {
     id: "race",
     tab: "race",
@@ -82,5 +81,3 @@ const STEPS = [
   },
   { id: "yours", tab: "race", at: "#run" },
 ];
-
-export { PLAYER, READY, STEPS };

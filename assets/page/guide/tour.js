@@ -1,4 +1,3 @@
-// @ts-check
 /* The guided tour: it opens the tabs, points at the widget that it speaks of, and does the deed or waits for it. */
 
 import { parts } from "#page/race/kit.js";

@@ -1,11 +1,13 @@
-// @ts-check
-/* A handler for Gradio: what listens for this event of the window hears of each change, with all values in order. */
+/* A handler for Gradio: what listens for this event of the window hears of each change, with all values in order. A
+ * script that comes later asks for the latest ones. */
+
+/** @type {Map<string, any[]>} */
+export const latest = new Map();
 
 /** @type {(props: { event: string }) => (...values: any[]) => void} */
-const handler =
+export const handler =
   ({ event }) =>
   (...values) => {
+    latest.set(event, values);
     window.dispatchEvent(new CustomEvent(event, { detail: values }));
   };
-
-export { handler };

@@ -1,4 +1,3 @@
-// @ts-check
 /* A handler for Gradio: the lines below the menus follow the choices, in the browser. Whether a drafter is lossless
  * depends on the rule, too. */
 
@@ -13,11 +12,9 @@ const info = (text) => ({ __type__: "update", info: text || "" });
  *   same: Record<string, string>,
  * }} lines of drafters by family ("": any other) and rule; `same`: whose lines another family has
  */
-const handler =
+export const handler =
   ({ drafters, rules, peers, same }) =>
   (/** @type {string} */ drafter, /** @type {string} */ rule, /** @type {string} */ family) => {
     const known = drafters[same[family] || family] || drafters[""];
     return [info(known[rule][drafter]), info(rules[rule]), info(peers[drafter])];
   };
-
-export { handler };

@@ -1,4 +1,3 @@
-// @ts-check
 /* A handler for Gradio, once the page has loaded: what the address cannot hold waited in the browser tab, a long
  * prompt, and the run (`shared/keep.js`). One that was left a minute ago, or before a reload, is shown again; no more
  * of it will come. */
@@ -13,7 +12,7 @@ const NOTHING = { __type__: "update" };
  * @param {string | null} run as `shared/keep.js` stored it
  * @param {{ hash: string, here: boolean, now: number }} page `here`: it was reloaded, or came back to
  */
-function restored(prompt, run, { hash, here, now }) {
+export function restored(prompt, run, { hash, here, now }) {
   let left = 0,
     log = "";
   try {
@@ -39,12 +38,10 @@ function stored(name) {
   }
 }
 
-const handler = () => () => {
+export const handler = () => () => {
   const [prompt, run] = [stored("specdec.prompt"), stored("specdec.run")];
   if (run !== null) sessionStorage.removeItem("specdec.run");
   const way = /** @type {any} */ (performance.getEntriesByType("navigation")[0] || {}).type;
   const here = ["reload", "back_forward"].includes(way);
   return restored(prompt, run, { hash: location.hash, here, now: Date.now() });
 };
-
-export { handler, restored };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The closed form: the distribution that the rule writes, token by token, beside the target's. */
 
 import { h, text, line, rect, svg, hatch, legend } from "#page/race/kit.js";
@@ -6,11 +5,11 @@ import { words, sentences, short, chance } from "#page/race/text.js";
 import { EXACT, isExact, roughly, figure } from "#page/lossless/reading.js";
 import { note } from "#page/lossless/signs.js";
 
-function closedForm(W, level) {
-  function paintClosed(told) {
+export function closedForm(W, level) {
+  function paintClosed(certificate) {
     const C = W.closed,
-      { error, overlap, needed } = told.closed,
-      passed = isExact(told),
+      { error, overlap, needed } = certificate.closed,
+      passed = isExact(certificate),
       box = h("div", {});
     level(
       "closed",
@@ -22,12 +21,12 @@ function closedForm(W, level) {
       box,
       note(
         sentences(
-          !told.harmless && words(C.overlap, { beta: chance(overlap) }),
+          !certificate.harmless && words(C.overlap, { beta: chance(overlap) }),
           needed && words(C.needed, { needed: roughly(needed) }),
         ),
       ),
     );
-    box.append(bars(told.closed, box.clientWidth));
+    box.append(bars(certificate.closed, box.clientWidth));
   }
 
   function bars({ rows, rest }, width) {
@@ -36,21 +35,21 @@ function closedForm(W, level) {
       zero = 150,
       H = hatch(),
       g = svg(width, 176, W.closed.aria, H.defs);
-    const most = Math.max(...all.flatMap(([, p, law]) => [p, law || 0])),
+    const most = Math.max(...all.flatMap(([, p, distribution]) => [p, distribution || 0])),
       y = (v) => (v / most) * 118,
       thick = Math.min(34, wide * 0.34);
-    all.forEach(([piece, p, law], i) => {
+    all.forEach(([piece, p, distribution], i) => {
       const middle = (i + 0.5) * wide,
-        off = law === null ? 0 : law - p,
+        off = distribution === null ? 0 : distribution - p,
         same = Math.abs(off) <= EXACT;
       g.append(rect(middle - thick - 1, zero - y(p), thick, y(p), { class: "sd-f-target" }));
-      if (law !== null)
+      if (distribution !== null)
         g.append(
           rect(
             middle + 1,
-            zero - y(law),
+            zero - y(distribution),
             thick,
-            y(law),
+            y(distribution),
             same ? { class: "sd-f-acc sd-o-acc" } : { fill: H.fill, class: "sd-s-rej" },
           ),
         );
@@ -58,7 +57,7 @@ function closedForm(W, level) {
         g.append(
           text(
             middle,
-            zero - y(Math.max(p, law)) - 7,
+            zero - y(Math.max(p, distribution)) - 7,
             (off > 0 ? "+" : "−") + Math.abs(off).toFixed(Math.abs(off) < 0.005 ? 3 : 2),
             "sd-b",
             "middle",
@@ -80,5 +79,3 @@ function closedForm(W, level) {
 
   return paintClosed;
 }
-
-export { closedForm };

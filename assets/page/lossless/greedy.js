@@ -1,4 +1,3 @@
-// @ts-check
 /* Greedy text: token by token the same as plain decoding's, or where it parts. */
 
 import { h, chip } from "#page/race/kit.js";
@@ -6,10 +5,10 @@ import { words, sentences } from "#page/race/text.js";
 import { NEAR, figure } from "#page/lossless/reading.js";
 import { note } from "#page/lossless/signs.js";
 
-function greedyText(W, PW, level) {
-  function paintGreedy(told) {
+export function greedyText(W, PW, level) {
+  function paintGreedy(certificate) {
     const G = W.greedy,
-      { equal, of, start, gap, coarse } = told.greedy,
+      { equal, of, start, gap, coarse } = certificate.greedy,
       passed = equal === of,
       at = passed ? -1 : equal - start,
       notes = [];
@@ -32,7 +31,7 @@ function greedyText(W, PW, level) {
     if (gap !== null)
       notes.push(
         words(G.gap, { gap: figure(gap) }),
-        told.mistake ? "" : gap > NEAR ? G.far : G.near,
+        certificate.mistake ? "" : gap > NEAR ? G.far : G.near,
       );
     if (passed && coarse)
       notes.push(
@@ -53,9 +52,9 @@ function greedyText(W, PW, level) {
         "div",
         { class: "sd-diff" },
         h("span", { class: "sd-sub" }, G.plain),
-        row(told.greedy.plain, false),
+        row(certificate.greedy.plain, false),
         h("span", { class: "sd-sub" }, G.speculative),
-        row(told.greedy.speculative, true),
+        row(certificate.greedy.speculative, true),
       ),
       note(sentences(notes)),
     );
@@ -63,5 +62,3 @@ function greedyText(W, PW, level) {
 
   return paintGreedy;
 }
-
-export { greedyText };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The certificate: is this decoding lossless? Draws what the engine computed, recorded or live; it computes none of it.
  *
  * What is read off a certificate is in reading.js. The small makers of elements are the player's. Words are looked up;
@@ -13,7 +12,6 @@ import { closedForm } from "#page/lossless/closed.js";
 import { sampledTexts } from "#page/lossless/sampled.js";
 import { greedyText } from "#page/lossless/greedy.js";
 import { mistakes } from "#page/lossless/mistakes.js";
-import { quiz } from "#page/lossless/quiz.js";
 import { whenPlayed } from "#page/shared/arrival.js";
 
 function lossless(element, props, watch, trigger, server, player) {
@@ -40,7 +38,6 @@ function lossless(element, props, watch, trigger, server, player) {
     paintClosed = closedForm(W, signed.level),
     paintSampled = sampledTexts(W, signed.level),
     paintGreedy = greedyText(W, PW, signed.level),
-    paintQuiz = quiz(W, part, (mistake) => recorded("toy", mistake)),
     paintMistakes = mistakes(
       W,
       root,
@@ -59,7 +56,6 @@ function lossless(element, props, watch, trigger, server, player) {
   /* Asked for when it is first looked at, so that the page itself stays light. */
   async function fetchRecorded(pair) {
     RECORDED[pair] = await server.recorded_certificates(pair).catch(() => ({}));
-    paintQuiz();
     draw();
   }
 
@@ -72,21 +68,21 @@ function lossless(element, props, watch, trigger, server, player) {
 
   function draw() {
     if (!root.clientWidth) return;
-    const told = current();
+    const certificate = current();
     paintRail();
     part.badge.replaceChildren(h("i", {}), isLive() ? W.badge.live : W.badge.recorded);
-    part.badge.hidden = !told;
+    part.badge.hidden = !certificate;
     root.dataset.source = isLive() ? "live" : "recorded";
-    if (!told) return paintNothing();
+    if (!certificate) return paintNothing();
     part.place.textContent = words(W.place[S.pair], {
-      ...told,
-      text: visible(told.text.join("").trim()),
+      ...certificate,
+      text: visible(certificate.text.join("").trim()),
     });
-    const { kind, said } = inWords(told, S.draws, recorded(S.pair, ""));
+    const { kind, said } = inWords(certificate, S.draws, recorded(S.pair, ""));
     signed.verdict(kind, W.verdict[kind], said);
-    paintClosed(told);
-    paintSampled(told, S.draws);
-    paintGreedy(told);
+    paintClosed(certificate);
+    paintSampled(certificate, S.draws);
+    paintGreedy(certificate);
   }
 
   function paintNothing() {
@@ -155,9 +151,10 @@ function lossless(element, props, watch, trigger, server, player) {
    * frame draws the newest. A hidden page draws it when it is seen again. */
   function arrived() {
     if (!S.running || !props.value) return;
-    const told = JSON.parse(props.value);
-    if (told.pair !== S.asked.pair || told.mistake !== S.asked.mistake) return;
-    S.live = { ...told, exact: (recorded(told.pair, told.mistake) || {}).exact };
+    const certificate = JSON.parse(props.value);
+    if (certificate.pair !== S.asked.pair || certificate.mistake !== S.asked.mistake) return;
+    const { exact } = recorded(certificate.pair, certificate.mistake) || {};
+    S.live = { ...certificate, exact };
     S.frame ||= requestAnimationFrame(() => {
       S.frame = 0;
       draw();

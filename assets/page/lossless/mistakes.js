@@ -1,4 +1,3 @@
-// @ts-check
 /* The mistakes that can be planted: a switch each, the first ones on show. */
 
 import { h } from "#page/race/kit.js";
@@ -6,7 +5,7 @@ import { words, sentences } from "#page/race/text.js";
 import { FIRST } from "#page/lossless/reading.js";
 
 /* `choose` is told which one; pressed again, none. `planted()` is the one that is on. */
-function mistakes(W, root, part, named, planted, choose) {
+export function mistakes(W, root, part, named, planted, choose) {
   const keys = Object.keys(W.mistakes);
 
   function bug(name) {
@@ -40,5 +39,3 @@ function mistakes(W, root, part, named, planted, choose) {
   part.others.append(...keys.slice(FIRST).map(bug));
   return paint;
 }
-
-export { mistakes };

@@ -1,57 +1,55 @@
-// @ts-check
 /* What is read off a certificate of a pair, without a document, so that Node can test it. */
 
-const EXACT = 1e-9,
+export const EXACT = 1e-9,
   FALSE_ALARM = 1e-9,
   NEAR = 0.05; // as in the engine; NEAR: logits this close are a near tie
-const FIRST = 8; // mistakes that are on show at once
+export const FIRST = 8; // mistakes that are on show at once
 
 /* The sample as it stood after so many draws, else as it stands: [draws, [one distance per length]]. */
-const sampleAt = (told, draws) =>
-  told.sampled.find(([count]) => count === draws) || told.sampled[told.sampled.length - 1] || null;
-const isRed = (distance) => distance[4] !== null && distance[4] < FALSE_ALARM;
-const isExact = (told) => told.closed.error !== null && told.closed.error <= EXACT;
+export const sampleAt = (certificate, draws) =>
+  certificate.sampled.find(([count]) => count === draws) ||
+  certificate.sampled[certificate.sampled.length - 1] ||
+  null;
+export const isRed = (distance) => distance[4] !== null && distance[4] < FALSE_ALARM;
+export const isExact = (certificate) =>
+  certificate.closed.error !== null && certificate.closed.error <= EXACT;
 
 /* Which checks pass; null for a sample that nobody has drawn. */
-function checksOf(told, draws) {
-  const sample = sampleAt(told, draws);
+export function checksOf(certificate, draws) {
+  const sample = sampleAt(certificate, draws);
   return {
-    closed: isExact(told),
+    closed: isExact(certificate),
     sampled: sample ? !sample[1].some(isRed) : null,
-    greedy: told.greedy.equal === told.greedy.of,
+    greedy: certificate.greedy.equal === certificate.greedy.of,
   };
 }
 
 /* "missed" is a mistake that is there and that no check shows; what is harmless is none. */
-function verdictOf(told, draws) {
-  const checks = checksOf(told, draws),
+export function verdictOf(certificate, draws) {
+  const checks = checksOf(certificate, draws),
     failed = Object.values(checks).filter((passed) => passed === false).length;
   return {
     checks,
     failed,
-    kind: failed ? "bad" : told.mistake && !told.harmless ? "missed" : "good",
+    kind: failed ? "bad" : certificate.mistake && !certificate.harmless ? "missed" : "good",
   };
 }
 
 /* About how many draws would show the mistake: by the three tokens that were enumerated, else of one.
  * Where that hides it, as many as did show it. */
-function neededBy(told) {
-  if (told.exact) return told.exact.needed;
-  return told.closed.needed || (told.sampled.find(([, found]) => found.some(isRed)) || [null])[0];
+export function neededBy(certificate) {
+  if (certificate.exact) return certificate.exact.needed;
+  return (
+    certificate.closed.needed ||
+    (certificate.sampled.find(([, found]) => found.some(isRed)) || [null])[0]
+  );
 }
 
-/* How many of the guesses are right; null where nothing was ticked, which is no guess. */
-function scoreOf(guesses) {
-  return guesses.some((one) => one.ticked)
-    ? guesses.filter((one) => one.ticked === one.hidden).length
-    : null;
-}
-
-const count = (n) => Math.round(n).toLocaleString("en");
+export const count = (n) => Math.round(n).toLocaleString("en");
 /* In the language of the page. */
 const language = () =>
   (typeof document === "undefined" ? "" : document.documentElement.lang) || "en";
-function roughly(n) {
+export function roughly(n) {
   if (n < 1e6) return count(Number(n.toPrecision(2)));
   const digits = { minimumSignificantDigits: 2, maximumSignificantDigits: 2 };
   return new Intl.NumberFormat(language(), {
@@ -60,24 +58,7 @@ function roughly(n) {
     ...digits,
   }).format(n);
 }
-function figure(x) {
+export function figure(x) {
   if (x === 0) return "0";
   return x >= 0.001 ? x.toFixed(3) : x.toExponential(0).replace("e-", "e−");
 }
-
-export {
-  EXACT,
-  FALSE_ALARM,
-  NEAR,
-  FIRST,
-  sampleAt,
-  isRed,
-  isExact,
-  checksOf,
-  verdictOf,
-  neededBy,
-  scoreOf,
-  count,
-  roughly,
-  figure,
-};

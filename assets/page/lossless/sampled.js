@@ -1,4 +1,3 @@
-// @ts-check
 /* The sample: how far what was drawn lies from the target, after one token, two and three. */
 
 import { h, s, text, line, rect, svg } from "#page/race/kit.js";
@@ -14,12 +13,12 @@ import {
 } from "#page/lossless/reading.js";
 import { note } from "#page/lossless/signs.js";
 
-function sampledTexts(W, level) {
-  function paintSampled(told, asked) {
+export function sampledTexts(W, level) {
+  function paintSampled(certificate, asked) {
     const P = W.sampled,
-      sample = sampleAt(told, asked),
-      exact = told.mistake && told.closed.error !== null ? told.exact : null,
-      { sampled } = checksOf(told, asked),
+      sample = sampleAt(certificate, asked),
+      exact = certificate.mistake && certificate.closed.error !== null ? certificate.exact : null,
+      { sampled } = checksOf(certificate, asked),
       draws = count(sample ? sample[0] : 0),
       box = h("div", {}),
       notes = [];
@@ -86,5 +85,3 @@ function sampledTexts(W, level) {
 
   return paintSampled;
 }
-
-export { sampledTexts };

@@ -1,11 +1,10 @@
-// @ts-check
 /* How a result is signed: the stamp and the words of the verdict, and those of one check. */
 
 import { h } from "#page/race/kit.js";
 
-const note = (...inner) => h("p", { class: "sd-sub sd-after" }, inner);
+export const note = (...inner) => h("p", { class: "sd-sub sd-after" }, inner);
 
-function signs(W, part) {
+export function signs(W, part) {
   const LABELS = { good: W.verdict.passed, bad: W.verdict.failed, missed: W.verdict.unsure };
   const stamp = (kind, small) =>
     h(
@@ -30,7 +29,7 @@ function signs(W, part) {
   }
 
   /* One check: its name, its result, what it asks, and what is drawn of it. */
-  const told = (title, result, lead, ...more) =>
+  const body = (title, result, lead, ...more) =>
     h(
       "div",
       { class: "sd-levelbody" },
@@ -41,10 +40,8 @@ function signs(W, part) {
 
   function level(name, passed, ...more) {
     const kind = passed === false ? "bad" : passed === null ? "missed" : "good";
-    part[name].replaceChildren(stamp(kind, true), told(.../** @type {[any, any, any]} */ (more)));
+    part[name].replaceChildren(stamp(kind, true), body(.../** @type {[any, any, any]} */ (more)));
   }
 
   return { verdict, level };
 }
-
-export { note, signs };

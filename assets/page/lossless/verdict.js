@@ -1,33 +1,32 @@
-// @ts-check
 /* The verdict on a pair in words: which checks fail, and why one of them may have missed the mistake. */
 
 import { words, sentences, chance } from "#page/race/text.js";
 import { sampleAt, verdictOf, neededBy, count, roughly } from "#page/lossless/reading.js";
 
 /* `named` are the mistakes; `healthy` is the certificate without one, if it is there. */
-function verdictWords(W, named) {
-  function sentence(told, kind, failed, checks, asked, healthy) {
+export function verdictWords(W, named) {
+  function sentence(certificate, kind, failed, checks, asked, healthy) {
     const V = W.verdict,
-      needed = neededBy(told),
-      sample = sampleAt(told, asked),
+      needed = neededBy(certificate),
+      sample = sampleAt(certificate, asked),
       draws = sample ? count(sample[0]) : "0";
     if (kind === "good")
-      return told.harmless && healthy
-        ? words(V.harmless[told.mistake], {
-            kept: chance(told.closed.overlap),
+      return certificate.harmless && healthy
+        ? words(V.harmless[certificate.mistake], {
+            kept: chance(certificate.closed.overlap),
             usual: chance(healthy.closed.overlap),
           })
         : V.right;
-    if (kind === "missed" && told.least_k > told.k)
-      return words(V.shallow, { least: told.least_k, k: told.k });
+    if (kind === "missed" && certificate.least_k > certificate.k)
+      return words(V.shallow, { least: certificate.least_k, k: certificate.k });
     if (kind === "missed")
-      return words(needed ? V.small : told.beyond ? V.unlisted : "", {
+      return words(needed ? V.small : certificate.beyond ? V.unlisted : "", {
         draws,
-        needed: roughly(needed || told.beyond),
+        needed: roughly(needed || certificate.beyond),
       });
     const said = [
       words(V.wrong, {
-        mistake: named[told.mistake] ? named[told.mistake].title : "–",
+        mistake: named[certificate.mistake] ? named[certificate.mistake].title : "–",
         count: V.counts[failed],
         fail: failed === 1 ? V.fails : V.fail,
       }),
@@ -40,10 +39,8 @@ function verdictWords(W, named) {
   }
 
   /* Of a certificate after so many draws: its kind, and the sentence. */
-  return (told, draws, healthy) => {
-    const { kind, failed, checks } = verdictOf(told, draws);
-    return { kind, said: sentence(told, kind, failed, checks, draws, healthy) };
+  return (certificate, draws, healthy) => {
+    const { kind, failed, checks } = verdictOf(certificate, draws);
+    return { kind, said: sentence(certificate, kind, failed, checks, draws, healthy) };
   };
 }
-
-export { verdictWords };

@@ -1,11 +1,10 @@
-// @ts-check
 /* The table of times and costs below the charts. */
 
 import { isServed, isTold, gapsOf, shownLanes } from "#page/race/run.js";
 import { fixed, duration } from "#page/race/text.js";
 import { h, headRow, tableRow, write } from "#page/race/kit.js";
 
-function account(W, part, S, term) {
+export function account(W, part, S, term) {
   function paintAccount(F) {
     const U = W.figures,
       [A, B, P] = shownLanes(S.run),
@@ -83,5 +82,3 @@ function account(W, part, S, term) {
 
   return paintAccount;
 }
-
-export { account };

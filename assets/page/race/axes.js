@@ -1,4 +1,3 @@
-// @ts-check
 /* The time axes of the timeline and of the curve of tokens. */
 
 import { EPS, isOver, written, shownLanes } from "#page/race/run.js";
@@ -11,7 +10,7 @@ import { text, line } from "#page/race/kit.js";
  * @param {{ span: number, window?: number, x: (at: number) => number, width: number, y: number, top?: number | null,
  *   count: number }} axis
  */
-function axis(g, { span, window = span, x, width, y, top = null, count }) {
+export function axis(g, { span, window = span, x, width, y, top = null, count }) {
   marksOf(0, span, window, count).forEach(({ at, label }, i, all) => {
     const here = x(at);
     if (top != null) g.append(line(here, top, here, top + 4, "sd-ax"));
@@ -28,7 +27,7 @@ function axis(g, { span, window = span, x, width, y, top = null, count }) {
 }
 
 /* The whole time axis; while a run goes on, as long as it will probably be. */
-function axisEnd(run, end) {
+export function axisEnd(run, end) {
   const [A, ...others] = shownLanes(run),
     known = Math.max(end, A.end, ...others.map((lane) => lane.end), EPS);
   if (isOver(run)) return known;
@@ -41,5 +40,3 @@ function axisEnd(run, end) {
       .map((lane) => (lane.end * wanted(lane)) / written(lane, lane.cycles.length)),
   );
 }
-
-export { axis, axisEnd };

@@ -1,11 +1,10 @@
-// @ts-check
 /* The card beside a token or a term, and what opens it: a pointer over it, the focus, a click, which pins it. */
 
 import { h } from "#page/race/kit.js";
 import { clamp } from "#page/race/text.js";
 import { numbers } from "#page/race/numbers.js";
 
-function cards(W, root, part, S, touch) {
+export function cards(W, root, part, S, touch) {
   const { draftCard, ownCard } = numbers(W, S);
   /** @type {{ anchor: any, pinned: boolean } | null} */
   let card = null;
@@ -91,5 +90,3 @@ function cards(W, root, part, S, touch) {
 
   return { showToken, hide: hideCard };
 }
-
-export { cards };

@@ -1,12 +1,11 @@
-// @ts-check
-/* The charts with a column per cycle: tokens of each draft, and the acceptance rate. */
+/* The chart with a column per cycle: the tokens of each draft. */
 
 import { speculative } from "#page/race/run.js";
 import { MARK, s, text, line, svg, bundle, hatch } from "#page/race/kit.js";
 import { clamp, fixed, words, niceStep } from "#page/race/text.js";
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
-function columnCharts(W, part, S) {
+export function columnChart(W, part, S) {
   function columns(width, right) {
     const cycles = speculative(S.run).cycles,
       n = Math.max(cycles.length, 8);
@@ -94,57 +93,5 @@ function columnCharts(W, part, S) {
     part.bars.replaceChildren(g);
   }
 
-  function drawAlpha(F) {
-    part.alpha.closest("figure").hidden = !F.told; // of sums alone there is no course to draw
-    if (!F.told) return;
-    const C = columns(S.room.alpha, 40),
-      height = 196,
-      top = 8,
-      bottom = 24,
-      y = (a) => top + (1 - a) * (height - top - bottom),
-      x = (i) => i * C.step + C.step / 2;
-    const g = svg(
-        C.width,
-        height,
-        W.charts.alpha_aria,
-        s(
-          "desc",
-          {},
-          C.cycles
-            .filter((c) => c.sum.judged)
-            .map((c) => `${c.number}: ${fixed(c.sum.accepted / c.sum.judged)}`)
-            .join(", "),
-        ),
-      ),
-      wide = C.width - C.right;
-    for (const a of [0, 0.5, 1]) g.append(line(0, y(a), wide, y(a), a ? "sd-grid" : "sd-ax"));
-    const points = C.cycles.map((cycle, i) =>
-      cycle.sum.judged ? [x(i), y(cycle.sum.accepted / cycle.sum.judged)] : null,
-    );
-    const path = (list) =>
-      list
-        .filter(Boolean)
-        .map(([px, py], i) => (i ? "L" : "M") + px.toFixed(1) + " " + py.toFixed(1))
-        .join("");
-    g.append(
-      s("path", { d: path(points) || "M0 0", class: "sd-ghost-line" }),
-      s("path", { d: path(points.slice(0, F.a.k)) || "M0 0", class: "sd-line-a" }),
-    );
-    const now = points.slice(0, F.a.k).filter(Boolean).pop();
-    const label = now ? clamp(now[1] + 4, top + 4, height - bottom) : null;
-    for (const a of [0, 1])
-      if (label == null || Math.abs(label - 4 - y(a)) > 13)
-        g.append(text(wide + 4, y(a) + 4, String(a)));
-    if (now)
-      g.append(
-        s("circle", { cx: now[0], cy: now[1], r: 3.5, class: "sd-dot-a" }),
-        text(wide + 4, label, fixed(F.alpha), "sd-b"),
-      );
-    cycleAxis(g, C, height - 4, F.a.k - 1);
-    part.alpha.replaceChildren(g);
-  }
-
-  return { drawBars, drawAlpha };
+  return drawBars;
 }
-
-export { columnCharts };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The buttons and keys that move a replay, and how they look from moment to moment. */
 
 import { h, write, attribute, saved } from "#page/race/kit.js";
@@ -6,10 +5,10 @@ import { duration, words } from "#page/race/text.js";
 import { AUTO, speedName } from "#page/race/furniture.js";
 import { EPS, shownLanes } from "#page/race/run.js";
 
-const SPEEDS = [1, 10, 100, 400]; // times slower than it ran
+export const SPEEDS = [1, 10, 100, 400]; // times slower than it ran
 const TEXT = 120; // ms at least between two changes of a clock: the engine beside it needs the core
 
-function controls(W, part, S, time, draw, log) {
+export function controls(W, part, S, time, draw, log) {
   function key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const onButton = event.target.closest("button, [role=button]"),
@@ -84,5 +83,3 @@ function controls(W, part, S, time, draw, log) {
 
   return paintTransport;
 }
-
-export { SPEEDS, controls };

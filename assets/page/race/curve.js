@@ -1,13 +1,12 @@
-// @ts-check
 /* Tokens over time, a line for each lane. */
 
-import { EPS, isOver, written, isBusy, atEnd, shownLanes } from "#page/race/run.js";
-import { clamp, fixed, duration, words, niceStep } from "#page/race/text.js";
+import { EPS, isOver, written, atEnd, shownLanes } from "#page/race/run.js";
+import { duration, words, niceStep } from "#page/race/text.js";
 import { s, text, line, svg } from "#page/race/kit.js";
 import { axis, axisEnd } from "#page/race/axes.js";
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
-function curve(W, part, S) {
+export function curve(W, part, S) {
   function drawCurve(F, end) {
     const box = part.curve,
       width = S.room.curve,
@@ -59,9 +58,7 @@ function curve(W, part, S) {
           s("path", { d: stairs(lane, S.t, x, y), class: cls }),
         );
     curveKey(g, width - 112, height - bottom - 6, B, P);
-    if (!B) return box.replaceChildren(g);
-    if (isOver(S.run) && atEnd(S)) finishLabel(g, F, A, B, x, y, width);
-    else if (!P && F.a.tokens + F.b.tokens) nowLabels(g, F, x, y, width);
+    if (B && !P && F.a.tokens + F.b.tokens && !atEnd(S)) nowLabels(g, F, x, y, width);
     box.replaceChildren(g);
   }
 
@@ -110,35 +107,5 @@ function curve(W, part, S) {
     );
   }
 
-  /* Above all lines: the distance between the two ends. */
-  function finishLabel(g, F, A, B, x, y, width) {
-    if (A.cycles.length && B.cycles.length && F.speedup) {
-      const top = y(Math.max(F.a.written, F.b.written)),
-        xa = x(A.end),
-        xb = x(B.end);
-      const label =
-          words(W.charts.against, { a: duration(B.end), b: duration(A.end) }) +
-          (F.a.written === F.b.written && !isBusy(S.run) ? " = " + fixed(F.speedup) + "×" : ""),
-        room = label.length * 6.4;
-      if (F.a.written === F.b.written)
-        g.append(
-          line(xa, top, xb, top, "sd-mean"),
-          line(xa, top - 4, xa, top + 4, "sd-mean"),
-          line(xb, top - 4, xb, top + 4, "sd-mean"),
-        );
-      g.append(
-        text(
-          clamp((xa + xb) / 2, room / 2 + 4, width - room / 2),
-          top - 7,
-          label,
-          "sd-b",
-          "middle",
-        ),
-      );
-    }
-  }
-
   return drawCurve;
 }
-
-export { curve };

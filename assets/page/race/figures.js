@@ -1,4 +1,3 @@
-// @ts-check
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
 import { speculative, plain, peerOf, isOver, isServed } from "#page/race/run.js";
@@ -17,7 +16,7 @@ const nameOfModel = (pair) =>
     .replace(/^smollm/, "SmolLM")
     .slice(0, 60);
 
-function figures(W, root, part, S) {
+export function figures(W, root, part, S) {
   function heading() {
     const head = S.run.header,
       started = speculative(S.run).started || { drafter: "other", k: "K" },
@@ -157,5 +156,3 @@ function placeOf(W, models, machine) {
     ? cores + W.meta.join + words(W.meta[KERNELS[models.kernels] || "torch"], { n: models.threads })
     : cores;
 }
-
-export { figures };

@@ -1,22 +1,11 @@
-// @ts-check
-/* The end of a run: each lane as a bar of its time, a picture and a film of both to share, and the text alone. */
+/* The end of a run: each lane as a bar of its time, a picture of both and a link to share. */
 
-import { speculative } from "#page/race/run.js";
 import { h, copied, answer, saved } from "#page/race/kit.js";
-import { result, tokensAt, picture, film, filmKind } from "#page/race/frames.js";
-
-function textOf(run) {
-  const asked = (run.header.models || {}).chat ? "\n\n" : ""; // else the text goes on from the prompt
-  const written = tokensAt(speculative(run), Infinity).map(({ piece }) => piece);
-  return run.header.prompt + asked + written.join("");
-}
+import { result, picture } from "#page/race/picture.js";
 
 /* `root`: the player, which learns from its tab how a run is shared. */
-function finish(box, W, root) {
-  const copy = async (button, text, word = W.finish.copied) =>
-    answer(button, (await copied(text)) ? word : W.finish.refused);
-
-  function draw(run) {
+export function finish(box, W, root) {
+  return function draw(run) {
     const { headline, title, rows, longest } = result(W, run);
     const bars = rows.map((row) =>
       h(
@@ -36,22 +25,11 @@ function finish(box, W, root) {
       node.onclick = () => act(node);
       return node;
     };
-    const save = async (file, extension) => {
-      const blob = await file;
-      if (blob) saved(blob, run, extension);
-    };
     const step = document.getElementById("step-button"); // a saved page has no tabs
     function judgeYourself() {
       root.wantsGame = true; // its tab may not have been opened before
       step?.click();
       root.dispatchEvent(new Event("sd-game"));
-    }
-    async function record(node) {
-      node.disabled = true;
-      node.textContent = W.finish.recording;
-      await save(film(W, run), "." + filmKind().slice(6).split(";")[0]);
-      node.disabled = false;
-      node.textContent = W.finish.record;
     }
     box.replaceChildren(
       h(
@@ -62,22 +40,17 @@ function finish(box, W, root) {
         h(
           "p",
           { class: "sd-finacts" },
-          button("picture", () => save(picture(W, run), ".png")),
-          filmKind() ? button("record", record) : null,
+          button("picture", async () => saved(await picture(W, run), run, ".png")),
           root.share
             ? button("link", async (node) => {
                 const { link, whole } = await root.share();
-                copy(node, link, whole ? W.finish.copied : W.finish.copied_settings);
+                const word = whole ? W.finish.copied : W.finish.copied_settings;
+                answer(node, (await copied(link)) ? word : W.finish.refused);
               })
             : null,
           step ? button("game", judgeYourself) : null,
-          button("text", (node) => copy(node, textOf(run))),
         ),
       ),
     );
-  }
-
-  return { draw };
+  };
 }
-
-export { finish };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Token flow: one cycle as a picture. Dashed chips slide from a small draft box onto one wide bar, a pass of the
  * target; all verdicts fall at once; what was rejected drops out, and the target's own token drops in.
  *
@@ -10,7 +9,7 @@
 import { h, chip } from "#page/race/kit.js";
 import { words, clamp } from "#page/race/text.js";
 
-const DRAFTED = 0.4,
+export const DRAFTED = 0.4,
   PASSED = 0.7,
   FLASHED = 0.76;
 const MOST = 7; // drafts that are drawn: the last ones that were judged, then the others
@@ -28,7 +27,7 @@ function ease(progress, from, to) {
 
 /* Where in a cycle the moment t is: drafting and checking take the shares above, whatever they took in time. At its
  * commit the verdicts begin to move: `settled`, from 0 to 1, is how far they have. */
-function progressAt(cycle, t, settled = 1) {
+export function progressAt(cycle, t, settled = 1) {
   if (t >= cycle.at) return PASSED + (1 - PASSED) * settled;
   const part = (from, to) => (to > from ? clamp((t - from) / (to - from), 0, 1) : 1);
   if (cycle.draft && t < cycle.draft.end) return DRAFTED * part(cycle.draft.start, cycle.draft.end);
@@ -38,7 +37,7 @@ function progressAt(cycle, t, settled = 1) {
 }
 
 /* As many chips as have room: the first ones that were kept go, then the last ones that were thrown away. */
-function fitting(items, room) {
+export function fitting(items, room) {
   const some = [...items],
     wide = () => some.reduce((sum, { width }) => sum + width + GAP, 0) > room,
     drafts = () => some.filter((item) => !item.own).length;
@@ -47,7 +46,7 @@ function fitting(items, room) {
   return some;
 }
 
-function flow(box, W) {
+export function flow(box, W) {
   const stage = h("div", { class: "sd-flow", "aria-hidden": "true" });
   let shown = null,
     wide = 0,
@@ -168,5 +167,3 @@ function flow(box, W) {
 
   return { draw, resized };
 }
-
-export { flow, fitting, progressAt, DRAFTED, PASSED };

@@ -1,14 +1,13 @@
-// @ts-check
 /* What stands on the player whatever it plays: titles, names for screen readers, the legend, the buttons of zoom
  * and speed. */
 
 import { h, chip, freshId } from "#page/race/kit.js";
 
-const AUTO = "auto"; // the speed that the page chooses from moment to moment
+export const AUTO = "auto"; // the speed that the page chooses from moment to moment
 
-const speedName = (slow) => (slow === 1 ? "1×" : "1/" + slow);
+export const speedName = (slow) => (slow === 1 ? "1×" : "1/" + slow);
 
-function furniture(W, part, speeds) {
+export function furniture(W, part, speeds) {
   const named = {
     name0: W.lane.speculative,
     name1: W.lane.plain,
@@ -23,8 +22,6 @@ function furniture(W, part, speeds) {
     barssub: W.charts.bars_sub,
     curvetitle: W.charts.curve,
     curvesub: W.charts.curve_sub,
-    alphatitle: W.charts.alpha,
-    alphasub: W.charts.alpha_sub,
     accounttitle: W.charts.account,
     accountsub: W.charts.account_sub,
     download: W.transport.download,
@@ -76,5 +73,3 @@ function legendChip(W, state) {
   node.removeAttribute("aria-label");
   return node;
 }
-
-export { AUTO, speedName, furniture };

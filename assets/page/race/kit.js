@@ -1,38 +1,47 @@
-// @ts-check
 /* What every view of a run shares: words and figures as the page writes them, elements, token chips. */
 
 import { visible } from "#page/race/text.js";
 
 const UNNAMEABLE = ["rej", "dis", "cut", "pen"]; // states of a draft that a server may leave without a name
-const MARK = { acc: "✓", rej: "✗", dis: "·", res: "↻", bon: "+1", pen: "", pla: "", cut: "·" };
-const BLOCK = "block verification",
+export const MARK = {
+  acc: "✓",
+  rej: "✗",
+  dis: "·",
+  res: "↻",
+  bon: "+1",
+  pen: "",
+  pla: "",
+  cut: "·",
+};
+export const BLOCK = "block verification",
   NOISE = "shared noise"; // rules with words of their own
 
-function dress(node, attributes, children) {
+export function dress(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {}))
     if (value != null && value !== false) node.setAttribute(name, value);
   node.append(...children.flat(9).filter((child) => child != null));
   return node;
 }
-const h = (tag, attributes, ...children) =>
+export const h = (tag, attributes, ...children) =>
   dress(document.createElement(tag), attributes, children);
-const s = (tag, attributes, ...children) =>
+export const s = (tag, attributes, ...children) =>
   dress(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
-const text = (x, y, words, cls, anchor) =>
+export const text = (x, y, words, cls, anchor) =>
   s("text", { x, y, class: cls, "text-anchor": anchor }, words);
-const line = (x1, y1, x2, y2, cls, more) => s("line", { x1, y1, x2, y2, class: cls, ...more });
-const rect = (x, y, width, height, more) =>
+export const line = (x1, y1, x2, y2, cls, more) =>
+  s("line", { x1, y1, x2, y2, class: cls, ...more });
+export const rect = (x, y, width, height, more) =>
   s("rect", { x, y, width: Math.max(0, width), height: Math.max(0, height), ...more });
-const svg = (width, height, label, ...children) =>
+export const svg = (width, height, label, ...children) =>
   s("svg", { width, height, role: "img", "aria-label": label }, children);
 
-function button(label, act, cls = /** @type {string | null} */ ("sd-btn")) {
+export function button(label, act, cls = /** @type {string | null} */ ("sd-btn")) {
   const node = h("button", { type: "button", class: cls }, label);
   node.onclick = act;
   return node;
 }
 /* Buttons by name, of which one is pressed: the function that comes back is told which. */
-function choice(box, labels, choose) {
+export function choice(box, labels, choose) {
   for (const [name, label] of labels) {
     const node = button(label, () => choose(name), null);
     node.dataset.name = name;
@@ -43,11 +52,11 @@ function choice(box, labels, choose) {
       node.setAttribute("aria-pressed", String(node.dataset.name === chosen));
   };
 }
-const link = (href, label, cls) =>
+export const link = (href, label, cls) =>
   h("a", { class: cls, href, target: "_blank", rel: "noreferrer" }, label);
 
 /* The head of a table, from names and cells. */
-const headRow = (heads) =>
+export const headRow = (heads) =>
   h(
     "thead",
     {},
@@ -57,17 +66,17 @@ const headRow = (heads) =>
       heads.map((head) => (typeof head === "string" ? h("th", { scope: "col" }, head) : head)),
     ),
   );
-const tableRow = (name, cells, cls) =>
+export const tableRow = (name, cells, cls) =>
   h(
     "tr",
     { class: cls },
     h("th", { scope: "row" }, name),
     cells.map((cell) => (cell && cell.tagName === "TD" ? cell : h("td", {}, cell))),
   );
-const table = (cls, heads, rows) =>
+export const table = (cls, heads, rows) =>
   h("table", { class: cls }, headRow(heads), h("tbody", {}, rows));
 /* What the colours of a chart mean. */
-const legend = (...items) =>
+export const legend = (...items) =>
   h(
     "div",
     { class: "sd-key" },
@@ -75,7 +84,7 @@ const legend = (...items) =>
   );
 
 /* Bars of one look make one path: a long run has thousands of them. */
-function bundle() {
+export function bundle() {
   const looks = new Map(),
     at = (v) => v.toFixed(2);
   function add(look, x, y, width, height, round = 0) {
@@ -96,15 +105,15 @@ function bundle() {
 }
 
 /* Written only when it is another: each writing costs a style recalculation. */
-const write = (node, name, value) => {
+export const write = (node, name, value) => {
   if (node[name] !== value) node[name] = value;
 };
-const attribute = (node, name, value) => {
+export const attribute = (node, name, value) => {
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 };
 
 let hatches = 0;
-function hatch() {
+export function hatch() {
   const id = "sd-hatch-" + hatches++;
   const pattern = s(
     "pattern",
@@ -131,12 +140,12 @@ function body(piece) {
 }
 
 /* The parts of a token on their lines: its break ends one, its indentation begins the next. */
-function atBreak(piece) {
+export function atBreak(piece) {
   const cut = piece.lastIndexOf("\n") + 1;
   return cut && cut < piece.length ? [piece.slice(0, cut), piece.slice(cut)] : [piece];
 }
 
-function chip(W, piece, state, tag = "button", status = W.status[state]) {
+export function chip(W, piece, state, tag = "button", status = W.status[state]) {
   const unnamed = piece === "" && UNNAMEABLE.includes(state),
     name = unnamed
       ? W.server.unnamed
@@ -160,11 +169,11 @@ function chip(W, piece, state, tag = "button", status = W.status[state]) {
   return node;
 }
 /* After the end of a block tokens are discarded, too, but their coins were tossed. */
-const statusOf = (W, state, { draft }) =>
+export const statusOf = (W, state, { draft }) =>
   state === "dis" && draft.u != null ? W.status.late : W.status[state];
 
 /* The elements of a template by the names of their parts. */
-const parts = (root) =>
+export const parts = (root) =>
   /** @type {any} */ (
     Object.fromEntries(
       [...root.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]),
@@ -172,7 +181,7 @@ const parts = (root) =>
   );
 
 /* Whether a text could be copied: without https a page may not write to the clipboard. */
-async function copied(text) {
+export async function copied(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -182,7 +191,7 @@ async function copied(text) {
 }
 
 /* A button answers in its own place for two seconds. Pressed again meanwhile, it still goes back to its name. */
-function answer(button, word) {
+export function answer(button, word) {
   button.label ??= button.textContent;
   clearTimeout(button.timer);
   button.textContent = word;
@@ -192,7 +201,7 @@ function answer(button, word) {
 }
 
 /* A file for the visitor, named after the run. */
-function saved(blob, run, extension) {
+export function saved(blob, run, extension) {
   const url = URL.createObjectURL(blob),
     name = String((run && run.header.run) || "run")
       .replace(/[^\w-]/g, "")
@@ -201,10 +210,10 @@ function saved(blob, run, extension) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
-const freshId = (name) => `sd-${name}-${hatches++}`;
+export const freshId = (name) => `sd-${name}-${hatches++}`;
 
 /* The prompt of a run, as `write` shows text; grey around it, what the model's chat template adds. */
-function prompted(header, write) {
+export function prompted(header, write) {
   const chat = (header.models || {}).chat,
     own = write(header.prompt || "");
   if (!Array.isArray(chat) || chat.length !== 2 || chat.some((text) => typeof text !== "string"))
@@ -212,36 +221,3 @@ function prompted(header, write) {
   const [before, after] = chat.map((text) => h("span", { class: "sd-template" }, write(text)));
   return h("span", { class: "sd-prompt sd-asked" }, before, own, after);
 }
-
-export {
-  MARK,
-  BLOCK,
-  NOISE,
-  dress,
-  h,
-  s,
-  text,
-  line,
-  rect,
-  svg,
-  button,
-  choice,
-  link,
-  headRow,
-  tableRow,
-  table,
-  legend,
-  write,
-  attribute,
-  bundle,
-  hatch,
-  atBreak,
-  chip,
-  statusOf,
-  parts,
-  copied,
-  answer,
-  saved,
-  freshId,
-  prompted,
-};

@@ -1,4 +1,3 @@
-// @ts-check
 /* The lanes of text: tokens are built as their cycles arrive, and time only changes their classes. A lane reads as
  * prose: pieces of a word join, and what was thrown away is a thin tick once it has been seen. With S.all every token
  * is a chip with its marks instead, and trees are trees. */
@@ -8,6 +7,8 @@ import {
   tipOf,
   beginning,
   speculative,
+  plain,
+  peerOf,
   doneBy,
   shownLanes,
   depthOf,
@@ -22,7 +23,7 @@ const PROMPT = 64; // characters of a prompt's last line
 const SEEN = 250; // ms that a cycle must last on the screen for its drafts to be seen
 
 /* S: the run on show and the moment S.t. */
-function lanes(W, part, S) {
+export function lanes(W, part, S) {
   let chips = [],
     groups = [],
     built = [];
@@ -44,6 +45,12 @@ function lanes(W, part, S) {
       box.replaceChildren(prompted(S.run.header, clip));
       box.full = 0;
     });
+    [part.peer.hidden, part.other.hidden] = [!peerOf(S.run), !plain(S.run)];
+    part.rows.replaceChildren(
+      ...[W.lane.speculative, peerOf(S.run) && W.lane.peer, plain(S.run) && W.lane.plain]
+        .filter(Boolean)
+        .map((name) => h("span", {}, name)),
+    );
     part.stage.toggleAttribute("data-code", S.run.header.kind === "code");
   }
 
@@ -206,5 +213,3 @@ function lanes(W, part, S) {
 
   return { clear, build, paint, follow, find };
 }
-
-export { lanes };

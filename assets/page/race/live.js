@@ -1,4 +1,3 @@
-// @ts-check
 /* The two figures that follow the playhead, each with its small chart: the speed-up and the acceptance rate. */
 
 import {
@@ -16,21 +15,21 @@ import { h, s, line, text, svg, write } from "#page/race/kit.js";
 import { fixed, words, clamp } from "#page/race/text.js";
 import { axisEnd } from "#page/race/axes.js";
 
-const ENOUGH = 16; // tokens; a ratio of fewer says nothing
+export const ENOUGH = 16; // tokens; a ratio of fewer says nothing
 const SPARK = 48; // px: below this height a chart is a line alone
 const MOST = 240; // points of a line
 
 /* The ratio so far, once it means something. On the way to a gain, a loss is the noise of the first tokens. */
-function soFar(run, F) {
+export function soFar(run, F) {
   if (!F.speedup || F.a.written < ENOUGH) return null;
   const gains = isOver(run) && (figuresAt(run, Infinity).speedup || 0) >= 1;
   return gains && F.speedup < 1 ? null : F.speedup;
 }
 
 /* Passes of the target that plain decoding would have needed beyond those that there were. */
-const saved = (F) => F.a.tokens - F.a.k;
+export const saved = (F) => F.a.tokens - F.a.k;
 
-function live(W, root, part, S, term) {
+export function live(W, root, part, S, term) {
   const U = W.figures,
     rooms = new Map();
   let points = [],
@@ -201,5 +200,3 @@ function path(points, name, x, y) {
   }
   return d || "M0 0";
 }
-
-export { live, soFar, saved, ENOUGH };

@@ -1,4 +1,3 @@
-// @ts-check
 /* A run, folded from its log of events. Times inside are milliseconds since the end of a lane's prefill, because
  * the page compares decoding. */
 
@@ -34,14 +33,14 @@ function newLane(name) {
   };
 }
 
-function fold(lines) {
+export function fold(lines) {
   let run = null;
   for (const event of lines) run = apply(run, event);
   return run;
 }
 
 /* Events of unknown kinds or lanes pass by: a newer log still plays. */
-function apply(run, event) {
+export function apply(run, event) {
   if (event.event === "header") return newRun(event);
   if (!run || typeof event.lane !== "string") return run;
   const lane = run.lanes[event.lane];
@@ -92,7 +91,7 @@ function commit(lane, event) {
       pieces: event.pieces,
       texts,
       tokens: event.tokens,
-      law: open.verified && open.verified.law,
+      distribution: open.verified && open.verified.law,
       p: open.verified && open.verified.p,
     };
     // a peer may draft before it reads the prompt
@@ -176,7 +175,7 @@ function ownToken(event, verified, drafted) {
     piece: event.pieces[last],
     token: event.tokens[last],
     state: drafted ? STATE[event.kind] || "pla" : "pla",
-    law: verified && verified.law,
+    distribution: verified && verified.law,
     p: verified && verified.p,
   };
 }
@@ -200,11 +199,11 @@ function addUp(sum, cycle) {
 }
 
 /* Reads a growing text line by line; a first line that differs begins a new run. */
-function newReader() {
+export function newReader() {
   return { head: null, length: 0, run: null };
 }
 
-function read(reader, text) {
+export function read(reader, text) {
   const fresh =
     reader.head !== null && (text.length < reader.length || !text.startsWith(reader.head));
   if (fresh) Object.assign(reader, newReader());
@@ -221,5 +220,3 @@ function read(reader, text) {
   }
   return fresh;
 }
-
-export { fold, apply, newReader, read };

@@ -1,11 +1,10 @@
-// @ts-check
 /* What the card of a token says: its numbers, its coin and both distributions. */
 
 import { EPS, depthOf, shownLanes, isGreedy, serverOf, UNNAMED } from "#page/race/run.js";
 import { h, s, text, line, rect, svg, hatch, chip, statusOf } from "#page/race/kit.js";
 import { clamp, chance, shown, words } from "#page/race/text.js";
 
-function numbers(W, S) {
+export function numbers(W, S) {
   const cardHead = (item, place) => [
     h(
       "div",
@@ -140,7 +139,7 @@ function numbers(W, S) {
       own = item.own;
     const parts = [...cardHead(item, place), h("p", { class: "sd-sub sd-told" }, told)];
     const draft = item.cycle && item.cycle.drafts.find((one) => one.state === "rej"),
-      row = own.law || (served && item.state === "res" && draft && draft.target);
+      row = own.distribution || (served && item.state === "res" && draft && draft.target);
     if (own.p != null)
       parts.push(h("div", { class: "sd-kv" }, h("span", {}, C.own_p), h("b", {}, chance(own.p))));
     if (row)
@@ -192,59 +191,45 @@ function numbers(W, S) {
       (one) => one.piece !== "" || one.p != null,
     ); // of an unnamed draft there is the target's row alone
     others.sort((a, b) => Math.max(b.p || 0, b.q || 0) - Math.max(a.p || 0, a.q || 0));
-    const shownRows = [first, ...others.slice(0, 5)],
-      both = source.length > 0,
-      most = Math.max(EPS, ...shownRows.flatMap((r) => [r.p || 0, r.q || 0]));
-    const g = svg(
-      298,
-      22 + shownRows.length * 20,
-      W.card.target,
-      text(96, 12, W.card.target),
-      both ? text(204, 12, W.card.draft) : null,
-    );
-    shownRows.forEach((r, j) => {
-      g.append(pieceLabel(r.piece, 22 + j * 20));
-      bar(g, 96, 22 + j * 20, r.p, most, "target");
-      if (both) bar(g, 204, 22 + j * 20, r.q, most, "draft");
-    });
+    const columns = [{ x: 96, title: W.card.target, of: "p", model: "target" }];
+    if (source.length) columns.push({ x: 204, title: W.card.draft, of: "q", model: "draft" });
+    return bars([first, ...others.slice(0, 5)], columns, 62);
+  }
+
+  function oneDistribution({ top, rest }, title) {
+    const rows = top.slice(0, 6).map(({ piece, prob }) => ({ piece, p: prob })),
+      others = rest + top.slice(6).reduce((sum, row) => sum + row.prob, 0),
+      g = bars(rows, [{ x: 96, title, of: "p", model: "target" }], 150, 20),
+      y = 33 + rows.length * 20;
+    g.append(text(0, y, W.card.rest), text(96, y, chance(others)));
     return g;
   }
 
-  function oneDistribution(law, label) {
-    const rows = law.top.slice(0, 6),
-      most = Math.max(EPS, ...rows.map((r) => r.prob)),
-      g = svg(298, 42 + rows.length * 20, label, text(96, 12, label));
-    rows.forEach((r, j) => {
-      g.append(pieceLabel(r.piece, 22 + j * 20));
-      bar(g, 96, 22 + j * 20, r.prob, most, "target", 150);
+  /* A row a token, a bar in each column to the scale of the largest, `room` pixels wide. */
+  function bars(rows, columns, room, below = 0) {
+    const height = 22 + rows.length * 20 + below,
+      titles = columns.map(({ x, title }) => text(x, 12, title)),
+      g = svg(298, height, columns[0].title, titles),
+      most = Math.max(EPS, ...rows.flatMap((row) => columns.map(({ of }) => row[of] || 0)));
+    rows.forEach((row, i) => {
+      const y = 22 + i * 20,
+        label = shown(row.piece),
+        short = label.length > 11 ? label.slice(0, 10) + "…" : label;
+      g.append(s("text", { x: 0, y: y + 11, class: "sd-tk" }, short));
+      for (const { x, of, model } of columns) {
+        const wide = ((row[of] || 0) / most) * room;
+        g.append(
+          rect(x, y + 2, wide, 10, { class: "sd-f-" + model }),
+          text(
+            x + wide + (row[of] == null ? 0 : 4),
+            y + 11,
+            row[of] == null ? "·" : chance(row[of]),
+          ),
+        );
+      }
     });
-    const rest = law.rest + law.top.slice(6).reduce((sum, r) => sum + r.prob, 0);
-    g.append(
-      text(0, 22 + rows.length * 20 + 11, W.card.rest),
-      text(96, 22 + rows.length * 20 + 11, chance(rest)),
-    );
     return g;
-  }
-
-  function pieceLabel(piece, y) {
-    const label = shown(piece);
-    return s(
-      "text",
-      { x: 0, y: y + 11, class: "sd-tk" },
-      label.length > 11 ? label.slice(0, 10) + "…" : label,
-    );
-  }
-
-  function bar(g, x, y, value, most, model, room = 62) {
-    if (value == null) return g.append(text(x, y + 11, "·"));
-    const wide = (value / most) * room;
-    g.append(
-      rect(x, y + 2, wide, 10, { class: "sd-f-" + model }),
-      text(x + wide + 4, y + 11, chance(value)),
-    );
   }
 
   return { draftCard, ownCard };
 }
-
-export { numbers };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The time of a replay: how it passes, where it stands still, and who moves it. */
 
 import {
@@ -18,7 +17,7 @@ import { AUTO } from "#page/race/furniture.js";
 const HOLD = 5500; // ms that the first rejection stands
 const FRAME = 30; // ms at least between two drawings: the engine beside it needs the core
 
-function playback(S, calm, draw, announce) {
+export function playback(S, calm, draw, announce) {
   function seek(t) {
     S.t = clamp(t, 0, horizon(S.run));
     if (!S.zoomChosen) S.zoom = isOver(S.run) && atEnd(S) ? "run" : "close";
@@ -183,5 +182,3 @@ function playback(S, calm, draw, announce) {
     auto,
   };
 }
-
-export { playback };

@@ -1,13 +1,11 @@
-// @ts-check
 /* Plays one run: a growing NDJSON log of events in, two lanes of text or three, a timeline and charts out.
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
-import { h, parts, write } from "#page/race/kit.js";
+import { parts, write } from "#page/race/kit.js";
 import {
   EPS,
   speculative,
   plain,
-  peerOf,
   isOver,
   wasStopped,
   horizon,
@@ -29,7 +27,7 @@ import { why } from "#page/race/why.js";
 import { lanes } from "#page/race/lanes.js";
 import { story } from "#page/race/story.js";
 import { timeline } from "#page/race/timeline.js";
-import { columnCharts } from "#page/race/columns.js";
+import { columnChart } from "#page/race/columns.js";
 import { curve } from "#page/race/curve.js";
 import { account } from "#page/race/account.js";
 import { cards } from "#page/race/card.js";
@@ -44,7 +42,7 @@ function player(element, props, watch, trigger) {
     first: /** @type {any} */ (null),
     t: 0,
     all: false,
-    room: { gantt: 0, bars: 0, alpha: 0, curve: 0 },
+    room: { gantt: 0, bars: 0, curve: 0 },
     playing: false,
     slow: 100,
     zoom: "close",
@@ -66,11 +64,11 @@ function player(element, props, watch, trigger) {
     card = cards(W, root, part, S, touch),
     about = figures(W, root, part, S),
     meters = live(W, root, part, S, about.term),
-    told = story(W, S, fromDraft({ W, S, root, text, card, touch }), trigger);
+    told = story(W, S, fromDraft({ W, S, root, text, card, touch }), () => trigger);
   const picture = flow(part.flow, W),
     ending = finish(part.flow, W, root),
     drawTimeline = timeline(W, part, S),
-    { drawBars, drawAlpha } = columnCharts(W, part, S),
+    drawBars = columnChart(W, part, S),
     drawCurve = curve(W, part, S),
     paintAccount = account(W, part, S, about.term),
     paintTransport = controls(W, part, S, time, draw, log);
@@ -136,19 +134,18 @@ function player(element, props, watch, trigger) {
       settle: 1,
     });
     if (S.guided) S.slow = time.auto();
-    [part.peer.hidden, part.other.hidden] = [!peerOf(S.run), !plain(S.run)];
     text.clear();
-    part.rows.replaceChildren(
-      ...[W.lane.speculative, peerOf(S.run) && W.lane.peer, plain(S.run) && W.lane.plain]
-        .filter(Boolean)
-        .map((name) => h("span", {}, name)),
-    );
-    // Unfolded settings may stand above it.
-    if (drawn !== null && !S.sent) part.stage.scrollIntoView({ block: "nearest" });
+    if (drawn !== null && !S.sent) showStage();
     drawn = null;
     about.heading();
     if (!calm && !again) S.timer = setTimeout(() => play(true), live ? 0 : 400);
     else if (!live && !again) whenCalm();
+  }
+
+  /* Unfolded settings may stand above the stage. */
+  function showStage() {
+    const { top } = part.stage.getBoundingClientRect();
+    if (top < 0 || top > innerHeight / 2) part.stage.scrollIntoView({ block: "nearest" });
   }
 
   /* Reduced motion: no replay by itself; open where there is something to see. */
@@ -192,7 +189,6 @@ function player(element, props, watch, trigger) {
   function drawBelow(F, end) {
     S.stale = false;
     drawBars(F);
-    drawAlpha(F);
     drawCurve(F, end);
     paintAccount(F);
   }
@@ -204,7 +200,7 @@ function player(element, props, watch, trigger) {
     if (done !== Boolean(S.done) || (done && S.done !== S.run)) {
       S.done = done ? S.run : null;
       part.flow.replaceChildren();
-      if (done) ending.draw(S.run);
+      if (done) ending(S.run);
       else picture.resized();
     }
     if (!cycles.length) part.flow.replaceChildren(); // the run before

@@ -1,18 +1,17 @@
-// @ts-check
 /* What is read off a run, as `log.js` folds it: no document here. */
 
-const EPS = 1e-6,
+export const EPS = 1e-6,
   UNNAMED = -1; // a token that a server does not tell
 
 /* The last token of the path that was kept, -1 if none was. */
-const tipOf = (cycle) =>
+export const tipOf = (cycle) =>
   cycle.drafts.reduce((tip, draft, i) => (draft.state === "acc" ? i : tip), -1);
 
 /* When a cycle's first token shows. */
-const beginning = (cycle) => Math.min(cycle.at, ...cycle.drafts.map((draft) => draft.ready));
+export const beginning = (cycle) => Math.min(cycle.at, ...cycle.drafts.map((draft) => draft.ready));
 
 /* The totals before the first cycle. */
-const NOTHING = {
+export const NOTHING = {
   tokens: 0,
   accepted: 0,
   judged: 0,
@@ -24,35 +23,38 @@ const NOTHING = {
   checking: 0,
 };
 
-const speculative = (run) => run.lanes[run.names[0]];
-const plain = (run) => (run.names.length > 1 ? run.lanes[run.names[run.names.length - 1]] : null);
-const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
+export const speculative = (run) => run.lanes[run.names[0]];
+export const plain = (run) =>
+  run.names.length > 1 ? run.lanes[run.names[run.names.length - 1]] : null;
+export const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
 
 /* A lane may be a server's, watched from outside. Then `started` says whose, and at the end how its cycles are
  * known. */
-const serverOf = (lane) => (lane && lane.started && lane.started.server) || "";
-const isServed = (run) => Boolean((run.header.models || {}).server || serverOf(speculative(run)));
-const countedOf = (lane) => (lane.finished && lane.finished.counted) || "";
-const isTold = (lane) =>
+export const serverOf = (lane) => (lane && lane.started && lane.started.server) || "";
+export const isServed = (run) =>
+  Boolean((run.header.models || {}).server || serverOf(speculative(run)));
+export const countedOf = (lane) => (lane.finished && lane.finished.counted) || "";
+export const isTold = (lane) =>
   // what became of each cycle's drafts
   !serverOf(lane) || ["exact", "merged"].includes(countedOf(lane)) || isPlain(lane);
 const isPlain = (lane) =>
   // a server that does not speculate
   Boolean(serverOf(lane) && lane.finished && lane.finished.reason !== "failed" && !countedOf(lane));
 
-const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
-const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
+export const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
+export const wasStopped = (run) =>
+  run.closed && !run.names.every((name) => run.lanes[name].finished);
 
 /* How far the replay may go: while the run goes on, no lane may be shown ahead of what the other has done. Servers are
  * watched one after the other. */
-function horizon(run) {
+export function horizon(run) {
   const lanes = run.names.map((name) => run.lanes[name]);
   if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.end));
   const busy = lanes.filter((lane) => !lane.finished);
   return Math.min(...busy.map((lane) => lane.end));
 }
 
-function doneBy(cycles, t) {
+export function doneBy(cycles, t) {
   let low = 0,
     high = cycles.length;
   while (low < high) {
@@ -64,11 +66,11 @@ function doneBy(cycles, t) {
 }
 
 /* Tokens in the lane's text after so many cycles, the prefill's own included. */
-const written = (lane, k) =>
+export const written = (lane, k) =>
   (lane.first ? lane.first.pieces.length : 0) + (k ? lane.cycles[k - 1].sum.tokens : 0);
 
 /* The times between arrivals, from the first token on, in ms: the median and the longest. */
-function gapsOf(lane, t) {
+export function gapsOf(lane, t) {
   const ends = lane.cycles.slice(0, doneBy(lane.cycles, t)).map((cycle) => cycle.at),
     gaps = ends.map((at, i) => at - (i ? ends[i - 1] : 0)).filter((gap) => gap > EPS);
   return gaps.length ? { median: middle(gaps), longest: Math.max(...gaps) } : null;
@@ -76,7 +78,7 @@ function gapsOf(lane, t) {
 
 /* Everything the figures line needs at time t. Costs are in plain passes of the target; what a server does not
  * tell is null. */
-function figuresAt(run, t) {
+export function figuresAt(run, t) {
   const laneAt = (lane) => {
     if (!lane) return { k: 0, last: null, ...NOTHING, written: 0, time: 0, rate: 0 };
     const k = doneBy(lane.cycles, t),
@@ -130,7 +132,7 @@ function figuresAt(run, t) {
 const SLACK = 1.05,
   SCATTER = 1.5,
   FEW = 8;
-function isBusy(run) {
+export function isBusy(run) {
   const A = speculative(run),
     B = plain(run),
     F = figuresAt(run, Infinity);
@@ -153,12 +155,12 @@ function middle(values) {
   return (sorted[(n - 1) >> 1] + sorted[n >> 1]) / 2;
 }
 
-const firstRejection = (run) =>
+export const firstRejection = (run) =>
   speculative(run).cycles.find((cycle) => cycle.own && cycle.own.state === "res") || null;
 
 /* Where does a lane part from the plain one? -1 if nowhere among the tokens that both have: greedy ones must agree.
  * Pieces are compared where a server tells no ids. */
-function partAt(run, lane = speculative(run)) {
+export function partAt(run, lane = speculative(run)) {
   if (!plain(run)) return { at: -1, of: 0 };
   const all = (lane, what) =>
     (lane.first ? lane.first[what] : []).concat(...lane.cycles.map((cycle) => cycle[what]));
@@ -173,48 +175,18 @@ function partAt(run, lane = speculative(run)) {
 }
 
 /* The lanes in the order of the page: speculative, plain, and the peer if there is one. */
-const shownLanes = (run) => [speculative(run), plain(run), peerOf(run)].filter(Boolean);
+export const shownLanes = (run) => [speculative(run), plain(run), peerOf(run)].filter(Boolean);
 
 /* The deepest level of a cycle's tree. */
-const depthOf = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
+export const depthOf = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
 
 /* S: a run and the moment S.t that is shown of it. */
-const atEnd = (S) => S.t >= horizon(S.run) - EPS;
+export const atEnd = (S) => S.t >= horizon(S.run) - EPS;
 
-const isGreedy = (run) => {
+export const isGreedy = (run) => {
   const { started } = speculative(run);
   return Boolean(started && started.params && started.params.temperature === 0);
 };
 
 /* Whether a coin decides about this draft: the chance is neither near 0 nor near 1. */
-const isOpen = ({ p, q }) => p > 0.1 * q && p < 0.9 * q;
-
-export {
-  EPS,
-  UNNAMED,
-  NOTHING,
-  tipOf,
-  beginning,
-  speculative,
-  plain,
-  peerOf,
-  isOver,
-  wasStopped,
-  horizon,
-  doneBy,
-  written,
-  figuresAt,
-  isBusy,
-  firstRejection,
-  partAt,
-  serverOf,
-  isServed,
-  countedOf,
-  isTold,
-  gapsOf,
-  atEnd,
-  shownLanes,
-  depthOf,
-  isGreedy,
-  isOpen,
-};
+export const isOpen = ({ p, q }) => p > 0.1 * q && p < 0.9 * q;

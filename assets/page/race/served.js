@@ -1,4 +1,3 @@
-// @ts-check
 /* What the page says of a server that was watched from outside: what became of its drafts, and never why. */
 
 import { speculative, plain, firstRejection, isTold, serverOf, countedOf } from "#page/race/run.js";
@@ -6,7 +5,7 @@ import { fixed, fill, words } from "#page/race/text.js";
 import { write } from "#page/race/kit.js";
 
 /* S: the run on show and the moment. `tinted(state, piece)` and `numbersOf(draft)` are the story's. */
-function served(W, S, tinted, numbersOf) {
+export function served(W, S, tinted, numbersOf) {
   const V = W.server;
 
   function cycle(one, about) {
@@ -26,7 +25,7 @@ function served(W, S, tinted, numbersOf) {
   }
 
   /* What the run came to; a speed-up only beside a plain server. Drafts in vain are said loudly. */
-  function end(F, told) {
+  function end(F, values) {
     const sums = speculative(S.run).finished || {},
       drafted = F.told ? F.a.drafted : sums.drafted || 0,
       kept = F.told ? F.a.accepted : sums.accepted || 0;
@@ -38,7 +37,7 @@ function served(W, S, tinted, numbersOf) {
           ? V.slower
           : V.even;
     return [
-      words(gain, { ...told, times: F.speedup ? fixed(F.speedup) : "–" }),
+      words(gain, { ...values, times: F.speedup ? fixed(F.speedup) : "–" }),
       !drafted ? V.silent : !kept ? words(V.none_kept, { n: drafted }) : "",
     ];
   }
@@ -47,7 +46,7 @@ function served(W, S, tinted, numbersOf) {
 }
 
 /* How the cycles of a server are known, as a badge with its sentence. */
-function counted(W, node, lane) {
+export function counted(W, node, lane) {
   const V = W.server,
     name = serverOf(lane) && lane.finished ? countedOf(lane) || "untold" : "";
   node.hidden = !name;
@@ -58,8 +57,6 @@ function counted(W, node, lane) {
 }
 
 /* Beside a lane's name: whose it is, by the facts of a header. */
-const lines = (W, { kind, version, k }) =>
+export const lines = (W, { kind, version, k }) =>
   words(k ? W.server.drafts : W.server.watched, { server: nameOf({ kind, version }), k });
-const nameOf = ({ kind, version }) => `${kind || ""} ${version || ""}`.trim();
-
-export { served, counted, lines, nameOf };
+export const nameOf = ({ kind, version }) => `${kind || ""} ${version || ""}`.trim();

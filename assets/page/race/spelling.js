@@ -1,4 +1,3 @@
-// @ts-check
 /* Whole words for a sentence: a token may be half of one. */
 
 // of scripts with spaces between words
@@ -32,13 +31,13 @@ function rest(piece, after) {
 }
 
 /* The word that a piece is part of; the piece alone where that would be long. */
-function whole(piece, before, after) {
+export function whole(piece, before, after) {
   const word = begun(before, piece) + piece + rest(piece, after);
   return word.trim().length <= LONGEST ? word : piece;
 }
 
 /* Both words of a rejection: what the draft said, and what stands there instead. `cycles` are all of the lane. */
-function bothWords(lane, cycle, i) {
+export function bothWords(lane, cycle, i) {
   const n = lane.cycles.indexOf(cycle),
     kept = cycle.drafts.slice(0, i).map((draft) => draft.piece);
   const before = [lane.first, ...lane.cycles.slice(Math.max(0, n - 3), n)]
@@ -52,5 +51,3 @@ function bothWords(lane, cycle, i) {
     own: whole(cycle.own.piece, before, written),
   };
 }
-
-export { bothWords, whole };

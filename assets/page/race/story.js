@@ -1,4 +1,3 @@
-// @ts-check
 /* The sentence on what just happened, and the note below on what both texts have in common. */
 
 import {
@@ -18,10 +17,9 @@ import { BLOCK, NOISE, button, h } from "#page/race/kit.js";
 import { fixed, duration, shown, pick, fill, words, sentences, methodOf } from "#page/race/text.js";
 import { served } from "#page/race/served.js";
 import { bothWords } from "#page/race/spelling.js";
-import { harder, told } from "#page/race/hardest.js";
 
 /* The depth at which such a run is expected to win, with its own acceptance and costs; 0 for none. */
-function winningDepth(F, k, rest) {
+export function winningDepth(F, k, rest) {
   let best = 0,
     speed = 1.02,
     tokens = 1;
@@ -34,12 +32,10 @@ function winningDepth(F, k, rest) {
 }
 
 /* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers.
- * Where there is a `trigger`, a run that lost offers another one. */
-function story(W, S, numbersOf, trigger) {
+ * Where `triggerOf()` gives a function, a run that lost offers another one; Gradio's comes after the first screen. */
+export function story(W, S, numbersOf, triggerOf) {
   const tinted = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece)),
     theirs = served(W, S, tinted, numbersOf);
-  /** @type {any} */
-  let known = null; // the hardest prompt so far
 
   function sentence(F) {
     const Y = W.say,
@@ -88,7 +84,7 @@ function story(W, S, numbersOf, trigger) {
       method = methodOf(W.methods, drafter),
       copied = method.copies;
     const { small, big } = method.kind === "model" ? Y.by_model : Y.by_other,
-      told = {
+      values = {
         draft: tinted("rej", spelled.draft),
         own: tinted(cycle.own.state, spelled.own),
         small,
@@ -101,7 +97,7 @@ function story(W, S, numbersOf, trigger) {
     const then = left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : "";
     return [
       firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about),
-      ...fill(why, told),
+      ...fill(why, values),
       words(then, { n: left }),
       numbersOf(cycle.drafts[i]),
     ];
@@ -117,9 +113,9 @@ function story(W, S, numbersOf, trigger) {
     for (let i = tip; i >= 0; i = cycle.drafts[i].parent)
       path.unshift(" ", tinted("acc", cycle.drafts[i].piece));
     const own = tinted(cycle.own.state, cycle.own.piece),
-      told = { ...about, path: h("span", {}, path.slice(1)), own, tried: tried.length };
-    const kept = fill(tip < 0 ? T.none : T.kept, told),
-      end = fill(!tried.length ? T.bonus : tried.length > 1 ? T.rejected : T.rejected_one, told);
+      values = { ...about, path: h("span", {}, path.slice(1)), own, tried: tried.length };
+    const kept = fill(tip < 0 ? T.none : T.kept, values),
+      end = fill(!tried.length ? T.bonus : tried.length > 1 ? T.rejected : T.rejected_one, values);
     return [
       firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about),
       ...kept,
@@ -130,7 +126,7 @@ function story(W, S, numbersOf, trigger) {
 
   function lastWords(F, drafter) {
     const Y = W.say,
-      told = {
+      values = {
         n: F.a.written,
         m: F.b.written,
         ts: duration(F.a.time),
@@ -139,26 +135,26 @@ function story(W, S, numbersOf, trigger) {
         kp: F.b.k,
         tau: F.tau == null ? "–" : fixed(F.tau),
       };
-    if (wasStopped(S.run)) return [F.a.written ? words(Y.stopped, told) : Y.stopped_early];
+    if (wasStopped(S.run)) return [F.a.written ? words(Y.stopped, values) : Y.stopped_early];
     if (!F.a.k || (!F.b.k && plain(S.run))) return [sentences(Y.one_token, endings())];
-    if (isServed(S.run)) return [sentences(theirs.end(F, told), endings())];
-    if (!plain(S.run)) return [sentences(words(Y.alone, told), endings())];
+    if (isServed(S.run)) return [sentences(theirs.end(F, values), endings())];
+    if (!plain(S.run)) return [sentences(words(Y.alone, values), endings())];
     if (!F.a.drafted)
       return [
         sentences(
-          words(methodOf(W.methods, drafter).copies ? Y.inactive_lookup : Y.inactive, told),
+          words(methodOf(W.methods, drafter).copies ? Y.inactive_lookup : Y.inactive, values),
           endings(),
         ),
       ];
     const rest = Math.max(0, F.cost - F.draftCost - F.passCost);
-    Object.assign(told, {
+    Object.assign(values, {
       cost: fixed(F.cost),
       drafting: fixed(F.draftCost),
       checking: fixed(F.passCost),
       rest: fixed(rest),
     });
     const lost = F.speedup < 0.98,
-      said = words(F.speedup >= 1.02 ? Y.done : lost ? Y.slower : Y.even, told);
+      said = words(F.speedup >= 1.02 ? Y.done : lost ? Y.slower : Y.even, values);
     return [
       sentences(said, peerSays(F), endings()),
       ...(lost ? another(F, speculative(S.run).started, rest) : []),
@@ -168,10 +164,10 @@ function story(W, S, numbersOf, trigger) {
   /* After a run of the app's that lost: one press for what is expected to win. */
   function another(F, { k }, rest) {
     const { source, models } = S.run.header;
-    if (!trigger || source !== "live" || models.device === "browser") return [];
+    if (!triggerOf() || source !== "live" || models.device === "browser") return [];
     const depth = winningDepth(F, k, rest),
       label = depth ? words(W.say.try_k, { k: depth }) : W.say.try_default;
-    return [" ", button(label, () => trigger("tried", { k: depth }), "sd-quiet")];
+    return [" ", button(label, () => triggerOf()("tried", { k: depth }), "sd-quiet")];
   }
 
   /* How the peer did; if it failed, its lane says so. */
@@ -206,15 +202,8 @@ function story(W, S, numbersOf, trigger) {
       failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }),
       peerFailed(),
       eagerly(Y),
-      hardest(),
       Y.keys,
     );
-  }
-
-  /* Once a run of this visit has ended. */
-  function hardest() {
-    known = harder(known, S.run);
-    return known && S.run.header.source === "live" && atEnd(S) && told(W, known);
   }
 
   /* On a GPU, why a lane ran without captured graphs. */
@@ -257,5 +246,3 @@ function story(W, S, numbersOf, trigger) {
 
   return { sentence, footnote };
 }
-
-export { story, winningDepth };

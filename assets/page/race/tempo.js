@@ -1,11 +1,10 @@
-// @ts-check
 /* How fast a replay goes by itself: the first cycles are told in slow motion; the others pass in real time where the
  * model is slow enough to read along, and else as fast as can be followed. */
 
 import { EPS, speculative, doneBy, horizon, written } from "#page/race/run.js";
 
 /* ms of the first cycles: how long each takes, how long its verdicts move, and how long its sentence is read. */
-const FIRST = [
+export const FIRST = [
   { cycle: 3200, settle: 1500, read: 2400 },
   { cycle: 2000, settle: 1000, read: 1800 },
   { cycle: 1400, settle: 800, read: 1200 },
@@ -22,7 +21,7 @@ function rate(run) {
 }
 
 /* How many times slower than it ran. */
-function pace(run, t) {
+export function pace(run, t) {
   const cycles = speculative(run).cycles,
     k = doneBy(cycles, t),
     first = cycles.slice(0, FIRST.length);
@@ -38,6 +37,4 @@ function pace(run, t) {
 }
 
 /* A run that is still being made. */
-const livePace = (run) => (rate(run) <= READABLE ? 1 : 100);
-
-export { FIRST, pace, livePace };
+export const livePace = (run) => (rate(run) <= READABLE ? 1 : 100);

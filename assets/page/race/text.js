@@ -1,13 +1,12 @@
-// @ts-check
 /* Words and figures as the page writes them: no document here. */
 
 import { EPS } from "#page/race/run.js";
 
-const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
-const fixed = (x, digits = 2) => x.toFixed(digits);
+export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
+export const fixed = (x, digits = 2) => x.toFixed(digits);
 
 /* A probability: two significant digits, so that a ratio of two agrees with both; never a false 0 or 1. */
-function chance(x) {
+export function chance(x) {
   if (x == null || Number.isNaN(x)) return "–";
   if (x > 0 && x < 0.0001) return "<0.0001";
   if (x < 1 && x > 0.995) return ">0.99";
@@ -15,18 +14,18 @@ function chance(x) {
 }
 
 /* Enough digits to tell two numbers apart. */
-function apart(a, b) {
+export function apart(a, b) {
   let digits = 2;
   while (digits < 6 && a !== b && fixed(a, digits) === fixed(b, digits)) digits++;
   return [a, b].map((x) => fixed(x, digits));
 }
 
-function duration(ms) {
+export function duration(ms) {
   if (ms >= 1000) return fixed(ms / 1000, ms < 10000 ? 2 : 1) + " s";
   return fixed(ms, ms < 10 ? 2 : ms < 100 ? 1 : 0) + " ms";
 }
 
-function size(n) {
+export function size(n) {
   if (!(n > 0)) return "";
   if (n >= 1e9) return fixed(n / 1e9, 1) + " B";
   return n >= 1e6 ? fixed(n / 1e6, n >= 1e7 ? 0 : 1) + " M" : Math.round(n / 1e3) + " k";
@@ -38,16 +37,17 @@ const ODD =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 // what a chat model ends its answer with
 const END = /^(<\|(im_end|endoftext|end_of_text|eot_id|end|return)\|>|<end_of_turn>|<\/s>)$/;
-const visible = (piece) =>
+export const visible = (piece) =>
   piece
     .replace(END, "⟨end⟩")
     .replace(/\n/g, "↵")
     .replace(/\t/g, "⇥")
     .replace(ODD, (c) => "⟨" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "⟩");
 const blank = (piece) => (/^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣"));
-const shown = (piece) => visible(piece.trim() ? piece.replace(/^ /, "") : blank(piece)) || "∅";
+export const shown = (piece) =>
+  visible(piece.trim() ? piece.replace(/^ /, "") : blank(piece)) || "∅";
 /* The same in so many pixels of a chart. */
-function short(piece, room) {
+export function short(piece, room) {
   const label = shown(piece),
     most = Math.max(2, Math.floor(room / 7.4));
   return label.length > most ? label.slice(0, most - 1) + "…" : label;
@@ -55,7 +55,7 @@ function short(piece, room) {
 
 /* What the registry says of a drafter, also of one with a name of its own (`eagle3:FOLDER`); of `adaptive:NAME`, what
    it says of that one. */
-function methodOf(methods, name) {
+export function methodOf(methods, name) {
   const [first, ...rest] = name.split(":"),
     wraps = Object.hasOwn(methods, first) && methods[first].wraps.length > 0;
   let known = (wraps && rest.join(":")) || name;
@@ -65,26 +65,26 @@ function methodOf(methods, name) {
 }
 
 /* The words for a name, or those for any other. */
-const pick = (map, name) => (Object.hasOwn(map, name) ? map[name] : map.other);
+export const pick = (map, name) => (Object.hasOwn(map, name) ? map[name] : map.other);
 
 /* "a {name} b" with values that may be nodes. */
-function fill(template, values) {
+export function fill(template, values) {
   return template
     .split(/\{(\w+)\}/)
     .map((part, i) => (i % 2 ? (values && values[part] != null ? values[part] : "") : part))
     .filter((part) => part !== "");
 }
-const words = (template, values) => fill(template, values).join("");
+export const words = (template, values) => fill(template, values).join("");
 
 /* Side by side; a Chinese full stop is as wide as a character, so no space follows it. */
-const sentences = (...parts) =>
+export const sentences = (...parts) =>
   parts
     .flat()
     .filter(Boolean)
     .join(" ")
     .replace(/([。：？！]) /g, "$1");
 
-function niceStep(span, count) {
+export function niceStep(span, count) {
   const rough = Math.max(span, EPS) / count,
     power = 10 ** Math.floor(Math.log10(rough));
   return power * ([1, 2, 5, 10].find((m) => m * power >= rough) || 10);
@@ -94,7 +94,7 @@ const tick = (v, step) =>
 
 /* Where an axis from `from` on over `span` has its marks; `count` of them fit into `window`. Of no time there are
  * none. */
-function marksOf(from, span, window, count) {
+export function marksOf(from, span, window, count) {
   if (!(window > EPS)) return [];
   const step = niceStep(window, count),
     first = Math.ceil(from / step - EPS),
@@ -106,25 +106,5 @@ function marksOf(from, span, window, count) {
 }
 
 /* About how wide a label is at 12 px, before it is drawn: a Chinese character is square. */
-const widthOf = (label) =>
+export const widthOf = (label) =>
   [...label].reduce((width, one) => width + (one > "\u2e80" ? 12 : 5.8), 0);
-
-export {
-  clamp,
-  fixed,
-  chance,
-  apart,
-  duration,
-  size,
-  visible,
-  shown,
-  short,
-  methodOf,
-  pick,
-  fill,
-  words,
-  sentences,
-  niceStep,
-  marksOf,
-  widthOf,
-};

@@ -1,4 +1,3 @@
-// @ts-check
 /* The timeline: when each lane drafted and verified. It takes its width from the page, so that its text stays 12 px. */
 
 import { EPS, isOver, horizon, isServed, shownLanes } from "#page/race/run.js";
@@ -11,7 +10,7 @@ const TOP = 16,
   BAR = 22; // px
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
-function timeline(W, part, S) {
+export function timeline(W, part, S) {
   /* The timeline is drawn once for as long as the run and the zoom stay; time only moves the strip, the line of now and
    * the veil over what is still to come. */
   const strip = h("div", { class: "sd-strip" }),
@@ -175,5 +174,3 @@ function timeline(W, part, S) {
 
   return drawGantt;
 }
-
-export { timeline };

@@ -1,12 +1,15 @@
-// @ts-check
 /* Ways from the player to other parts of the page. */
 
 import { speculative, doneBy } from "#page/race/run.js";
 import { h } from "#page/race/kit.js";
 
-/* How the page is read, the tour. */
-function ways(part, inPage, calm) {
+/* How the page is read, the tour. On a small screen they stand below the stage. */
+export function ways(part, inPage, calm) {
   part.how.hidden = part.door.hidden = !inPage; // a page of its own has none of them
+  const small = matchMedia("(max-width: 900px)"),
+    place = () => (small.matches ? part.foot.after(part.doors) : part.meta.before(part.doors));
+  small.onchange = place;
+  place();
   part.how.onclick = () => {
     /** @type {HTMLElement | null} */
     const heading = document.querySelector(".sd-reading .label-wrap");
@@ -22,7 +25,7 @@ function ways(part, inPage, calm) {
 }
 
 /* From a sentence about a draft to its numbers, and to its cycle in the tab that takes cycles apart. */
-function fromDraft({ W, S, root, text, card, touch }) {
+export function fromDraft({ W, S, root, text, card, touch }) {
   /* Hands the decision to the page that takes cycles apart; it may not have been opened before. */
   function takeApart(draft) {
     touch();
@@ -45,5 +48,3 @@ function fromDraft({ W, S, root, text, card, touch }) {
     return h("span", {}, more, " · ", apart);
   };
 }
-
-export { fromDraft, ways };

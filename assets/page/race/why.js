@@ -1,4 +1,3 @@
-// @ts-check
 /* Why it can be faster, in one line, with what a pass cost in this run. */
 
 import { speculative, plain, isServed, isOver, figuresAt, horizon } from "#page/race/run.js";
@@ -10,7 +9,7 @@ const ENGLISH = /^(embedded|tuned|smollm2)(:|$)/, // the models that know no oth
   OTHER = /[^\p{Script=Latin}\P{L}]/u; // a letter of another script
 
 /* Of a whole run its totals; of one that goes on, what is known so far. A run that lost says why in its verdict. */
-function why(W, run, t) {
+export function why(W, run, t) {
   const A = speculative(run);
   if (isServed(run)) return "";
   if (
@@ -24,13 +23,11 @@ function why(W, run, t) {
     guesses = checks.reduce((sum, cycle) => sum + cycle.drafts.length, 0);
   if (isOver(run) && t >= horizon(run) && F.speedup && F.speedup < 0.98) return "";
   if (!one || !F.a.checking) return W.why.known;
-  const told = {
+  const values = {
     n: Math.round(guesses / checks.length),
     one: duration(one),
     check: duration(F.a.checking / F.a.checks),
     times: fixed(F.v, 1),
   };
-  return words((F.v || 0) <= CHEAP ? W.why.cheap : W.why.dear, told);
+  return words((F.v || 0) <= CHEAP ? W.why.cheap : W.why.dear, values);
 }
-
-export { why };

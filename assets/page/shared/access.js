@@ -1,4 +1,3 @@
-// @ts-check
 /* What Gradio's page lacks for the keyboard: a way straight to the button that runs live, and arrow keys on the
  * tabs. */
 

@@ -1,8 +1,7 @@
-// @ts-check
 /* Parts of the page that work with the player may be drawn before it is. */
 
 /* Calls `mount` with the player, as soon as Gradio's tabs have it: before, it may be the first screen's. */
-function whenPlayed(mount) {
+export function whenPlayed(mount) {
   const arrived = () => {
     const player = /** @type {any} */ (document.querySelector(".sd-player"));
     if (!player || !player.load || document.getElementById("first")) return false;
@@ -20,5 +19,3 @@ function whenPlayed(mount) {
     attributeFilter: ["data-state"],
   });
 }
-
-export { whenPlayed };

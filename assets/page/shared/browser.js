@@ -1,10 +1,9 @@
-// @ts-check
 /* The engine "this browser" on the page of the app: a run computed here. The server hears nothing of it. */
 
 import { checked, computed } from "#page/shared/computed.js";
 
 /** @param {any} props those of `here.js` */
-function engine(props) {
+export function engine(props) {
   const W = JSON.parse(props.words),
     [drafters, numbers, others, order] = [
       props.drafters,
@@ -40,5 +39,3 @@ function engine(props) {
 
   return { press, stop, runs };
 }
-
-export { engine };

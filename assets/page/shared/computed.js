@@ -1,4 +1,3 @@
-// @ts-check
 /* A prompt of the visitor's own, computed in this browser by a worker: what is asked is checked, models are fetched at
  * the first run, and the log grows. The Gradio page and the page of files share it. */
 
@@ -22,7 +21,7 @@ const fill = (text, told) => text.replace(/\{(\w+)\}/g, (_, name) => told[name])
  * @param {Record<string, Record<string, string>>} drafters by name, of every family here, the usual one first
  * @param {Record<string, { usual: any, label: string }>} others what is not computed here: only their usual values are
  * @returns {any} */
-function checked(W, values, numbers, drafters, others) {
+export function checked(W, values, numbers, drafters, others) {
   const told = /** @type {any} */ ({}),
     { prompt } = values,
     family = Object.hasOwn(drafters, values.family) ? values.family : Object.keys(drafters)[0],
@@ -59,7 +58,7 @@ function checked(W, values, numbers, drafters, others) {
  *   running: (is: boolean) => void }} host
  * `base` is where the engine's files are, `files` tells which a family has; `write` is given the log as it grows;
  * `running` is called at the beginning and once at the end of a run, however it ends. */
-function computed({ W, base, files, say, write, running }) {
+export function computed({ W, base, files, say, write, running }) {
   /** @type {Worker | null} */
   let worker = null;
   /** @type {Record<string, any>} */
@@ -143,5 +142,3 @@ function computed({ W, base, files, say, write, running }) {
 
   return { start, stop, runs: () => runs };
 }
-
-export { checked, computed };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Buttons that save files; the browser makes them, of what the page holds or asks the server for. */
 
 export function mount(element, props, watch, trigger, server) {

@@ -1,4 +1,3 @@
-// @ts-check
 /* A section that a press opens. Gradio puts what is in it beside the template, perhaps later: it is moved into it. */
 
 export function mount(element, props, watch, trigger) {

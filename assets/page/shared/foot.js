@@ -1,4 +1,3 @@
-// @ts-check
 /* The way to the API. Gradio's own button is hidden, for it speaks the browser's language and not the page's. */
 
 export function mount(element) {

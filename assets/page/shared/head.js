@@ -1,4 +1,3 @@
-// @ts-check
 /* The head of a page: day and night, and the way to another language, which keeps what the address holds: the settings,
  * and the tab that is open. */
 

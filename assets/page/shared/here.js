@@ -1,10 +1,11 @@
-// @ts-check
 /* The engine "this browser" on the page of the app: presses that are meant for it never reach Gradio. Its script
  * (browser.js) comes when it is chosen, so that the page itself stays light. */
 
+import { latest } from "#page/handlers/changed.js";
+
 export function mount(element, props) {
-  let chosen = props.chosen,
-    values = JSON.parse(props.values),
+  let [chosen] = latest.get("sd-engine") || [props.chosen],
+    values = latest.get("sd-settings") || JSON.parse(props.values),
     /** @type {any} */ engine = null,
     /** @type {Promise<any> | null} */ coming = null;
 

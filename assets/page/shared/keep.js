@@ -1,8 +1,8 @@
-// @ts-check
 /* Nothing a visitor made is lost: settings and tab stand in the address, and the run on show outlives a reload, another
  * language, or a connection that breaks. What the address cannot hold stays in this browser tab's own storage, where
  * `handlers/kept.js` finds it when the page loads. */
 
+import { latest } from "#page/handlers/changed.js";
 import { whenPlayed } from "#page/shared/arrival.js";
 
 const RUN = "specdec.run",
@@ -10,7 +10,7 @@ const RUN = "specdec.run",
 const LONGEST = 4000; // characters of an address; a prompt beyond that is stored
 
 /* The query of these settings beside what else the address asks for. What has its usual value is left out. */
-function queryOf(search, names, values, usual) {
+export function queryOf(search, names, values, usual) {
   const query = new URLSearchParams(search);
   names.forEach((name, i) => {
     const value = String(values[i] ?? "");
@@ -20,10 +20,10 @@ function queryOf(search, names, values, usual) {
 }
 
 /* `?…`, or nothing at all. */
-const searchOf = (query) => (String(query) ? "?" + query : "");
+export const searchOf = (query) => (String(query) ? "?" + query : "");
 
 /* What the address can hold of these settings, and the prompt where that is too long for it; else null. */
-function stored(search, names, values, usual) {
+export function stored(search, names, values, usual) {
   const query = queryOf(search, names, values, usual);
   if (String(query).length <= LONGEST) return [query, null];
   query.delete("prompt");
@@ -39,13 +39,17 @@ function withTab(search, tab, first) {
 
 const SAID = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // what a run says of its sampling
 
+const OPEN = { drafter: "default", k: "0" }; // the page chooses: whatever it chose is what was asked for
+
 /* Whether the run on show is of another prompt or other settings than these. A server decides most by itself; an
  * adaptive drafter its own depth. */
-function isOther(run, names, values) {
+export function isOther(run, names, values) {
   const started = run.lanes[run.names[0]].started || {},
     { models = {}, prompt } = run.header,
     at = (name) => values[names.indexOf(name)],
-    differs = (name, told) => told != null && at(name) != null && String(at(name)) !== String(told);
+    isOpen = (name) => OPEN[name] === String(at(name)),
+    differs = (name, told) =>
+      told != null && at(name) != null && !isOpen(name) && String(at(name)) !== String(told);
   if (differs("prompt", prompt)) return true;
   if (started.server || !started.params) return false;
   return (
@@ -59,7 +63,7 @@ function isOther(run, names, values) {
 function keep(props, player) {
   const landing = player.log(),
     [names, usual, order] = [props.names, props.usual, props.tabs].map((text) => JSON.parse(text));
-  let values = null,
+  let values = latest.get("sd-settings") || null,
     timer = 0,
     here = null;
 
@@ -150,5 +154,3 @@ function keep(props, player) {
 }
 
 export const mount = (element, props) => whenPlayed((player) => keep(props, player));
-
-export { queryOf, searchOf, stored, isOther };

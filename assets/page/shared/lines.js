@@ -1,4 +1,3 @@
-// @ts-check
 /* A few sentences as paragraphs; they enter by `textContent`. */
 
 export function mount(element, props, watch) {

@@ -1,4 +1,3 @@
-// @ts-check
 /* One line: what is going on, how far it is, or what is wrong with the input or with a link. */
 
 export function mount(element, props, watch) {

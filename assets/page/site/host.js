@@ -1,4 +1,3 @@
-// @ts-check
 /* Stands in for Gradio where the page is files. A component gets from it what it gets from Gradio: `element`,
 /* Stands in for Gradio where the page is files: a component's script gets from it `element`, `props`, `watch`,
  * `trigger` and `server`, as from Gradio. It opens tabs and folds, plays recorded runs, and draws charts. Every answer

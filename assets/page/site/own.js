@@ -1,4 +1,3 @@
-// @ts-check
 /* A prompt of the visitor's own on a page of files: its fields, and the button that runs and stops. */
 
 import { checked, computed } from "#page/shared/computed.js";
@@ -7,7 +6,7 @@ import { checked, computed } from "#page/shared/computed.js";
  *   write: (log: string) => void, over: () => void }} host
  * `write` is given the log as it grows, `over` is called once at the end of a run, however it ends.
  * Of what this gives, `press` is what the button does, and `offer` fills in the settings. */
-function own({ page, root, say, write, over }) {
+export function own({ page, root, say, write, over }) {
   const W = page.words.own,
     { drafters, numbers, others } = page.engine,
     button = /** @type {HTMLElement} */ (document.getElementById("run")),
@@ -65,5 +64,3 @@ function own({ page, root, say, write, over }) {
 
   return { offer, press };
 }
-
-export { own };

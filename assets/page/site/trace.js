@@ -1,4 +1,3 @@
-// @ts-check
 /* Whether a text is a run that the player can be given. The app does the decisions again; here it is only read as the
  * player reads it: a file or a link may hold anything. */
 
@@ -9,7 +8,7 @@ const isText = ({ event, pieces }) =>
   (Array.isArray(pieces) && pieces.every((piece) => typeof piece === "string"));
 
 /* The log of a recorded run, `most` characters long at the utmost; "" for any other text. */
-function sound(text, most) {
+export function sound(text, most) {
   if (typeof text !== "string" || text.length > most) return "";
   try {
     const lines = text
@@ -27,5 +26,3 @@ function sound(text, most) {
     return ""; // no JSON, nested too deep, or no run
   }
 }
-
-export { sound };

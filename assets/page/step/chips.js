@@ -1,9 +1,8 @@
-// @ts-check
 /* The tokens of the cycle that is open, as chips; each keeps its verdict to itself until its turn. */
 
 import { chip } from "#page/race/kit.js";
 
-function chips(page) {
+export function chips(page) {
   const { S, PW, now } = page;
 
   /* Of a chain every draft, of a tree those that somebody judged: on screen a tree is its path, and what was tried. */
@@ -45,5 +44,3 @@ function chips(page) {
 
   return { nodesShown, revealed, chipOf, ownChip };
 }
-
-export { chips };

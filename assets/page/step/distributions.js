@@ -1,15 +1,14 @@
-// @ts-check
 /* Both models' distributions at the place of a draft, as far as its trace tells them, and which rows a chart shows. */
 
 import { BLOCK } from "#page/step/judge.js";
 
-const SHOWN = 6; // tokens in a chart; all others are one
+export const SHOWN = 6; // tokens in a chart; all others are one
 
 /* Under block verification p comes with the weight of the prefix. */
-const weightOf = ({ rule, weight }) => (rule === BLOCK ? weight : 1);
+export const weightOf = ({ rule, weight }) => (rule === BLOCK ? weight : 1);
 
 /* Both distributions of a place over the tokens that both know, and all others together; p comes with a weight. */
-function distributionsOf(draft, weight = 1) {
+export function distributionsOf(draft, weight = 1) {
   const P = draft.target,
     Q = draft.draft,
     rows = new Map(),
@@ -18,7 +17,8 @@ function distributionsOf(draft, weight = 1) {
     rows.has(token) ||
     rows.set(token, { token, piece, p: valueIn(P, token, paired), q: valueIn(Q, token, paired) });
   add(draft.token, draft.piece);
-  for (const law of [P, Q]) for (const one of law ? law.top : []) add(one.token, one.piece);
+  for (const distribution of [P, Q])
+    for (const one of distribution ? distribution.top : []) add(one.token, one.piece);
   Object.assign(rows.get(draft.token), { p: draft.p, q: draft.q });
   const all = [...rows.values()],
     known = all.filter((row) => row.p != null && row.q != null),
@@ -44,21 +44,21 @@ function distributionsOf(draft, weight = 1) {
   };
 }
 
-function valueIn(law, token, paired) {
-  const one = law && law.top.find((candidate) => candidate.token === token);
-  return one ? one.prob : law && (paired || law.rest < 1e-6) ? 0 : null;
+function valueIn(distribution, token, paired) {
+  const one = distribution && distribution.top.find((candidate) => candidate.token === token);
+  return one ? one.prob : distribution && (paired || distribution.rest < 1e-6) ? 0 : null;
 }
 
 /* The drafted token first, then the replacement and the likeliest, then all others. */
-function rowsToShow(draft, own, weight = 1) {
-  const laws = distributionsOf(draft, weight),
-    all = [...laws.known, ...laws.half],
+export function rowsToShow(draft, own, weight = 1) {
+  const distributions = distributionsOf(draft, weight),
+    all = [...distributions.known, ...distributions.half],
     first = all.find((row) => row.token === draft.token),
     rank = (row) => (own && row.token === own.token ? 2 : Math.max(row.p || 0, row.q || 0));
   const others = all.filter((row) => row !== first).sort((a, b) => rank(b) - rank(a)),
     kept = [first, ...others.slice(0, SHOWN - 1)],
     folded = others.slice(SHOWN - 1).filter((row) => row.p != null && row.q != null);
-  const rest = { ...laws.rest };
+  const rest = { ...distributions.rest };
   for (const row of folded) {
     rest.p += row.p;
     rest.q += row.q;
@@ -71,5 +71,3 @@ function rowsToShow(draft, own, weight = 1) {
     }
   return { kept, rest: { ...rest, p: Math.max(0, rest.p), q: Math.max(0, rest.q) } };
 }
-
-export { SHOWN, weightOf, distributionsOf, rowsToShow };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Beside the sentence what it rests on: both models' probabilities and the test, or what the target's own token is
  * drawn from. */
 
@@ -10,7 +9,7 @@ import { title, note } from "#page/step/marks.js";
 import { trials } from "#page/step/trial.js";
 import { residuals } from "#page/step/residual.js";
 
-function evidence(page, { bars, row }, theirs, guess) {
+export function evidence(page, { bars, row }, theirs, guess) {
   const { W, S, part, now, isGreedy } = page;
   const test = trials(page),
     { areas, surpluses } = residuals(page);
@@ -43,7 +42,7 @@ function evidence(page, { bars, row }, theirs, guess) {
     const { cycle, verdict } = now(),
       draft = cycle.drafts[node],
       trial = verdict.trials[node],
-      told = { n: node + 1, level: draft.level, x: shown(draft.piece) };
+      values = { n: node + 1, level: draft.level, x: shown(draft.piece) };
     const about = isGreedy()
       ? P.lead_greedy
       : verdict.rule === REJECTION && headOf(cycle.drafts, draft) !== draft
@@ -54,7 +53,10 @@ function evidence(page, { bars, row }, theirs, guess) {
     return [
       [
         title(
-          words(verdict.rule === BLOCK ? P.title_block : cycle.tree ? P.title_tree : P.title, told),
+          words(
+            verdict.rule === BLOCK ? P.title_block : cycle.tree ? P.title_tree : P.title,
+            values,
+          ),
         ),
         legend(["sd-i-target", N.p_name], ["sd-i-draft", N.q_name]),
         draft.target ? bars(draft, part.left.clientWidth) : note(W.no_laws),
@@ -78,7 +80,7 @@ function evidence(page, { bars, row }, theirs, guess) {
             ? [O.pla, O.pla_lead]
             : [O.straight, verdict.rule === TYPICAL ? O.lossy_lead : O.straight_lead];
       return [
-        [title(O.row), own.law ? row(part.left.clientWidth) : note(W.no_laws)],
+        [title(O.row), own.distribution ? row(part.left.clientWidth) : note(W.no_laws)],
         [title(heading), h("p", {}, about)],
       ];
     }
@@ -99,5 +101,3 @@ function evidence(page, { bars, row }, theirs, guess) {
 
   return { paint: paintEvidence, focus };
 }
-
-export { evidence };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Be the big model: ten guesses of the small one, kept or rejected by the visitor, then by the rule. */
 
 import { h, s, text, rect, chip, parts, copied, answer, button } from "#page/race/kit.js";
@@ -104,10 +103,10 @@ function game(element, props, server, player) {
   function judge(keep) {
     const one = S.judged[S.said.length],
       r = chanceOf(one),
-      told = { p: chance(one.p), q: chance(one.q), r: chance(r), u: one.u.toFixed(2) };
+      values = { p: chance(one.p), q: chance(one.q), r: chance(r), u: one.u.toFixed(2) };
     S.said.push(keep);
     const over = S.said.length === S.judged.length,
-      why = r === 1 ? W.sure : words(one.kept ? W.kept : W.gone, told),
+      why = r === 1 ? W.sure : words(one.kept ? W.kept : W.gone, values),
       [asked, acts] = [part.board.children[0], part.board.lastElementChild];
     asked.lastElementChild.replaceWith(squares());
     part.board
@@ -140,12 +139,12 @@ function game(element, props, server, player) {
 
   async function share({ currentTarget }) {
     const { agreed } = scored(S.judged, S.said),
-      told = words(W.shared, { n: agreed, of: S.judged.length }),
+      values = words(W.shared, { n: agreed, of: S.judged.length }),
       { origin, pathname, protocol } = location,
       link = protocol.startsWith("http") ? `\n${origin}${pathname}?tab=step` : "";
     answer(
       currentTarget,
-      (await copied(`${told}\n${marks("🟩", "⬜")}${link}`)) ? W.copied : W.refused,
+      (await copied(`${values}\n${marks("🟩", "⬜")}${link}`)) ? W.copied : W.refused,
     );
   }
 
@@ -155,8 +154,8 @@ function game(element, props, server, player) {
     h("span", { class: "sd-game-marks", "aria-hidden": "true" }, marks("■", "□"));
 
   /* Said aloud; what had the focus is gone, so the next button gets it. */
-  function tell(told) {
-    part.announce.textContent = told;
+  function tell(values) {
+    part.announce.textContent = values;
     const acts = part.board.querySelector(".sd-game-acts");
     acts?.scrollIntoView({ block: "nearest" });
     acts?.firstElementChild.focus({ preventScroll: true });

@@ -1,11 +1,11 @@
-// @ts-check
-/* Draft, pass and verdict one below the other, one column a draft. */
+/* The open cycle as a grid, draft, pass and verdict one below the other, one column a draft; and the rail of its
+ * sub-steps, the current one marked. */
 
-import { h } from "#page/race/kit.js";
+import { h, button } from "#page/race/kit.js";
 import { words, chance, apart } from "#page/race/text.js";
 import { BLOCK } from "#page/step/judge.js";
 
-function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
+export function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
   const { W, PW, S, part, now } = page;
 
   function paintGrid() {
@@ -68,7 +68,7 @@ function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
             : "–",
         ),
       ];
-    const told = !trial
+    const values = !trial
       ? states[node] === "acc"
         ? W.grid.with_it
         : states[node] === "cut"
@@ -79,10 +79,46 @@ function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
           ? W.grid.kept
           : W.grid.not_kept
         : "u " + apart(trial.u, trial.chance).join(trial.kept ? " < " : " ≥ ");
-    return [chipOf(node, states[node], "span"), h("span", {}, told)];
+    return [chipOf(node, states[node], "span"), h("span", {}, values)];
   }
 
   return paintGrid;
 }
 
-export { grid };
+export function rail(page) {
+  const { W, part, now } = page;
+
+  function paintRail() {
+    const { steps, at, own } = now(),
+      many = steps.length > 9;
+    part.rail.classList.toggle("sd-many", many);
+    part.rail.replaceChildren(
+      ...steps.map((name, i) => {
+        const isTest = typeof name === "number",
+          label = isTest
+            ? words(W.rail.judge, { n: placeOf(name) })
+            : W.rail[name === "own" ? own.state : name];
+        const node = button(
+          isTest && many && i !== at ? String(placeOf(name)) : label,
+          () => page.show(name),
+          null,
+        );
+        if (isTest) node.setAttribute("aria-label", label);
+        return h(
+          "li",
+          {
+            class: (i < at ? "sd-done" : "") + (name === "late" ? " sd-late" : ""),
+            "aria-current": i === at ? "step" : null,
+          },
+          node,
+        );
+      }),
+    );
+    part.rail.setAttribute("aria-label", W.rail.aria);
+  }
+
+  /* A draft's number for people: its place in a chain; in a tree the order in which it is tried. */
+  const placeOf = (node) => (now().cycle.tree ? now().verdict.order.indexOf(node) : node) + 1;
+
+  return paintRail;
+}

@@ -1,16 +1,15 @@
-// @ts-check
 /* Guesses of a run that a visitor judges in place of the target, and how that went: no document here. */
 
 import { REJECTION } from "#page/step/judge.js";
 
-const GAME = 10,
+export const GAME = 10,
   OPEN = 7; // guesses of a game, and those of them that a coin decides
 
 /* The chance with which the rule keeps a guess. */
-const chanceOf = ({ p, q }) => Math.min(1, p / q);
+export const chanceOf = ({ p, q }) => Math.min(1, p / q);
 
 /* All guesses of a lane that rejection sampling judged with a coin, one a place, each with the text before it. */
-function guessesOf({ started, first, cycles }) {
+export function guessesOf({ started, first, cycles }) {
   const { rule = REJECTION, params } = started || {};
   if (rule !== REJECTION || !params || params.temperature === 0) return [];
   const found = [];
@@ -28,7 +27,7 @@ function guessesOf({ started, first, cycles }) {
 }
 
 /* Ten of them, in the order of the text; each game takes the next ones. */
-function rounds(all, game) {
+export function rounds(all, game) {
   const of = (wanted) => all.filter((one) => chanceOf(one) < 1 === wanted),
     take = (list, n) =>
       Array.from(
@@ -42,7 +41,7 @@ function rounds(all, game) {
 
 /* How often `said` (whether each was kept) agrees with the coins; on average, how often the likelier verdict would, and
  * another toss; and which verdicts went too far. */
-function scored(judged, said) {
+export function scored(judged, said) {
   const sum = (value) => judged.reduce((total, one, i) => total + Number(value(one, i)), 0),
     r = judged.map(chanceOf);
   return {
@@ -53,5 +52,3 @@ function scored(judged, said) {
     wasted: sum((_, i) => !said[i] && r[i] === 1),
   };
 }
-
-export { GAME, chanceOf, guessesOf, rounds, scored };

@@ -1,22 +1,21 @@
-// @ts-check
 /* What decides: the verdict of every rule on a cycle, from its probabilities and coins, without a document.
  *
  * This is the rules' third form, beside the engine's loop and the audit. It shares no code with them, so that Node
  * can hold it against them. A cycle is one of `../race/run.js`. */
 
-const REJECTION = "rejection sampling",
+export const REJECTION = "rejection sampling",
   MATCH = "sample and match",
   NOISE = "shared noise",
   BLOCK = "block verification",
   TYPICAL = "typical acceptance",
   FIRST = "first choice";
-const RULES = [REJECTION, MATCH, NOISE, BLOCK, TYPICAL, FIRST];
+export const RULES = [REJECTION, MATCH, NOISE, BLOCK, TYPICAL, FIRST];
 const EPSILON = 0.09,
   DELTA = 0.3; // of typical acceptance, as in the engine
 const limitOf = ({ entropy }) => Math.min(EPSILON, DELTA * Math.exp(-entropy));
 
 /* What a question needs and this cycle does not hold, as the name of a sentence; null if it can be answered. */
-function lacks(cycle, rule) {
+export function lacks(cycle, rule) {
   const { drafts, tree } = cycle;
   if (cycle.served) return "server";
   if (rule === REJECTION) return null;
@@ -31,7 +30,7 @@ function lacks(cycle, rule) {
 const chanceOfBlock = (draft) => draft.h ?? draft.block;
 
 /* The first of the guesses for a place: its `target` is the target's own row there. */
-const headOf = (drafts, draft) => drafts.find((one) => one.parent === draft.parent);
+export const headOf = (drafts, draft) => drafts.find((one) => one.parent === draft.parent);
 
 /* The target's probability of each draft before any sibling was tried. Only a coin takes a sibling off; of one that was
  * drawn the event tells it. */
@@ -55,7 +54,7 @@ function freshCoin(number, node) {
 
 /* The cycle under another rule, with a shorter draft or with other coins: `choice` is { rule, k, coins }, `ran`
  * the rule of its run. */
-function judge(cycle, choice, ran) {
+export function judge(cycle, choice, ran) {
   const k = choice.k ?? Infinity,
     drafts = cycle.drafts.map((draft) => (draft.level <= k ? draft : { ...draft, parent: null })),
     raw = rawOf(cycle.drafts);
@@ -193,7 +192,7 @@ function weightsOf(drafts) {
 }
 
 /* What really happened, in the same shape. */
-function recorded(cycle, rule) {
+export function recorded(cycle, rule) {
   const { drafts } = cycle,
     accepted = (draft) => draft.status === "accepted",
     trials = {};
@@ -208,19 +207,19 @@ function recorded(cycle, rule) {
   for (const node of order) {
     const draft = drafts[node],
       { p, q, u, h } = draft,
-      law = headOf(drafts, draft).target;
+      distribution = headOf(drafts, draft).target;
     trials[node] = { p, q, kept: rule === BLOCK ? u < h : accepted(draft) };
     if (rule === BLOCK) Object.assign(trials[node], { u, h, chance: h });
     else if (u != null) Object.assign(trials[node], { u, chance: Math.min(1, p / q) });
     else if (rule === MATCH) trials[node].sample = drawnIn(cycle)[draft.parent];
-    else if (rule === NOISE && law) trials[node].sample = law.sample;
-    else if (rule === TYPICAL && law) trials[node].limit = limitOf(law);
+    else if (rule === NOISE && distribution) trials[node].sample = distribution.sample;
+    else if (rule === TYPICAL && distribution) trials[node].limit = limitOf(distribution);
   }
   return { rule, k: Infinity, path, order, trials, tip, weight: weightsOf(drafts)[path.length] };
 }
 
 /* Accepted, rejected, discarded, or out: never drafted. */
-function statesOf(cycle, verdict) {
+export function statesOf(cycle, verdict) {
   const { path, trials, tip, rule, k } = verdict;
   return cycle.drafts.map((draft, node) => {
     if (draft.level > k) return "out";
@@ -228,18 +227,3 @@ function statesOf(cycle, verdict) {
     return (rule === BLOCK ? draft.parent === tip : node in trials) ? "rej" : "dis";
   });
 }
-
-export {
-  BLOCK,
-  MATCH,
-  NOISE,
-  FIRST,
-  TYPICAL,
-  REJECTION,
-  RULES,
-  judge,
-  recorded,
-  statesOf,
-  lacks,
-  headOf,
-};

@@ -1,18 +1,15 @@
-// @ts-check
 /* How this tab writes: figures, tokens within a sentence, headings and remarks. */
 
 import { h } from "#page/race/kit.js";
 import { shown } from "#page/race/text.js";
 
-const figure = (x) =>
+export const figure = (x) =>
   x >= 0.1 || x === 0
     ? x.toFixed(2)
     : x >= 0.001
       ? x.toPrecision(2)
       : x.toExponential(0).replace("-", "−"); // a line would break at a hyphen
-const mark = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece));
-const title = (told) => h("h3", {}, told);
-const note = (told) => h("p", { class: "sd-sub sd-gapped" }, told);
-const formula = (told) => h("div", { class: "sd-formula" }, told);
-
-export { figure, mark, title, note, formula };
+export const mark = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece));
+export const title = (content) => h("h3", {}, content);
+export const note = (content) => h("p", { class: "sd-sub sd-gapped" }, content);
+export const formula = (content) => h("div", { class: "sd-formula" }, content);

@@ -1,17 +1,16 @@
-// @ts-check
 /* What follows a verdict: the token that the target adds, and the sub-steps that the cycle is told in. */
 
 import { BLOCK, FIRST, REJECTION } from "#page/step/judge.js";
 
 /* The token that the target adds: drawn from what, and, where the trace can tell, which one it is. */
-function ownOf(cycle, verdict, theirs) {
+export function ownOf(cycle, verdict, theirs) {
   if (cycle.served)
     return (
       cycle.own && {
         state: cycle.own.state,
         node: -1,
-        law:
-          cycle.own.law ||
+        distribution:
+          cycle.own.distribution ||
           (cycle.drafts.find((draft) => draft.state === "rej") || {}).target ||
           null,
         sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p },
@@ -23,19 +22,20 @@ function ownOf(cycle, verdict, theirs) {
   const bonus = !head || head.level > k,
     rejected = !bonus && (rule === REJECTION || rule === BLOCK),
     node = rejected ? (rule === BLOCK ? tip + 1 : order[order.length - 1]) : -1;
-  const law = (head ? head.target : cycle.tree ? null : cycle.bonus) || null,
+  const distribution = (head ? head.target : cycle.tree ? null : cycle.bonus) || null,
     state = !drafts.length ? "pla" : bonus ? "bon" : "res",
-    own = { state, node, law, sample: null };
+    own = { state, node, distribution, sample: null };
   if (same(verdict, theirs) && (!cycle.own || cycle.own.state === state)) {
     if (!cycle.own) return null; // the text ended inside the draft
     return {
       ...own,
-      law: law || cycle.own.law,
+      distribution: distribution || cycle.own.distribution,
       sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p },
     };
   }
   if (rejected) own.sample = drawnFrom(drafts, node, rule === theirs.rule);
-  else if (law) own.sample = rule === FIRST ? law.top[0] : law.sample || null;
+  else if (distribution)
+    own.sample = rule === FIRST ? distribution.top[0] : distribution.sample || null;
   return own;
 }
 
@@ -49,7 +49,7 @@ function drawnFrom(drafts, node, fits) {
 }
 
 /* The sub-steps of a cycle: names, and the number of a node for its judgement. */
-function stepsOf(cycle, verdict, states, own) {
+export function stepsOf(cycle, verdict, states, own) {
   if (!cycle.drafts.length) return ["check", "own", "commit"];
   const late = verdict.rule !== BLOCK && states.includes("dis");
   return [
@@ -61,5 +61,3 @@ function stepsOf(cycle, verdict, states, own) {
     "commit",
   ];
 }
-
-export { ownOf, stepsOf };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Bars of probabilities: what both models believe at a place, and the row that the target's own token comes from. */
 
 import { text, rect, svg } from "#page/race/kit.js";
@@ -9,7 +8,7 @@ import { SHOWN, rowsToShow } from "#page/step/distributions.js";
 const same = (a, b) =>
   a.token === UNNAMED || b.token === UNNAMED ? a.piece === b.piece : a.token === b.token; // a server may tell no ids
 
-function probabilities({ W, now }) {
+export function probabilities({ W, now }) {
   function bars(draft, width) {
     const { kept, rest } = rowsToShow(draft, (now().own || {}).sample),
       rows = [...kept, { rest: true, ...rest }],
@@ -53,14 +52,14 @@ function probabilities({ W, now }) {
   function row(width, draft = /** @type {any} */ (null)) {
     const own = draft
         ? {
-            law: draft.target,
+            distribution: draft.target,
             state: "pla",
             sample: draft.piece ? { token: draft.token, piece: draft.piece, prob: draft.p } : null,
           }
         : now().own,
       O = W.own,
       state = own.state;
-    const rows = own.law.top.slice(0, SHOWN),
+    const rows = own.distribution.top.slice(0, SHOWN),
       at = own.sample && rows.findIndex((one) => same(one, own.sample));
     if (own.sample && at < 0) rows.push({ ...own.sample, prob: own.sample.prob ?? 0 });
     const high = 26,
@@ -101,5 +100,3 @@ function probabilities({ W, now }) {
 
   return { bars, row };
 }
-
-export { probabilities };

@@ -1,4 +1,3 @@
-// @ts-check
 /* The questions beside a cycle: its notation, and what if the coin, the length or the rule had been another. */
 
 import { h, choice } from "#page/race/kit.js";
@@ -8,7 +7,7 @@ import { figure } from "#page/step/marks.js";
 
 const SLIP = 6; // px of a finger that mean a drag
 
-function whatIf(page, focus) {
+export function whatIf(page, focus) {
   const { W, part, S } = page;
 
   function paint() {
@@ -55,7 +54,7 @@ function whatIf(page, focus) {
     const x = "“" + shown(cycle.drafts[node].piece) + "”",
       r = figure(trial.chance),
       moved = touched && S.choice.coins && S.choice.coins[node] != null,
-      told = { x, r, tokens: tokens(now.gained) };
+      values = { x, r, tokens: tokens(now.gained) };
     part.coinanswer.textContent = words(
       trial.chance >= 1
         ? A.coin_sure
@@ -70,7 +69,7 @@ function whatIf(page, focus) {
                 ? A.coin_next
                 : A.coin_stays
               : A.coin_goes,
-      told,
+      values,
     );
   }
 
@@ -92,7 +91,7 @@ function whatIf(page, focus) {
     part.k.value = k || 1;
     part.kvalue.textContent = String(k || "–");
     const saved = cycle.drafts.filter((draft) => draft.level > k).length,
-      told = { tokens: tokens(gained), was: cycle.gained, saved };
+      values = { tokens: tokens(gained), was: cycle.gained, saved };
     part.kanswer.textContent =
       deep < 2
         ? A.k_short
@@ -106,7 +105,7 @@ function whatIf(page, focus) {
                   : gained === cycle.gained
                     ? A.k_equal
                     : A.k_other,
-                told,
+                values,
               );
   }
 
@@ -126,7 +125,7 @@ function whatIf(page, focus) {
     }
     part.rule.value = cycle.served ? "" : verdict.rule;
     enable(part.rule, cycle.drafts.length > 0 && !cycle.served);
-    const told = cycle.served
+    const values = cycle.served
       ? ""
       : S.choice.rule == null
         ? A.rule_same
@@ -135,7 +134,7 @@ function whatIf(page, focus) {
             A.rules[verdict.rule],
           );
     part.ruleanswer.textContent = sentences(
-      told,
+      values,
       missing.map((why) => W.lacks[why]),
     );
   }
@@ -196,5 +195,3 @@ function whatIf(page, focus) {
   part.rule.onchange = () => ask({ rule: part.rule.value, coins: S.choice.coins });
   return { paint };
 }
-
-export { whatIf };

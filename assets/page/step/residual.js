@@ -1,4 +1,3 @@
-// @ts-check
 /* What a replacement is drawn from: where the target's probability stands above the draft's, scaled to 1. */
 
 import { h, s, text, line, rect, svg, hatch } from "#page/race/kit.js";
@@ -6,7 +5,7 @@ import { fill, words, shown, short, chance, clamp } from "#page/race/text.js";
 import { distributionsOf, rowsToShow } from "#page/step/distributions.js";
 import { figure, mark, note, formula } from "#page/step/marks.js";
 
-function residuals({ W, S, now }) {
+export function residuals({ W, S, now }) {
   const drawn = () => now().own && now().own.sample;
 
   /* Both distributions as areas: where they overlap, and which stands higher. */
@@ -63,9 +62,9 @@ function residuals({ W, S, now }) {
   function surpluses(draft, weight, width, guess) {
     const O = W.own,
       N = W.notation[S.notation],
-      laws = distributionsOf(draft, weight),
+      distributions = distributionsOf(draft, weight),
       H = hatch(),
-      beta = clamp(laws.overlap, 0, 1),
+      beta = clamp(distributions.overlap, 0, 1),
       at = beta * width,
       top = weight < 1 ? 0 : 110,
       g = svg(width, top + 84, O.equal_aria, H.defs),
@@ -91,11 +90,11 @@ function residuals({ W, S, now }) {
           text((at + width) / 2, 82, chance(1 - beta), "sd-on", "middle"),
         );
     }
-    drawStrip(g, laws, width, top);
-    const told = drawn() ? fill(O.falls, { own: mark("res", drawn().piece) }) : [guess];
+    drawStrip(g, distributions, width, top);
+    const values = drawn() ? fill(O.falls, { own: mark("res", drawn().piece) }) : [guess];
     return [
       g,
-      h("p", { class: "sd-so" }, ...told),
+      h("p", { class: "sd-so" }, ...values),
       weight === 1 ? note(whyNotTheWholeRow(draft, beta)) : null,
       formula(words(O.formula, { residual: weight < 1 ? N.residual_block : N.residual })),
     ].filter(Boolean);
@@ -104,16 +103,20 @@ function residuals({ W, S, now }) {
   /* How often the rejected token would come if its replacement were drawn from all of p: kept, or rejected and
    * drawn again. */
   function whyNotTheWholeRow({ p, q, piece }, beta) {
-    const told = { x: shown(piece), p: figure(p), wrong: figure(Math.min(p, q) + (1 - beta) * p) };
-    return words(W.own.why, told);
+    const values = {
+      x: shown(piece),
+      p: figure(p),
+      wrong: figure(Math.min(p, q) + (1 - beta) * p),
+    };
+    return words(W.own.why, values);
   }
 
   /* The target's surplus, scaled to 1; the drawn token carries the mark. */
-  function drawStrip(g, laws, width, top) {
+  function drawStrip(g, distributions, width, top) {
     const sample = drawn(),
-      parts = laws.known
+      parts = distributions.known
         .filter((one) => one.p > one.q)
-        .map((one) => ({ ...one, share: (one.p - one.q) / laws.surplus }))
+        .map((one) => ({ ...one, share: (one.p - one.q) / distributions.surplus }))
         .sort((a, b) => b.share - a.share);
     const wide = parts.filter(
         (one) => one.share * width > 16 || (sample && one.token === sample.token),
@@ -145,5 +148,3 @@ function residuals({ W, S, now }) {
 
   return { areas, surpluses };
 }
-
-export { residuals };

@@ -1,4 +1,3 @@
-// @ts-check
 /* What the open sub-step is, in a sentence with this cycle's own figures. */
 
 import { h } from "#page/race/kit.js";
@@ -7,7 +6,7 @@ import { BLOCK, MATCH, NOISE, FIRST, TYPICAL } from "#page/step/judge.js";
 import { weightOf, distributionsOf } from "#page/step/distributions.js";
 import { figure, mark } from "#page/step/marks.js";
 
-function sentences(page, theirs) {
+export function sentences(page, theirs) {
   const { W, S, now, isGreedy, passTime } = page;
 
   function sentence() {
@@ -45,7 +44,7 @@ function sentences(page, theirs) {
       trial = verdict.trials[node],
       { piece } = cycle.drafts[node],
       [u, r] = trial.u == null ? ["–", "–"] : apart(trial.u, trial.chance);
-    const told = {
+    const values = {
       x: mark(trial.kept ? "acc" : "rej", piece),
       p: figure(trial.p),
       q: figure(trial.q),
@@ -63,20 +62,20 @@ function sentences(page, theirs) {
         ? [Y.fresh]
         : [];
     if (verdict.rule === MATCH || verdict.rule === NOISE)
-      return fill(!trial.sample ? Y.plain : verdict.rule === MATCH ? Y.match : Y.noise, told);
-    if (verdict.rule === FIRST) return fill(Y.first, told);
-    if (verdict.rule === TYPICAL) return fill(trial.limit == null ? Y.plain : Y.typical, told);
-    if (trial.u == null) return fill(Y.plain, told);
+      return fill(!trial.sample ? Y.plain : verdict.rule === MATCH ? Y.match : Y.noise, values);
+    if (verdict.rule === FIRST) return fill(Y.first, values);
+    if (verdict.rule === TYPICAL) return fill(trial.limit == null ? Y.plain : Y.typical, values);
+    if (trial.u == null) return fill(Y.plain, values);
     if (verdict.rule === BLOCK)
       return [
         ...fill(Y.block, {
-          ...told,
+          ...values,
           verdict: h("b", {}, trial.kept ? Y.keep_block : Y.reject_block),
         }),
         ...fresh,
       ];
-    if (isGreedy()) return fill(trial.kept ? Y.greedy : Y.not_greedy, told);
-    return trial.p >= trial.q ? fill(Y.sure, told) : [...fill(Y.coin, told), ...fresh];
+    if (isGreedy()) return fill(trial.kept ? Y.greedy : Y.not_greedy, values);
+    return trial.p >= trial.q ? fill(Y.sure, values) : [...fill(Y.coin, values), ...fresh];
   }
 
   function ownSentence() {
@@ -105,7 +104,7 @@ function sentences(page, theirs) {
     const likeliest = ({ piece }, p) =>
       words(W.own_says.likeliest, { x: shown(piece), p: figure(p) });
     if (own.node < 0) {
-      const first = own.law && own.law.top[0];
+      const first = own.distribution && own.distribution.top[0];
       return first ? likeliest(first, first.prob) : W.own_says.unknown;
     }
     const both = distributionsOf(cycle.drafts[own.node], weightOf(verdict)),
@@ -117,5 +116,3 @@ function sentences(page, theirs) {
 
   return { sentence, guess };
 }
-
-export { sentences };

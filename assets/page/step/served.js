@@ -1,4 +1,3 @@
-// @ts-check
 /* A cycle of a server taken apart: what there is, and what it does not tell. */
 
 import { h } from "#page/race/kit.js";
@@ -6,7 +5,7 @@ import { fill, words } from "#page/race/text.js";
 import { figure, mark, note, title } from "#page/step/marks.js";
 
 /* `row` draws the target's row. */
-function served({ W, PW, now, passTime }, row) {
+export function served({ W, PW, now, passTime }, row) {
   const V = W.served;
 
   /* Of the draft and of the pass. */
@@ -47,12 +46,10 @@ function served({ W, PW, now, passTime }, row) {
 
   function ownEvidence(own, width) {
     return [
-      [title(W.own.row), own.law ? row(width) : note(W.no_laws)],
+      [title(W.own.row), own.distribution ? row(width) : note(W.no_laws)],
       [title(V.replaced), h("p", {}, V.replaced_lead)],
     ];
   }
 
   return { sentence, judged, evidence, ownEvidence };
 }
-
-export { served };

@@ -1,4 +1,3 @@
-// @ts-check
 /* Takes one cycle apart: draft, check, judge, replace or bonus, commit; and asks what if.
  *
  * Here is where the page stands: run, cycle, sub-step, question. What decides is in judge.js; each part of the page is
@@ -12,10 +11,8 @@ import { REJECTION, judge, recorded, statesOf } from "#page/step/judge.js";
 import { ownOf, stepsOf } from "#page/step/own.js";
 import { chips } from "#page/step/chips.js";
 import { wholeText } from "#page/step/text.js";
-import { rail } from "#page/step/rail.js";
 import { sentences } from "#page/step/sentence.js";
-import { grid } from "#page/step/grid.js";
-import { moveIn } from "#page/step/moves.js";
+import { grid, rail } from "#page/step/grid.js";
 import { probabilities } from "#page/step/probabilities.js";
 import { served } from "#page/step/served.js";
 import { evidence } from "#page/step/evidence.js";
@@ -34,7 +31,6 @@ function stepper(element, props, server, player) {
     choice: {},
     coin: null,
     notation: "plain",
-    pace: "steady",
     playing: false,
     timer: /** @type {any} */ (0),
   };
@@ -133,7 +129,6 @@ function stepper(element, props, server, player) {
       ...told.sentence(),
     );
     paintGrid();
-    moveIn(part.grid, S.step, [S.cycle, S.step].join());
     beside.paint();
     questions.paint();
     moving.paint();

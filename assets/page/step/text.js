@@ -1,4 +1,3 @@
-// @ts-check
 /* The text of the run, cycle by cycle: words to click, and of the open cycle its chips. */
 
 import { h, chip, prompted } from "#page/race/kit.js";
@@ -6,7 +5,7 @@ import { words, shown, visible } from "#page/race/text.js";
 import { speculative } from "#page/race/run.js";
 import { recorded } from "#page/step/judge.js";
 
-function wholeText(page, { nodesShown, revealed, chipOf, ownChip }) {
+export function wholeText(page, { nodesShown, revealed, chipOf, ownChip }) {
   const { W, PW, S, part, cycles } = page;
   let spans = /** @type {any[]} */ ([]);
 
@@ -84,5 +83,3 @@ function wholeText(page, { nodesShown, revealed, chipOf, ownChip }) {
 
   return { begin, write: writeText, paint: paintText };
 }
-
-export { wholeText };

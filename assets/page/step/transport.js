@@ -1,18 +1,16 @@
-// @ts-check
-/* Moving through the run: playing at a pace, the scrubber, the keys. */
+/* Moving through the run: playing, the scrubber, the keys. */
 
-import { choice } from "#page/race/kit.js";
 import { words, clamp } from "#page/race/text.js";
 
-const PACES = { slow: 5000, steady: 2500, quick: 900 }; // ms a sub-step
+const PACE = 2500; // ms a sub-step
 
-function transport(page) {
+export function transport(page) {
   const { W, S, root, part, cycles, now, step, byHand } = page;
 
   function play(on) {
     clearTimeout(S.timer);
     S.playing = on;
-    if (on) S.timer = setTimeout(() => play(root.clientWidth > 0 && step(1)), PACES[S.pace]);
+    if (on) S.timer = setTimeout(() => play(root.clientWidth > 0 && step(1)), PACE);
     paintTransport();
   }
 
@@ -35,7 +33,6 @@ function transport(page) {
       "aria-valuetext",
       words(W.title, { cycle: S.cycle + 1, cycles: cycles().length }),
     );
-    pressPace(S.pace);
   }
 
   function scrub(value) {
@@ -60,21 +57,10 @@ function transport(page) {
     else if (event.key === "Home") byHand(() => hop(-S.cycle));
     else if (event.key === "End") byHand(() => hop(cycles().length - 1 - S.cycle));
     else if (event.key === "p") play(!S.playing);
-    else if (/^[1-3]$/.test(event.key)) setPace(Object.keys(PACES)[event.key - 1]);
     else return;
     event.preventDefault();
   }
 
-  const setPace = (pace) => {
-    S.pace = pace;
-    S.playing ? play(true) : paintTransport();
-  };
-
-  const pressPace = choice(
-    part.pace,
-    Object.keys(PACES).map((name) => [name, W.transport[name]]),
-    setPace,
-  );
   part.previous.onclick = () => byHand(() => hop(-1));
   part.following.onclick = () => byHand(() => hop(1));
   part.back.onclick = () => byHand(() => step(-1));
@@ -85,5 +71,3 @@ function transport(page) {
 
   return { play, paint: paintTransport };
 }
-
-export { transport };

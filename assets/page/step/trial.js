@@ -1,4 +1,3 @@
-// @ts-check
 /* The test that a draft takes: where its coin fell, or what a rule without a coin asks of it. */
 
 import { h, s, text, line, rect, svg, hatch } from "#page/race/kit.js";
@@ -6,7 +5,7 @@ import { fill, words, apart, clamp } from "#page/race/text.js";
 import { FIRST, MATCH } from "#page/step/judge.js";
 import { figure, mark, note, formula } from "#page/step/marks.js";
 
-function trials({ W, S, now, isGreedy }) {
+export function trials({ W, S, now, isGreedy }) {
   const P = W.position,
     letters = () => W.notation[S.notation];
 
@@ -114,5 +113,3 @@ function trials({ W, S, now, isGreedy }) {
   /* By the coin where there is one. */
   return (draft, trial, width) => (trial.u != null ? coin : plainTest)(draft, trial, width);
 }
-
-export { trials };

@@ -1,13 +1,11 @@
-// @ts-check
-/* Two things that the formulas assume, as the run has them: one acceptance rate for every position, and what
- * verification costs by its rows. */
+/* What the formulas assume, as the run has it: one acceptance rate for every position. */
 
 import { text, line } from "#page/race/kit.js";
-import { words, sentences, fixed } from "#page/race/text.js";
+import { words, fixed } from "#page/race/text.js";
 import { wilson } from "#page/theory/formulas.js";
-import { path, dot, diamond, rows, ticks, stepsTo } from "#page/theory/axes.js";
+import { dot, rows, ticks } from "#page/theory/axes.js";
 
-function assumptions({ W, part, frame, here: ofRun, reports }) {
+export function assumptions({ W, part, frame, here: ofRun }) {
   function paintPositions(here) {
     part.positionssub.textContent = here
       ? here.tree
@@ -49,64 +47,5 @@ function assumptions({ W, part, frame, here: ofRun, reports }) {
     part.positions.replaceChildren(g);
   }
 
-  /* Points of this run, and those that the bench recorded for drafts of fixed length. */
-  function paintChecks(here) {
-    const mine = here ? here.checks.filter((one) => one.n > 1 || here.checks.length === 1) : [],
-      bench = benchChecks();
-    if (!mine.length && !bench.length) {
-      part.checkssub.textContent = W.checks.none;
-      return part.checks.replaceChildren();
-    }
-    const A = frame("checks", 200, W.checks.aria, { left: 38, bottom: 40, top: 20 }),
-      { g } = A,
-      all = [...mine, ...bench],
-      last = Math.max(6, ...all.map((one) => one.rows)),
-      most = Math.max(2, ...all.map((one) => one.cost)) * 1.08;
-    const x = (n) => A.left + ((n - 1) / (last - 1)) * (A.wide - 20) + 6,
-      y = (v) => A.floor - (v / most) * A.tall;
-    rows(
-      A,
-      stepsTo(most, 4).map((v) => [y(v), fixed(v, 1)]),
-    );
-    ticks(
-      A,
-      [1, ...stepsTo(last, 8).slice(1)].map((n) => [x(n), n]),
-      W.checks.axis,
-    );
-    g.append(
-      line(x(1), y(1), x(last), y(1), "sd-th-one"),
-      text(x(last), y(1) + 16, W.checks.free, "", "end"),
-    );
-    if (bench.length)
-      g.append(
-        path([[x(1), y(1)], ...bench.map((one) => [x(one.rows), y(one.cost)])], "sd-line-b"),
-      );
-    for (const one of bench) g.append(dot(x(one.rows), y(one.cost), 4, "sd-dot-b"));
-    for (const one of mine)
-      g.append(
-        diamond(x(one.rows), y(one.cost), "sd-th-you"),
-        text(x(one.rows), y(one.cost) - 12, fixed(one.cost), "sd-th-mine", "middle"),
-      );
-    part.checks.replaceChildren(g);
-    part.checkssub.textContent = sentences(
-      here && W.checks.mine,
-      bench.length && words(W.checks.bench, { cores: reports[0].machine.cores }),
-    );
-  }
-
-  /* The middle verify cost at each K of a fixed draft, from the first report. */
-  function benchChecks() {
-    const at = {};
-    for (const row of reports.length ? reports[0].rows : [])
-      if (row.drafter === "draft_model" && row.verify_cost != null)
-        (at[row.k + 1] = at[row.k + 1] || []).push(row.verify_cost);
-    return Object.entries(at).map(([rows, costs]) => ({
-      rows: +rows,
-      cost: costs.sort((x, y) => x - y)[costs.length >> 1],
-    }));
-  }
-
-  return { positions: () => paintPositions(ofRun()), checks: () => paintChecks(ofRun()) };
+  return { positions: () => paintPositions(ofRun()) };
 }
-
-export { assumptions };

@@ -1,27 +1,26 @@
-// @ts-check
 /* What the charts and tables of this page are made of. `room` holds the widths of the charts, by name. */
 
 import { h, s, text, line, rect, svg, table } from "#page/race/kit.js";
 import { fixed, clamp, niceStep, duration } from "#page/race/text.js";
 
-const times = (x, digits = 2) => fixed(x, digits) + "×";
-const byId = (list, id) => list.find((one) => one.id === id);
-const range = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
-const milliseconds = (seconds) => duration(seconds * 1000);
-const gigabytes = (bytes) =>
+export const times = (x, digits = 2) => fixed(x, digits) + "×";
+export const byId = (list, id) => list.find((one) => one.id === id);
+export const range = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+export const milliseconds = (seconds) => duration(seconds * 1000);
+export const gigabytes = (bytes) =>
   bytes >= 1e13
     ? fixed(bytes / 1e12, 1) + " TB"
     : fixed(bytes / 1e9, bytes >= 1e11 ? 0 : bytes >= 1e9 ? 1 : 2) + " GB";
-const path = (points, cls) =>
+export const path = (points, cls) =>
   s("path", {
     d: "M" + points.map(([x, y]) => x.toFixed(1) + " " + y.toFixed(1)).join("L"),
     class: cls,
     fill: "none",
   });
-const diamond = (x, y, cls) => s("path", { d: `M${x} ${y - 7}l7 7l-7 7l-7-7z`, class: cls });
-const dot = (x, y, r, cls) => s("circle", { cx: x, cy: y, r, class: cls });
+export const diamond = (x, y, cls) => s("path", { d: `M${x} ${y - 7}l7 7l-7 7l-7-7z`, class: cls });
+export const dot = (x, y, r, cls) => s("circle", { cx: x, cy: y, r, class: cls });
 
-const barCell = (share, strong) =>
+export const barCell = (share, strong) =>
   h(
     "td",
     { class: "sd-th-bar" },
@@ -31,7 +30,7 @@ const barCell = (share, strong) =>
     }),
   );
 /* Wider than a phone: it scrolls by itself, by keyboard too. */
-const plainTable = (heads, rows) =>
+export const plainTable = (heads, rows) =>
   h(
     "div",
     { class: "sd-th-scroll", tabindex: "0" },
@@ -39,23 +38,23 @@ const plainTable = (heads, rows) =>
   );
 
 /* The axes of a chart: lines across it at [y, label, class], labels below it at [x, label, class], and its name. */
-function rows(A, marks) {
+export function rows(A, marks) {
   for (const [y, label, cls] of marks)
     A.g.append(
       line(A.left, y, A.left + A.wide, y, cls || "sd-grid"),
       text(A.left - 8, y + 4, label, "", "end"),
     );
 }
-function ticks(A, marks, name) {
+export function ticks(A, marks, name) {
   for (const [x, label, cls] of marks)
     A.g.append(text(x, A.floor + 18, String(label), cls || "", "middle"));
   A.g.append(text(A.left + A.wide / 2, A.height - 4, name, "", "middle"));
 }
 /* About `count` round numbers from 0 on. */
-const stepsTo = (most, count) =>
+export const stepsTo = (most, count) =>
   range(0, Math.floor(most / niceStep(most, count) + 1e-9)).map((i) => i * niceStep(most, count));
 
-function axes(W, room) {
+export function axes(W, room) {
   function frame(name, height, label, { left = 34, right = 14, top = 14, bottom = 44 } = {}) {
     const width = room[name];
     return {
@@ -96,20 +95,3 @@ function axes(W, room) {
 
   return { frame, speedAxis };
 }
-
-export {
-  axes,
-  rows,
-  ticks,
-  stepsTo,
-  times,
-  byId,
-  range,
-  milliseconds,
-  gigabytes,
-  path,
-  dot,
-  diamond,
-  barCell,
-  plainTable,
-};

@@ -1,4 +1,3 @@
-// @ts-check
 /* The speed-up by draft length K, as curves and as a table, and why not a longer draft. */
 
 import { h, text, line, headRow, tableRow } from "#page/race/kit.js";
@@ -6,10 +5,10 @@ import { words, sentences, fixed, clamp } from "#page/race/text.js";
 import { expectedTokens, bestK } from "#page/theory/formulas.js";
 import { times, range, path, dot, diamond, barCell, ticks } from "#page/theory/axes.js";
 
-const LARGEST = 16, // the longest draft
+export const LARGEST = 16, // the longest draft
   BENDS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves
 
-function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }) {
+export function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }) {
   function paintCurves() {
     const roomy = room.curves > 560,
       A = frame("curves", roomy ? 420 : 372, W.curves.aria, { right: roomy ? 62 : 40 }),
@@ -58,7 +57,9 @@ function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }
       name = S.mine
         ? words(W.curves.here, { times: times(now), measured: times(here().measured) })
         : times(now),
-      rising = at > left + 130 && (S.k < k || at > left + wide - 130),
+      climbs = S.k < k || at > left + wide - 130,
+      rising = climbs && at > left + (S.mine ? 250 : 130),
+      down = climbs && !rising ? 24 : -12, // a curve that climbs leaves room below it at the right
       side = rising ? -12 : 12,
       beside = k ? (x(k) - at) * Math.sign(side) : 0;
     if (k) g.append(dot(x(k), y(gain(k)), 4.5, "sd-dot-b"));
@@ -75,7 +76,7 @@ function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }
     g.append(
       line(at, low, at, floor, "sd-th-drop"),
       dot(at, low, 7, "sd-th-you"),
-      text(at + side, low - 12, name, "sd-th-mine sd-b", rising ? "end" : "start"),
+      text(at + side, low + down, name, "sd-th-mine sd-b", rising ? "end" : "start"),
     );
     if (S.mine) g.append(diamond(at, y(here().measured), "sd-th-real"));
   }
@@ -124,5 +125,3 @@ function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }
 
   return { curves: paintCurves, table: paintTable };
 }
-
-export { LARGEST, byLength };

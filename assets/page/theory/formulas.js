@@ -1,39 +1,29 @@
-// @ts-check
 /* The formulas: the same as in specdec/figures/theory.py, under the same names; see there for the equations and their
  * papers. A test holds the two equal. */
 
-const expectedTokens = (alpha, k) => (alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha));
+export const expectedTokens = (alpha, k) =>
+  alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha);
 
-function expectedAccepted(alpha, k, kept = 0) {
+export function expectedAccepted(alpha, k, kept = 0) {
   let further = 0;
   for (let j = k; j > kept; j--) further = alpha * (1 + further);
   return further;
 }
 
-const acceptedDistribution = (alpha, k) =>
+export const acceptedDistribution = (alpha, k) =>
   Array.from({ length: k + 1 }, (_, n) => (n < k ? alpha ** n * (1 - alpha) : alpha ** k));
-const throughput = (probability, n, draftSeconds, verifySeconds) =>
+export const throughput = (probability, n, draftSeconds, verifySeconds) =>
   (expectedAccepted(probability, n) + 1) / (n * draftSeconds + verifySeconds);
 
-function tokensByPosition(alphas, k) {
-  let total = 1,
-    survival = 1;
-  alphas.slice(0, Math.ceil(k)).forEach((alpha, place) => {
-    survival *= alpha;
-    total += survival * Math.min(1, k - place);
-  });
-  return total;
-}
+export const speedup = (alpha, k, c, v = 1, o = 0) => expectedTokens(alpha, k) / (k * c + v + o);
 
-const speedup = (alpha, k, c, v = 1, o = 0) => expectedTokens(alpha, k) / (k * c + v + o);
-
-const accountedSpeedup = (tau, drafted, c, v, o, share = 1, step = 1) =>
+export const accountedSpeedup = (tau, drafted, c, v, o, share = 1, step = 1) =>
   tau / (share * (drafted * c + v) + (1 - share) * step + o);
 
-const growing = (v, at) => (k) => 1 + ((v - 1) * k) / at;
+export const growing = (v, at) => (k) => 1 + ((v - 1) * k) / at;
 
 /** @param {number | ((k: number) => number)} v */
-function bestK(alpha, c, v = 1, o = 0, largest = 32) {
+export function bestK(alpha, c, v = 1, o = 0, largest = 32) {
   /** @type {(k: number) => number} */
   const cost = typeof v === "function" ? v : () => v,
     gain = (k) => speedup(alpha, k, c, cost(k), o);
@@ -42,9 +32,9 @@ function bestK(alpha, c, v = 1, o = 0, largest = 32) {
   return gain(best) > 1 ? best : 0;
 }
 
-const breakEven = (c, v = 1, o = 0) => Math.max(0, c + v + o - 1);
+export const breakEven = (c, v = 1, o = 0) => Math.max(0, c + v + o - 1);
 
-function wilson(accepted, judged, z = 1.96) {
+export function wilson(accepted, judged, z = 1.96) {
   if (!judged) return [0, 1];
   const rate = accepted / judged,
     square = (z * z) / judged,
@@ -55,12 +45,12 @@ function wilson(accepted, judged, z = 1.96) {
 }
 
 const CACHE_BYTES = 2;
-const machineOf = ({ tflops, gbps, mib }) => ({
+export const machineOf = ({ tflops, gbps, mib }) => ({
   flops: tflops * 1e12,
   bandwidth: gbps * 1e9,
   memory: mib * 2 ** 20,
 });
-const modelOf = (one) => ({
+export const modelOf = (one) => ({
   experts: 1,
   chosen: 1,
   ...one,
@@ -69,7 +59,7 @@ const modelOf = (one) => ({
   embedding: (one.embedding ?? 0) * 1e9,
 });
 
-function weightsRead(model, rows) {
+export function weightsRead(model, rows) {
   const read = model.parameters - model.embedding;
   if (model.experts === model.chosen) return read;
   const share = model.chosen / model.experts,
@@ -77,17 +67,17 @@ function weightsRead(model, rows) {
   return read - inExperts * (1 - share) ** rows;
 }
 
-const cacheBytes = (model, tokens) =>
+export const cacheBytes = (model, tokens) =>
   2 * model.layers * model.kv_heads * model.head_dim * CACHE_BYTES * tokens;
 
-function readingSeconds(machine, model, bits, batch, rows, context) {
+export function readingSeconds(machine, model, bits, batch, rows, context) {
   return (
     ((weightsRead(model, batch * rows) * bits) / 8 + cacheBytes(model, batch * context)) /
     machine.bandwidth
   );
 }
 
-function computingSeconds(machine, model, batch, rows, context) {
+export function computingSeconds(machine, model, batch, rows, context) {
   return (
     (batch *
       rows *
@@ -97,14 +87,14 @@ function computingSeconds(machine, model, batch, rows, context) {
   );
 }
 
-function passSeconds(machine, model, bits, batch, rows, context) {
+export function passSeconds(machine, model, bits, batch, rows, context) {
   return Math.max(
     readingSeconds(machine, model, bits, batch, rows, context),
     computingSeconds(machine, model, batch, rows, context),
   );
 }
 
-function freeRows(machine, model, bits, batch, context) {
+export function freeRows(machine, model, bits, batch, context) {
   let low = 0,
     high = 2 ** 24;
   for (let i = 0; i < 80; i++) {
@@ -117,31 +107,17 @@ function freeRows(machine, model, bits, batch, context) {
   return low;
 }
 
-/* What a pair costs at a batch size, in plain steps; a draft may read the last `read` tokens only. */
-function batchCosts(machine, target, draft, bits, k, batch, context, read = context) {
+/* What a pair costs at a batch size, in plain steps. */
+export function batchCosts(machine, target, draft, bits, k, batch, context) {
   const plain = passSeconds(machine, target, bits, batch, 1, context);
   return {
     plain,
-    c: passSeconds(machine, draft, bits, batch, 1, Math.min(context, read)) / plain,
+    c: passSeconds(machine, draft, bits, batch, 1, context) / plain,
     v: passSeconds(machine, target, bits, batch, k + 1, context) / plain,
   };
 }
 
-function batchSpeedup(machine, target, draft, bits, alpha, k, batch, context, read) {
-  const { c, v } = batchCosts(machine, target, draft, bits, k, batch, context, read);
-  return speedup(alpha, k, c, v);
-}
-
-/* Tokens per second of each text: plain, and with speculation. */
-function batchRates(machine, target, draft, bits, alpha, k, batch, context) {
-  const { plain, c, v } = batchCosts(machine, target, draft, bits, k, batch, context);
-  return [1 / plain, speedup(alpha, k, c, v) / plain];
-}
-
-const crossings = (speedups) =>
-  speedups.flatMap((gain, i) => (i && gain < 1 !== speedups[i - 1] < 1 ? [i] : []));
-
-function memoryBytes(target, draft, bits, batch, context) {
+export function memoryBytes(target, draft, bits, batch, context) {
   return [
     ...[target, draft].map((model) => (model.parameters * bits) / 8),
     ...[target, draft].map((model) => cacheBytes(model, batch * context)),
@@ -149,41 +125,14 @@ function memoryBytes(target, draft, bits, batch, context) {
 }
 
 /* Probabilities at a temperature, from those at temperature 1: p^(1/T), scaled to 1; at 0 all on the first choice. */
-function tempered(law, temperature) {
-  const most = Math.max(...law),
-    raised = law.map((p) => (temperature ? (p / most) ** (1 / temperature) : Number(p === most))),
+export function tempered(distribution, temperature) {
+  const most = Math.max(...distribution),
+    raised = distribution.map((p) =>
+      temperature ? (p / most) ** (1 / temperature) : Number(p === most),
+    ),
     sum = raised.reduce((a, b) => a + b);
   return raised.map((p) => p / sum);
 }
 
 /* β = Σ min(p, q): the chance that a draft drawn from q is accepted. */
-const overlap = (p, q) => p.reduce((sum, one, i) => sum + Math.min(one, q[i]), 0);
-
-export {
-  expectedTokens,
-  expectedAccepted,
-  acceptedDistribution,
-  throughput,
-  tokensByPosition,
-  speedup,
-  accountedSpeedup,
-  growing,
-  bestK,
-  breakEven,
-  wilson,
-  machineOf,
-  modelOf,
-  weightsRead,
-  cacheBytes,
-  readingSeconds,
-  computingSeconds,
-  passSeconds,
-  freeRows,
-  batchCosts,
-  batchSpeedup,
-  batchRates,
-  crossings,
-  memoryBytes,
-  tempered,
-  overlap,
-};
+export const overlap = (p, q) => p.reduce((sum, one, i) => sum + Math.min(one, q[i]), 0);

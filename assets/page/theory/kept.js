@@ -1,4 +1,3 @@
-// @ts-check
 /* How many drafts of a cycle are kept: the distribution, the sum behind it, and the acceptance rate that pays. */
 
 import { h, text, line, rect } from "#page/race/kit.js";
@@ -11,7 +10,7 @@ import {
 } from "#page/theory/formulas.js";
 import { range, ticks } from "#page/theory/axes.js";
 
-function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
+export function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
   function paintKept(here) {
     const A = frame("kept", 210, W.kept.aria, { left: 30, bottom: 40, top: 20 }),
       { g } = A,
@@ -61,13 +60,13 @@ function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
         .reverse()
         .map((j) => `E_${j} = ${fixed(expectedAccepted(S.alpha, S.k, j))}`),
       first = expectedAccepted(S.alpha, S.k),
-      told = { n: S.k, p: fixed(S.alpha), first: fixed(first), tokens: fixed(first + 1) };
+      values = { n: S.k, p: fixed(S.alpha), first: fixed(first), tokens: fixed(first + 1) };
     const chain = shown.join("  →  ") + (S.k > 3 ? "  →  …  →  E_0 = " + fixed(first) : ""),
       ms = here ? here.passMs : null,
       unit = ms ? ms / 1000 : 1;
     const rate = throughput(S.alpha, S.k, S.c * unit, (S.v + S.o) * unit),
       speeds = {
-        ...told,
+        ...values,
         draft: ms ? duration(S.c * ms) : fixed(S.c, 3),
         verify: ms ? duration((S.v + S.o) * ms) : fixed(S.v + S.o),
         rate: ms
@@ -76,10 +75,10 @@ function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
       };
     part.recursion.replaceChildren(
       ...[
-        words(R.rule, told),
+        words(R.rule, values),
         chain,
-        words(R.closed, told),
-        words(R.tokens, told),
+        words(R.closed, values),
+        words(R.tokens, values),
         words(R.throughput, speeds),
       ].map((row) => h("p", {}, lowered(row))),
     );
@@ -105,5 +104,3 @@ function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
 
   return { kept: () => paintKept(ofRun()), recursion: () => paintRecursion(ofRun()) };
 }
-
-export { keptDrafts };

@@ -1,11 +1,10 @@
-// @ts-check
-/* What a run measured, in the letters of the formulas, and what the bench's runs foretell for it. */
+/* What a run measured, in the letters of the formulas. */
 
 import { figuresAt, horizon, speculative } from "#page/race/run.js";
-import { accountedSpeedup, growing, tokensByPosition } from "#page/theory/formulas.js";
+import { accountedSpeedup } from "#page/theory/formulas.js";
 
 /* In the letters of the formulas; null if nothing was drafted or nothing stands beside it. Costs are in plain steps. */
-function ofRun(run) {
+export function ofRun(run) {
   if (run.names.length < 2) return null;
   const F = figuresAt(run, horizon(run)),
     { a } = F,
@@ -54,71 +53,7 @@ function ofRun(run) {
     keptOf: drafting
       .filter((cycle) => cycle.own && deep(cycle) === k)
       .map((cycle) => cycle.accepted),
-    checks: checksOf(cycles, F.perPass),
   };
 }
 
 const deep = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
-
-/* The mean cost of a pass by the rows in it. */
-function checksOf(cycles, perPass) {
-  const seen = new Map();
-  for (const { check, drafts } of cycles) {
-    if (!check) continue;
-    const rows = drafts.length + 1,
-      [n, ms] = seen.get(rows) || [0, 0];
-    seen.set(rows, [n + 1, ms + check.end - check.start]);
-  }
-  return [...seen]
-    .map(([rows, [n, ms]]) => ({ rows, n, cost: perPass(ms, n) }))
-    .sort((x, y) => x.rows - y.rows);
-}
-
-/* What the bench measured of a drafter. */
-const rowsWith = (reports, drafter) =>
-  reports.flatMap(({ rows }) => rows).filter((row) => row.drafter === drafter && row.alpha != null);
-
-/* What the bench's runs on the same kind of text foretell for this one; null if it has none with this drafter. */
-function predicted(reports, here) {
-  if (here.family !== "embedded") return null;
-  const rows = reports.flatMap(({ rows, machine }) => rows.map((row) => ({ ...row, machine })));
-  const fit = rows.filter(
-    (row) =>
-      row.drafter === here.drafter &&
-      row.domain === here.kind &&
-      row.alpha_by_position &&
-      row.alpha_by_position.length &&
-      row.draft_cost != null &&
-      row.verify_cost != null,
-  );
-  const row = fit.sort(
-    (x, y) =>
-      Math.abs(x.temperature - here.temperature) - Math.abs(y.temperature - here.temperature) ||
-      Math.abs(x.k - here.k) - Math.abs(y.k - here.k),
-  )[0];
-  if (!row) return null;
-  const drafted = (row.tau - 1) / row.draft_acceptance_rate; // tokens per cycle
-  if (row.wrapper)
-    return {
-      row,
-      value: accountedSpeedup(row.tau, drafted, row.draft_cost, row.verify_cost, row.overhead),
-    };
-  const share = Math.min(1, drafted / row.k),
-    alphas = Array.from(
-      { length: here.k },
-      (_, i) => row.alpha_by_position[Math.min(i, row.alpha_by_position.length - 1)],
-    );
-  return {
-    row,
-    value: accountedSpeedup(
-      share * tokensByPosition(alphas, here.k) + 1 - share,
-      here.k,
-      row.draft_cost,
-      growing(row.verify_cost, row.k)(here.k),
-      row.overhead,
-      share,
-    ),
-  };
-}
-
-export { ofRun, rowsWith, predicted };

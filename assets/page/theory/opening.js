@@ -1,4 +1,3 @@
-// @ts-check
 /* What the page begins with: why a check is nearly free, when speculation loses, the best K at a glance, what the
  * temperature does to acceptance, and what each rule keeps of one draft. */
 
@@ -17,7 +16,6 @@ import {
   tempered,
   overlap,
 } from "#page/theory/formulas.js";
-import { rowsWith } from "#page/theory/measured.js";
 import { times, byId, milliseconds, gigabytes } from "#page/theory/axes.js";
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
@@ -35,7 +33,7 @@ const PLACES = {
 };
 const TEMPERATURES = [0, 0.5, 1, 2];
 
-function opening({ W, part, S, room, gain }, { machines, models, reports }) {
+export function opening({ W, part, S, room, gain }, { machines, models }) {
   /* Reading one's weights, and computing beside it: one row, and those of a check. */
   function paintWall() {
     const machine = machineOf(byId(machines, S.machine)),
@@ -43,7 +41,7 @@ function opening({ W, part, S, room, gain }, { machines, models, reports }) {
       rows = S.k + 1;
     const reading = readingSeconds(machine, target, S.bits, 1, 1, S.context),
       computing = (n) => computingSeconds(machine, target, 1, n, S.context);
-    const told = {
+    const values = {
       target: byId(models, S.target).name,
       machine: byId(machines, S.machine).name,
       bytes: gigabytes((weightsRead(target, 1) * S.bits) / 8),
@@ -61,15 +59,15 @@ function opening({ W, part, S, room, gain }, { machines, models, reports }) {
       x = (v) => (v / most) * (width - left - 4);
     const bars = [
         [W.wall_first.write, computing(1), 1],
-        [words(W.wall_first.check, told), computing(rows), rows],
+        [words(W.wall_first.check, values), computing(rows), rows],
       ],
-      g = svg(width, bars.length * high + 4, words(W.wall_first.lead, told));
+      g = svg(width, bars.length * high + 4, words(W.wall_first.lead, values));
     bars.forEach(([name, seconds, n], i) => {
       const y = i * high + dy;
       g.append(
         text(0, left ? y + 19 : y - 4, name, "sd-k"),
         rect(left, y, x(reading), 14, { class: "sd-f-target" }),
-        text(left + 8, y + 11, words(W.wall_first.reads, told), "sd-th-light"),
+        text(left + 8, y + 11, words(W.wall_first.reads, values), "sd-th-light"),
         rect(left, y + 17, Math.max(2, x(seconds)), 12, { class: "sd-th-you" }),
       );
       g.append(
@@ -82,7 +80,7 @@ function opening({ W, part, S, room, gain }, { machines, models, reports }) {
       );
     });
     part.wall.replaceChildren(g);
-    part.wallfirst.textContent = words(W.wall_first.lead, told);
+    part.wallfirst.textContent = words(W.wall_first.lead, values);
   }
 
   function paintLoses() {
@@ -126,11 +124,11 @@ function opening({ W, part, S, room, gain }, { machines, models, reports }) {
       tall = 62,
       high = tall + 56,
       g = svg(width, 2 * high - 8, W.heat.aria);
-    Object.entries(PLACES).forEach(([name, laws], row) => {
+    Object.entries(PLACES).forEach(([name, distributions], row) => {
       const floor = row * high + tall + 30;
       g.append(text(0, row * high + 11, W.heat[name], "sd-k"));
       TEMPERATURES.forEach((temperature, i) => {
-        const [p, q] = laws.map((law) => tempered(law, temperature)),
+        const [p, q] = distributions.map((distribution) => tempered(distribution, temperature)),
           left = i * wide,
           each = (wide - 18) / p.length,
           thick = Math.max(2, each / 2 - 1.5);
@@ -138,8 +136,8 @@ function opening({ W, part, S, room, gain }, { machines, models, reports }) {
           [
             [p, "sd-f-target"],
             [q, "sd-f-draft sd-s-draft"],
-          ].forEach(([law, cls], side) => {
-            const up = law[token] * tall;
+          ].forEach(([distribution, cls], side) => {
+            const up = distribution[token] * tall;
             g.append(
               rect(left + token * each + side * (thick + 1), floor - up, thick, up, {
                 class: cls,
@@ -208,32 +206,6 @@ function opening({ W, part, S, room, gain }, { machines, models, reports }) {
     part.rules.replaceChildren(g);
   }
 
-  /* The draft model's α, greedy and sampled, on each text that the bench recorded. */
-  function measuredHeat() {
-    const rows = rowsWith(reports, "draft_model"),
-      told = [];
-    for (const domain of new Set(rows.map((row) => row.domain))) {
-      const of = (cold) =>
-          rows.find((row) => row.domain === domain && (row.temperature === 0) === cold),
-        [cold, warm] = [of(true), of(false)];
-      if (cold && warm)
-        told.push(
-          words(W.heat.pair, {
-            domain: W.heat.domains[domain] || domain,
-            cold: fixed(cold.alpha),
-            warm: fixed(warm.alpha),
-            t: warm.temperature,
-          }),
-        );
-    }
-    part.heatsay.textContent = told.length
-      ? words(W.heat.measured, { pairs: told.join(W.heat.comma) })
-      : "";
-  }
-
   buildMap();
-  measuredHeat();
   return { wall: paintWall, loses: paintLoses, heat: paintHeat, rules: paintRules };
 }
-
-export { opening };

@@ -1,13 +1,11 @@
-// @ts-check
 /* The speed-up of the run as the formulas predict it, beside the one that was measured, and what lies between. */
 
 import { text, line, rect, svg } from "#page/race/kit.js";
 import { words, sentences, fixed } from "#page/race/text.js";
 import { expectedTokens, speedup, wilson } from "#page/theory/formulas.js";
-import { predicted } from "#page/theory/measured.js";
 import { times } from "#page/theory/axes.js";
 
-function prediction({ W, part, room, here: ofRun, reports }) {
+export function prediction({ W, part, room, here: ofRun }) {
   function paintMeasured() {
     const M = W.measured,
       here = ofRun();
@@ -20,7 +18,6 @@ function prediction({ W, part, room, here: ofRun, reports }) {
       speedup(alpha, here.k, here.c, here.v, here.o),
     );
     const formula = speedup(here.alpha, here.k, here.c, here.v, here.o),
-      other = predicted(reports, here),
       costs = { c: fixed(here.c), v: fixed(here.v), o: fixed(here.o) };
     const bars = [
       [
@@ -30,16 +27,6 @@ function prediction({ W, part, room, here: ofRun, reports }) {
         "sd-th-pale",
       ],
       [M.formula, formula, words(M.formula_note, costs), "sd-f-target", [low, high]],
-      ...(other
-        ? [
-            [
-              M.predicted,
-              other.value,
-              words(M.predicted_note, { k: other.row.k, t: fixed(other.row.temperature, 1) }),
-              "sd-f-target",
-            ],
-          ]
-        : []),
       [
         M.accounted,
         here.accounted,
@@ -55,7 +42,7 @@ function prediction({ W, part, room, here: ofRun, reports }) {
       ],
     ];
     part.measured.replaceChildren(measuredBars(bars));
-    part.measuredsay.textContent = explain(here, formula, low, high, other);
+    part.measuredsay.textContent = explain(here, formula, low, high);
   }
 
   function measuredBars(bars) {
@@ -85,13 +72,18 @@ function prediction({ W, part, room, here: ofRun, reports }) {
   }
 
   /* What the formula leaves out, step by step down to the clock. */
-  function explain(here, formula, low, high, other) {
+  function explain(here, formula, low, high) {
     const M = W.measured,
       inside = here.measured >= low && here.measured <= high,
       gap = here.accounted - here.measured,
-      told = { measured: times(here.measured), low: fixed(low), high: fixed(high), n: here.judged };
+      values = {
+        measured: times(here.measured),
+        low: fixed(low),
+        high: fixed(high),
+        n: here.judged,
+      };
     const positions = here.accounted - formula,
-      parts = [words(inside ? M.inside : M.outside, told)];
+      parts = [words(inside ? M.inside : M.outside, values)];
     parts.push(
       words(
         Math.abs(positions) < 0.02
@@ -114,17 +106,8 @@ function prediction({ W, part, room, here: ofRun, reports }) {
         way: gap > 0 ? M.slower_than : M.faster_than,
       }),
     );
-    if (other)
-      parts.push(
-        words(M.machine, {
-          cores: other.row.machine.cores,
-          measured: times(other.row.measured_speedup),
-        }),
-      );
     return sentences(parts);
   }
 
   return { measured: paintMeasured };
 }
-
-export { prediction };

@@ -1,4 +1,3 @@
-// @ts-check
 /* What the formulas say, with sliders; and how far a measured run bears them out.
  *
  * The run and the makers of elements are the player's. */
@@ -14,7 +13,6 @@ import { prediction } from "#page/theory/prediction.js";
 import { keptDrafts } from "#page/theory/kept.js";
 import { assumptions } from "#page/theory/assumptions.js";
 import { memoryWall } from "#page/theory/wall.js";
-import { claimsOf } from "#page/theory/claims.js";
 import { whenPlayed } from "#page/shared/arrival.js";
 
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
@@ -22,8 +20,7 @@ const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
 function theory(element, props, player) {
   const W = JSON.parse(props.words),
     { models, read, machines: known } = JSON.parse(props.hardware),
-    machines = known.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name })),
-    reports = JSON.parse(props.results);
+    machines = known.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name }));
   const root = element.querySelector(".sd-theory"),
     part = parts(root);
   const S = {
@@ -46,16 +43,13 @@ function theory(element, props, player) {
   const cost = (k) => (S.grows ? growing(S.v, S.k)(k) : S.v);
   const gain = (k, alpha = S.alpha) => speedup(alpha, k, S.c, cost(k), S.o);
   const { frame, speedAxis } = axes(W, room),
-    hardware = { machines, models, read, reports, example: EXAMPLE };
-  const page = { W, part, S, room, frame, speedAxis, here: () => here, cost, gain, best, reports };
-  const wall = memoryWall(W, part, S, { frame, speedAxis, choose }, hardware),
-    claims = claimsOf(W, part, S, { set, choose, announce, best }, hardware);
+    hardware = { machines, models, read };
+  const page = { W, part, S, room, frame, speedAxis, here: () => here, cost, gain, best };
   /* By the part that each fills. */
   const painters = Object.assign(
     opening(page, hardware),
     ...[byLength, prediction, keptDrafts, assumptions].map((made) => made(page)),
-    wall,
-    claims,
+    memoryWall(W, part, S, { frame, choose }, hardware),
   );
 
   /* -- the run -- */
@@ -129,12 +123,12 @@ function theory(element, props, player) {
     part.here.setAttribute("aria-pressed", String(S.mine));
     part.units.textContent = sentences(W.units, !here && W.no_run);
     const now = gain(S.k),
-      told = {
+      values = {
         times: times(now),
         tokens: fixed(expectedTokens(S.alpha, S.k)),
         passes: fixed(S.k * S.c + S.v + S.o),
       };
-    part.headline.textContent = words(now >= 1 ? W.headline.faster : W.headline.slower, told);
+    part.headline.textContent = words(now >= 1 ? W.headline.faster : W.headline.slower, values);
   }
 
   /* -- what stands still, and listening -- */
@@ -145,8 +139,7 @@ function theory(element, props, player) {
     part[name].oninput = () => slide(name, +part[name].value);
     part[name].onchange = announce;
   }
-  /* Aloud as well. */
-  const told = (act) => () => {
+  const aloud = (act) => () => {
     act();
     announce();
   };
@@ -159,9 +152,9 @@ function theory(element, props, player) {
       announce();
     },
   );
-  part.here.onclick = told(goHere);
-  part.example.onclick = told(() => set({ ...EXAMPLE, grows: false }));
-  part.small.onclick = told(() =>
+  part.here.onclick = aloud(goHere);
+  part.example.onclick = aloud(() => set({ ...EXAMPLE, grows: false }));
+  part.small.onclick = aloud(() =>
     set({ alpha: 0.6, c: 0.1, v: 1, o: 0, k: bestK(0.6, 0.1), grows: false }),
   );
   player.addEventListener("sd-run", () => root.clientWidth && pull());

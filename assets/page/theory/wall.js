@@ -1,4 +1,3 @@
-// @ts-check
 /* The memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
 
 import { h, link, tableRow, text, line, rect } from "#page/race/kit.js";
@@ -26,11 +25,9 @@ import {
   plainTable,
   ticks,
 } from "#page/theory/axes.js";
-import { batchView } from "#page/theory/batch.js";
 
-function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
-  const { machines, models, read } = hardware,
-    many = batchView(W, part, S, { frame, speedAxis }, hardware);
+export function memoryWall(W, part, S, { frame, choose }, hardware) {
+  const { machines, models, read } = hardware;
 
   function costs() {
     const machine = machineOf(byId(machines, S.machine)),
@@ -66,7 +63,7 @@ function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
       { measured } = byId(machines, S.machine),
       now = speedup(S.alpha, S.k, c, v),
       bytes = readingSeconds(machine, target, S.bits, S.batch, 1, S.context) * machine.bandwidth;
-    const told = {
+    const figures = {
       time: milliseconds(plain),
       rate: fixed(S.batch / plain, S.batch / plain < 10 ? 1 : 0),
       bytes: gigabytes(bytes),
@@ -81,9 +78,9 @@ function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
     };
     const bound = free < 1 ? B.bound : target.experts > 1 ? B.experts : v > 1.005 ? B.past : B.free;
     part.wallsay.textContent = sentences(
-      words(B.plain, told),
-      words(bound, told),
-      words(now >= 1 ? B.pays : B.loses, told),
+      words(B.plain, figures),
+      words(bound, figures),
+      words(now >= 1 ? B.pays : B.loses, figures),
       draft.parameters >= target.parameters && B.backwards,
       measured && words(B.measured, { ...measured, v: fixed(measured.v) }),
     );
@@ -243,7 +240,5 @@ function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
   part.bits.onchange = () => choose({ bits: +part.bits.value });
   for (const name of ["batch", "context"])
     part[name].oninput = () => choose({ [name]: 2 ** part[name].value });
-  return { roof: paint, ...many };
+  return { roof: paint };
 }
-
-export { memoryWall };

@@ -1,13 +1,12 @@
-// @ts-check
-/* Links to a run, and the frame that shows one inside another page. */
+/* Links to the settings of a run. */
 
 /* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones; so
    is what a server decides by itself. */
-function linkOf(run, base, rules, settings) {
+export function linkOf(run, base, rules, settings) {
   const { header } = run,
     started = run.lanes[run.names[0]].started || {},
     params = started.params || {};
-  const told = {
+  const values = {
     ...params,
     stop: (params.stop || []).map((one) => one.replace(/\n/g, "\\n")).join("\n"),
     prompt: header.prompt,
@@ -19,17 +18,9 @@ function linkOf(run, base, rules, settings) {
   };
   const query = new URLSearchParams();
   for (const { name, usual, main, served } of settings) {
-    const value = told[name];
+    const value = values[name];
     if (value == null || (started.server && !served)) continue;
     if (main || value !== usual) query.set(name, value === true ? "1" : value);
   }
   return base + "?" + query;
 }
-
-const escape = (text) => text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;");
-
-const frame = (address, title) =>
-  `<iframe src="${escape(address)}" title="${escape(title)}" width="100%" height="900" ` +
-  `loading="lazy" style="border:0"></iframe>`;
-
-export { linkOf, frame };

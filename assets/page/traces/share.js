@@ -1,4 +1,3 @@
-// @ts-check
 /* A run in a link: its log without what can be worked out again and without the rows of whole distributions, which are
  * most of it; then compressed, as text that an address may hold.
  *
@@ -6,8 +5,8 @@
  * the log that comes out is checked like any opened file. */
 
 const KEY = "run=";
-const LONGEST = 8000; // characters of a fragment: chats and browsers take that much
-const INFLATED = 1000000; // bytes; a run of 256 tokens has a tenth of that
+export const LONGEST = 8000; // characters of a fragment: chats and browsers take that much
+export const INFLATED = 1000000; // bytes; a run of 256 tokens has a tenth of that
 const STATUSES = ["accepted", "rejected", "discarded"],
   KINDS = ["bonus", "resampled"];
 
@@ -31,7 +30,7 @@ function judged({ token, piece, status, p, q, u, h }) {
 }
 const brief = (x) => (x == null ? null : Number(x.toPrecision(4)));
 
-function pack(log) {
+export function pack(log) {
   const clock = {};
   const since = (lane, seconds) => {
     const now = micro(seconds),
@@ -76,7 +75,7 @@ function pack(log) {
 }
 
 /* The log again. Of a list that is none of ours it makes a log that no check lets through, or throws. */
-function unpack(list) {
+export function unpack(list) {
   const clock = {},
     open = {},
     total = {},
@@ -184,7 +183,7 @@ function unpack(list) {
 }
 
 /* Whether what comes back is the run: its texts, its verdicts, its order. */
-function isSame(log, other) {
+export function isSame(log, other) {
   const told = (text) =>
     JSON.stringify(
       lines(text).map(({ event, lane, cycle, tokens, pieces, positions, text }) => [
@@ -205,7 +204,7 @@ function isSame(log, other) {
 const through = (bytes, stream) => new Blob([bytes]).stream().pipeThrough(stream);
 
 /* `run=…`, or "" where the run is too long for a link, or the browser cannot compress. */
-async function fragmentOf(log) {
+export async function fragmentOf(log) {
   if (typeof CompressionStream === "undefined") return "";
   const list = pack(log);
   if (!isSame(log, unpack(list))) return "";
@@ -224,10 +223,10 @@ async function fragmentOf(log) {
   return fragment.length > LONGEST ? "" : fragment;
 }
 
-const carriesRun = (hash) => hash.startsWith("#" + KEY);
+export const carriesRun = (hash) => hash.startsWith("#" + KEY);
 
 /* The log in `#run=…`. Throws where there is none, or where it is larger than a run. */
-async function logIn(hash) {
+export async function logIn(hash) {
   const text = hash.slice(1 + KEY.length);
   if (!carriesRun(hash) || text.length > LONGEST) throw new Error("no run");
   const bytes = Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (one) =>
@@ -246,5 +245,3 @@ async function logIn(hash) {
   }
   return unpack(JSON.parse(await new Blob(parts).text()));
 }
-
-export { LONGEST, INFLATED, pack, unpack, isSame, fragmentOf, carriesRun, logIn };

@@ -4,14 +4,13 @@ import { h, table, tableRow, copied, saved, parts } from "#page/race/kit.js";
 import { isOver } from "#page/race/run.js";
 import { shown, visible, fill, sentences } from "#page/race/text.js";
 import { fragmentOf, carriesRun, logIn } from "#page/traces/share.js";
-import { linkOf, frame } from "#page/traces/links.js";
+import { linkOf } from "#page/traces/links.js";
 import { whenPlayed } from "#page/shared/arrival.js";
 
 /* ---- the buttons --------------------------------------------------------------------------------------------- */
 
 function offer(element, props, server, player) {
   const W = JSON.parse(props.words),
-    tabs = JSON.parse(props.tabs),
     rules = JSON.parse(props.rules),
     listed = JSON.parse(props.settings),
     root = element.querySelector(".sd-traces");
@@ -40,7 +39,6 @@ function offer(element, props, server, player) {
     part.list.hidden = !list.length;
     part.list.replaceChildren(...list.map((line) => h("li", {}, line)));
     part.share.hidden = true;
-    part.embed.setAttribute("aria-expanded", "false");
     part.parting.hidden = !answer.rows;
     if (answer.rows) draw(answer);
   }
@@ -103,33 +101,12 @@ function offer(element, props, server, player) {
     if (!has()) return;
     tell({});
     const { link, whole } = await share();
-    part.tabs.hidden = true;
     part.copy.setAttribute("aria-label", W.link_label);
     offer(
       link,
       whole ? W.link_copied : W.link_settings_copied,
       whole ? W.link_shown : W.link_settings_shown,
     );
-  }
-
-  function embed() {
-    if (!has()) return;
-    const again = !part.share.hidden && !part.tabs.hidden;
-    tell({});
-    if (again) return;
-    part.tabs.hidden = part.share.hidden = false;
-    part.embed.setAttribute("aria-expanded", "true");
-    part.copy.setAttribute("aria-label", W.embed_label);
-    snippet(Object.keys(tabs)[0]);
-  }
-
-  async function snippet(tab) {
-    for (const button of part.tabs.children)
-      button.setAttribute("aria-pressed", String(button.dataset.tab === tab));
-    const address =
-      tab === "race" ? (await share()).link : base + "?" + new URLSearchParams({ tab });
-    if (part.tabs.querySelector("[aria-pressed=true]").dataset.tab !== tab) return; // another was chosen meanwhile
-    offer(frame(address, "specdec: " + tabs[tab]), W.embed_copied, W.embed_shown);
   }
 
   /* -- another one -- */
@@ -230,21 +207,13 @@ function offer(element, props, server, player) {
   }
 
   for (const [name, label] of Object.entries(W.labels)) part[name].textContent = label;
-  part.tabs.append(
-    ...Object.entries(tabs).map(([tab, label]) =>
-      h("button", { type: "button", "data-tab": tab }, label),
-    ),
-  );
-  part.tabs.setAttribute("aria-label", W.tabs);
   part.download.onclick = download;
   part.page.onclick = page;
   part.link.onclick = link;
-  part.embed.onclick = embed;
   part.audit.onclick = () => has() && ask("audit_trace", player.log());
   part.open.onclick = () => choose(open);
   part.compare.onclick = () => choose(compare);
   part.file.onchange = () => take(part.file.files[0], deed);
-  part.tabs.onclick = (event) => event.target.dataset.tab && snippet(event.target.dataset.tab);
   part.copy.onfocus = () => part.copy.select();
   player.addEventListener("sd-run", another);
   const arrive = () => carriesRun(location.hash) && receive();

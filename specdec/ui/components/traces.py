@@ -23,7 +23,6 @@ from ...traces.audit import audit, shown
 from ...traces.file import Trace, TraceError
 from .. import menu
 from ..standalone import standalone
-from ..tabs import labels
 from ..text import bound, sentences, strings, translated
 from .drawn import drawn
 from .player import pack
@@ -37,7 +36,6 @@ def traces() -> gr.HTML:
         "traces/traces",
         elem_id="traces",
         server_functions=[bound(answer) for answer in (open_trace, audit_trace, compare_traces, make_page)],
-        tabs=labels(),
         rules={name: key for key, name in menu.RULE_NAMES.items()},
         settings=for_links(),
         limit=limits().body // 2,  # JSON escapes its quotes

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import gradio as gr
 
-from ...settings import SETTINGS
 from .. import session
 from ..components.drawn import drawn
 from ..menu import read_json
-from ..text import ASSETS, prompts, strings
+from ..text import ASSETS, strings
 from . import labels
-
-CLASS_SEED = 7
 
 
 def tour() -> gr.HTML:
@@ -21,14 +18,10 @@ def tour() -> gr.HTML:
 
 
 def build(tab: gr.Tab) -> gr.HTML:
-    """`settings` are in the link that gives a class the same run."""
     return drawn(
         "guide/guide",
         words={name: text for name, text in strings("guide").items() if name != "tour"},
         elem_id="guide-page",
         tabs=labels(),
         sources=read_json(ASSETS / "sources.json"),
-        settings={"prompt": prompts()["story"][0], "drafter": "draft_model", "k": 3, "temperature": 0.8},
-        seed=CLASS_SEED,
-        most=SETTINGS["seed"].high,
     )

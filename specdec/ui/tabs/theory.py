@@ -9,7 +9,6 @@ from typing import Any
 import gradio as gr
 import pandas
 
-from ...methods import is_wrapper
 from .. import charts, results
 from ..components.drawn import drawn
 from ..components.section import downloads, folded, lines, plot, table, title
@@ -17,35 +16,14 @@ from ..menu import read_json
 from ..text import ASSETS, sentences, strings
 from .race import INSTANT
 
-COLUMNS = (
-    "drafter domain temperature k alpha alpha_by_position draft_acceptance_rate tau draft_cost verify_cost overhead"
-    " measured_speedup"
-).split()
 COLOURS = (charts.LIVE, charts.OTHER)  # of the lengths of text
 DASHES = ("solid", "dash", "dot")  # of the draft lengths K
 
 
 def build(_: gr.Tab) -> None:
-    drawn("theory/theory", elem_id="theory-lab", hardware=read_json(ASSETS / "hardware.json"), results=measurements())
+    drawn("theory/theory", elem_id="theory-lab", hardware=read_json(ASSETS / "hardware.json"))
     with gr.Column(elem_classes="sd-methods sd-folds"):
         batches(results.report("batch"))
-
-
-def measurements() -> list[dict[str, Any]]:
-    """Every report that has rows about drafters: the machine, and those rows."""
-    reports = map(read_json, sorted(results.RESULTS.glob("*.json")))
-    return [
-        {"machine": report["machine"], "rows": list(map(measurement, report["rows"]))}
-        for report in reports
-        if "drafter" in report.get("rows", [{}])[0]
-    ]
-
-
-def measurement(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: row.get(name) for name in COLUMNS} | {"wrapper": is_wrapper(row["drafter"])}
-
-
-# ---- many texts at once ----
 
 
 def batches(report: dict[str, Any]) -> None:

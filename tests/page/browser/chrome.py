@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -37,6 +38,10 @@ CUT = """() => [...document.querySelectorAll("main *, footer *")].filter((node) 
     return true;
 }).map((node) => node.outerHTML.slice(0, 120))"""
 real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
+# Both lanes of that prompt have finished.
+OVER = """(prompt) => { const { header, names, lanes } = document.querySelector('.sd-player').run();
+  return header.prompt === prompt && names.every((name) => lanes[name].finished); }"""
+LOAD = "(log) => document.querySelector('.sd-player').load(log)"
 
 
 class Chromium:
@@ -167,6 +172,17 @@ class SlowEngine:
 
     def describe(self):
         return {"target": {"parameters": 1_000_000}, "draft_model": {"parameters": 100_000}}
+
+
+def slowed(log):
+    """The run with speculative times three times as long: it lost."""
+
+    def later(one):
+        times = {"start", "end", "at", "prefill"} & one.keys()
+        return {**one, **{name: 3 * one[name] for name in times}}
+
+    lines = map(json.loads, log.splitlines())
+    return "".join(json.dumps(later(one) if one.get("lane") == "speculative" else one) + "\n" for one in lines)
 
 
 def processor(page, what="TaskDuration"):

@@ -5,7 +5,6 @@ What else a browser alone can notice is in the files beside this one: `pytest -m
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -14,12 +13,14 @@ from chrome import (
     axe_told,
     cut_off,
     expect,
+    LOAD,
     pages,
     part,
     PATIENCE,
     pytestmark,  # noqa: F401
     real_models,
     says,
+    slowed,
     SlowEngine,
     state,
     step,
@@ -41,13 +42,13 @@ DRAWN = {  # what is there once a tab is
     "theory": "[data-part=curves] svg",
     "guide": ".sd-gd-page:visible section",
 }
-LOAD = "(log) => document.querySelector('.sd-player').load(log)"
 
 
 def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):
     page = open_page(locale="en-GB")  # a context of its own, for its clock
     page.clock.install()
     expect(page.locator(".sd-badge").first).to_have_text("Recorded")
+    expect(part(page, "another")).to_be_hidden()  # whatever the page chose is what the default asks for
     until(page, "first-rejection")
     told = says(page).inner_text()
     assert "first rejection" in told and "the big one own2" in told  # whose word stands there instead
@@ -134,6 +135,7 @@ def test_each_tab_opens_on_a_phone_and_nothing_is_cut_off(open_page):
     page.locator("#race-button").click()
     for name in ("say", "flow", "gantt", "play", "lane0"):
         assert part(page, name).bounding_box()["y"] < 812, name
+    expect(part(page, "door")).to_be_visible()  # below the stage
 
 
 def test_axe_finds_nothing(open_page):
@@ -222,17 +224,6 @@ def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
     expect(page.locator("#notice")).to_contain_text("Stopped")
     until_free()
     assert engine.closed == 1
-
-
-def slowed(log):
-    """The run with speculative times three times as long: it lost."""
-
-    def later(one):
-        times = {"start", "end", "at", "prefill"} & one.keys()
-        return {**one, **{name: 3 * one[name] for name in times}}
-
-    lines = map(json.loads, log.splitlines())
-    return "".join(json.dumps(later(one) if one.get("lane") == "speculative" else one) + "\n" for one in lines)
 
 
 def test_the_verdict_of_a_run_that_lost_is_there_in_full(open_page):

@@ -203,7 +203,6 @@ def test_a_run_is_downloaded_and_opened_again(open_page, tmp_path):
     choose(page, "Open a trace", STORY)
     until_said(page, "audit holds")
     assert said(page).startswith("story.jsonl is open.")
-    assert "lighthouse keeper" in page.inner_text("[data-part=lane0]") and page.inner_text(".sd-badge") == "Recorded"
     text, cycle = tampered()
     (tmp_path / "bad.jsonl").write_text(text, encoding="utf-8")
     choose(page, "Open a trace", tmp_path / "bad.jsonl")
@@ -241,9 +240,6 @@ def test_a_dropped_file_opens_and_two_runs_are_compared(open_page):
     assert page.locator(".sd-version mark").count() == 2 and "≠" in page.inner_text(".sd-version >> nth=0")
     assert "Measured speed-up" in page.inner_text(".sd-traces table")
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
-    press(page, "Audit")
-    until_said(page, "audit holds")
-    assert page.locator(".sd-version:visible").count() == 0
 
 
 def test_a_link_brings_the_settings_back(open_page, address):

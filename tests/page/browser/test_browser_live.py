@@ -8,8 +8,11 @@ import toyrun
 from chrome import (
     expect,
     no_engine,
+    OVER,
     part,
+    says,
     settings,
+    slowed,
     SlowEngine,
     tokens,
     until_free,
@@ -54,6 +57,27 @@ def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
     page.wait_for_selector("#run:enabled")
 
 
+def test_a_press_below_a_run_that_lost_runs_again(open_page, monkeypatch):
+    lost, runs = Trace.loads(slowed(toyrun.trace().dumps())).events, []
+
+    def race(*asked, **_):
+        runs.append(asked)
+        yield from lost
+
+    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), race))
+    page = open_page(reduced_motion="reduce")
+    page.click("#run")
+    press = says(page).locator("button.sd-quiet")
+    expect(press).to_be_visible()
+    assert len(runs) == 1
+    press.click()
+    for _ in range(100):
+        if len(runs) == 2:
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("the press did nothing")
+
+
 @pytest.fixture
 def busy(monkeypatch):
     """Somebody else's run has the machine, until the test lets it go."""
@@ -93,8 +117,6 @@ def test_who_waits_sees_the_place_and_leaves_by_stop(open_page, busy):
 
 TEXT = "The fox said to the moon"
 QUERY = "?drafter=draft_model&k=3&temperature=1&max_tokens=32&seed=7"
-OVER = """(prompt) => { const { header, names, lanes } = document.querySelector('.sd-player').run();
-  return header.prompt === prompt && names.every((name) => lanes[name].finished); }"""
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 import toyrun
 from chrome import (
     expect,
+    LOAD,
     part,
     PATIENCE,
     play_recorded,
@@ -20,16 +21,18 @@ from chrome import (
 )
 from chrome import long as pytestmark  # noqa: F401
 
+from specdec.events import Finished
 from specdec.traces.file import Trace
 from specdec.ui import session
 from specdec.ui.text import ASSETS
 
 SEEN = ("lane0", "lane1", "figures", "gantt", "play", "say", "why", "all")
-LOAD = "(log) => document.querySelector('.sd-player').load(log)"
 SHOW = """(share) => {
     const player = document.querySelector(".sd-player");
     player.show({ t: share * Math.max(...Object.values(player.run().lanes).map((lane) => lane.end)) });
 }"""
+WRITTEN = """() => [...document.querySelectorAll(".sd-lane .sd-tok:not(.sd-rej, .sd-dis, .sd-cut) > .sd-w")]
+    .map((word) => word.textContent).join("")"""
 PLACES = """(names) => names.map((name) => {
     const { x, y, right, bottom } = document.querySelector(`.sd-player [data-part=${name}]`).getBoundingClientRect();
     return [x, y, right, bottom].map(Math.round);
@@ -59,7 +62,8 @@ def test_lanes_charts_and_run_are_in_the_window_from_the_first_to_the_last_frame
 
 def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
-    page.evaluate(LOAD, (ASSETS / "traces" / f"{session.FIRST[0]}.jsonl").read_text(encoding="utf-8"))
+    log = (ASSETS / "traces" / f"{session.FIRST[0]}.jsonl").read_text(encoding="utf-8")
+    page.evaluate(LOAD, log)
     told, first = [], None
     for i in range(41):
         page.evaluate(SHOW, i / 40)
@@ -68,15 +72,18 @@ def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
         assert page.evaluate(PLACES, SEEN) == first, "something moved"
     ratios = [float(said.removesuffix("×")) for said in told if "×" in said]
     assert len(ratios) > 20 and min(ratios) >= 1 and ratios[-1] >= 2
-    lanes = [page.locator(f"[data-part=lane{i}]").inner_text() for i in (0, 1)]
-    assert all("average" in lane and "sum" in lane for lane in lanes)
+    wanted = ["".join(one.text.split()) for one in Trace.loads(log).events if isinstance(one, Finished)]
+    assert len(wanted) == 2 and all(text in "".join(page.evaluate(WRITTEN).split()) for text in wanted)
 
 
 def test_a_lane_reads_as_prose_until_all_of_it_is_asked_for(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
     page.press("[data-part=stage]", "End")
-    past = page.locator("[data-part=lane0] .sd-past .sd-rej:not(.sd-fut)").first
-    assert past.inner_text().strip() == "" and past.bounding_box()["width"] > 0  # a small struck word, no reading text
+    rejected = page.locator("[data-part=lane0] .sd-past .sd-rej:not(.sd-fut)")
+    past, word = rejected.first, rejected.filter(has_text="alert").locator(".sd-w")
+    assert past.inner_text().strip() == "" and 0 < past.bounding_box()["width"] < 6  # spaces: a tick
+    expect(word).to_have_css("text-decoration-line", "line-through")  # letters: small and struck
+    expect(word).to_have_css("font-size", "13.12px")
     assert page.locator("[data-part=lane0] .sd-m:visible, [data-part=lane0] .sd-sp:visible").count() == 0
     part(page, "all").click()
     expect(part(page, "all")).to_have_attribute("aria-pressed", "true")
@@ -130,12 +137,6 @@ def test_a_tree_hangs_its_siblings_below_each_other_and_leaves_its_path_when_pas
     assert place["ow"]["y"] == place["t1"]["y"]  # the bonus token stands behind the path
     tree.locator(".sd-dis", has_text="t6").hover()
     expect(card).to_contain_text("level 3 of 3")
-    assert "follows a draft" in card.inner_text()
-    page.mouse.move(5, 5)
-    expect(card).to_be_hidden()
-    tab_to_a_token(page)
-    expect(card).to_contain_text("level 1 of 3")
-    assert page.locator("[data-part=lane0] .sd-tok:focus").get_attribute("aria-label") == "space t0, rejected, level 1"
     page.keyboard.press("ArrowRight")
     first = page.locator(".sd-tree").first
     expect(first).to_have_class(re.compile("sd-past"))
@@ -154,11 +155,6 @@ def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
         assert page.locator("[data-part=figures] .sd-hero .sd-tag:visible").count() == 1
     expect(part(page, "foot")).to_contain_text("is lossy")
     expect(part(page, "foot")).to_contain_text("ran on the GPU step by step, not as captured graphs: a toy.")
-    part(page, "all").click()
-    page.locator(".sd-tree .sd-rej:not(.sd-fut)").last.hover()
-    card = part(page, "card")
-    expect(card).to_contain_text("No coin")
-    assert "Lossy" in card.inner_text() and "Coin u" not in card.inner_text()
 
 
 SCRUB = """async (times) => {
@@ -174,14 +170,14 @@ SCRUB = """async (times) => {
 def test_a_run_of_five_hundred_cycles_is_scrubbed_within_a_frame(open_page):
     page = open_page(reduced_motion="reduce")
     run = Trace(toyrun.header(), tuple(toyrun.events(cycles=500, tokens=1250)))
-    page.evaluate("(log) => document.querySelector('.sd-player').load(log)", run.dumps())
+    page.evaluate(LOAD, run.dumps())
     assert page.evaluate("document.querySelector('.sd-player').run().lanes.speculative.cycles.length") >= 500
     spent = processor(page, "ScriptDuration")
     page.evaluate(SCRUB, 30)
     assert 0 < spent() / 30 < 0.05
 
 
-def test_the_end_is_a_picture_and_a_film_to_keep_and_a_long_text_stays_in_its_box(open_page):
+def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page):
     page = open_page(reduced_motion="reduce")
     page.press("[data-part=stage]", "End")
     wait_for(page, "done")
@@ -194,18 +190,7 @@ def test_the_end_is_a_picture_and_a_film_to_keep_and_a_long_text_stays_in_its_bo
     with page.expect_download() as saved:
         page.click(".sd-finacts button >> nth=0")
     assert Path(saved.value.path()).read_bytes()[:4] == b"\x89PNG"
-    with page.expect_download() as saved:
-        page.click(".sd-finacts button >> nth=1")
-    film = Path(saved.value.path()).read_bytes()
-    assert film[4:8] == b"ftyp" or film[:4] == b"\x1aE\xdf\xa3"  # mp4 or WebM
-    shown = """data => new Promise(done => {
-        const film = document.createElement("video");
-        film.onloadedmetadata = () => done([film.videoWidth, film.duration]);
-        film.src = URL.createObjectURL(new Blob([new Uint8Array(data)]));
-    })"""
-    width, seconds = page.evaluate(shown, list(film))
-    assert width == 1200 and 5.5 < seconds < 12  # a busy machine records late
-    page.evaluate("log => document.querySelector('.sd-player').load(log)", long_prompt().dumps())
+    page.evaluate(LOAD, long_prompt().dumps())
     assert part(page, "lane0").bounding_box()["height"] < 300
 
 
@@ -247,7 +232,7 @@ WHERE = """() => [".sd-head h1", "[data-part=stage]", "[data-part=lane0]"].flatM
 def test_it_stands_where_gradios_page_will(early, width):
     """Nothing jumps when Gradio takes over: what a visitor reads stays in its place."""
     page, release = early(width=width, reduced_motion="reduce")
-    page.wait_for_selector("#first:not([hidden])")
+    page.wait_for_selector("#first .sd-player:not([data-state=empty])")  # its script may come later than the page
     page.add_style_tag(content="* { font-family: monospace !important; }")  # the page's own font may not be there yet
     before = page.evaluate(WHERE)
     release()

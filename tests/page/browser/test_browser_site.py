@@ -98,9 +98,6 @@ def test_every_tab_works_from_files(opened):
 
     press_tab(page, "step")
     expect(page.locator(".sd-step[data-state=ready]")).to_be_visible()
-    before = page.locator(".sd-step [data-part=say]").inner_text()
-    page.locator(".sd-step [data-part=next]").click()
-    assert page.locator(".sd-step [data-part=say]").inner_text() != before
     page.locator("#game button").first.click()
     expect(page.locator("#game .sd-btn")).not_to_have_count(0)
 
@@ -108,8 +105,6 @@ def test_every_tab_works_from_files(opened):
     expect(page.locator(".sd-verdict h2")).to_have_text("Lossless")
     page.locator(".sd-proof [data-part=pair] button").last.click()
     expect(page.locator(".sd-proof [data-part=place]")).to_contain_text("built-in models")
-    page.locator(".sd-bug").first.click()
-    expect(page.locator(".sd-verdict h2")).to_have_text("Not lossless")
     expect(page.locator(".sd-proof [data-part=run]")).to_be_hidden()
 
     press_tab(page, "methods")
@@ -127,17 +122,11 @@ def test_every_tab_works_from_files(opened):
     assert file.value.suggested_filename == "specdec-methods.csv"
 
     press_tab(page, "theory")
-    headline = page.locator(".sd-theory [data-part=headline]")
-    first = headline.inner_text()
-    page.locator(".sd-theory [data-part=alpha]").fill("0.2")
-    expect(headline).not_to_have_text(first)
     page.locator("[data-fold=many] > summary").click()
     expect(page.locator("#batch-chart .scatterlayer .trace").first).to_be_visible()
 
     press_tab(page, "guide")
-    for button in page.locator(".sd-gd-nav > *").all():
-        button.click()
-        expect(page.locator(".sd-gd-page:visible")).to_have_count(1)
+    expect(page.locator(".sd-gd-page:visible section").first).to_be_visible()
 
 
 def test_links_lead_to_a_recorded_run_a_tab_and_the_other_language(opened, address):
@@ -170,10 +159,7 @@ def log(page):
 
 
 def settle(page, prompt):
-    """Until both lanes of that prompt have finished."""
-    done = "(prompt) => { const { header, names, lanes } = document.querySelector('.sd-player').run();"
-    done += " return header.prompt === prompt && names.every((name) => lanes[name].finished); }"
-    page.wait_for_function(done, arg=prompt)
+    page.wait_for_function(chrome.OVER, arg=prompt)
     expect(page.locator("#run")).to_have_text("Run live")
 
 
@@ -195,20 +181,13 @@ def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
     assert header["prompt"] == "The fox said to the moon" and header["models"]["kernels"] == "wasm"
     trace = Trace.loads("\n".join(json.dumps(one) for one in (header, *events)))
     assert audit.holds(audit.audit(trace.header.lanes, trace.events))
-    press_tab(page, "step")
-    expect(page.locator(".sd-step[data-state=ready]")).to_be_visible()
-
-    press_tab(page, "race")
     known = page.evaluate("document.querySelector('.sd-player').log()")
-    for name, value, told in (
-        ("k", "99", "Drafted per cycle, K: a number from 0 to"), ("seed", "", "Seed: a number from 0"),
-        ("max_tokens", "2.5", "Maximum tokens: a number from 1"), ("stop", "a\n" * 9, "At most 4 stop strings"),
-    ):  # fmt: skip
+    for name, value, refusal in (("k", "99", "Drafted per cycle, K: a number"), ("stop", "a\n" * 9, "At most 4 stop")):
         place = page.locator(f"#settings [name={name}]")
         before = place.input_value()
         place.fill(value)
         button.click()
-        expect(line).to_contain_text(told)
+        expect(line).to_contain_text(refusal)
         place.fill(before)
     field.fill(" ")
     button.click()
@@ -232,7 +211,8 @@ def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
 def test_it_opens_from_a_disk(opened, folder):
     page = opened((folder / "some/path/index.html").as_uri())
     page.locator("[data-kind=code]").click()
-    expect(page.locator("[data-part=stage]")).to_contain_text("def ")
+    page.locator(".sd-badge").first.click()
+    expect(page.locator("[data-part=meta]")).to_contain_text("Code")
     page.locator("#run").click()
     expect(page.locator("#notice p")).to_contain_text("python -m http.server")
     press_tab(page, "methods")

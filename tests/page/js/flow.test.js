@@ -1,8 +1,7 @@
-// Token flow and tempo: pure functions of a cycle and a moment.
+// Token flow: pure functions of a cycle and a moment.
 import test from "node:test";
 import assert from "node:assert";
 import { progressAt, fitting, DRAFTED, PASSED } from "#page/race/flow.js";
-import { pace } from "#page/race/tempo.js";
 import { eventsOf, player } from "./page.js";
 
 const { fold, speculative } = player;
@@ -16,26 +15,6 @@ test("a cycle's progress goes from its draft over its pass to its verdicts", () 
   assert.ok(progressAt(cycle, (cycle.check.start + cycle.check.end) / 2) < PASSED);
   assert.equal(progressAt(cycle, cycle.at, 0), PASSED);
   assert.equal(progressAt(cycle, cycle.at), 1);
-});
-
-test("progress never goes back", () => {
-  let last = 0;
-  for (let t = cycle.draft.start; t <= cycle.at; t += 0.05) {
-    const now = progressAt(cycle, t);
-    assert.ok(now >= last && now <= 1);
-    last = now;
-  }
-});
-
-test("the first cycles are told more slowly than the others, and each pace is a round number", () => {
-  const { cycles } = speculative(run);
-  const paces = [0, cycles[2].at, cycles[cycles.length - 1].at].map((t) => pace(run, t));
-  assert.ok(
-    paces[0] >= paces[1] &&
-      paces.every((one) =>
-        [1, 2, 5, 4, 8, 16, 32].includes(Number(String(one).replace(/0+$/, ""))),
-      ),
-  );
 });
 
 test("where there is little room the first kept drafts go, and the decision stays", () => {

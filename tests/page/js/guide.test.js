@@ -1,12 +1,9 @@
-// The tour's panel never covers what it points at; its steps have their words; the game's odds are the target's.
+// The tour's panel never covers what it points at; its steps have their words.
 import test from "node:test";
 import assert from "node:assert";
 import * as place from "#page/guide/place.js";
 import * as stops from "#page/guide/stops.js";
-import * as game from "#page/guide/game.js";
 import { PAGES } from "#page/guide/guide.js";
-import { search } from "#page/guide/search.js";
-import { expectedTokens } from "#page/theory/formulas.js";
 import { json } from "./page.js";
 
 const tour = { ...place, ...stops };
@@ -58,64 +55,4 @@ test("every section stands on one sub-page, and each sub-page has its name", () 
     PAGES.map(([first]) => first),
     Object.keys(words.pages),
   );
-});
-
-test("the game gives the target's odds exactly, and with the mistake it does not", () => {
-  const { GAME } = game,
-    target = GAME.target.map((n) => n / 6),
-    near = (a, b) => assert.ok(Math.abs(a - b) < 1e-12);
-  game.oddsOf(GAME).forEach((p, i) => near(p, target[i]));
-  const wrong = game.oddsOf(GAME, true);
-  near(
-    wrong.reduce((sum, p) => sum + p, 0),
-    1,
-  );
-  near(wrong[0], 84 / 195); // 19/9 judged cards a cycle with A at 4/9, and 8/27 bonus cards with A at 1/3
-  assert.equal(game.keepOf(GAME) % 1, 0);
-  GAME.target.forEach((p, i) => assert.ok(i === 0 || p >= GAME.draft[i])); // only the first word is ever rejected
-  assert.deepEqual(
-    GAME.target.slice(1).map((p, i) => p - GAME.draft[i + 1]),
-    [1, 1],
-  ); // so odd and even decide the residual
-  for (const counts of [GAME.draft, GAME.target])
-    assert.deepEqual(
-      game
-        .facesOf(counts, GAME)
-        .flatMap(({ low, high }) => Array.from({ length: high - low + 1 }, (_, i) => low + i)),
-      [1, 2, 3, 4, 5, 6],
-    );
-  assert.ok(Math.abs(game.cardsOf(GAME) - 10 * expectedTokens(2 / 3, 3)) < 1e-9);
-});
-
-test("search finds parts of questions, answers, steps and terms, whatever their case", () => {
-  const ids = (typed, language = "en") =>
-    search(json(`text/${language}/guide.json`), typed).questions;
-  assert.equal(search(words, "  "), null);
-  assert.deepEqual(search(words, "no such text"), { questions: [], terms: [] });
-  assert.deepEqual(ids("Beam Search"), ["beam"]); // a question
-  assert.ok(ids(" ADAPTIVE mode ").includes("load")); // an answer
-  assert.ok(ids("p99").includes("measure")); // a step
-  assert.deepEqual(ids("键头数", "zh"), ["memory"]);
-  const [term, meaning] = words.glossary[search(words, "residual").terms[0]];
-  assert.ok((term + meaning).toLowerCase().includes("residual"));
-});
-
-test("a drawn draft that is dropped for its own low q bends the text by what the answer says", () => {
-  const [p, q, least] = [[0.5, 0.5], [0.9, 0.1], 0.5],
-    kept = p.map((one, i) => (q[i] < least ? 0 : Math.min(one, q[i]))),
-    dropped = q.reduce((sum, one) => sum + (one < least ? one : 0), 0),
-    rest = p.map((one, i) => Math.max(0, one - q[i])),
-    gap = rest.reduce((sum, one) => sum + one),
-    lost = q.reduce((sum, one, i) => sum + (one < least ? 0 : one - kept[i]), 0),
-    text = p.map((one, i) => kept[i] + (lost * rest[i]) / gap + dropped * one);
-  const short = text.map((one) => one.toFixed(2).slice(1)).join(", ");
-  assert.ok(words.answers.list.gate.say[1].includes(`(${short})`), short);
-});
-
-test("what a draft's cache takes is what its layers and key heads give", () => {
-  const kib = (layers, heads, width) => (layers * heads * width * 2 * 2) / 1024,
-    [small, large, layer] = [kib(28, 8, 128), kib(36, 8, 128), kib(1, 8, 128)], // Qwen3 0.6B, 8B
-    [said] = words.answers.list.memory.say;
-  for (const figure of [small, large, layer, Math.round((100 * small) / (small + large)) + " %"])
-    assert.ok(said.includes(String(figure)), String(figure));
 });

@@ -46,4 +46,6 @@ test("a run is of other settings where its prompt, drafter, depth or sampling di
   assert.equal(is("Once", "draft_model", 4, 0.8), true);
   assert.equal(is("Once", "draft_model", 5, 0), true);
   assert.equal(is("Once", "suffix", 4, 0, { server: "vllm" }), false, "a server decides the rest");
+  const open = ["Once", "default", 0, 0.8, "embedded"];
+  assert.equal(isOther(made("Once", "suffix", 4, 0.8), names, open), false, "the page chose");
 });

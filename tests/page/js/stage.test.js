@@ -1,14 +1,10 @@
 // What the stage says of a run on its way: ratios, whole words, the pace. `node --test tests/page/js`.
 import test from "node:test";
 import assert from "node:assert";
-import fs from "node:fs";
-import path from "node:path";
 import { soFar, saved, ENOUGH } from "#page/race/live.js";
-import { result } from "#page/race/frames.js";
-import { harder, told } from "#page/race/hardest.js";
-import { ASSETS, json, player } from "./page.js";
+import { player } from "./page.js";
 
-const { fold, figuresAt, horizon, read, newReader } = player;
+const { fold, figuresAt, horizon } = player;
 
 /* A run of one token a pass and a draft of three, all kept; speculative cycles take `cycle` ms, plain passes 10. */
 function made(cycle, cycles = 12, first = cycle) {
@@ -54,30 +50,6 @@ test("no ratio below 1 on the way to a gain, and every one on the way to a loss"
   assert.ok(late.speedup < 1 && soFar(loss, late) === late.speedup);
 });
 
-/* A recorded run of the page, as if the visitor had just made it. */
-function live(name) {
-  const file = path.join(ASSETS, "traces", name + ".jsonl"),
-    reader = newReader();
-  read(reader, fs.readFileSync(file, "utf-8"));
-  return { ...reader.run, header: { ...reader.run.header, source: "live", prompt: name } };
-}
-
-test("the hardest prompt is that of the ended run whose judged guesses were kept least", () => {
-  const [easy, hard] = [live("coding"), live("summarization")];
-  const rate = (run) => figuresAt(run, Infinity).alpha;
-  assert.ok(rate(hard) < rate(easy));
-  for (const order of [
-    [easy, hard],
-    [hard, easy],
-  ])
-    assert.deepEqual(order.reduce(harder, null), { prompt: "summarization", alpha: rate(hard) });
-  assert.equal(harder(null, { ...easy, header: { source: "recorded" } }), null, "nobody's prompt");
-  assert.equal(harder(null, made(20)), null, "nothing was judged");
-  const stopped = { ...hard, closed: true };
-  stopped.lanes = { ...hard.lanes, plain: { ...hard.lanes.plain, finished: null } };
-  assert.equal(harder(null, stopped), null, "stopped");
-});
-
 test("the bytes of a character are joined in the text, across tokens and cycles", () => {
   const log = [{ event: "header", lanes: ["speculative"], source: "recorded" }],
     commit = (cycle, ...pieces) =>
@@ -92,19 +64,4 @@ test("the bytes of a character are joined in the text, across tokens and cycles"
   assert.deepEqual(first.texts, [""]);
   assert.deepEqual(cycles[0].texts, ["", "短", "!"]);
   assert.deepEqual(cycles[1].texts, ["", " lost", "", "é"]);
-});
-
-test("the end says who was faster, and whether the text is the same", () => {
-  const W = json("text/en/player.json"),
-    said = (name) => result(W, live(name)).headline;
-  assert.match(said("coding"), /^\d\.\d× faster, same words$/);
-  const sampled = live("tips");
-  assert.match(result(W, sampled).headline, /, same odds$/);
-  sampled.lanes.speculative.started.lossless = false;
-  assert.doesNotMatch(result(W, sampled).headline, /same/);
-});
-
-test("the share of the hardest prompt is told as the meter tells it", () => {
-  const W = { foot: { hardest: "{prompt}: {alpha}" } };
-  assert.equal(told(W, { prompt: "why", alpha: 0.414 }), "why: 41 %");
 });

@@ -5,7 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { Worker } from "node:worker_threads";
 import { Model, layersIn } from "#page/engine/model.js";
-import { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } from "#page/engine/drafters.js";
+import { DraftModel, NoDrafter, PromptLookup } from "#page/engine/drafters.js";
 import { generate } from "#page/engine/engine.js";
 import { ASSETS } from "../page.js";
 import { Tokenizer } from "#page/engine/text.js";
@@ -64,7 +64,6 @@ test("the same seed gives the same run: tokens, verdicts, draws", async (told) =
   const drafters = {
     draft_model: (capacity) => new DraftModel(draft, capacity),
     prompt_lookup: () => new PromptLookup(around),
-    suffix: () => new SuffixDrafter(around),
     none: () => new NoDrafter(),
   };
   for (const { text, prompt, drafter, k, params, events } of json(RUNS)) {

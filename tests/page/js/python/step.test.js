@@ -6,7 +6,7 @@ import fs from "node:fs";
 import * as judge from "#page/step/judge.js";
 import * as own from "#page/step/own.js";
 import * as distributions from "#page/step/distributions.js";
-import { json, player } from "../page.js";
+import { player } from "../page.js";
 
 const step = { ...judge, ...own, ...distributions };
 
@@ -109,11 +109,11 @@ test("another coin turns a verdict round at min(1, p/q), and nowhere else", () =
 
 /* The same trace without what was added later. */
 function older(events) {
-  const strip = (law) =>
-    law && {
-      top: law.top.slice(0, 2),
-      rest: 1 - law.top.slice(0, 2).reduce((sum, one) => sum + one.prob, 0),
-      entropy: law.entropy,
+  const strip = (distribution) =>
+    distribution && {
+      top: distribution.top.slice(0, 2),
+      rest: 1 - distribution.top.slice(0, 2).reduce((sum, one) => sum + one.prob, 0),
+      entropy: distribution.entropy,
     };
   return events.map((event) =>
     event.event !== "verified"
@@ -131,16 +131,6 @@ function older(events) {
   );
 }
 
-test("what a question lacks is told without a guess at why: a run in a link is new, and holds as little", () => {
-  for (const [language, old] of [
-    ["en", /too old/],
-    ["zh", /太旧/],
-  ]) {
-    const W = json(`text/${language}/step.json`);
-    assert.doesNotMatch(Object.values(W.lacks).join(), old);
-  }
-});
-
 test("an older trace is taken apart, and says which questions it cannot answer", () => {
   const chains = CASES.filter((one) => !one.cycle.tree && one.rule === step.RULES[0]);
   for (const one of chains) {
@@ -156,13 +146,13 @@ test("an older trace is taken apart, and says which questions it cannot answer",
       coins: Object.fromEntries(cycle.drafts.map((_, node) => [node, 0])),
     });
     assert.deepEqual(
-      [step.ownOf(cycle, open, theirs).law, step.ownOf(cycle, open, theirs).state],
-      [theirs.path.length === cycle.drafts.length ? cycle.own.law : null, "bon"],
+      [step.ownOf(cycle, open, theirs).distribution, step.ownOf(cycle, open, theirs).state],
+      [theirs.path.length === cycle.drafts.length ? cycle.own.distribution : null, "bon"],
     );
     for (const draft of cycle.drafts) {
-      const laws = step.distributionsOf(draft);
-      assert.ok(Math.abs(laws.overlap - draft.overlap) < 1e-6);
-      assert.ok(Math.abs(laws.surplus - (1 - draft.overlap)) < 1e-5);
+      const distributions = step.distributionsOf(draft);
+      assert.ok(Math.abs(distributions.overlap - draft.overlap) < 1e-6);
+      assert.ok(Math.abs(distributions.surplus - (1 - draft.overlap)) < 1e-5);
     }
   }
   assert.ok(chains.length > 5);

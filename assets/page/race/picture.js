@@ -1,6 +1,5 @@
-// @ts-check
-/* One moment of a race as a picture: the text of both lanes in the colours of its tokens, and what it took. The
- * picture to share is the moment when the speculative lane is done; a film is one moment after another. */
+/* A race as a picture to share: the moment when the speculative lane is done, with the text of both lanes in
+ * the colours of its tokens, and what it took. */
 
 import {
   EPS,
@@ -22,13 +21,9 @@ const SIZE = 25,
   LEADING = 33,
   LINES = 5, // of a lane
   ON_TINT = "#0b0f14"; // text on a tinted token, light and dark
-const RACE = 4500,
-  STILL = 1500,
-  FRAME = 1000 / 30; // ms of a film
-const KINDS = ["video/mp4;codecs=avc1.42E01F", "video/webm"];
 
 /* What the end says: tokens, passes and time of both lanes, and who was faster. */
-function result(W, run) {
+export function result(W, run) {
   const A = speculative(run),
     B = plain(run),
     F = figuresAt(run, Infinity);
@@ -125,21 +120,15 @@ function linesOf(tokens, widthOf, room) {
   return lines;
 }
 
-/* The palette and type of the page as it is now. */
-function lookOf() {
-  const styles = getComputedStyle(/** @type {Element} */ (document.querySelector(".sd-player")));
-  return {
-    font: styles.fontFamily,
-    colour: (name) => styles.getPropertyValue("--sd-" + name).trim(),
-    bar: document.querySelector(".dark") ? "acc" : "acc-l",
-  };
-}
-
-/* `still`: all is said, as on a picture. */
-function paint(canvas, W, run, t, still, { font, colour, bar } = lookOf()) {
+/* In the palette and type of the page as it is now. */
+function paint(canvas, W, run) {
   const pen = canvas.getContext("2d"),
+    t = speculative(run).end,
     { title, rows, speedup, longest } = result(W, run),
-    over = still || t + EPS >= longest;
+    styles = getComputedStyle(/** @type {Element} */ (document.querySelector(".sd-player"))),
+    font = styles.fontFamily,
+    colour = (name) => styles.getPropertyValue("--sd-" + name).trim(),
+    bar = document.querySelector(".dark") ? "acc" : "acc-l";
   const write = (text, x, y, size, weight, fill, right = false) => {
     pen.font = `${weight} ${size}px ${font}`;
     pen.fillStyle = colour(fill);
@@ -150,13 +139,13 @@ function paint(canvas, W, run, t, still, { font, colour, bar } = lookOf()) {
   pen.fillStyle = colour("page");
   pen.fillRect(0, 0, WIDTH, HEIGHT);
   write(W.finish.brand, EDGE, 58, 22, 600, "ink-2");
-  write(over ? title : W.finish.film, EDGE, 112, 40, 600, "ink");
+  write(title, EDGE, 112, 40, 600, "ink");
   rows.forEach(({ name, kind, lane, time, label }, i) => {
     const y = 164 + i * 226,
       tokens = tokensAt(lane, t);
     write(name, EDGE, y, 24, 600, "ink");
-    const told = t + EPS >= time ? label : words(W.lane.clock, { tokens: tokens.length });
-    write(told, WIDTH - EDGE, y, 22, 400, "ink-2", true);
+    const clock = words(W.lane.clock, { tokens: tokens.length });
+    write(t + EPS >= time ? label : clock, WIDTH - EDGE, y, 22, 400, "ink-2", true);
     pen.fillStyle = colour("surface-2");
     pen.fillRect(EDGE, y + 12, WIDTH - 2 * EDGE, 8);
     pen.fillStyle = colour(kind === "plain" ? "ink-2" : bar);
@@ -180,49 +169,17 @@ function paint(canvas, W, run, t, still, { font, colour, bar } = lookOf()) {
       }
     });
   });
-  if (over && speedup) {
-    const said = isBusy(run) ? W.say.busy : words(W.finish.measured, { times: fixed(speedup) });
-    write(said, EDGE, HEIGHT - 24, 28, 600, "ink");
+  if (speedup) {
+    const measured = words(W.finish.measured, { times: fixed(speedup) });
+    write(isBusy(run) ? W.say.busy : measured, EDGE, HEIGHT - 24, 28, 600, "ink");
   }
   if (location.protocol === "https:")
     write(location.host + location.pathname, WIDTH - EDGE, HEIGHT - 24, 22, 400, "ink-2", true);
 }
 
-/* The picture to share: a promise of a file. */
-function picture(W, run) {
+/* A promise of a file. */
+export function picture(W, run) {
   const canvas = document.createElement("canvas");
-  paint(canvas, W, run, speculative(run).end, true);
+  paint(canvas, W, run);
   return new Promise((resolve) => canvas.toBlob(resolve));
 }
-
-/* The kind of film that this browser can record, "" for none. */
-const filmKind = () =>
-  (window.MediaRecorder && KINDS.find((kind) => MediaRecorder.isTypeSupported(kind))) || "";
-
-/* The whole race in six seconds: a promise of a file. Nothing is sent anywhere. */
-function film(W, run) {
-  const canvas = document.createElement("canvas"),
-    look = lookOf(),
-    { longest } = result(W, run);
-  paint(canvas, W, run, 0, false, look);
-  const recorder = new MediaRecorder(canvas.captureStream(30), {
-      mimeType: filmKind(),
-      videoBitsPerSecond: 4e6,
-    }),
-    parts = [],
-    began = performance.now();
-  recorder.ondataavailable = ({ data }) => parts.push(data);
-  const timer = setInterval(() => {
-    const now = performance.now() - began;
-    paint(canvas, W, run, Math.min(1, now / RACE) * longest, false, look);
-    if (now < RACE + STILL) return;
-    clearInterval(timer);
-    recorder.stop();
-  }, FRAME);
-  recorder.start();
-  return new Promise((resolve) => {
-    recorder.onstop = () => resolve(new Blob(parts, { type: recorder.mimeType }));
-  });
-}
-
-export { result, tokensAt, picture, film, filmKind };
