@@ -6,6 +6,7 @@ import { answers } from "#page/guide/answers.js";
 import { lessons } from "#page/guide/lessons.js";
 import { questions } from "#page/guide/questions.js";
 import { practice } from "#page/guide/practice.js";
+import { searchBox } from "#page/guide/search.js";
 
 /* Each sub-page goes by its first section. */
 export const PAGES = [
@@ -109,15 +110,26 @@ export function mount(element, props) {
       ),
     );
 
+  let shown = 0;
   function show(at) {
+    shown = at;
     pages.forEach((page, i) => (page.hidden = i !== at));
     ways.forEach((one, i) => one.setAttribute("aria-current", i === at ? "page" : "false"));
+  }
+
+  /* While something is searched, the sub-pages with hits stand below each other. */
+  function showHits(hits) {
+    if (!hits) return show(shown);
+    const found = { answers: hits.questions.length, glossary: hits.terms.length };
+    pages.forEach((page, i) => (page.hidden = !found[PAGES[i][0]]));
+    ways.forEach((one) => one.setAttribute("aria-current", "false"));
   }
 
   /* To a section, wherever the way there stands: its sub-page first. The row of sub-pages stays in sight. */
   function go(hash) {
     const name = hash.slice(1),
       at = PAGES.findIndex((names) => names.includes(name));
+    finder.clear();
     show(Math.max(0, at));
     if (at < 0) return;
     const title = root.querySelector(`[data-section="${name}"] h2`);
@@ -129,6 +141,8 @@ export function mount(element, props) {
   part.nav.setAttribute("aria-label", W.tab);
   part.nav.append(...ways);
   part.body.append(...pages);
+  const finder = searchBox(W, root, showHits);
+  part.nav.after(finder.box);
   show(0);
   root.addEventListener("click", (event) => {
     const to = event.target.closest(`a[href^="${HERE}"]`);

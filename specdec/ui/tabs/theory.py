@@ -62,7 +62,7 @@ def batch_charts(table: pandas.DataFrame) -> tuple[Any, Any]:
         name, all_texts = words["plain"].format(context=context), line["plain_tokens_per_second"]
         rates.append(charts.Course(name, line["plain_each"], all_texts, line["batch"], charts.LINE, plain_dash))
     return (
-        charts.courses(gains, strings("theory")["batches"]["axis"], even=1.0),
+        charts.courses(gains, words["axis"], even=1.0),
         charts.courses(rates, words["each"], words["all"], note=words["batch"]),
     )
 
