@@ -20,12 +20,14 @@ from ..figures import machine
 from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, LoadedModel, Target
-from ..models.checkpoint import naming, read_config, section, weight_files
-from ..models.config import FAMILIES, is_ours
+from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
+from ..models.config import Config, FAMILIES, is_ours
 from ..models.device import multiplies_bfloat16
 from ..models.grouped import CODES, FILE, INT7
 from ..models.matrix import draft_dtype
+from ..models.packed import is_packed
 from ..models.quantised import QuantisedCopy
+from ..models.reduced import READS, ReducedDraft
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -224,7 +226,12 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
     dtype, stored = compute_dtypes(dtype, device)
     small = draft_dtype(device, stored)
     target = Transformer.load(folder / "target", dtype, device, stored)
-    drafts = {draft: Transformer.load(path, dtype, device, small) for draft, path in draft_folders(folder).items()}
+    drafts = dict[str, LoadedModel]()
+    for draft, path in draft_folders(folder).items():
+        if is_packed(path) and READS in read_weights(path):
+            drafts[draft] = ReducedDraft(Config.load(path), read_weights(path), target, small)
+        else:
+            drafts[draft] = Transformer.load(path, dtype, device, small)
     family = Family(name, target, tokenizer, drafts)
     family.drafters |= heads(folder, target, small)
     return autotune(family)

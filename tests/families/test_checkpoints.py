@@ -237,10 +237,10 @@ def test_a_heads_window_is_kept(tmp_path: Path) -> None:
     plain = published.load_drafter(written(tmp_path / "plain", eagle3_weights(), plain_config()), TARGET, words(23))
     features = torch.randn(6, WIDTH, generator=torch.Generator().manual_seed(0))
     assert isinstance(found, Eagle3Head) and isinstance(plain, Eagle3Head)
-    rows = [one.read(features, [1, 2, 3, 4, 5, 6], one.new_cache(9)) for one in (found, plain)]
+    rows = [one.forward(features, [1, 2, 3, 4, 5, 6], one.new_cache(9)) for one in (found, plain)]
     # Logits up to 11, where a last digit of float32 is 1e-6: another mask sums in another order.
     assert torch.allclose(rows[0][:3], rows[1][:3], atol=1e-5) and not torch.allclose(rows[0][3], rows[1][3], atol=1e-3)
-    tail = plain.read(features[3:], [4, 5, 6], plain.new_cache(9))
+    tail = plain.forward(features[3:], [4, 5, 6], plain.new_cache(9))
     assert torch.allclose(rows[0][5], tail[2], atol=1e-5)  # rotary positions are relative: it sees the last three alone
 
 

@@ -32,7 +32,9 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def family(real: dict[str, Costs], trained: dict[str, Any] | None = None) -> Any:
     drafters = [*real, "suffix", "none"]
-    return SimpleNamespace(drafters=drafters, usual="suffix", real=real, trained=trained or {}, brief_costs={})
+    return SimpleNamespace(
+        drafters=drafters, default_drafter="suffix", real=real, trained=trained or {}, brief_costs={}
+    )
 
 
 def test_what_is_expected_to_pay_is_taken_and_measured_once(measured: list[str]) -> None:

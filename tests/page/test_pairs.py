@@ -77,7 +77,7 @@ def test_a_draft_with_another_tokenizer_is_refused(server, tmp_path):
 
 
 def test_a_stopped_download_leaves_the_machine_to_others(server, monkeypatch):
-    monkeypatch.setattr(hub, "LOOK", 0.05)
+    monkeypatch.setattr(hub, "REPORT_EVERY_S", 0.05)
     server.held = 0
     with contextlib.closing(session.run(check("Hi", family=PAIR))) as news:
         assert next(item for item in news if item.kind == "fetching" and "some/target" in item.text)

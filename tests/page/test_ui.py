@@ -179,7 +179,7 @@ def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
 # The scripts of a tab call groups of its words by letters.
 LETTERS = {
     "race": {"U": "figures", "Y": "say foot", "C": "card", "T": "tree", "V": "server"},
-    "theory": {"M": "measured memory", "R": "recursion memory break_even", "B": "wall memory break_even", "V": "many"},
+    "theory": {"M": "measured memory", "R": "recursion memory break_even", "B": "wall memory break_even"},
     "step": {"Y": "say judge own_says", "P": "position", "A": "what_if", "O": "own", "G": "grid", "V": "served"},
 }
 CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also called C

@@ -367,3 +367,27 @@ def test_two_clicks_open_an_answer_and_the_converter_converts(open_page):
     open_guide(page)
     here.get_by_role("button", name="See it: Theory").click()
     assert page.get_by_role("tab", name="Theory").get_attribute("aria-selected") == "true"
+
+
+def test_a_search_leaves_the_hits_and_any_way_out_of_it_brings_all_back(open_page):
+    page = open_page(reduced_motion="reduce")
+    open_guide(page)
+    box, answers, terms = (
+        page.get_by_role("searchbox"),
+        page.locator("[data-answer]"),
+        page.locator(".sd-gd-words > div"),
+    )
+    everything = answers.count()
+    box.fill("Prefill")
+    for found in (answers, terms):
+        assert 0 < found.filter(visible=True).count() < found.count()
+        assert all("prefill" in text.lower() for text in found.filter(visible=True).all_text_contents())
+    box.press("Enter")
+    page.keyboard.press("Enter")  # once to the first hit, once to open it
+    expect(page.locator("[data-answer][open]")).to_have_count(1)
+    box.press("Escape")
+    assert box.input_value() == "" and answers.filter(visible=True).count() == everything
+    box.fill("no such text")
+    expect(page.get_by_text(strings("guide")["search"]["none"])).to_be_visible()
+    open_guide(page, "Glossary")
+    assert box.input_value() == "" and terms.filter(visible=True).count() == terms.count()

@@ -4,6 +4,7 @@ import assert from "node:assert";
 import * as place from "#page/guide/place.js";
 import * as stops from "#page/guide/stops.js";
 import { PAGES } from "#page/guide/guide.js";
+import { search } from "#page/guide/search.js";
 import { json } from "./page.js";
 
 const tour = { ...place, ...stops };
@@ -55,4 +56,17 @@ test("every section stands on one sub-page, and each sub-page has its name", () 
     PAGES.map(([first]) => first),
     Object.keys(words.pages),
   );
+});
+
+test("search finds parts of questions, answers, steps and terms, whatever their case", () => {
+  const ids = (typed, language = "en") =>
+    search(json(`text/${language}/guide.json`), typed).questions;
+  assert.equal(search(words, "  "), null);
+  assert.deepEqual(search(words, "no such text"), { questions: [], terms: [] });
+  assert.deepEqual(ids("Beam Search"), ["beam"]); // a question
+  assert.ok(ids(" ADAPTIVE mode ").includes("load")); // an answer
+  assert.ok(ids("p99").includes("measure")); // a step
+  assert.deepEqual(ids("键头数", "zh"), ["memory"]);
+  const [term, meaning] = words.glossary[search(words, "residual").terms[0]];
+  assert.ok((term + meaning).toLowerCase().includes("residual"));
 });
