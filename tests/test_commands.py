@@ -338,5 +338,5 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: py
     options = bench.Options(suite="embedded", tokens=4, repeats=3, k=(2,))
     assert [len(list(found)) for _, _, found in bench.measure(load(shallow), options)] == [1]
     choosing, reporting = seeds
-    assert len(choosing) == bench.CHOOSING + 1 and len(reporting) == 4
+    assert len(choosing) == bench.CHOOSING_ROUNDS + 1 and len(reporting) == 4
     assert not choosing & reporting
