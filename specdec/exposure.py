@@ -1,7 +1,7 @@
 """Who can reach this page, and what a stranger may do there. One table, and no other place decides it.
 
 Everything that bounds a visitor reads it: request bodies, host names, proxies, servers of others, pairs of models,
-places in the queue and in a class, and the size of a run.
+places in the queue, and the size of a run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EXPOSURE = "SPECDEC_EXPOSURE"  # a name of TABLE; the command line sets it, and 
 class Exposure:
     """A row of the table: what a visitor of such a page may ask for.
 
-    Behind one address there may be a whole class, so bounds by address are wider than those by tab.
+    Behind one address there may be a whole class, so bounds by address are wide.
     """
 
     prompt: int = 4_000  # characters
