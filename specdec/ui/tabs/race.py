@@ -276,7 +276,7 @@ def settings_of(log: str) -> dict[str, Any]:
         values = {"prompt": header["prompt"], **params, "stop": "\n".join(params["stop"] or ())}
         if not started.get("server"):  # which decides the others by itself
             values["family"] = header["models"].get("family", EMBEDDED)
-            values["rule"] = RULE_KEYS[started["rule"]]
+            values["rule"] = RULE_KEYS.get(started["rule"], RULES[0])  # older traces name none
             values["peer"] = len(header["lanes"]) > 2
             values |= {name: started[name] for name in ("drafter", "k")}
     except (ValueError, LookupError, TypeError, AttributeError):
