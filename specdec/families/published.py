@@ -115,11 +115,8 @@ def eagle3(weights: Weights, config: Mapping[str, Any], target: Target) -> Eagle
             f"the EAGLE-3 head fuses {fc.shape[-1]} numbers into {len(fc)}; "
             f"for this target it would fuse {len(taps)} features of {width} into {width}"
         )
-    head = weights.get("lm_head.weight")
-    if head is not None and "d2t" not in weights:
-        if len(head) < target.vocabulary:
-            raise ValueError(f"the EAGLE-3 head knows {len(head)} tokens and brings no map d2t to the target's")
-        weights["lm_head.weight"] = head[: target.vocabulary]  # the rest only pads
+    if "lm_head.weight" in weights and "d2t" not in weights:
+        weights["lm_head.weight"] = weights["lm_head.weight"][: target.vocabulary]  # the rest only pads
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
     before = bool(config.get("norm_before_residual"))
     ours = "trained" in config  # by `specdec train`; others' stay as they are

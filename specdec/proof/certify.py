@@ -33,7 +33,6 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
     """The certificate as it grows: JSON-ready, with the sample as it stood at each of `DRAWS` up to `draws`."""
     result: dict[str, Any] = {
         "pair": pair.name,
-        "precision": pair.precision,
         "mistake": mistake.key if mistake else "",
         "draws": draws,
         "k": pair.k,

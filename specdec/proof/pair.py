@@ -58,8 +58,7 @@ class ArgmaxDraft(DraftModelDrafter):
 class ModelPair:
     """A target and its draft model after `text` of two tokens or more.
 
-    `precision` is the target's, whose distribution is certified. The first `control` tokens of the text are control
-    tokens, which are not shown.
+    The first `control` tokens of the text are control tokens, which are not shown.
     K = 2 is the shortest draft that has a first token, a last one and a bonus.
     """
 
@@ -73,9 +72,7 @@ class ModelPair:
         piece: Callable[[int], str],
         greedy: int,
         control: int = 0,
-        precision: str = "float32",
     ) -> None:
-        self.precision = precision
         self.name, self.text, self.params, self.piece, self.greedy = name, tuple(text), params, piece, greedy
         self.k, self.models = 2, (target, draft)
         self.words = self.text[control:]
@@ -120,13 +117,13 @@ def toy() -> ModelPair:
 
 
 @functools.lru_cache(2)
-def embedded(text: str, dtype: torch.dtype | None = None) -> ModelPair:
+def embedded(text: str) -> ModelPair:
     """The embedded family after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their distribution can be
-    listed. In another `dtype` the target is another one, with a distribution of its own.
+    listed.
 
     ValueError says what is wrong with the text.
     """
-    family = zoo.load("embedded", dtype)
+    family = zoo.load()
     assert family.draft
     tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
     if not 2 <= len(tokens) <= most:
@@ -142,7 +139,6 @@ def embedded(text: str, dtype: torch.dtype | None = None) -> ModelPair:
         family.pieces.piece,
         GREEDY,
         len(family.prefix),
-        family.precision,
     )
 
 

@@ -187,14 +187,10 @@ REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
         {**eagle3_weights(), "fc.weight": torch.ones(WIDTH, 3 * 48)}, plain_config(),
         "fuses 144 numbers into 32; for this target it would fuse 3 features of 32 into 32",
     ),
-    "no map": (without(eagle3_weights(), "d2t"), plain_config(), "brings no map d2t"),
+    "no map": (without(eagle3_weights(), "d2t"), plain_config(), r"lm_head\.weight has the shape"),
     "two layers": (
         {**renamed(eagle3_weights(), "layers.0."), "layers.1.mlp.up_proj.weight": ONES}, speculators(False),
         r"holds layers\.1\.mlp\.up_proj\.weight; a head of one layer",
-    ),
-    "which window": (
-        eagle3_weights(), plain_config(layer_types=["sliding_attention", "full_attention"], sliding_window=4),
-        "tells no window",
     ),
     "choices too deep": (
         medusa_weights(),

@@ -77,7 +77,7 @@ function lossless(element, props, watch, trigger, server, player) {
       ...certificate,
       text: visible(certificate.text.join("").trim()),
     });
-    const { kind, said } = inWords(certificate, S.draws, recorded(S.pair, ""));
+    const { kind, said } = inWords(certificate, S.draws);
     signed.verdict(kind, W.verdict[kind], said);
     paintClosed(certificate);
     paintSampled(certificate, S.draws);
