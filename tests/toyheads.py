@@ -173,7 +173,7 @@ DRAFT = TableModel(23, seed=4, context=160)
 
 def quantised(model: Any) -> QuantisedCopy:
     """The copy of a target that `model` is when it is rounded."""
-    copy = QuantisedCopy(TARGET, lambda needed: None)
+    copy = QuantisedCopy(TARGET)
     copy.__dict__["_model"] = model
     return copy
 

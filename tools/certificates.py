@@ -12,7 +12,7 @@ from specdec.proof.certify import certify, DRAWS, passed
 from specdec.proof.checks import brief, LOSSLESS
 from specdec.proof.enumeration import JointDistribution, output_distribution, total_variation
 from specdec.proof.goodness_of_fit import draws_needed, is_red
-from specdec.proof.mistakes import Mistake, PLANTABLE
+from specdec.proof.mistakes import Mistake, MISTAKES
 from specdec.proof.pair import embedded, ModelPair, next_tokens, toy
 from specdec.ui.session import CERTIFICATES
 from specdec.ui.text import prompts
@@ -36,7 +36,7 @@ def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 
 def certificate_of(pair: ModelPair, key: str) -> dict[str, Any]:
     """The whole certificate of the shipped rule, or of the mistake `key`; of the toy with what is exact, too."""
-    mistake, result, began = PLANTABLE.get(key), dict[str, Any](), time.monotonic()
+    mistake, result, began = MISTAKES.get(key), dict[str, Any](), time.monotonic()
     for state in certify(pair, mistake, max(DRAWS), SEED):
         if state["sampled"] and state["done"] == state["sampled"][-1][0]:
             result = state
@@ -48,7 +48,7 @@ def certificate_of(pair: ModelPair, key: str) -> dict[str, Any]:
 def main() -> None:
     recorded: dict[str, dict[str, Any]] = {}
     for pair in (toy(), embedded(prompts()["story"][0])):
-        for key in ("", *PLANTABLE):
+        for key in ("", *MISTAKES):
             recorded.setdefault(pair.name, {})[key] = result = certificate_of(pair, key)
             marks = " ".join("✓" if check else "✗" for check in passed(result))
             print(f"{pair.name:9} {key or 'none':20} {marks}", flush=True)

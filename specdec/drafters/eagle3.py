@@ -50,13 +50,11 @@ def checked_taps(names: Any, layers: int, after: bool = False) -> tuple[int, ...
 
 def layer_config(data: Mapping[str, Any]) -> Config:
     """Read the config of the head's one layer. Its window follows from `layer_types` for any model, as in vLLM."""
-    kinds, unread = data.get("layer_types") or [FULL], ("layer_types", "sliding_window", "use_sliding_window")
-    if not isinstance(kinds, list) or kinds[0] not in (SLIDING, FULL) or any(kind != kinds[0] for kind in kinds):
-        raise ValueError(f"the head has one layer; its layer_types are {brief(repr(kinds))}, which tells no window")
+    kind, unread = (data.get("layer_types") or [FULL])[0], ("layer_types", "sliding_window", "use_sliding_window")
     config = Config.parse(
         {name: value for name, value in data.items() if name not in unread} | {"num_hidden_layers": 1}
     )
-    return replace(config, windows={0: data["sliding_window"]} if kinds[0] == SLIDING else {})
+    return replace(config, windows={0: data["sliding_window"]} if kind == SLIDING else {})
 
 
 class Eagle3Head:
@@ -72,20 +70,15 @@ class Eagle3Head:
         target: Target,
         taps: Sequence[int],
         norm_before_residual: bool = False,
-        norm_output: bool = False,
         stored: torch.dtype | None = None,
     ) -> None:
         """`weights` under the names of the authors' checkpoints. ValueError where they fit no head for `target`.
 
         With `norm_before_residual` (`speculators`) the stream begins with the normed feature, not the feature.
-        EAGLE-3.1 (arXiv 2605.09992) keeps deep drafts from drifting by two norms: the optional weights `fc_norm` norm
-        each of the target's states before they are fused, `norm_output` what the next step reads.
         `stored` is what matrices are rounded to (`kept`).
         """
         weights = with_output_matrix(weights, target)
         width = target.width
-        if config.hidden_size != width:
-            raise ValueError(f"the EAGLE-3 head is {config.hidden_size} wide, and the target {width}")
         self.ids = draft_vocabulary(weights, target).to(target.device)
         shapes = head_tensors(config, weights, width, len(taps), len(self.ids))
         check_tensors({name: weights[name] for name in weights if name not in OPTIONAL}, shapes)
@@ -96,19 +89,12 @@ class Eagle3Head:
                 f"tokens in {width} numbers"
             )
         shape = replace(config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context)
-        layer = decoder_weights(weights, words)
-        if norm_output:  # the output matrix reads what is normed already
-            layer["model.norm.weight"] = torch.ones(width)
-        self.decoder = Transformer(shape, layer, target.dtype, target.device, stored)
-
-        def norm(name: str) -> Tensor:
-            return (weights[name].float() * self.decoder.unit(width)).to(target.device, target.dtype)
-
-        self.stream_norm = norm("midlayer.hidden_norm.weight") if norm_before_residual else None
-        self.output_norm = norm("norm.weight") if norm_output else None
-        norms = [weights[name].float() for i in range(len(taps)) if (name := f"fc_norm.{i}.weight") in weights]
-        self.fc_norm = bool(norms)
-        self.fc = self.decoder.matrix(fc * torch.cat(norms) * self.decoder.unit(width) if norms else fc)
+        self.decoder = Transformer(shape, decoder_weights(weights, words), target.dtype, target.device, stored)
+        self.stream_norm = None
+        if norm_before_residual:
+            norm = weights["midlayer.hidden_norm.weight"].float() * self.decoder.unit(width)
+            self.stream_norm = norm.to(target.device, target.dtype)
+        self.fc = self.decoder.matrix(fc)
         self.vocabulary, self.taps = target.vocabulary, tuple(taps)
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
@@ -119,18 +105,14 @@ class Eagle3Head:
             facts = read_json(folder / "config.json")
             taps = section(facts, "eagle_config").get("eagle_aux_hidden_state_layer_ids")
             taps = checked_taps(taps or default_taps(target.depth), target.depth)
-            output = facts.get("norm_output") is True
-            return cls(layer_config(facts), read_weights(folder), target, taps, norm_output=output, stored=stored)
+            return cls(layer_config(facts), read_weights(folder), target, taps, stored=stored)
 
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity + WIDTH * DEPTH)
 
     def fuse(self, states: Mapping[int, Tensor], places: slice | Tensor) -> Tensor:
         """Make the features of the tokens at `places` from the target's states there.  # [n, hidden]"""
-        tapped = [states[tap][places] for tap in self.taps]
-        if self.fc_norm:
-            tapped = [self.decoder.rms_normalise(x) for x in tapped]
-        return linear(torch.cat(tapped, -1), self.fc)
+        return linear(torch.cat([states[tap][places] for tap in self.taps], -1), self.fc)
 
     def inputs(self, features: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Return the stream and what attention reads.  # [n, hidden], [n] -> [n, hidden], [n, 2 hidden]"""
@@ -149,28 +131,18 @@ class Eagle3Head:
         stream, pairs = self.inputs(features, torch.tensor(tokens, device=self.decoder.device))
         states = self.decoder.run_layers(stream, cache, start, parents=parents, read=pairs)
         cache.keep(start + len(tokens))
-        return self.output(states)
-
-    def output(self, states: Tensor) -> Tensor:
-        """The layer's output as the next step and the output matrix read it.  # [n, hidden] -> [n, hidden]"""
-        return states if self.output_norm is None else self.decoder.rms_normalise(states) * self.output_norm
-
-    def draft_logits(self, states: Tensor) -> Tensor:
-        """Logits over the head's own vocabulary, from `output`.  # [n, hidden] -> [n, draft V]"""
-        if self.output_norm is None:
-            return self.decoder.logits(states)
-        return self.decoder.logits_of(states / self.decoder.unit(states.shape[-1]))
+        return states
 
     def logits(self, states: Tensor) -> Tensor:
         """Logits over the target's vocabulary, -inf where the head has no token.  # [n, hidden] -> [n, V]"""
-        logits = self.draft_logits(states)
+        logits = self.decoder.logits(states)
         if logits.shape[1] == self.vocabulary:
             return logits
         return logits.new_full((len(logits), self.vocabulary), float("-inf")).index_copy_(1, self.ids, logits)
 
     def candidates(self, states: Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
         """The `count` likeliest tokens after each state: log-probabilities and ids.  # [n, hidden] -> n lists each"""
-        best = self.draft_logits(states).float().log_softmax(-1).topk(min(count, len(self.ids)))
+        best = self.decoder.logits(states).float().log_softmax(-1).topk(min(count, len(self.ids)))
         return best.values.tolist(), self.ids[best.indices].tolist()
 
 
@@ -190,7 +162,6 @@ def head_tensors(
     return {
         "fc.weight": (width, width * taps),
         "norm.weight": (width,),
-        **({f"fc_norm.{i}.weight": (width,) for i in range(taps)} if "fc_norm.0.weight" in weights else {}),
         "lm_head.weight": (words, width),
         **{f"midlayer.{name}": shape for name, shape in layer.items()},
     }
@@ -200,8 +171,6 @@ def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[st
     """Give a head that writes through the target's output matrix, for a smaller file, its rows of that matrix."""
     whole = dict(weights)
     if (writes := whole.pop(WRITES, None)) is not None and MAP in whole:
-        if tuple(writes.shape) != (target.width, target.width):
-            raise ValueError(f"the EAGLE-3 head writes through {tuple(writes.shape)}, to a target {target.width} wide")
         whole["lm_head.weight"] = output_rows(target, draft_vocabulary(whole, target)) @ writes.float().T
     return whole
 

@@ -1,8 +1,7 @@
 """Drafters as others publish them: recognised by the names of their tensors, which are renamed to ours.
 
-EAGLE-3 (SafeAILab, AngelSlim, TensorRT Model Optimizer: `midlayer.*`; `speculators`, NeMo and SGLang: `layers.0.*`,
-perhaps below `model.`), Medusa 1 and draft models. No code from a checkpoint is ever run. What fits no drafter
-here, or not this target, is refused with the reason.
+EAGLE-3 (the authors and SGLang: `midlayer.*`; `speculators`: `layers.0.*`), Medusa 1 and draft models. No code from a
+checkpoint is ever run. What fits no drafter here, or not this target, is refused with the reason.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from ..models.transformer import model_tensors, Transformer
 from ..text import ids_of, Pieces
 from . import gguf_tokenizer
 
-EAGLE3_NAME = re.compile(r"midlayer\.|(fc|fc_norm\.\d+|norm|lm_head|embed_tokens|writes)\.weight$|d2t$|t2d$")
+EAGLE3_NAME = re.compile(r"midlayer\.|(fc|norm|lm_head|embed_tokens|writes)\.weight$|d2t$|t2d$")
 MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
 FITS = "an EAGLE-3 head, Medusa heads or a plain draft model would fit"
 
@@ -101,30 +100,27 @@ def kind_of(weights: Mapping[str, Any], config: Mapping[str, Any]) -> str:
 
 def eagle3(weights: Weights, config: Mapping[str, Any], target: Target) -> Eagle3Head:
     """A head under the authors' names (github.com/SafeAILab/EAGLE, cnets.py), in any author's file."""
-    weights = {re.sub(r"^layers\.0\.", "midlayer.", name.removeprefix("model.")): w for name, w in weights.items()}
+    weights = {re.sub(r"^layers\.0\.", "midlayer.", name): w for name, w in weights.items()}
     # Copies of the target's own parts, and tables that are computed again.
     weights = {name: w for name, w in weights.items() if not re.search(r"^verifier_|inv_freq$", name)}
-    if config.get("norm_before_fc"):
-        raise ValueError("the EAGLE-3 head was trained with norm_before_fc, which is not supported")
+    if more := [name for name in ("norm_before_fc", "norm_output") if config.get(name)]:
+        raise ValueError(f"the EAGLE-3 head was trained with {more[0]}, which is not supported")
     if unread := sorted(name for name in weights if not EAGLE3_NAME.match(name)):
-        raise ValueError(f"the EAGLE-3 head holds {unread[0]}; a head of one layer, without such a tensor, would fit")
+        raise ValueError(
+            f"the EAGLE-3 head holds {unread[0]}; a head of one layer, under its authors' names, would fit"
+        )
     taps, width, fc = eagle3_taps(config, target.depth), target.width, weights["fc.weight"]
     if fc.shape != (width, len(taps) * width):
         raise ValueError(
             f"the EAGLE-3 head fuses {fc.shape[-1]} numbers into {len(fc)}; "
             f"for this target it would fuse {len(taps)} features of {width} into {width}"
         )
-    head = weights.get("lm_head.weight")
-    if head is not None and "d2t" not in weights:
-        if len(head) < target.vocabulary:
-            raise ValueError(f"the EAGLE-3 head knows {len(head)} tokens and brings no map d2t to the target's")
-        weights["lm_head.weight"] = head[: target.vocabulary]  # the rest only pads
-    if "speculators_model_type" in config and "norm_before_residual" not in config:  # readers differ in defaults
-        raise ValueError("the speculator's config.json does not say norm_before_residual")
+    if "lm_head.weight" in weights and "d2t" not in weights:
+        weights["lm_head.weight"] = weights["lm_head.weight"][: target.vocabulary]  # the rest only pads
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
-    before, output = (bool(config.get(name)) for name in ("norm_before_residual", "norm_output"))
+    before = bool(config.get("norm_before_residual"))
     ours = "trained" in config  # by `specdec train`; others' stay as they are
-    return Eagle3Head(layer, weights, target, taps, before, output, draft_dtype(target.device) if ours else None)
+    return Eagle3Head(layer, weights, target, taps, before, draft_dtype(target.device) if ours else None)
 
 
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -18,7 +18,7 @@ from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
-from ..models import gguf_header, native
+from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel, Target
 from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
 from ..models.config import Config, FAMILIES, is_ours
@@ -287,10 +287,9 @@ def load_pair(
                 if isinstance(part, published.Model):
                     family.drafts[name] = part
         if isinstance(model, Transformer) and QuantisedCopy.pays(model):
-            copy = QuantisedCopy(model, lambda needed: check_free(f"{target} in fewer bits", needed, device))
-            with suppress(ValueError):  # a target that fills the memory
-                copy.check_room()
-                family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], copy)
+            free = machine.free_memory()
+            if free is None or quantised.MORE * model.parameters < free:
+                family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], QuantisedCopy(model))
         return autotune(family)
 
 
@@ -329,10 +328,7 @@ def check_room(name: str, folders: Sequence[Path], dtype: torch.dtype, device: s
     """ValueError where the weights do not fit into free memory."""
     stored = sum(stored_bytes(folder) for folder in folders)
     wide = torch.bfloat16.itemsize  # as published weights are; in 8 bits, the embeddings are kept in 32
-    check_free(name, hub.MORE * stored * max(dtype.itemsize, wide) / wide, device)
-
-
-def check_free(name: str, needed: float, device: str) -> None:
+    needed = hub.MORE * stored * max(dtype.itemsize, wide) / wide
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:
         raise hub.too_large(name, needed, free)

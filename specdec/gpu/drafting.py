@@ -190,7 +190,7 @@ class Eagle3Steps(Steps):
         self, features: Tensor, tokens: Tensor, start: Tensor, bucket: int, branches: Branches | None = None
     ) -> Tensor:
         stream, pairs = self.head.inputs(features, tokens)
-        return self.head.output(self.decoder.run_layers(stream, start, bucket, read=pairs, branches=branches))
+        return self.decoder.run_layers(stream, start, bucket, read=pairs, branches=branches)
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
 
     def _candidates(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """`Eagle3Head.candidates` on the device, and the highest logits.  # [n, w], [n, w], [n]"""
-        logits = self.head.draft_logits(states).float()
+        logits = self.head.decoder.logits(states).float()
         best = logits.log_softmax(-1).topk(self.width)
         return best.values.double(), self.head.ids[best.indices], logits.amax(-1)
 

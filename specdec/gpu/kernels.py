@@ -40,7 +40,7 @@ def norm_factor(stream, row, scale, floor, WIDTH: tl.constexpr, CHUNK: tl.conste
 def turn_kernel(
     product, stream, bias, head_norm, angles, stored, places, scale, floor, head_scale, head_floor, capacity,
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, SIZE: tl.constexpr, HALF: tl.constexpr, WIDTH: tl.constexpr,
-    CHUNK: tl.constexpr, DIVIDE: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr, ROTARY: tl.constexpr,
+    CHUNK: tl.constexpr, DIVIDE: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr,
 ):  # fmt: skip
     """Turn one head of one token. Neighbouring entries are a pair; queries stay, keys and values go to the cache."""
     row, head = tl.program_id(0), tl.program_id(1)
@@ -61,12 +61,11 @@ def turn_kernel(
             factor = 1.0 / tl.sqrt(head_scale * tl.sum(a * a + b * b, 0) + head_floor)
             a *= factor * tl.load(head_norm + head * SIZE + 2 * i, mask=real, other=0.0).to(tl.float32)
             b *= factor * tl.load(head_norm + head * SIZE + 2 * i + 1, mask=real, other=0.0).to(tl.float32)
-        if ROTARY:
-            cos = tl.load(angles + row * SIZE + 2 * i, mask=real, other=0.0)
-            sin = tl.load(angles + row * SIZE + 2 * i + 1, mask=real, other=0.0)
-            turned = a * cos - b * sin
-            b = a * sin + b * cos
-            a = turned
+        cos = tl.load(angles + row * SIZE + 2 * i, mask=real, other=0.0)
+        sin = tl.load(angles + row * SIZE + 2 * i + 1, mask=real, other=0.0)
+        turned = a * cos - b * sin
+        b = a * sin + b * cos
+        a = turned
     if head < HEADS:
         tl.store(here, a.to(product.dtype.element_ty), mask=real)
         tl.store(here + 1, b.to(product.dtype.element_ty), mask=real)
@@ -179,7 +178,7 @@ class Kernels(Operations):
             product if norm is None else norm, view_as_real(angles), stored, places, *divisor(self.floor, wide(x)),
             *divisor(self.head_floor, size), stored.shape[1],
             HEADS=self.heads, KV_HEADS=self.kv_heads, SIZE=size, HALF=power(size // 2), WIDTH=wide(x), CHUNK=chunk(x),
-            DIVIDE=x is not None, BIAS=bias is not None, NORM=norm is not None, ROTARY=layer.rotary,
+            DIVIDE=x is not None, BIAS=bias is not None, NORM=norm is not None,
         )  # fmt: skip
         return product.view(n, every, size)[:, : self.heads]
 

@@ -95,9 +95,8 @@ class Operations:
         own = exact = every[:, :turned]
         if layer.head_norm is not None:  # values are divided in vain: whole rows are one kernel, a part of them two
             exact = rms_normalise(every, self.head_floor)[:, :turned] * layer.head_norm.transpose(0, 1)
-        if layer.rotary:
-            exact = exact.float()
-            apply_rope(exact.transpose(0, 1), angles)
+        exact = exact.float()
+        apply_rope(exact.transpose(0, 1), angles)
         if exact is not own:
             own.copy_(exact)
         stored.index_copy_(1, places, every[:, self.heads :].transpose(0, 1))

@@ -50,7 +50,7 @@ def unfit(kernels: Operations, model: Transformer) -> str:
 
 def kind(layer: Layer) -> tuple[object, ...]:
     """Layers of one kind run the same kernels."""
-    return layer.qkv_bias is None, layer.head_norm is None, layer.rotary, layer.window
+    return layer.qkv_bias is None, layer.head_norm is None, layer.window
 
 
 @torch.inference_mode()

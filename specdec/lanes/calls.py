@@ -10,7 +10,7 @@ from ..families import zoo
 from ..figures import machine
 from ..proof import certify as certificate
 from ..proof import pair as pairs
-from ..proof.mistakes import PLANTABLE
+from ..proof.mistakes import MISTAKES
 from . import race as races
 from .default import choose, has_to_measure
 from .probe import probe
@@ -40,7 +40,7 @@ def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterat
         chosen = pairs.embedded(text)
     else:
         chosen = pairs.toy()
-    return certificate.certify(chosen, PLANTABLE.get(mistake), draws, seed)
+    return certificate.certify(chosen, MISTAKES.get(mistake), draws, seed)
 
 
 CALLS: dict[str, Callable[..., Iterator[Any]]] = {"prepare": prepare, "race": race, "certify": certify}

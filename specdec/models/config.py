@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .checkpoint import brief, check_quantisation, read_config
 
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "seed_oss", "smollm3")
+FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 NUMBERS = (
     "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads "
     "rms_norm_eps max_position_embeddings tie_word_embeddings"
@@ -46,7 +46,6 @@ class Config:
     rope: Mapping[str, Any]
     biases: tuple[str, ...] = ()  # projections of attention that have one
     qk_norm: bool = False
-    layers_without_rotary: frozenset[int] = frozenset()
     windows: Mapping[int, int] = field(default_factory=dict)  # layer -> positions it sees
     exit_layers: tuple[int, ...] = ()  # below which the output matrix was trained too, the best to draft from first
 
@@ -75,7 +74,6 @@ class Config:
             rope=rotary(data),
             biases=biases(kind, data),
             qk_norm=kind == "qwen3",
-            layers_without_rotary=without_rotary(kind, data),
             windows=sliding_windows(kind, data),
             exit_layers=exits,
         )
@@ -170,15 +168,7 @@ def biases(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
     inner: tuple[str, ...] = ("q_proj", "k_proj", "v_proj")
     if kind in ("qwen2", "mistral"):  # by their architecture
         return inner if kind == "qwen2" else ()
-    outer = data.get("attention_out_bias" if kind == "seed_oss" else "attention_bias")
-    return (*(inner if data.get("attention_bias") else ()), *(("o_proj",) if outer else ()))
-
-
-def without_rotary(kind: str, data: Mapping[str, Any]) -> frozenset[int]:
-    """The layers whose queries and keys are not turned."""
-    if kind != "smollm3":
-        return frozenset()
-    return frozenset(i for i, turns in enumerate(data["no_rope_layers"]) if not turns)
+    return (*inner, "o_proj") if data.get("attention_bias") else ()
 
 
 def sliding_windows(kind: str, data: Mapping[str, Any]) -> dict[int, int]:

@@ -72,16 +72,16 @@ def config(header: Header) -> dict[str, Any]:
 def rotary(header: Header, head_dim: int) -> dict[str, Any]:
     """How positions turn queries and keys. ValueError for a way that would be computed otherwise here."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": header.of_model("rope.freq_base", 10_000.0)}
-    kind = header.of_model("rope.scaling.type", "none")
-    factor = header.of_model("rope.scaling.factor", header.of_model("rope.scale_linear", 1.0))
     if FACTORS in header.entries:
         return rope | llama3(header, head_dim, rope["rope_theta"])
-    if kind in ("none", "linear"):
-        return rope if factor == 1.0 else rope | {"rope_type": "linear", "factor": factor}
-    if kind != "yarn" or header.of_model("rope.scaling.attn_factor", 1.0) != 1.0:
-        raise ValueError(f"rotary scaling {kind!r} is not among none, linear and plain yarn")
-    original = header.of_model("rope.scaling.original_context_length")
-    return rope | {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original}
+    kind = header.of_model("rope.scaling.type", "none")
+    factor = header.of_model("rope.scaling.factor", header.of_model("rope.scale_linear", 1.0))
+    if kind not in ("none", "linear") or factor != 1.0:
+        raise ValueError(
+            f"rotary scaling ({kind}, factor {factor:g}) is not read from GGUF files; "
+            "the model's safetensors, which are, would fit"
+        )
+    return rope
 
 
 def llama3(header: Header, head_dim: int, theta: float) -> dict[str, Any]:

@@ -7,7 +7,6 @@ changes, verification takes back. Worth it where a step's time is that of readin
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from functools import cached_property
 
 import torch
@@ -22,19 +21,14 @@ MORE = 1.5  # bytes a weight while it is made, at most
 class QuantisedCopy:
     """A target in a GGUF file's own codes, or in 8 bits. It takes memory of its own, so the first run makes it."""
 
-    def __init__(self, target: Transformer, check_free: Callable[[float], None]) -> None:
-        """`check_free` raises ValueError where so many bytes are not free."""
+    def __init__(self, target: Transformer) -> None:
         self.target, self.parameters = target, target.parameters
-        self._check_free, self._lock = check_free, threading.Lock()
+        self._lock = threading.Lock()
 
     @staticmethod
     def pays(target: Transformer) -> bool:
         """Whether that target has finer numbers, and codes are multiplied here faster than those."""
         return target.source is not None and target.stored not in CODES and native.runs_on(target.device)
-
-    def check_room(self) -> None:
-        """ValueError where the machine has no room for it."""
-        self._check_free(MORE * self.parameters)
 
     def model(self) -> Transformer:
         with self._lock:
@@ -44,7 +38,6 @@ class QuantisedCopy:
     def _model(self) -> Transformer:
         source = self.target.source
         assert source is not None
-        self.check_room()
         try:
             copy = Transformer.load(source, stored=FILE if gguf_header.is_file(source) else torch.int8)
         except ValueError:  # codes of other kinds; whatever else is wrong was wrong with the target

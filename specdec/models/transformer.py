@@ -1,6 +1,6 @@
 """Our own lean decoder for the Llama family as published on the Hub.
 
-Llama 2 and 3, Mistral, Qwen2, Qwen2.5, Qwen3, SmolLM2 and 3, TinyLlama: RMSNorm, rotary positions with their
+Llama 2 and 3, Mistral, Qwen2, Qwen2.5, Qwen3, SmolLM2, TinyLlama: RMSNorm, rotary positions with their
 scalings, grouped heads, SwiGLU, optional QK-norm and biases, tied embeddings. It reads the Hub's files
 (config.json, safetensors), keeps a static cache, and runs one sequence at a time. It does not
 train or generate. Its logits are tested against transformers for every family.
@@ -47,7 +47,6 @@ class Layer:
     head_norm: Tensor | None  # [heads + kv_heads, 1, head_dim]: QK-norm
     gate_up: Matrix
     down: Matrix
-    rotary: bool
     window: int | None
 
 
@@ -193,15 +192,13 @@ class Transformer:
             head_norm=head_norm,
             gate_up=self._after_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
             down=self.matrix(F.pad(down, (0, more)) if isinstance(down, Tensor) else down),  # groups lack nothing
-            rotary=i not in self.config.layers_without_rotary,
             window=self.config.windows.get(i),
         )
 
     def _native(self) -> NativeLayers | None:
         """The layers in C++, where the model has nothing that those lack."""
         more = any(
-            not layer.rotary or any(part is not None for part in (layer.head_norm, layer.out_bias, layer.window))
-            for layer in self.layers
+            part is not None for layer in self.layers for part in (layer.head_norm, layer.out_bias, layer.window)
         )
         if more or not isinstance(self.floor, Tensor):
             return None
@@ -377,8 +374,7 @@ class Transformer:
         turned = qkv[: self.heads + self.kv_heads]
         if layer.head_norm is not None:
             turned.copy_(rms_normalise(turned, self.head_floor) * layer.head_norm)
-        if layer.rotary:
-            apply_rope(turned, angles)
+        apply_rope(turned, angles)
         return qkv
 
     def attention_out_and_mlp(self, x: Tensor, y: Tensor, layer: Layer) -> Tensor:

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from .checks import closed_form, greedy, LOSSLESS, sample, WINDOW
-from .goodness_of_fit import distances, draws_beyond, is_red
+from .goodness_of_fit import distances, is_red
 from .mistakes import Mistake
 from .pair import brief, ModelPair
 
@@ -33,7 +33,6 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
     """The certificate as it grows: JSON-ready, with the sample as it stood at each of `DRAWS` up to `draws`."""
     result: dict[str, Any] = {
         "pair": pair.name,
-        "precision": pair.precision,
         "mistake": mistake.key if mistake else "",
         "draws": draws,
         "k": pair.k,
@@ -46,8 +45,6 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
         "sampled": [],
         "done": 0,
     }
-    if mistake and mistake.harmless:
-        result["harmless"] = True
     yield result
     dice, counts, last = torch.Generator().manual_seed(seed), Counter[tuple[int, ...]](), time.monotonic()
     for before, until in pairwise((0, *(n for n in DRAWS if n <= draws))):
@@ -57,8 +54,7 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
                 last = time.monotonic()
                 yield {**result, "done": counts.total()}
         distance = [[*map(brief, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
-        sampled = [*result["sampled"], [until, distance]]
-        result = {**result, "done": until, "sampled": sampled, "beyond": draws_beyond(until, distance)}
+        result = {**result, "done": until, "sampled": [*result["sampled"], [until, distance]]}
         yield result
 
 

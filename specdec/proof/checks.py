@@ -16,12 +16,11 @@ from torch import Tensor
 from ..drafters.base import NoDrafter
 from ..engine import generate, Task
 from ..events import Committed
-from ..models.base import LanguageModel
 from ..sampling import overlap, probabilities, Sampler
 from ..types import SamplingParams
 from .enumeration import JointDistribution, paths
 from .goodness_of_fit import draws_needed
-from .mistakes import Mistake, OWN_DRAW
+from .mistakes import Mistake
 from .pair import brief, drafter_of, Given, GREEDY_K, ModelPair, next_tokens
 
 LOSSLESS = 1e-9  # rounding of float64 logits stays below it
@@ -55,8 +54,7 @@ def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
         watching = Watching(sampler, pair.text[-1])
         with contextlib.closing(generate(pair.task(mistake, 1, 2), watching)) as events:
             cycle = next((event for event in events if isinstance(event, Committed) and event.cycle == 1), None)
-        judged = mistake is not OWN_DRAW  # there the target draws first, and the text is that draw, kept or not
-        if judged and cycle is not None and cycle.accepted:
+        if cycle is not None and cycle.accepted:
             return torch.nn.functional.one_hot(torch.tensor(cycle.tokens[0]), pair.target.vocabulary).double()
         return (
             torch.full((pair.target.vocabulary,), math.nan) if watching.distribution is None else watching.distribution
@@ -75,8 +73,7 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     rest = [brief((values.sum() - values[shown].sum()).clamp(min=0.0)) for values in (p, distribution)]
     wrong: JointDistribution = {(token,): chance for token, chance in enumerate(distribution.tolist()) if chance != 0.0}
     needed = None if error <= LOSSLESS else draws_needed(wrong, pair.exact[0])
-    accepted = (p * q).sum() if mistake is OWN_DRAW else overlap(p, q)  # the share of drafts, each drawn from q
-    return {"error": brief(error), "overlap": brief(accepted), "rows": rows, "rest": rest, "needed": needed}
+    return {"error": brief(error), "overlap": brief(overlap(p, q)), "rows": rows, "rest": rest, "needed": needed}
 
 
 class Crowd(Sampler):
@@ -124,18 +121,14 @@ def sample(
         groups += crowd.left
 
 
-def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
-    """Compare speculative and plain text at temperature 0; in bfloat16 as well, if the pair has it."""
-    result = beside_plain(pair, mistake, pair.models)
-    return result | {"coarse": beside_plain(pair, mistake, pair.coarse()) if pair.coarse else None}
-
-
 @torch.inference_mode()
-def beside_plain(pair: ModelPair, mistake: Mistake | None, models: tuple[LanguageModel[Any], ...]) -> dict[str, Any]:
-    """`equal` of `of` tokens; a window of both texts from token `start` on; where they part, the gap between the two
+def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
+    """Compare speculative and plain text at temperature 0.
+
+    `equal` of `of` tokens; a window of both texts from token `start` on; where they part, the gap between the two
     best logits of the plain text: a near tie may fall either way, as a pass over five rows rounds unlike one over one.
     """
-    target, draft = models
+    target, draft = pair.models
     params = SamplingParams(max_tokens=pair.greedy, ignore_end=True)
     plain_task = Task(target, pair.text, params, NoDrafter(), 0, details=False)
     task = replace(plain_task, drafter=drafter_of(mistake, draft), k=GREEDY_K)

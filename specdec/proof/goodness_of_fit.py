@@ -170,20 +170,3 @@ def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | No
             return math.ceil(n)
         n *= 1.02
     return math.ceil(most) if impossible > 0 else None
-
-
-def draws_beyond(draws: int, distances: Sequence[Sequence[float | None]]) -> int | None:
-    """Return the least number of draws that could show a mistake which this green sample hides; None for one cell.
-
-    A hidden mistake makes G grow by at most (G - df + 3 √(2 df)) / draws.
-    """
-    fewest = None
-    for _, _, statistic, degrees, _, _ in distances:
-        if statistic is None or not degrees:
-            continue
-        growth = max(statistic - degrees, 0.0) + 3 * math.sqrt(2 * degrees)
-        wanted = limit(int(degrees) + 1, draws) - degrees
-        x = wanted + 18 + 3 * math.sqrt(2 * degrees + 4 * wanted + 36)  # solves x - wanted = 3 √(2 df + 4 x)
-        needed = math.ceil(draws * x / growth)
-        fewest = needed if fewest is None else min(fewest, needed)
-    return fewest

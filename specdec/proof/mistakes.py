@@ -18,7 +18,7 @@ from ..drafters.base import Drafter
 from ..drafters.draft_model import DraftModelDrafter
 from ..engine import Task
 from ..models.base import Cache, LanguageModel
-from ..rules import SampleAndMatch, TypicalAcceptance
+from ..rules import TypicalAcceptance
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from ..verify import Rule
@@ -82,7 +82,6 @@ class Mistake:
     first_token_shows: bool = True
     needs_point_mass: bool = False  # shows only with drafts that were not drawn, such as prompt lookup
     least_k: int = 1  # with shorter drafts every text keeps its probability
-    harmless: bool = False  # looks like a mistake, and leaves the distribution alone
 
     def apply(self, task: Task, draft: LanguageModel[Any]) -> Task:
         changes: dict[str, Any] = {}
@@ -120,5 +119,3 @@ CATALOGUE = (  # where each was met says `assets/text/en/lossless.json`
     Mistake("block_product", wrong.BlockByProduct, least_k=2),
 )
 MISTAKES = {mistake.key: mistake for mistake in CATALOGUE}
-OWN_DRAW = Mistake("own_draw", SampleAndMatch, harmless=True)  # the target's own draw alone is kept
-PLANTABLE = MISTAKES | {OWN_DRAW.key: OWN_DRAW}

@@ -15,7 +15,6 @@ from ..drafters.draft_model import DraftModelDrafter
 from ..engine import Task
 from ..families import zoo
 from ..models.base import common_prefix, LanguageModel
-from ..models.transformer import Transformer
 from ..sampling import argmax, Sampler
 from ..types import SamplingParams, TranslatableText
 from .enumeration import JointDistribution
@@ -59,8 +58,7 @@ class ArgmaxDraft(DraftModelDrafter):
 class ModelPair:
     """A target and its draft model after `text` of two tokens or more.
 
-    `precision` is the target's, whose distribution is certified; `coarse` gives both models in bfloat16. The first
-    `control` tokens of the text are control tokens, which are not shown.
+    The first `control` tokens of the text are control tokens, which are not shown.
     K = 2 is the shortest draft that has a first token, a last one and a bonus.
     """
 
@@ -73,13 +71,10 @@ class ModelPair:
         params: SamplingParams,
         piece: Callable[[int], str],
         greedy: int,
-        coarse: Callable[[], tuple[LanguageModel[Any], LanguageModel[Any]]] | None = None,
         control: int = 0,
-        precision: str = "float32",
     ) -> None:
-        self.precision = precision
         self.name, self.text, self.params, self.piece, self.greedy = name, tuple(text), params, piece, greedy
-        self.k, self.models, self.coarse = 2, (target, draft), coarse
+        self.k, self.models = 2, (target, draft)
         self.words = self.text[control:]
         self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
 
@@ -122,13 +117,13 @@ def toy() -> ModelPair:
 
 
 @functools.lru_cache(2)
-def embedded(text: str, dtype: torch.dtype | None = None) -> ModelPair:
+def embedded(text: str) -> ModelPair:
     """The embedded family after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their distribution can be
-    listed. In another `dtype` the target is another one, with a distribution of its own.
+    listed.
 
     ValueError says what is wrong with the text.
     """
-    family = zoo.load("embedded", dtype)
+    family = zoo.load()
     assert family.draft
     tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
     if not 2 <= len(tokens) <= most:
@@ -143,16 +138,8 @@ def embedded(text: str, dtype: torch.dtype | None = None) -> ModelPair:
         SamplingParams(temperature=0.8, top_k=20),
         family.pieces.piece,
         GREEDY,
-        coarse if family.precision == "float32" else None,
         len(family.prefix),
-        family.precision,
     )
-
-
-@functools.cache
-def coarse() -> tuple[Transformer, Transformer]:
-    target, draft = (Transformer.load(zoo.EMBEDDED / name, torch.bfloat16) for name in ("target", "draft_model"))
-    return target, draft
 
 
 class Given(Sampler):

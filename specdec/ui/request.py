@@ -145,7 +145,7 @@ class CertificateRequest:
 def check_certificate(
     pair: Any = "toy", mistake: Any = "", draws: Any = 20_000, seed: Any = 0, text: Any = ""
 ) -> CertificateRequest:
-    mistakes = strings("lossless")["mistakes"] | strings("lossless")["harmless"]
+    mistakes = strings("lossless")["mistakes"]
     if pair not in PAIRS:
         raise InputError(say("pair", names=", ".join(PAIRS)))
     if mistake not in ("", *mistakes):

@@ -28,20 +28,19 @@ def naive_medusa(weights: Weights, text: list[int], count: int = 4, blocks: int 
 
 @torch.no_grad()
 def naive_eagle3(
-    weights: Weights, text: list[int], drafted: list[int], before_residual: bool = False, taps: Sequence[int] = TAPS,
-    norm_output: bool = False,
-) -> Tensor:  # fmt: skip
+    weights: Weights,
+    text: list[int],
+    drafted: list[int],
+    before_residual: bool = False,
+    taps: Sequence[int] = TAPS,
+) -> Tensor:
     """Logits of one token more after `text` and `drafted`, over the draft vocabulary.  # [draft V]"""
     states = MODEL(torch.tensor([text[:-1]]), output_hidden_states=True).hidden_states
-    found = [states[tap][0] for tap in taps]
-    if "fc_norm.0.weight" in weights:
-        found = [norm(x, weights[f"fc_norm.{i}.weight"]) for i, x in enumerate(found)]
-    stream = F.linear(torch.cat(found, -1), weights["fc.weight"])
+    stream = F.linear(torch.cat([states[tap][0] for tap in taps], -1), weights["fc.weight"])
     for count in range(len(drafted) + 1):
         last = naive_layer(weights, text[1:] + drafted[:count], stream, before_residual)[-1:]
-        normed = norm(last, weights["norm.weight"])
-        stream = torch.cat([stream, normed if norm_output else last])
-    return F.linear(normed[-1], weights["lm_head.weight"])
+        stream = torch.cat([stream, last])
+    return F.linear(norm(last, weights["norm.weight"])[-1], weights["lm_head.weight"])
 
 
 def naive_layer(weights: Weights, tokens: list[int], stream: Tensor, before_residual: bool) -> Tensor:

@@ -31,7 +31,7 @@ BASE: dict[str, Any] = {
 }  # fmt: skip
 KINDS = {
     "llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig, "qwen2": transformers.Qwen2Config,
-    "qwen3": transformers.Qwen3Config, "smollm3": transformers.SmolLM3Config,
+    "qwen3": transformers.Qwen3Config,
 }  # fmt: skip
 TEXT = random.Random(5).choices(range(VOCABULARY), k=40)
 ONE = "model.layers.1.self_attn.q_proj.weight"
@@ -119,7 +119,6 @@ SAME: dict[str, tuple[str, dict[str, Any], Edit]] = {
         "qwen3", {}, config("use_sliding_window", "layer_types", sliding_window=8, max_window_layers=0),
     ),
     "qwen3 with biases": ("qwen3", {"attention_bias": True}, config()),
-    "smollm3 without no_rope_layers": ("smollm3", {}, config("no_rope_layers")),
     "old theta": ("qwen2", {}, config("rope_parameters", rope_theta=100.0)),
     "rope_scaling before rope_parameters": ("llama", {}, config(rope_scaling={"type": "linear", "factor": 2.0})),
     "old YaRN": ("llama", {}, config("rope_parameters", rope_theta=500.0, rope_scaling=YARN)),

@@ -183,6 +183,13 @@ def test_a_damaged_or_foreign_file_is_told_in_a_sentence(reason: str, whole: byt
         gguf_header.read_header(part)
 
 
+def test_a_scaling_of_positions_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    togguf.write(path, "llama", llama__rope__scaling__type="yarn", llama__rope__scaling__factor=4.0)
+    with pytest.raises(ValueError, match=r"rotary scaling \(yarn, factor 4\) is not read from GGUF files"):
+        load_pair(path)
+
+
 def test_a_file_is_a_target_wherever_a_folder_is(whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(whole)

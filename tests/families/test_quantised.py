@@ -85,11 +85,7 @@ def test_a_file_drafts_with_its_own_codes_where_they_are_multiplied(
     assert load_pair(path, dtype=torch.float32).drafters["quantised"].part.model().stored == stored
 
 
-def test_without_room_it_is_not_offered_or_is_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    family = load_pair(folder, dtype=torch.float32)
-    monkeypatch.setattr(machine, "free_memory", lambda: 1.4 * family.target.parameters)
-    with pytest.raises(ValueError, match="in fewer bits needs"):
-        family.lane("quantised", 64)
-    assert family.lane("suffix", 64)
+def test_without_room_it_is_not_offered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zoo, "check_room", lambda *_: None)
+    monkeypatch.setattr(machine, "free_memory", lambda: 1_000)
     assert "quantised" not in load_pair(folder, dtype=torch.float32).drafters

@@ -20,8 +20,6 @@ BASE: dict[str, Any] = {
     "vocab_size": 320, "hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 128, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
-YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 32}
-LINEAR = {"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}
 LLAMA3 = {
     "rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8_192,
@@ -31,8 +29,6 @@ MODELS = {
     "qwen2": transformers.Qwen2Config(**BASE, tie_word_embeddings=True),
     "qwen3": transformers.Qwen3Config(**BASE, head_dim=128),
     "llama 3.1": transformers.LlamaConfig(**BASE, rope_parameters=LLAMA3),
-    "linear": transformers.LlamaConfig(**BASE, rope_parameters=LINEAR, attention_bias=False),
-    "yarn": transformers.Qwen3Config(**BASE, head_dim=64, rope_parameters=YARN),
 }  # fmt: skip
 KINDS = "F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL".split()
 SCALES = {"Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_NL": (0,)}
@@ -92,11 +88,6 @@ def write(path: Path, name: str, kind: str = "F32", words: Any = None, **more: A
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     rope = config.rope_parameters
     writer.add_rope_freq_base(rope["rope_theta"])
-    if rope["rope_type"] in ("linear", "yarn"):
-        writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
-        writer.add_rope_scaling_factor(rope["factor"])
-    if rope["rope_type"] == "yarn":
-        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
     for key, value in more.items():
         writer.add_key_value(key.replace("__", "."), value, gguf.GGUFValueType.get_type(value))
     (words or bytes_as_words)(writer)

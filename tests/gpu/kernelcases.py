@@ -38,7 +38,6 @@ class Case:
     window: int | None = None
     bias: bool = False
     norm: bool = True
-    rotary: bool = True
     divided: bool = False  # before the products, not after them
     by_length: bool = True  # as on a CPU
     width: int = 96
@@ -48,7 +47,7 @@ class Case:
         like, none = torch.zeros(1, dtype=self.dtype), torch.zeros(0)
         bias = noise((self.heads + 2 * self.kv_heads) * self.size, like=like) if self.bias else None
         norm = noise(self.heads + self.kv_heads, 1, self.size, like=like) if self.norm else None
-        return Layer(none, bias, none, None, norm, none, none, self.rotary, self.window)
+        return Layer(none, bias, none, None, norm, none, none, self.window)
 
     def operations(self, kind: type[Operations]) -> Operations:
         widths = self.width, self.size

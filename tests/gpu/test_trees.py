@@ -16,11 +16,11 @@ from test_graphs import GREEDY, lean, Replaying, small_buckets, WARM  # noqa: F4
 from test_lane import nearly, table, told
 from test_models import FAMILIES, TEXT
 from torch import Tensor
-from toyheads import EAGLE3, eagle3_config, eagle3_weights, medusa_weights, TAPS, TARGET, view_of, WIDTH
+from toyheads import EAGLE3, medusa_weights, TARGET, view_of
 from toyheads import TEXT as TOY_TEXT
 
 from specdec import engine
-from specdec.drafters.eagle3 import Eagle3Head, Eagle3TreeDrafter
+from specdec.drafters.eagle3 import Eagle3TreeDrafter
 from specdec.drafters.medusa import MedusaHeads, MedusaTreeDrafter
 from specdec.engine import Task
 from specdec.events import Drafted, Event, Verified
@@ -31,7 +31,6 @@ from specdec.gpu.drafting import Branching
 from specdec.gpu.graphs import StaticDecoder
 from specdec.gpu.ops import Branches
 from specdec.gpu.trees import packed, paths_of, walk
-from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.sampling import probabilities
 from specdec.types import Proposal, SamplingParams, Tree
@@ -173,13 +172,11 @@ def test_the_walk_asks_the_host_nothing() -> None:
 def task(kind: str, params: SamplingParams, k: int = 4) -> Task:
     view = view_of()
     bushy = MedusaTreeDrafter(view, HEADS)
-    eagle = Eagle3TreeDrafter(view, DRIFTLESS if kind == "eagle3.1" else EAGLE3, 160)
+    eagle = Eagle3TreeDrafter(view, EAGLE3, 160)
     return Task(view, TOY_TEXT, params, bushy if kind == "bushy" else eagle, k)
 
 
 HEADS = MedusaHeads(medusa_weights(), TARGET, BUSHY)
-NORMS = {f"fc_norm.{i}.weight": 1.0 + torch.arange(WIDTH) / (9.0 + i) for i in range(len(TAPS))}
-DRIFTLESS = Eagle3Head(Config.parse(eagle3_config()), eagle3_weights() | NORMS, TARGET, TAPS, norm_output=True)
 
 
 def runs() -> Iterator[Any]:
@@ -190,8 +187,6 @@ def runs() -> Iterator[Any]:
             short = k == 4 and name != "sampled"  # `test_graphs` has those
             marks = [] if short else [pytest.mark.long]
             yield pytest.param(kind, params, k, marks=marks, id=f"{kind}-{name}-{k}")
-    yield pytest.param("eagle3.1", GREEDY, 4, id="eagle3.1-greedy-4")
-    yield pytest.param("eagle3.1", WARM, 4, id="eagle3.1-sampled-4")
 
 
 @pytest.mark.parametrize(("kind", "params", "k"), runs())

@@ -66,6 +66,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "phi": BASE,
     "phi3": {**GROUPED, **WINDOWED},
     "qwen3_moe": {**EXPERTS, **WINDOWED, "num_experts": 4, "use_sliding_window": True},
+    "seed_oss": HEADS,
+    "smollm3": GROUPED,
     "stablelm": GROUPED,
     "starcoder2": {**GROUPED, **WINDOWED},
     "gpt_neo": {**BASE, "num_heads": 4, "window_size": WINDOW},

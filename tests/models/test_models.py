@@ -32,10 +32,8 @@ FAMILIES = {
     "mistral window": transformers.MistralConfig(**BASE, num_key_value_heads=2, sliding_window=8),
     "qwen2": transformers.Qwen2Config(**BASE, num_key_value_heads=2),
     "qwen3": transformers.Qwen3Config(**BASE, num_key_value_heads=2, head_dim=16),
-    "seed-oss": transformers.SeedOssConfig(**BASE, num_key_value_heads=2, head_dim=16),
-    "smollm3": transformers.SmolLM3Config(**BASE, num_key_value_heads=2),
 }
-IN_CPP = ("llama tied", "llama 3 rotary", "qwen2", "seed-oss")  # the other families have what native.cpp has not
+IN_CPP = ("llama tied", "llama 3 rotary", "qwen2")  # the other families have what native.cpp has not
 TEXT = random.Random(0).choices(range(97), k=48)
 
 

@@ -48,7 +48,6 @@ SHAPES = {
 LACKING = {  # what the C++ has not
     "window": (replace(GROUPED, windows={1: 8}), torch.float32),
     "QK-norm": (replace(GROUPED, qk_norm=True), torch.float32),
-    "no rotary": (replace(GROUPED, layers_without_rotary=frozenset({1})), torch.float32),
     "output bias": (replace(GROUPED, biases=(*INNER, "o_proj")), torch.float32),
     "heads of 8": (replace(GROUPED, head_dim=8), torch.float32),
     "width of 48": (replace(GROUPED, hidden_size=48), torch.float32),

@@ -13,20 +13,17 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
-from specdec.engine import generate
-from specdec.events import Committed
 from specdec.models import native
 from specdec.proof import certify
 from specdec.proof import pair as pairs
 from specdec.proof.checks import closed_form, greedy, LOSSLESS, next_token_distribution, sample
-from specdec.proof.enumeration import output_distribution, paths, total_variation
-from specdec.proof.goodness_of_fit import distances, draws_beyond, g_test, is_red
-from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES, OWN_DRAW, PLANTABLE
-from specdec.proof.pair import CachedRows, Given, ModelPair, next_tokens, toy
+from specdec.proof.enumeration import output_distribution, total_variation
+from specdec.proof.goodness_of_fit import distances, g_test, is_red
+from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
+from specdec.proof.pair import CachedRows, ModelPair, next_tokens, toy
 from specdec.proof.toys import TableModel
-from specdec.sampling import RandomSampler, Sampler
+from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
 from specdec.ui import request, session
 from specdec.ui.session import CERTIFICATES
@@ -35,7 +32,7 @@ from tools import certificates as recording
 
 real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
 RECORDED: dict[str, Any] = json.loads(CERTIFICATES.read_text(encoding="utf-8"))
-EVERY = ["", *PLANTABLE]
+EVERY = ["", *MISTAKES]
 
 
 def tiny() -> ModelPair:
@@ -45,10 +42,10 @@ def tiny() -> ModelPair:
 
 
 @pytest.mark.parametrize(
-    "key", ["", "own_draw", "from_target", "one_coin", "drop_doubtful", "argmax_draft", "point_kept", "row_shift"]
+    "key", ["", "from_target", "one_coin", "drop_doubtful", "argmax_draft", "point_kept", "row_shift"]
 )
 def test_closed_form_is_the_distribution_of_the_enumerated_loop(key: str) -> None:
-    pair, mistake = tiny(), PLANTABLE.get(key)
+    pair, mistake = tiny(), MISTAKES.get(key)
     distribution = next_token_distribution(pair, mistake)
     exact = recording.enumerated(pair, mistake)["tv"]
     distance = total_variation({(i,): float(p) for i, p in enumerate(distribution)}, pair.exact[0])
@@ -101,14 +98,6 @@ def test_as_many_draws_as_it_says_turn_it_red(key: str) -> None:
     assert not is_red(sampled(tiny(), MISTAKES[key], max(1, needed // 20))[-1])
 
 
-def test_a_sample_that_is_not_red_says_how_many_draws_a_mistake_that_it_hides_would_take() -> None:
-    """`ratio_epsilon` needs millions of draws; the bound from a small sample lies below, and grows with it."""
-    needed = RECORDED["toy"]["ratio_epsilon"]["exact"]["needed"]
-    few, many = (draws_beyond(draws, sampled(toy(), MISTAKES["ratio_epsilon"], draws)) for draws in (1_000, 100_000))
-    assert few is not None and many is not None
-    assert 1_000 < few < many < needed
-
-
 def test_rows_are_computed_once_and_are_those_of_the_model() -> None:
     lengths: list[int] = []
 
@@ -127,17 +116,11 @@ def test_rows_are_computed_once_and_are_those_of_the_model() -> None:
 # Greedily.
 
 
-def test_greedy_text_parts_where_it_says_in_few_bits_too() -> None:
+def test_greedy_text_parts_where_it_says() -> None:
     result = greedy(toy(), MISTAKES["accept_all"])
     at = result["equal"] - result["start"]
     assert result["equal"] < result["of"] and result["gap"] > 0
     assert result["plain"][:at] == result["speculative"][:at] and result["plain"][at] != result["speculative"][at]
-    pair, other = tiny(), TableModel(3, seed=9)
-    pair.coarse = lambda: (other, TableModel(3, 2, other))
-    coarse = greedy(pair, None)["coarse"]
-    assert coarse["equal"] == coarse["of"] and coarse["gap"] is None
-    assert coarse["plain"] != greedy(pair, None)["plain"]
-    assert greedy(pair, MISTAKES["accept_all"])["coarse"]["gap"] > 0
 
 
 # What is recorded, and what the page is told.
@@ -146,13 +129,13 @@ def test_greedy_text_parts_where_it_says_in_few_bits_too() -> None:
 @pytest.mark.parametrize("key", EVERY)
 def test_what_is_recorded_is_what_the_code_computes(key: str) -> None:
     """Of the closed form, too, which is red where the next token shows the mistake."""
-    result, mistake = json.loads(json.dumps(closed_form(toy(), PLANTABLE.get(key)), allow_nan=False)), MISTAKES.get(key)
+    result, mistake = json.loads(json.dumps(closed_form(toy(), MISTAKES.get(key)), allow_nan=False)), MISTAKES.get(key)
     recorded, error = RECORDED["toy"][key], result.pop("error")
     shows = mistake is not None and mistake.first_token_shows and mistake.least_k == 1  # drafts one token
     assert (error is None or error > LOSSLESS) == shows and (key in MISTAKES or error < 1e-12)
     assert error == pytest.approx(recorded["closed"]["error"], abs=1e-12)
     assert rounded(result).items() <= rounded(recorded["closed"]).items()
-    assert greedy(toy(), PLANTABLE.get(key)) == recorded["greedy"]
+    assert greedy(toy(), MISTAKES.get(key)) == recorded["greedy"]
 
 
 def rounded(value: Any) -> Any:
@@ -172,16 +155,15 @@ def test_every_mistake_is_red_at_twenty_thousand_draws_or_says_how_many(key: str
             assert one["least_k"] == least
             continue
         needed = one["exact"]["needed"] if "exact" in one else one["closed"]["needed"]
-        needed = needed or one["beyond"]  # a mistake that the next token hides, on models too large to enumerate
+        if needed is None:  # the next token hides it, on models too large to enumerate: the page names the toys
+            needed = RECORDED["toy"][key]["exact"]["needed"]
         assert any(map(is_red, found)) or (draws == 20_000 and needed > draws)
         if "exact" in one:
             assert one["exact"]["tv"][2] > 1e-9
 
 
-def test_the_shipped_rule_and_what_only_looks_like_a_mistake_are_recorded_green() -> None:
-    looks = [RECORDED[pair][OWN_DRAW.key] for pair in ("toy", "embedded")]
-    assert all(one["harmless"] for one in looks)
-    for one in [*looks, *(pair[""] for pair in RECORDED.values())]:
+def test_the_shipped_rule_is_recorded_green() -> None:
+    for one in (pair[""] for pair in RECORDED.values()):
         assert one["closed"]["error"] <= LOSSLESS and not any(map(is_red, one["sampled"][-1][1]))
         assert one["greedy"]["equal"] == one["greedy"]["of"] and one.get("exact", {"tv": [0, 0, 0]})["tv"][2] <= 1e-12
 
@@ -207,20 +189,7 @@ def test_every_mistake_is_caught_by_an_instrument_of_the_certificate() -> None:
     assert set.union(*shown.values(), greedy_shows) == {*toys}
 
 
-def test_the_overlap_of_the_targets_own_draws_is_what_the_loop_keeps() -> None:
-    pair = toy()
-
-    def kept(sampler: Sampler) -> Tensor:
-        events = generate(pair.task(OWN_DRAW, 1, 2), Given(sampler, pair.text[-1]))
-        return torch.tensor(next(e.accepted for e in events if isinstance(e, Committed) and e.cycle == 1))
-
-    enumerated = float(sum(chance * accepted for accepted, chance in paths(kept, 1_000)))
-    overlap = closed_form(pair, OWN_DRAW)["overlap"]
-    assert overlap == pytest.approx(enumerated, rel=1e-3) and overlap < closed_form(pair, None)["overlap"]
-
-
 def test_the_page_names_every_mistake_and_docs_their_number() -> None:
-    assert strings("lossless")["harmless"].keys() == {OWN_DRAW.key} == PLANTABLE.keys() - MISTAKES.keys()
     assert strings("lossless")["mistakes"].keys() == MISTAKES.keys()
     assert all(RECORDED[pair].keys() == set(EVERY) for pair in ("toy", "embedded"))
     assert {*RECORDED} == {*strings("lossless")["rail"]["pairs"]} - {"server"} == {*request.PAIRS}
@@ -276,28 +245,10 @@ as_recorded = pytest.mark.skipif(native.library() is None, reason="recorded with
 def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> None:
     pair, recorded = pairs.embedded(prompts()["story"][0]), RECORDED["embedded"][key]
     assert "".join(recorded["text"]) == prompts()["story"][0]  # and no control token
-    result = closed_form(pair, PLANTABLE.get(key))
+    result = closed_form(pair, MISTAKES.get(key))
     assert result["error"] == pytest.approx(recorded["closed"]["error"], rel=1e-3, abs=1e-12)
     for (piece, *chances), (its_piece, *its_chances) in zip(result["rows"], recorded["closed"]["rows"], strict=True):
         assert piece == its_piece and chances == pytest.approx(its_chances, rel=1e-3)
-
-
-@real_models
-@pytest.mark.parametrize("dtype", [torch.int8, pytest.param(torch.bfloat16, marks=pytest.mark.long)], ids=str)
-def test_in_few_bits_the_distribution_is_that_of_the_target_in_those(dtype: torch.dtype) -> None:
-    """Drafting moves no distribution, whatever the target is; quantising has moved it, so float32's rows would not do.
-
-    But for bfloat16 in the layers in C++: the file's numbers are stored as they are, and computed with in float32.
-    """
-    exact, pair = (pairs.embedded("Once upon a time there was a", one) for one in (None, dtype))
-    assert pair.precision == str(dtype).removeprefix("torch.") and exact.precision == "float32"
-    for one in (exact, pair):
-        one.params = replace(one.params, top_k=6)
-    assert closed_form(pair, None)["error"] < 1e-12
-    assert closed_form(pair, MISTAKES["from_target"])["error"] > 1e-3
-    moved = float((pair.row() - exact.row()).abs().max())
-    assert moved < 1e-6 if dtype == torch.bfloat16 and native.library() is not None else moved > 1e-4
-    pairs.embedded.cache_clear()
 
 
 @real_models
@@ -310,7 +261,7 @@ def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> N
     pair.params, pair.greedy = replace(pair.params, top_k=top_k), tokens
     assert closed_form(pair, None)["error"] < 1e-12
     result = greedy(pair, None)
-    assert result["equal"] == result["of"] and result["coarse"]["of"] == result["of"]
+    assert result["equal"] == result["of"]
     assert len(pair.exact[2]) == pair.params.top_k**3
     assert not any(map(is_red, sampled(pair, None, 300)))
     with pytest.raises(ValueError, match="it must have between"):

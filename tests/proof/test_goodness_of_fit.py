@@ -15,7 +15,6 @@ import torch
 from specdec.proof.enumeration import JointDistribution, total_variation
 from specdec.proof.goodness_of_fit import (
     distances,
-    draws_beyond,
     draws_needed,
     FALSE_ALARM,
     false_alarm,
@@ -118,4 +117,3 @@ def test_distances_look_at_every_length() -> None:
     first, second = distances(distributions, {(0, 0): 50, (1, 1): 40, (0, 1): 10})
     assert first[0] == pytest.approx(0.1) and first[5] == 0 and not is_red(first)
     assert second[5] == 10 and second[2] == math.inf and is_red(second)
-    assert draws_beyond(100, [[0.1, 0.1, None, 1.0, 0.0, 3]]) is None  # nothing but impossible texts

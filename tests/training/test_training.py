@@ -201,7 +201,7 @@ def test_a_head_computes_what_was_trained_at_every_step(family: zoo.Family, arch
         outputs = model(reading.tokens, reading.features)
     for step in range(model.steps):
         states = head.forward(states, tokens[begin : last + 1 + step], own)[-1:]
-        logits, begin = head.draft_logits(states)[0].float(), last + 1 + step
+        logits, begin = head.decoder.logits(states)[0].float(), last + 1 + step
         meant = (outputs[step][0, last - 1] @ model.outputs().T).float()
         assert float((logits - meant).abs().mean() / meant.abs().mean()) < 0.05
     # The draft's token s at a place is what row `place - s - 1` says: the loss compares it with the target there.

@@ -21,7 +21,7 @@ export function closedForm(W, level) {
       box,
       note(
         sentences(
-          !certificate.harmless && words(C.overlap, { beta: chance(overlap) }),
+          words(C.overlap, { beta: chance(overlap) }),
           needed && words(C.needed, { needed: roughly(needed) }),
         ),
       ),

@@ -8,7 +8,7 @@ import { note } from "#page/lossless/signs.js";
 export function greedyText(W, PW, level) {
   function paintGreedy(certificate) {
     const G = W.greedy,
-      { equal, of, start, gap, coarse } = certificate.greedy,
+      { equal, of, start, gap } = certificate.greedy,
       passed = equal === of,
       at = passed ? -1 : equal - start,
       notes = [];
@@ -32,15 +32,6 @@ export function greedyText(W, PW, level) {
       notes.push(
         words(G.gap, { gap: figure(gap) }),
         certificate.mistake ? "" : gap > NEAR ? G.far : G.near,
-      );
-    if (passed && coarse)
-      notes.push(
-        ...(coarse.equal === coarse.of
-          ? [words(G.coarse_equal, coarse)]
-          : [
-              words(G.coarse_differs, { n: coarse.equal + 1, gap: figure(coarse.gap ?? 0) }),
-              G.coarse_why,
-            ]),
       );
     level(
       "greedy",

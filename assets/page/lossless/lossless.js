@@ -20,7 +20,6 @@ function lossless(element, props, watch, trigger, server, player) {
     root = element.querySelector(".sd-proof"),
     part = parts(root);
   const DRAWS = JSON.parse(props.draws),
-    NAMED = { ...W.mistakes, ...W.harmless },
     RECORDED = {};
   const S = {
     pair: "toy",
@@ -34,7 +33,7 @@ function lossless(element, props, watch, trigger, server, player) {
 
   const recorded = (pair, mistake) => (RECORDED[pair] || {})[mistake] || null;
   const signed = signs(W, part),
-    inWords = verdictWords(W, NAMED),
+    inWords = verdictWords(W, W.mistakes),
     paintClosed = closedForm(W, signed.level),
     paintSampled = sampledTexts(W, signed.level),
     paintGreedy = greedyText(W, PW, signed.level),
@@ -42,7 +41,7 @@ function lossless(element, props, watch, trigger, server, player) {
       W,
       root,
       part,
-      NAMED,
+      W.mistakes,
       () => S.mistake,
       (mistake) => choose({ mistake }),
     );
@@ -78,7 +77,7 @@ function lossless(element, props, watch, trigger, server, player) {
       ...certificate,
       text: visible(certificate.text.join("").trim()),
     });
-    const { kind, said } = inWords(certificate, S.draws, recorded(S.pair, ""));
+    const { kind, said } = inWords(certificate, S.draws);
     signed.verdict(kind, W.verdict[kind], said);
     paintClosed(certificate);
     paintSampled(certificate, S.draws);

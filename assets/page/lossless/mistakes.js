@@ -34,8 +34,6 @@ export function mistakes(W, root, part, named, planted, choose) {
 
   part.more.textContent = words(W.rail.more, { n: keys.length - FIRST });
   part.bugs.append(...keys.slice(0, FIRST).map(bug));
-  part.harmlesslead.textContent = W.rail.harmless;
-  part.harmless.append(...Object.keys(W.harmless).map(bug));
   part.others.append(...keys.slice(FIRST).map(bug));
   return paint;
 }

@@ -1,29 +1,22 @@
 /* The verdict on a pair in words: which checks fail, and why one of them may have missed the mistake. */
 
-import { words, sentences, chance } from "#page/race/text.js";
+import { words, sentences } from "#page/race/text.js";
 import { sampleAt, verdictOf, neededBy, count, roughly } from "#page/lossless/reading.js";
 
-/* `named` are the mistakes; `healthy` is the certificate without one, if it is there. */
+/* `named` are the mistakes. */
 export function verdictWords(W, named) {
-  function sentence(certificate, kind, failed, checks, asked, healthy) {
+  function sentence(certificate, kind, failed, checks, asked) {
     const V = W.verdict,
       needed = neededBy(certificate),
       sample = sampleAt(certificate, asked),
       draws = sample ? count(sample[0]) : "0";
-    if (kind === "good")
-      return certificate.harmless && healthy
-        ? words(V.harmless[certificate.mistake], {
-            kept: chance(certificate.closed.overlap),
-            usual: chance(healthy.closed.overlap),
-          })
-        : V.right;
+    if (kind === "good") return V.right;
     if (kind === "missed" && certificate.least_k > certificate.k)
       return words(V.shallow, { least: certificate.least_k, k: certificate.k });
     if (kind === "missed")
-      return words(needed ? V.small : certificate.beyond ? V.unlisted : "", {
-        draws,
-        needed: roughly(needed || certificate.beyond),
-      });
+      return needed
+        ? words(V.small, { draws, needed: roughly(needed) })
+        : words(V.unlisted, { draws });
     const said = [
       words(V.wrong, {
         mistake: named[certificate.mistake] ? named[certificate.mistake].title : "–",
@@ -39,8 +32,8 @@ export function verdictWords(W, named) {
   }
 
   /* Of a certificate after so many draws: its kind, and the sentence. */
-  return (certificate, draws, healthy) => {
+  return (certificate, draws) => {
     const { kind, failed, checks } = verdictOf(certificate, draws);
-    return { kind, said: sentence(certificate, kind, failed, checks, draws, healthy) };
+    return { kind, said: sentence(certificate, kind, failed, checks, draws) };
   };
 }

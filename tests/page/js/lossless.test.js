@@ -6,35 +6,18 @@ import { json } from "./page.js";
 
 const { toy: RECORDED, embedded: REAL } = json("certificates.json");
 
-/* Caught, or with the number of draws that it takes, or with the length of the drafts that show it. */
+/* Caught, or with the number of draws that it takes, on the toy pair if nowhere else, or with the length of the drafts
+ * that show it. */
 function isToldOf(told) {
-  const { kind } = lossless.verdictOf(told, 20000);
-  return (
-    kind === "bad" ||
-    (kind === "missed" &&
-      (lossless.neededBy(told) > 20000 || told.beyond > 20000 || told.least_k > told.k))
-  );
+  const { kind } = lossless.verdictOf(told, 20000),
+    needed = lossless.neededBy(told) || lossless.neededBy(RECORDED[told.mistake]);
+  return kind === "bad" || (kind === "missed" && (needed > 20000 || told.least_k > told.k));
 }
 
 test("the shipped rule passes all checks, and every mistake is caught or told of", () => {
   for (const pair of [RECORDED, REAL])
     for (const [name, told] of Object.entries(pair))
-      assert.ok(
-        name && !told.harmless ? isToldOf(told) : lossless.verdictOf(told, 20000).kind === "good",
-        name,
-      );
-});
-
-test("where the next token hides a mistake of real models, a number says how many draws it takes", () => {
-  const told = REAL.one_coin,
-    { sampled } = lossless.checksOf(told, 20000);
-  assert.equal(lossless.checksOf(told, 100).sampled, true);
-  assert.equal(lossless.verdictOf(told, 100).kind, "missed");
-  assert.ok(
-    sampled
-      ? told.beyond > 20000
-      : told.sampled.some(([draws]) => draws === lossless.neededBy(told)),
-  );
+      assert.ok(name ? isToldOf(told) : lossless.verdictOf(told, 20000).kind === "good", name);
 });
 
 test("a mistake that the next token hides needs more than a hundred draws", () => {
