@@ -60,7 +60,6 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
         api_link = f'<a href="?view=api">{html.escape(words["api"])}</a>'
         drawn("shared/foot", words={}, template=f'<footer class="sd-end">{api_link}</footer>')
         fields, who, screen = built["race"]
-        built["methods"](fields["family"])
         keep(demo, fields, screen)
         race.in_browser([field.value for field in fields.values()], who.chosen.value)
         if language() == ENGLISH:  # they speak it whatever the page

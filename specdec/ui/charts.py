@@ -75,28 +75,6 @@ def heat_map(
     return chart([trace], ROW * len(rows), lines, xaxis=top, yaxis=NAMES)
 
 
-def side_by_side(
-    names: Sequence[str], here: Sequence[float | None], recorded: Sequence[float | None], words: dict[str, str]
-) -> Any:
-    """A line a method: a dot for what was measured here, a diamond for what was recorded, a rule at plain decoding."""
-
-    def dots(values: Sequence[float | None], name: str, symbol: str, colour: str) -> dict[str, Any]:
-        return {
-            "type": "scatter",
-            "x": values,
-            "y": names,
-            "mode": "markers",
-            "name": name,
-            "marker": {"symbol": symbol, "size": 11, "color": colour, "line": {"color": colour, "width": 2}},
-            "hovertemplate": f"%{{y}}, {name}: %{{x:.2f}}×<extra></extra>",
-        }
-
-    traces = [dots(recorded, words["recorded"], "diamond-open", LINE), dots(here, words["here"], "circle", LIVE)]
-    across = {**scale(words["axis"]), "rangemode": "tozero", "ticksuffix": "×"}
-    figure = chart(traces, ROW * len(names), 2, below=48, xaxis=across, yaxis=NAMES, legend=LEGEND)
-    return figure.add_vline(x=1, line=RULE)
-
-
 @dataclass(frozen=True)
 class Course:
     """A line of a chart; `notes` are numbers that its points show beside their place when pointed at."""

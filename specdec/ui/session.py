@@ -18,7 +18,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
@@ -43,7 +43,7 @@ CERTIFICATES = ASSETS / "certificates.json"
 FIRST = ("coding", "tips", "story")  # of what is recorded, the first screen's, which is greedy; then sampled ones
 UNMEASURED_K = 4
 WARM_AFTER_S = 1.0  # which belongs to the first screen
-EXPECTED_S = {"run": 6.0, "series": 30.0, "certificate": 15.0}  # that a turn takes, at first
+EXPECTED_S = {"run": 6.0, "certificate": 15.0}  # that a turn takes, at first
 
 log = logging.getLogger(__name__)
 device = "auto"  # of live runs; the engine resolves it where it runs
@@ -73,24 +73,15 @@ class News:
     share: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Raced:
-    """A race that is over, with all its events."""
-
-    request: RunRequest
-    events: tuple[Event, ...]
-
-
 R = TypeVar("R")
-T = TypeVar("T")
 HEARTBEAT = News("lines", "")
 
 
-def guarded(work: Callable[[R], Iterator[T]]) -> Callable[[R], Iterator[News | T]]:
+def guarded(work: Callable[[R], Iterator[News]]) -> Callable[[R], Iterator[News]]:
     """Do `work`, unless its visitor asks too often. Turn every error into one sentence."""
 
     @functools.wraps(work)
-    def steps(request: R) -> Iterator[News | T]:
+    def steps(request: R) -> Iterator[News]:
         address = visitor_address()
         if address and (seconds := rate_limit.wait_s(address)):
             yield News("error", notice("often", seconds=math.ceil(seconds)))
@@ -138,17 +129,6 @@ def run(request: RunRequest) -> Iterator[News]:
         yield News("notice", sentences(remark, notice("peer" if request.peer else "running")))
         yield from lines(request, ready, _worker.call("race", request.family, device, **request.arguments))
         yield News("done", sentences(remark, notice("done")))
-
-
-@guarded
-def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
-    """Run races one after the other, without details. Closing the iterator stops them within one cycle."""
-    yield from fetch(requests[0].family)
-    with place_in_line("series") as ticket:
-        yield from wait(ticket)
-        yield from prepare(requests[0])
-        for raced in within(limits().seconds, races(requests)):
-            yield raced or HEARTBEAT
 
 
 @guarded
@@ -269,18 +249,6 @@ def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, 
             header = live_header(request.prompt, ready.models, kind, request.peer, ready.machine).line()
             yield News("lines", header)
         yield News("lines", line(event)) if event else HEARTBEAT
-
-
-def races(requests: Sequence[RunRequest]) -> Generator[News | Raced | None, None, None]:
-    for request in requests:
-        events = list[Event]()
-        answers = _worker.call("race", request.family, device, **request.arguments, details=False)
-        with contextlib.closing(answers):
-            for event in answers:
-                if event:
-                    events.append(event)
-                yield HEARTBEAT if event else None
-        yield Raced(request, tuple(events))
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:

@@ -82,10 +82,8 @@ class Sheet:
     # ---- markup ----
 
     def inside(self, block: Any) -> str:
-        """The visible blocks in it. Sections in which an engine measures become one sentence."""
-        shown = [one for one in block.children if one.visible]
-        rest = [one for one in shown if 'data-fold="live"' not in getattr(one, "html_template", "")]
-        return "".join(map(self.markup, rest)) + (self.needs_engine("measure") if rest != shown else "")
+        """The visible blocks in it."""
+        return "".join(self.markup(one) for one in block.children if one.visible)
 
     def markup(self, block: Any) -> str:
         self.number(block)
@@ -218,11 +216,9 @@ class Sheet:
         labels = [f'<label class="block"><span>{html.escape(name)}</span>{one}</label>' for name, one in fields.items()]
         about = f'<p class="sd-sub">{html.escape(own["about"])}</p>'
         form = f'<div class="form">{"".join(labels)}</div>'
-        return self.box(block, "column", form + about + self.needs_engine("live"))
-
-    def needs_engine(self, word: str) -> str:
-        sentence = html.escape(self.words[word])
-        return f'<p class="sd-sub sd-engine">{sentence} <code>{html.escape(COMMAND)}</code></p>'
+        command = f"<code>{html.escape(COMMAND)}</code>"
+        engine = f'<p class="sd-sub sd-engine">{html.escape(self.words["live"])} {command}</p>'
+        return self.box(block, "column", form + about + engine)
 
     # ---- charts, and the sentences about them ----
 

@@ -1,4 +1,4 @@
-"""The tab Methods without a browser: kinds of token, the report as table and sentences, a measurement, the cards."""
+"""The tab Methods without a browser: kinds of token, the report as table and sentences, the cards."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import pandas
 import pytest
 import torch
 import toyreport
-import toyrun
 from safetensors.torch import save_file
 
-from specdec.figures.stats import Comparison, token_kind, TOKEN_KINDS
+from specdec.figures.stats import token_kind, TOKEN_KINDS
 from specdec.methods import METHODS
-from specdec.ui import charts, menu, results, session, text
+from specdec.ui import charts, menu, results, text
 from specdec.ui.components import cards
 from specdec.ui.tabs import methods
 
@@ -86,65 +85,6 @@ def test_a_heat_map_writes_its_figures_and_marks_the_best():
     middle = (1 - trace["zmin"]) / (trace["zmax"] - trace["zmin"])
     assert (trace["zmin"], trace["zmax"]) == (0.75, 1.5) and trace["colorscale"][1] == [middle, charts.MIDDLE]
     assert plot["layout"]["dragmode"] is False and "http" not in json.dumps(plot)
-
-
-# ---- measured here ----
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """The toy run in place of models; what was asked for, in order."""
-    calls = []
-
-    def race(prompt, drafter, k, params, rule, peer, details):
-        calls.append((prompt, drafter, k, params, details))
-        return (event for event in toyrun.events())
-
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(race))
-    return calls
-
-
-def test_a_measurement_warms_up_runs_every_text_and_tells_both(asked):
-    rows = toyreport.report()["rows"]
-    updates = list(methods.measured(rows, ["draft_model", "prompt_lookup"], "story", 0.8, 3))
-    assert [call[1] for call in asked] == ["draft_model"] * 3 + ["prompt_lookup"] * 3
-    assert [call[3].max_tokens for call in asked[:3]] == [methods.WARM_UP, methods.TOKENS, methods.TOKENS]
-    assert all(call[3].temperature == 0.8 and call[3].ignore_end and not call[4] for call in asked)
-    assert [call[0] for call in asked[1:3]] == text.prompts()["story"][:2]
-    tables = [update[3] for update in updates if isinstance(update[3], list)]
-    assert [len(table) for table in tables] == [1, 2]
-    race = Comparison.from_events(toyrun.events())
-    for row, recorded in zip(tables[-1], (1.2, 0.8), strict=True):
-        shown = dict(zip(text.strings("methods")["live"]["columns"], row, strict=True))
-        assert shown["here"] == pytest.approx(race.measured_speedup, abs=1e-4)
-        assert (shown["recorded"], shown["k_recorded"]) == (recorded, 4)
-        assert shown["draft_cost"] == pytest.approx(race.draft_cost, abs=1e-4)
-    assert "2 methods" in updates[-1][0]["value"] and not session._machine.locked()
-
-
-def test_the_pair_of_the_page_is_measured_and_named(asked, monkeypatch):
-    monkeypatch.delenv("SPECDEC_PAIRS", raising=False)
-    monkeypatch.setattr(session, "fetch", lambda family: iter(()))
-    told, drafters, texts = methods.target_choices("smollm2")
-    assert "SmolLM2" in told[0] and [kind for _, kind in texts["choices"]] == list(text.questions())
-    assert "adaptive" in [name for _, name in drafters["choices"]] and "adaptive" not in drafters["value"]
-    updates = list(methods.measured(toyreport.report()["rows"], ["suffix"], "qa", 0.0, 3, "smollm2"))
-    assert [call[0] for call in asked] == [text.prompts()["qa"][i] for i in (0, 0, 1)]
-    ((_, here, recorded, *_),) = next(update[3] for update in updates if isinstance(update[3], list))
-    assert recorded is None and here is not None  # what was recorded is another model's
-    assert {request.family for request in methods.plan(["suffix"], "qa", 0.0, 3, "smollm2")} == {"smollm2"}
-    assert methods.target_choices("embedded")[0] != told
-    assert "text must be one of" in next(methods.measured([], ["suffix"], "story", 0.0, 3, "smollm2"))[0]["value"]
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [({"drafters": []}, "at least one"), ({"drafters": ["magic"]}, "drafter"), ({"k": 99}, "K must")],
-)
-def test_bad_input_is_one_sentence_and_starts_nothing(asked, change, word):
-    given = {"drafters": ["draft_model"], "domain": "story", "temperature": 0.0, "k": 4, **change}
-    (update,) = methods.measured([], *given.values())
-    assert update[0]["wrong"] is True and word in update[0]["value"] and asked == []
 
 
 # ---- cards and words ----

@@ -1,6 +1,6 @@
-/* Buttons that save files; the browser makes them, of what the page holds or asks the server for. */
+/* Buttons that save files: the server sends a text, of which the browser makes a file. */
 
-export function mount(element, props, watch, trigger, server) {
+export function mount(element, props, _watch, _trigger, server) {
   const TYPES = { csv: "text/csv", json: "application/json" };
   const row = /** @type {HTMLElement} */ (element.querySelector(".sd-save")),
     names = JSON.parse(props.words);
@@ -14,17 +14,15 @@ export function mount(element, props, watch, trigger, server) {
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
-  /** @param {[string, string]} file */
-  function button([kind, text]) {
+  /** @param {string} kind */
+  function button(kind) {
     const made = document.createElement("button");
     made.type = "button";
     made.className = "sd-btn";
     made.textContent = names[kind];
-    made.addEventListener("click", async () => save(kind, text || (await server.file(kind))));
+    made.addEventListener("click", async () => save(kind, await server.file(kind)));
     return made;
   }
 
-  const show = () => row.replaceChildren(...Object.entries(props.value || {}).map(button));
-  show();
-  watch("value", show);
+  row.replaceChildren(...props.value.map(button));
 }

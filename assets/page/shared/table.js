@@ -12,7 +12,7 @@ export function sorted(rows, at, down) {
   );
 }
 
-export function mount(element, props, watch) {
+export function mount(element, props) {
   const [box, table] = [element.querySelector(".sd-scroll"), element.querySelector("table")],
     [heads, digits] = [props.heads, props.digits].map((text) => JSON.parse(text));
   const S = { at: null, down: false };
@@ -52,13 +52,11 @@ export function mount(element, props, watch) {
       head.setAttribute("aria-sort", i !== S.at ? "none" : S.down ? "descending" : "ascending");
       head.querySelector("i").textContent = i !== S.at ? "↕" : S.down ? "↓" : "↑";
     });
-    box.hidden = !(props.value || []).length;
-    const rows = S.at === null ? props.value || [] : sorted(props.value || [], S.at, S.down);
+    const rows = S.at === null ? props.value : sorted(props.value, S.at, S.down);
     table.tBodies[0].replaceChildren(...rows.map((row) => make("tr", {}, ...row.map(cell))));
   }
 
   for (const node of [box, table]) node.setAttribute("aria-label", props.caption);
   table.tHead.rows[0].append(...heads.map(heading));
   draw();
-  watch("value", draw);
 }

@@ -1,8 +1,8 @@
-/* Keeps, passes on, opens and compares runs. The run itself is the player's; files are checked by Python, not here. */
+/* Keeps, passes on and opens runs. The run itself is the player's; files are checked by Python, not here. */
 
-import { h, table, tableRow, copied, saved, parts } from "#page/race/kit.js";
+import { h, copied, saved, parts } from "#page/race/kit.js";
 import { isOver } from "#page/race/run.js";
-import { shown, visible, fill, sentences } from "#page/race/text.js";
+import { fill, sentences } from "#page/race/text.js";
 import { fragmentOf, carriesRun, logIn } from "#page/traces/share.js";
 import { linkOf } from "#page/traces/links.js";
 import { whenPlayed } from "#page/shared/arrival.js";
@@ -18,7 +18,6 @@ function offer(element, props, server, player) {
   const base = location.href.split(/[?#]/, 1)[0];
   player.share = share; // the end of a race offers it, too
   let asked = 0,
-    deed = null,
     about = player.run(),
     arriving = false;
 
@@ -39,8 +38,6 @@ function offer(element, props, server, player) {
     part.list.hidden = !list.length;
     part.list.replaceChildren(...list.map((line) => h("li", {}, line)));
     part.share.hidden = true;
-    part.parting.hidden = !answer.rows;
-    if (answer.rows) draw(answer);
   }
 
   /* What was told of one run is not said of the next. */
@@ -111,13 +108,12 @@ function offer(element, props, server, player) {
 
   /* -- another one -- */
 
-  function choose(what) {
-    deed = what;
+  function choose() {
     part.file.value = "";
     part.file.click();
   }
 
-  async function take(chosen, what) {
+  async function take(chosen) {
     if (!chosen) return;
     if (chosen.size > props.limit)
       return tell({ said: fill(W.too_large, { limit: props.limit / 1e6 }).join(""), wrong: true });
@@ -127,7 +123,7 @@ function offer(element, props, server, player) {
     } catch {
       return tell({ said: W.unreadable, wrong: true });
     }
-    what(text, chosen.name);
+    open(text, chosen.name);
   }
 
   function open(text, name) {
@@ -158,36 +154,6 @@ function offer(element, props, server, player) {
     }
   }
 
-  const compare = (text) => has() && ask("compare_traces", [player.log(), text]);
-
-  /* Two texts one below the other, the first token that differs marked in each, and what else differs. */
-  function draw({ texts, at, cut, rows }) {
-    const one = (pieces, name) =>
-      h(
-        "div",
-        { class: "sd-version" },
-        h("h3", {}, name),
-        h(
-          "p",
-          {},
-          cut ? "… " : null,
-          visible(pieces.slice(0, at).join("")),
-          " ",
-          h(
-            "mark",
-            { class: "sd-parts" },
-            "≠ " + (at < pieces.length ? shown(pieces[at]) : W.ended),
-          ),
-          visible(pieces.slice(at + 1).join("")),
-        ),
-      );
-    const compared = rows.map(([name, ...both]) => tableRow(name, both));
-    part.parting.replaceChildren(
-      ...(texts.length ? [one(texts[0], W.first), one(texts[1], W.second)] : []),
-      ...(rows.length ? [table("sd-account", [h("td"), W.first, W.second], compared)] : []),
-    );
-  }
-
   /* -- listening -- */
 
   const carriesFile = (event) =>
@@ -203,7 +169,7 @@ function offer(element, props, server, player) {
       document.querySelector('.sd-lid[aria-controls="deeds"][aria-expanded="false"]')
     );
     if (lid) lid.click(); // what is said of the file is said there
-    take(event.dataTransfer.files[0], open);
+    take(event.dataTransfer.files[0]);
   }
 
   for (const [name, label] of Object.entries(W.labels)) part[name].textContent = label;
@@ -211,9 +177,8 @@ function offer(element, props, server, player) {
   part.page.onclick = page;
   part.link.onclick = link;
   part.audit.onclick = () => has() && ask("audit_trace", player.log());
-  part.open.onclick = () => choose(open);
-  part.compare.onclick = () => choose(compare);
-  part.file.onchange = () => take(part.file.files[0], deed);
+  part.open.onclick = choose;
+  part.file.onchange = () => take(part.file.files[0]);
   part.copy.onfocus = () => part.copy.select();
   player.addEventListener("sd-run", another);
   const arrive = () => carriesRun(location.hash) && receive();

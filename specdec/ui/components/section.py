@@ -15,7 +15,7 @@ from .drawn import drawn
 
 Cells = Sequence[Sequence[str | float | None]]
 WORDS = ("method", "domain")
-WHOLE = ("k", "k_recorded", "context", "batch", "tokens_per_second", "plain_tokens_per_second")
+WHOLE = ("k", "context", "batch", "tokens_per_second", "plain_tokens_per_second")
 # How many digits a column shows, None for words; all other columns show two.
 DIGITS = dict.fromkeys(WORDS) | dict.fromkeys(WHOLE, 0) | {"temperature": 1, "draft_cost": 3}
 
@@ -54,28 +54,25 @@ def lines(value: list[str] | None = None, **more: Any) -> gr.HTML:
     return drawn("shared/lines", value or [], {}, **more)
 
 
-def table(caption: str, columns: dict[str, str], rows: Cells, **more: Any) -> gr.HTML:
+def table(caption: str, columns: dict[str, str], rows: Cells) -> gr.HTML:
     """A table to sort by its headings: `columns` by figure, `rows` of words and figures, None where there is none."""
     digits = [DIGITS.get(name, 2) for name in columns]
-    return drawn("shared/table", rows, {}, caption=caption, heads=list(columns.values()), digits=digits, **more)
+    return drawn("shared/table", rows, {}, caption=caption, heads=list(columns.values()), digits=digits)
 
 
-def downloads(filename: str, texts: Callable[[], dict[str, str]] | None = None) -> gr.HTML:
-    """Buttons that save a text as csv or json: `texts` makes both when one is pressed.
-
-    Without `texts` the component's value holds them, and there are no buttons until it does.
-    """
+def downloads(filename: str, texts: Callable[[], dict[str, str]]) -> gr.HTML:
+    """Buttons that save a text as csv or json: `texts` makes both when one is pressed."""
 
     def file(kind: Any) -> str:
-        return texts().get(kind, "") if texts and isinstance(kind, str) else ""
+        return texts().get(kind, "") if isinstance(kind, str) else ""
 
-    value = dict.fromkeys(("csv", "json") if texts else (), "")
-    return drawn("shared/downloads", value, strings("methods")["download"], filename=filename, server_functions=[file])
+    words = strings("methods")["download"]
+    return drawn("shared/downloads", ["csv", "json"], words, filename=filename, server_functions=[file])
 
 
-def notice(name: str = "notice", text: str = "") -> gr.HTML:
+def notice(name: str = "notice") -> gr.HTML:
     """A line that says what is going on, how far it is, or what is wrong with the input or with a link."""
-    return drawn("shared/notice", text, {}, elem_id=name, wrong=False, stopped="", share=1.0)
+    return drawn("shared/notice", "", {}, elem_id=name, wrong=False, stopped="", share=1.0)
 
 
 def tell(words: str, wrong: bool = False, stopped: str = "", share: float = 1.0) -> Any:

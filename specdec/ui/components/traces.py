@@ -1,4 +1,4 @@
-"""What a visitor can do with a run: keep it, pass it on, open another, compare. See `assets/page/traces/traces.js`.
+"""What a visitor can do with a run: keep it, pass it on, open another. See `assets/page/traces/traces.js`.
 
 Files are checked here and nowhere else; the browser only carries them. What comes back is plain data: sentences, a log
 to play, a page to save.
@@ -7,7 +7,6 @@ to play, a page to save.
 from __future__ import annotations
 
 import functools
-import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,10 +15,8 @@ import gradio as gr
 
 from ...events import Committed, Started
 from ...exposure import limits
-from ...figures.stats import Comparison
 from ...settings import REQUIRED, SETTINGS
-from ...traces import compare as comparing
-from ...traces.audit import audit, shown
+from ...traces.audit import audit
 from ...traces.file import Trace, TraceError
 from .. import menu
 from ..standalone import standalone
@@ -28,14 +25,13 @@ from .drawn import drawn
 from .player import pack
 
 MAX_SHOWN = 3  # faults
-AROUND = 24  # tokens shown before the place where two texts part, and after it
 
 
 def traces() -> gr.HTML:
     return drawn(
         "traces/traces",
         elem_id="traces",
-        server_functions=[bound(answer) for answer in (open_trace, audit_trace, compare_traces, make_page)],
+        server_functions=[bound(answer) for answer in (open_trace, audit_trace, make_page)],
         rules={name: key for key, name in menu.RULE_NAMES.items()},
         settings=for_links(),
         limit=limits().body // 2,  # JSON escapes its quotes
@@ -80,26 +76,6 @@ def make_page(sent: Any) -> dict[str, Any]:
     return {"page": standalone(recorded(parse(text)), home), "said": strings("traces")["saved_page"]}
 
 
-@answering
-def compare_traces(texts: Any) -> dict[str, Any]:
-    """Where the second run first parts from the first one, and both runs' settings and figures."""
-    one, other = map(parse, texts)
-    words = strings("traces")
-    parting = comparing.compare(one.events, other.events, one.header.lanes[0])
-    token = parting.token or 0
-    start = max(0, token - AROUND)
-    around = [pieces[start : start + 2 * AROUND] for pieces in parting.tokens]
-    place = {"n": len(parting.tokens[0]), "token": token + 1, "cycle": parting.cycles[0] if parting.cycles else 0}
-    rows = zip(words["rows"].values(), facts(one), facts(other), strict=True)
-    return {
-        "said": words["parting"][parting.what].format(**place),
-        "at": None if parting.token is None else token - start,
-        "cut": start > 0,
-        "texts": around if parting.what == "words" else [],
-        "rows": [row for row in rows if row[1] != row[2]],
-    }
-
-
 def parse(text: Any) -> Trace:
     """TraceError says why a text is no run."""
     if not isinstance(text, str):
@@ -133,16 +109,3 @@ def audited(trace: Trace) -> dict[str, Any]:
     more = [words["more"].format(n=len(faults) - MAX_SHOWN)] if len(faults) > MAX_SHOWN else []
     said = sentences(*(words[name].format(**counts) for name in verdict))
     return {"said": said, "wrong": bool(faults), "list": faults[:MAX_SHOWN] + more}
-
-
-def facts(trace: Trace) -> list[str]:
-    """In the order of the words: how it was run, then what came of it."""
-    lane, prompt = trace.header.lanes[0], textwrap.shorten(trace.header.prompt, 60, placeholder=" …")
-    started = next((event for event in trace.events if isinstance(event, Started) and event.lane == lane), None)
-    comparison = Comparison.from_events(trace.events)
-    measured = (comparison.measured_speedup, comparison.speculative.alpha, comparison.speculative.tau)
-    figures = ["–" if value is None else f"{value:.2f}" for value in measured]
-    if started is None:
-        return [prompt, *["–"] * 5, *figures]
-    drafter, rule, params = shown(started.drafter), shown(started.rule), started.params
-    return [prompt, drafter, str(started.k), rule, f"{params.temperature:g}", str(params.seed), *figures]

@@ -1,35 +1,23 @@
-"""The tab Methods: a card a method, who drafts best where by recorded figures, and a small measurement here."""
+"""The tab Methods: a card a method, and who drafts best where, by recorded figures."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
-from ...figures.stats import Comparison, summary, TOKEN_KINDS
-from ...methods import EMBEDDED, is_wrapper
-from ...settings import RunRequest
-from .. import charts, menu, results, session
+from ...figures.stats import TOKEN_KINDS
+from .. import charts, results
 from ..components.cards import cards
-from ..components.section import choice, downloads, folded, lines, notice, plot, table, tell, title
-from ..request import check, InputError
-from ..text import kind_of, prompts, sentences, strings
-from .race import ENGINE, INSTANT, over, PRIVATE
+from ..components.section import choice, downloads, folded, lines, plot, table, title
+from ..text import sentences, strings
+from .race import INSTANT
 
-TEMPERATURES = (0.0, 0.8)
-TOKENS = 48  # of a race
-WARM_UP = 8  # tokens
-TEXTS = 2  # of a method
-UPDATES_PER_SECOND = 2  # each costs the browser a look at all outputs, and the sentence changes once a race
 Rows = list[dict[str, Any]]
 
 
-def build(tab: gr.Tab) -> Callable[[gr.Dropdown], None]:
-    """All of the tab; what it returns connects it with the page's menu of targets."""
+def build(tab: gr.Tab) -> None:
     words, report = strings("methods"), results.report()
     rows = report["rows"]
     with gr.Column(elem_classes="sd-methods"):
@@ -46,11 +34,6 @@ def build(tab: gr.Tab) -> Callable[[gr.Dropdown], None]:
             table(words["table"]["title"], words["table"]["columns"], results.cells(rows))
             downloads("specdec-methods", partial(results.files, report, rows))
         breakdown(rows)
-        with folded("live", words["live"] | {"lead": words["live"]["lead"].format(tokens=TOKENS)}):
-            return live(rows)
-
-
-# ---- what was recorded ----
 
 
 def arena(tab: gr.Tab, report: dict[str, Any], rows: Rows) -> None:
@@ -155,137 +138,3 @@ def in_words(names: list[str], columns: list[str], values: list[list[float | Non
         figures = [f"{at} {value:.2f}" for at, value in zip(columns, line, strict=True) if value is not None]
         sentences.append(f"{name}: {', '.join(figures)}")
     return sentences
-
-
-# ---- what is measured here ----
-
-
-def live(rows: Rows) -> Callable[[gr.Dropdown], None]:
-    """The fields and the figures of a measurement; what it returns connects them with the page's menu of targets."""
-    words, labels = strings("methods")["live"], strings("methods")["labels"]
-    target = lines(target_line(EMBEDDED), elem_id="whose")
-    names = [(results.method(name), name) for name in menu.drafters() if name != "none"]
-    with gr.Row(elem_classes="sd-settings"):
-        with gr.Column(elem_classes="sd-rail", scale=3, min_width=280):
-            drafters = gr.CheckboxGroup(names, value=[name for _, name in names], label=words["methods"])
-        with gr.Column(elem_classes="sd-rail", scale=2, min_width=280):
-            domain = choice(labels["domain"], [(results.domain(kind), kind) for kind in menu.kinds()])
-            temperature = choice(labels["temperature"], [(f"{value:g}", value) for value in TEMPERATURES])
-            k = gr.Slider(1, 8, value=4, step=1, label=words["k"], buttons=[])
-    with gr.Row(elem_classes="sd-go"):
-        run = gr.Button(words["run"], variant="primary", elem_id="measure")
-        stop = gr.Button(words["stop"], interactive=False, elem_id="halt")
-    line = notice("live-notice", words["empty"])
-    badge = lines(elem_classes="sd-live-badge")
-    chart = plot("live")
-    figures = table(words["title"], words["columns"], [], elem_id="live-table")
-    saved = downloads("specdec-methods-here")
-    outputs = [line, badge, chart, figures, saved, run, stop]
-
-    def connect(family: gr.Dropdown) -> None:
-        inputs = [drafters, domain, temperature, k, family]
-        running = run.click(partial(measured, rows), inputs, outputs, **ENGINE, **PRIVATE)
-        running.then(over, None, [line, run, stop], **INSTANT)
-        stop.click(None, None, None, cancels=running, **INSTANT)
-        family.change(target_choices, family, [target, drafters, domain], **INSTANT)
-
-    return connect
-
-
-def target_line(family: str) -> list[str]:
-    return [strings("methods")["live"]["whose"].format(name=menu.family_name(family))]
-
-
-def target_choices(family: Any) -> tuple[Any, ...]:
-    """Updates for another target: its name, its drafters, the texts that it continues or answers.
-
-    In place of the rounded built-in models the embedded one is measured.
-    """
-    if not menu.is_offered(family):
-        return gr.skip(), gr.skip(), gr.skip()
-    ours = menu.is_ours(family)
-    offered = [name for name in menu.drafters(EMBEDDED if ours else family) if name != "none"]
-    chosen = offered if ours else [name for name in offered if not is_wrapper(name)]  # which are slow to begin
-    kinds = menu.kinds(menu.answers(family))
-    methods = gr.update(choices=[(results.method(name), name) for name in offered], value=chosen)
-    texts = gr.update(choices=[(results.domain(kind), kind) for kind in kinds], value=kinds[0])
-    return target_line(EMBEDDED if ours else family), methods, texts
-
-
-def measured(rows: Rows, *inputs: Any) -> Iterator[tuple[Any, ...]]:
-    """Updates of the page for one measurement: how far it is, then the figures of every method that is done."""
-    same = [gr.skip()] * 6
-    try:
-        requests = plan(*inputs)
-    except InputError as error:
-        yield tell(str(error), wrong=True), *same
-        return
-    words, began, last = strings("methods")["live"], time.monotonic(), 0.0
-    runs: dict[str, list[session.Raced]] = {request.drafter: [] for request in requests}
-    per_method, done = len(requests) // len(runs), 0
-    yield tell(""), *same[:4], gr.update(interactive=False), gr.update(interactive=True)
-    for item in session.series(requests):
-        text, share = "", done / len(requests)
-        if isinstance(item, session.Raced):
-            done += 1
-            runs[item.request.drafter].append(item)
-            if len(runs[item.request.drafter]) == per_method:
-                yield gr.skip(), *beside(rows, requests[0], summaries(runs, per_method)), *same[:2]
-        elif item.kind in ("error", "cut"):
-            yield tell(item.text, wrong=item.kind == "error"), *same
-            return
-        elif item.kind != "lines":
-            text = item.text
-        elif time.monotonic() - last > 1 / UPDATES_PER_SECOND and done < len(requests):
-            last = time.monotonic()
-            method = results.method(requests[done].drafter)
-            text = words["progress"].format(method=method, done=done, total=len(requests))
-        if text:
-            yield tell(text, stopped=words["stopped"], share=share), *same
-    yield tell(words["done"].format(count=len(runs), seconds=round(time.monotonic() - began))), *same
-
-
-def plan(drafters: list[str], domain: str, temperature: Any, k: Any, family: str = EMBEDDED) -> list[RunRequest]:
-    """The races, a method after the other: a short one to warm up, then one a text. InputError for what cannot be."""
-    errors = strings("methods")["live"]["errors"]
-    kinds = menu.kinds(menu.answers(family))
-    if domain not in kinds:
-        raise InputError(errors["domain"].format(names=", ".join(kinds)))
-    if not drafters:
-        raise InputError(errors["methods"])
-    family = EMBEDDED if menu.is_ours(family) else family
-    races = []
-    for drafter in drafters:
-        requests = [
-            check(text, drafter, k, temperature, max_tokens=TOKENS, seed=i, family=family)
-            for i, text in enumerate(prompts()[domain][:TEXTS])
-        ]
-        races += [replace(requests[0], params=replace(requests[0].params, max_tokens=WARM_UP)), *requests]
-    return [replace(race, params=replace(race.params, ignore_end=True)) for race in races]
-
-
-def summaries(runs: dict[str, list[session.Raced]], per_method: int) -> dict[str, dict[str, Any]]:
-    """Figures of the methods that are done, without the race that warmed up."""
-    full = {drafter: races[1:] for drafter, races in runs.items() if len(races) == per_method}
-    return {
-        drafter: summary([Comparison.from_events(race.events) for race in races]) for drafter, races in full.items()
-    }
-
-
-def beside(rows: Rows, request: RunRequest, figures: dict[str, dict[str, Any]]) -> tuple[Any, ...]:
-    """Live figures beside recorded ones, None where there is none: label, chart, table and files."""
-    words, place = strings("methods")["live"], (kind_of(request.prompt), request.params.temperature)
-    recorded = results.by_place(rows) if menu.is_ours(request.family) else {}
-    old = {drafter: recorded.get((drafter, *place), {}) for drafter in figures}
-
-    def column(rows: Mapping[str, dict[str, Any]], name: str) -> list[float | None]:
-        return [rows[drafter].get(name) for drafter in figures]
-
-    names = [results.method(drafter) for drafter in figures]
-    here, then = column(figures, "measured_speedup"), column(old, "measured_speedup")
-    rates = [column(one, name) for name in ("alpha", "tau") for one in (figures, old)]
-    table = zip(names, here, then, *rates, column(figures, "draft_cost"), column(old, "k"), strict=True)
-    head = {"source": "live", "domain": place[0], "temperature": place[1], "k": request.k}
-    live = [head | {"drafter": drafter} | row for drafter, row in figures.items()]
-    chart = charts.side_by_side(names, here, then, words)
-    return [words["badge"], words["chart"]], chart, list(table), results.files(live, live)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 import toyrun
 from chrome import (
@@ -11,7 +9,6 @@ from chrome import (
     expect,
     no_engine,
     open_fold,
-    until_free,
 )
 from chrome import long as pytestmark  # noqa: F401
 
@@ -40,7 +37,6 @@ TABS = {
             "Three questions": (".sd-questions h3",),
             "All figures": (".sd-table tbody tr",),
             "Where do guesses fail?": ("#position-chart .heatmaplayer image", "#kind-chart .heatmaplayer image"),
-            "Run it here": ("#measure",),
         },
     ),
 }
@@ -219,36 +215,6 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     open_fold(page, "How each method drafts")
     cards = sum(method.card is not None for method in METHODS.values())
     assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
-
-
-def test_a_measurement_here_stands_beside_the_record_and_stops_when_told(open_page, monkeypatch):
-    races = []
-
-    def race(*_, **__):
-        """Quick until a method is done; then slow, so that there is something to stop however slowly a page draws."""
-        races.append(race)
-        for event in toyrun.events():
-            time.sleep(0.02 if len(races) <= 3 else 0.3)
-            yield event
-
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(race))
-    page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
-    open_methods(page)
-    open_fold(page, "Run it here")
-    line = page.locator("#live-notice")
-    expect(line).to_contain_text("Nothing measured yet")
-    page.click("#measure")
-    expect(page.locator("#live-chart .scatterlayer .point")).not_to_have_count(0)
-    expect(page.locator(".sd-live-badge p").first).to_have_text("Live")
-    expect(line).to_contain_text("races done")
-    page.click("#halt")
-    page.wait_for_selector("#measure:enabled")
-    expect(line).to_contain_text("Stopped")
-    until_free()
-    assert "Stopped" in line.inner_text()  # nothing came late
-    expect(page.locator("#live-table")).to_contain_text("Draft model")
-    assert page.locator("#live-chart .point").count() >= 2
-    assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
 def open_theory(page):
