@@ -34,7 +34,6 @@ ALLOWED = {
     "traces": {"types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
     | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again
     "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "servers"},
-    "export": {"models", "families", "export"},
     "bench": {"", "types", "paths", "events", "engine", "methods", "families", "gpu", "lanes", "servers", "bench"}
     | {"figures"},
 }

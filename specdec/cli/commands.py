@@ -226,7 +226,7 @@ def export(
     family: FamilyName = EMBEDDED,
 ) -> None:
     """A family as folders that vLLM, transformers and llama.cpp's converter read."""
-    from ..export import export
+    from ..families.export import export
 
     check_family(family)
     print(*export(family, out), sep="\n")

@@ -19,8 +19,8 @@ from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from specdec import __version__
-from specdec.export import export
 from specdec.families import zoo
+from specdec.families.export import export
 from specdec.families.presets import STAR
 from specdec.methods import EMBEDDED
 from specdec.servers.base import Facts

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from specdec import cli
 from specdec.drafters.eagle3 import Eagle3Head
 from specdec.drafters.medusa import MedusaHeads
-from specdec.export import export
+from specdec.families.export import export
 from specdec.families.zoo import EMBEDDED, load, load_pair
 from specdec.models.transformer import Transformer
 

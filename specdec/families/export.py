@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from ..families.zoo import draft_folders, folder_of
 from ..models.checkpoint import naming, read_json, read_weights, section, Weights
+from .zoo import draft_folders, folder_of
 
 TARGET, HEADS = "target", ("eagle3", "medusa")
 
