@@ -16,7 +16,8 @@ from ..models import gguf_header
 from ..text import ids_of
 from . import gguf_tokenizer
 
-FILE, TABLE = "chat_template.jinja", "tokenizer_config.json"
+FILE = "chat_template.jinja"
+TABLE = "tokenizer_config.json"
 MESSAGE = "speculative-decoding"  # stands for a prompt while the template is rendered
 MAX_AROUND = 4_000  # characters round a prompt
 

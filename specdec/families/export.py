@@ -19,7 +19,8 @@ from safetensors.torch import save_file
 from ..models.checkpoint import naming, read_json, read_weights, section, Weights
 from .zoo import draft_folders, folder_of
 
-TARGET, HEADS = "target", ("eagle3", "medusa")
+TARGET = "target"
+HEADS = ("eagle3", "medusa")
 
 
 def export(family: str, out: Path) -> list[Path]:

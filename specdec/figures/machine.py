@@ -12,7 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-MMAP_THRESHOLD, LARGE = -3, 1_000_000  # of `mallopt`, in bytes
+MMAP_THRESHOLD = -3  # the option of `mallopt`
+LARGE = 1_000_000  # bytes
 
 
 def cores() -> int:

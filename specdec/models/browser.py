@@ -22,7 +22,8 @@ from .grouped import FILE, Grouped, INT7
 from .native import Blocked, NativeLayers
 from .transformer import Transformer
 
-MAGIC, ALIGNED = b"SPD1", 64
+MAGIC = b"SPD1"
+ALIGNED = 64
 POINTERS = ("before", "after", "scales", "minima")
 
 

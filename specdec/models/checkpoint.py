@@ -17,7 +17,8 @@ from torch import Tensor
 from . import gguf, gguf_header, packed
 
 Weights = dict[str, Tensor]
-SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 LFS = b"version https://git-lfs"
 UNREAD = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints keep these; they are computed again
 

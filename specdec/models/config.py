@@ -25,7 +25,8 @@ NUMBERS = (
 ).split()
 COMPLETE = (*NUMBERS, "head_dim", "hidden_act", "attention_bias", "mlp_bias")
 SCALINGS = ("default", "linear", "yarn", "llama3")  # of rotary positions, by a factor that no text changes
-SLIDING, FULL = "sliding_attention", "full_attention"
+SLIDING = "sliding_attention"
+FULL = "full_attention"
 
 
 @dataclass(frozen=True)

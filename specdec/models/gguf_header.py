@@ -17,7 +17,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-STRING, ARRAY = 8, 9
+STRING = 8
+ARRAY = 9
 
 
 def is_named(place: str | Path) -> bool:

@@ -22,7 +22,8 @@ from .device import configure_cuda
 
 TRIAL = 6  # tokens
 # How far logits may lie apart in a trial, as a part of their spread: in low precision every shape of a pass rounds.
-EXACT, ROUNDED = 1e-3, 0.1
+EXACT = 1e-3
+ROUNDED = 0.1
 
 
 class FullCache:

@@ -17,7 +17,10 @@ from .checkpoint import check_tensors
 from .config import Config
 from .transformer import model_tensors, Transformer
 
-READS, WRITES, MAP = "reads.weight", "writes.weight", "d2t"  # the tensors that no other draft model has
+# the tensors that no other draft model has
+READS = "reads.weight"
+WRITES = "writes.weight"
+MAP = "d2t"
 ROWS = 64  # of the identity, through the output matrix at once
 
 

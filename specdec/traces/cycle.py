@@ -10,8 +10,12 @@ from itertools import accumulate
 from ..events import Committed, Drafted, Event, Position, UNNAMED, Verified
 from ..types import TranslatableText, Tree
 
-REJECTION, MATCH, NOISE = "rejection sampling", "sample and match", "shared noise"  # the rules as a trace names them
-BLOCK, TYPICAL = "block verification", "typical acceptance"
+# the rules as a trace names them
+REJECTION = "rejection sampling"
+MATCH = "sample and match"
+NOISE = "shared noise"
+BLOCK = "block verification"
+TYPICAL = "typical acceptance"
 MAX_NAME = 40  # characters of a name from a trace that a sentence quotes
 ROUNDING = 2e-6  # of a probability: written with seven digits, computed in float32
 

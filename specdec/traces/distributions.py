@@ -24,7 +24,8 @@ def sums_to_one(distribution: Distribution) -> bool:
 
 def agree(a: Distribution, b: Distribution) -> bool:
     """Whether both give the same probability to each token that both list."""
-    A, B = masses(a), masses(b)
+    A = masses(a)
+    B = masses(b)
     return all(abs(A[token] - B[token]) <= 4 * ROUNDING for token in A.keys() & B.keys())
 
 

@@ -12,9 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-LOW, MIDDLE, HIGH = "#f7bd9a", "#f3f6fa", "#8fa9d6"
-CELL_INK, LINE, LIVE, OTHER = "#0b0f14", "#94a3b8", "#6366f1", "#c2630a"
-ROW, LINE_OF_HEAD, GAP = 30, 18, 10  # pixels
+LOW = "#f7bd9a"
+MIDDLE = "#f3f6fa"
+HIGH = "#8fa9d6"
+CELL_INK = "#0b0f14"
+LINE = "#94a3b8"
+LIVE = "#6366f1"
+OTHER = "#c2630a"
+# pixels
+ROW = 30
+LINE_OF_HEAD = 18
+GAP = 10
 LOG_OF_2 = 0.30103  # to base 10: plotly counts the steps of a logarithmic axis so
 AXIS = {"fixedrange": True, "showgrid": False, "zeroline": False, "showline": False, "ticks": ""}
 NAMES = {**AXIS, "autorange": "reversed", "dtick": 1, "automargin": True, "ticksuffix": "  "}

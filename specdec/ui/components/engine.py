@@ -20,7 +20,9 @@ from ..text import strings
 from ..watch import WatchRequest
 from .drawn import handler
 
-OWN, BROWSER, SERVER = "own", "browser", "server"
+OWN = "own"
+BROWSER = "browser"
+SERVER = "server"
 ENGINE_CHOSEN = handler("changed", event="sd-engine")  # tells the script of the engine in the browser
 THERE = ("drafter", "k")  # of our own settings, those that the browser's engine has as well
 
