@@ -55,7 +55,7 @@ class Cycle:
         return table(self, text)[1]
 
     def dense(self, row: Row) -> Tensor:
-        """[V]"""
+        """Write a row out as probabilities, [V]."""
         probs = torch.zeros(self.vocabulary, dtype=torch.float64)
         probs[list(row)] = torch.tensor(list(row.values()), dtype=torch.float64)
         return probs

@@ -57,7 +57,7 @@ class ByPrefix:
     context: int
 
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
-        """[V]"""
+        """Return the logits [V] after this prefix."""
         raise NotImplementedError
 
     def new_cache(self, capacity: int) -> TokenList:
