@@ -64,9 +64,9 @@ def turn_kernel(
         if ROTARY:
             cos = tl.load(angles + row * SIZE + 2 * i, mask=real, other=0.0)
             sin = tl.load(angles + row * SIZE + 2 * i + 1, mask=real, other=0.0)
-            turned = a * cos - b * sin
+            rotated = a * cos - b * sin
             b = a * sin + b * cos
-            a = turned
+            a = rotated
     if head < HEADS:
         tl.store(here, a.to(product.dtype.element_ty), mask=real)
         tl.store(here + 1, b.to(product.dtype.element_ty), mask=real)
@@ -169,7 +169,7 @@ class Kernels(Operations):
     def norm(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         return x, x
 
-    def turn(
+    def rotate(
         self, product: Tensor, stream: Tensor | None, layer: Layer, angles: Tensor, stored: Tensor, places: Tensor
     ) -> Tensor:
         n, size, every = len(product), self.head_dim, self.heads + 2 * self.kv_heads
