@@ -23,13 +23,13 @@ from .. import __version__
 from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..gpu import lane
-from ..methods import adapted, ADAPTIVE, DEFAULT, is_wrapper, METHODS
+from ..methods import adapted, ADAPTIVE, DRAFT_MODEL, is_wrapper, METHODS
 from .measure import pairs, Row, row, Setting
 from .prompts import PROMPTS, QUESTIONS
 
 SUITES = ("embedded", "methods", "pair")
 TEMPERATURES = (0.0, 0.8)
-ADAPTIVE_MAX_K = 16  # of drafters that choose their depth
+BENCH_ADAPTIVE_K = 16  # the most that drafters which choose their depth may draft here
 CACHED_CYCLES = 24  # captured cycles that a suite on a GPU holds: torch has streams for 32
 CHOOSING_ROUNDS = 1  # rounds that choose the best k; the reported rounds follow, with other seeds
 Prompts = Mapping[str, Sequence[str]]  # by domain
@@ -62,7 +62,7 @@ def drafters_of(suite: str, family: Family) -> list[str]:
     names = [name for name in family.drafters if name != "none"]
     if suite == "embedded":
         names = [name for name in names if name in METHODS and METHODS[name].peer and not METHODS[name].variant_of]
-    return [*names, *([ADAPTIVE] if DEFAULT in names else [])]
+    return [*names, *([ADAPTIVE] if DRAFT_MODEL in names else [])]
 
 
 def measure(
@@ -76,7 +76,7 @@ def measure(
     drafters = drafters_of(options.suite, family)
     if unknown := [name for name in options.drafter if (adapted(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
-    depths = {name: [ADAPTIVE_MAX_K] if is_wrapper(name) else options.k for name in options.drafter or drafters}
+    depths = {name: [BENCH_ADAPTIVE_K] if is_wrapper(name) else options.k for name in options.drafter or drafters}
     rounds = sum(len(ks) * (CHOOSING_ROUNDS + 1) + options.repeats + 1 for ks in depths.values())
     total = sum(map(len, prompts.values())) * len(TEMPERATURES) * rounds
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:

@@ -15,7 +15,17 @@ from typing import Annotated, Any, cast, TYPE_CHECKING
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import adapted, check_request, DEFAULT, EMBEDDED, find_method, METHODS, OPEN, ROUNDED, RULES
+from ..methods import (
+    adapted,
+    check_request,
+    DEFAULT_DRAFTER,
+    DRAFT_MODEL,
+    EMBEDDED,
+    find_method,
+    METHODS,
+    ROUNDED,
+    RULES,
+)
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
 from .commands import check_family, Device, Drafts, KEY, Plain, Precision
@@ -87,13 +97,13 @@ def run(
     ours = target is None and request.family in (EMBEDDED, *ROUNDED)  # a folder may have a draft_model_large of its own
     if ours and (gone := GONE.get(f"--drafter {adapted(request.drafter) or request.drafter}")):
         raise ValueError(gone)
-    if request.drafter != OPEN and find_method(request.drafter) is None:
+    if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
     if server is None and plain:
         raise ValueError("--plain belongs to a --server")
     if server is not None:
-        if target is not None or request.drafter != OPEN or request.peer or request.rule != RULES[0]:
+        if target is not None or request.drafter != DEFAULT_DRAFTER or request.peer or request.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
         header, events = watched(request, server, plain, kind)
         return save_trace(save, header, events)
@@ -107,8 +117,8 @@ def run(
         models = zoo.load_pair(target, *draft, exit_layer=exit_layer, dtype=number, device=device)
     else:
         models = zoo.load(request.family, number, device)
-    if request.peer and request.drafter == OPEN and DEFAULT in models.drafters:
-        request = replace(request, drafter=DEFAULT)  # transformers has such a drafter, too
+    if request.peer and request.drafter == DEFAULT_DRAFTER and DRAFT_MODEL in models.drafters:
+        request = replace(request, drafter=DRAFT_MODEL)  # transformers has such a drafter, too
     choice = choose(models, request.drafter, request.k, request.params.temperature)
     note = "" if (request.drafter, request.k) == choice[:2] else default_line(choice)
     request = replace(request, drafter=choice.drafter, k=choice.k)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..exposure import limits
-from ..methods import brought_by, DEFAULT, EMBEDDED, METHODS, QUANTISED, ROUNDED
+from ..methods import brought_by, DRAFT_MODEL, EMBEDDED, METHODS, QUANTISED, ROUNDED
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
 from . import chat, hub
@@ -25,7 +25,7 @@ ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafti
 # Of a target without a draft, the quickest to begin first.
 ALONE = ("suffix", "prompt_lookup", QUANTISED)
 ANY = brought_by(*(m.name for m in METHODS.values() if m.published))
-MODEL, EAGLE3, MEDUSA, EXIT = map(brought_by, (DEFAULT, "eagle3", "medusa", "early_exit"))
+MODEL, EAGLE3, MEDUSA, EXIT = map(brought_by, (DRAFT_MODEL, "eagle3", "medusa", "early_exit"))
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 

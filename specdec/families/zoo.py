@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
-from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
+from ..methods import adapted, DRAFT_MODEL, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, LoadedModel, Target
 from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
@@ -82,13 +82,13 @@ class Family:
         self.brief_costs: dict[str, Costs] = {}  # where `lanes.default` has
         self.trained: dict[str, Mapping[str, Any]] = {}  # what the training of a drafter measured, by drafter
         self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
-        self.drafters |= {draft_name: LoadedMethod(METHODS[DEFAULT], draft) for draft_name, draft in drafts.items()}
+        self.drafters |= {draft_name: LoadedMethod(METHODS[DRAFT_MODEL], draft) for draft_name, draft in drafts.items()}
         if isinstance(target, Transformer) and target.exit_layers:
             self.drafters |= early_exit_methods(target.exit_layers[0])
 
     @property
     def draft(self) -> LoadedModel | None:
-        return self.drafts.get(DEFAULT)
+        return self.drafts.get(DRAFT_MODEL)
 
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """The target and a fresh drafter for one run of at most `capacity` tokens. ValueError names the choices.
@@ -118,7 +118,7 @@ class Family:
     def wrapped(self, name: str) -> str:
         """Whom `adaptive` or `adaptive:NAME` wraps here; "" for any other name."""
         inner = adapted(name)
-        return self.default_drafter if inner == DEFAULT and DEFAULT not in self.drafters else inner
+        return self.default_drafter if inner == DRAFT_MODEL and DRAFT_MODEL not in self.drafters else inner
 
     def use_threads(self) -> None:
         """torch has one thread count for the whole process, and the family before may have had another."""
@@ -239,8 +239,8 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
 
 def draft_folders(folder: Path) -> dict[str, Path]:
     """Draft models by name: `draft_model`, and `draft_model:NAME` for every folder draft_model_NAME."""
-    places = folder / DEFAULT, *sorted(folder.glob(f"{DEFAULT}_*"))
-    return {path.name.replace(f"{DEFAULT}_", f"{DEFAULT}:", 1): path for path in places if path.is_dir()}
+    places = folder / DRAFT_MODEL, *sorted(folder.glob(f"{DRAFT_MODEL}_*"))
+    return {path.name.replace(f"{DRAFT_MODEL}_", f"{DRAFT_MODEL}:", 1): path for path in places if path.is_dir()}
 
 
 def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str, LoadedMethod]:

@@ -114,7 +114,7 @@ def train(
 
         measured_with = HeldOut(model, map(reading, examples.select(held).in_order(size)), draft_ids)
         batches = ((reading(batch), len(batch.places)) for batch in taught.shuffled(size, random.Random(seed)))
-        best, figures = -1.0, dict[str, Any]()
+        best, figures = exported_overlap(out) if begun else -1.0, dict[str, Any]()
 
         def measure(progress: Progress) -> None:
             nonlocal best
@@ -196,6 +196,12 @@ def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
 
 def answer_tokens(texts: Sequence[Text]) -> int:
     return sum(len(text.tokens) - text.start for text in texts)
+
+
+def exported_overlap(out: Path) -> float:
+    """The sum of the overlaps of the weights that an earlier call exported to `out`; -1 if there are none."""
+    config = out / CONFIG
+    return float(sum(json.loads(config.read_text(encoding="utf-8"))["trained"]["overlap"])) if config.exists() else -1.0
 
 
 def export(draft: Draft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from safetensors import safe_open
 
 from ..families import hub, presets
 from ..figures import machine
-from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, find_method, LOSSY, METHODS, OPEN, ROUNDED, RULES
+from ..methods import adapted, DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, find_method, LOSSY, METHODS, ROUNDED, RULES
 from ..traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
@@ -56,7 +56,7 @@ def target_of(kind: str) -> str:
 
 def drafter_of(kind: str) -> str:
     """The drafter of the first recording of this kind."""
-    return drafters(presets.STAR)[0] if kind in questions() else DEFAULT
+    return drafters(presets.STAR)[0] if kind in questions() else DRAFT_MODEL
 
 
 @functools.cache
@@ -118,7 +118,7 @@ def has_weights(name: str) -> bool:
     method = METHODS[name]
     if method.part == EXIT:
         return bool(read_json(FAMILY / "target" / "config.json").get("exit_layers"))
-    return name == DEFAULT or not method.part or (FAMILY / method.folder).is_dir()
+    return name == DRAFT_MODEL or not method.part or (FAMILY / method.folder).is_dir()
 
 
 def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
@@ -127,7 +127,7 @@ def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
     lines = of_drafters("line")
     verdict = words["lossy" if rule in LOSSY else "lossless"]
     costs = {name: cost(name) if is_ours(family) else "" for name in drafters(family)}
-    default = {OPEN: sentences(words["chosen"]["line"], verdict)}
+    default = {DEFAULT_DRAFTER: sentences(words["chosen"]["line"], verdict)}
     return default | {name: sentences(lines[name], costs[name], verdict) for name in costs}
 
 
@@ -149,7 +149,7 @@ def peer_lines() -> dict[str, str]:
     """For each drafter, what the lane of transformers would do, or why there is none."""
     words = of_drafters("peer_line")
     lines = {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}
-    return lines | {OPEN: words[DEFAULT]}
+    return lines | {DEFAULT_DRAFTER: words[DRAFT_MODEL]}
 
 
 def parameters(folder: Path) -> int:
