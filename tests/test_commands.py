@@ -322,15 +322,15 @@ def test_a_first_word_that_is_no_command_is_a_prompt() -> None:
 def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: pytest.MonkeyPatch, shallow: str) -> None:
     seeds: list[set[int]] = []
 
-    def pairs(*given: Any) -> Any:
+    def measure_pairs(*given: Any) -> Any:
         seeds.append(set())
-        return measure.pairs(*given)
+        return measure.measure_pairs(*given)
 
     def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
         seeds[-1].add(seed)
         return SamplingParams(temperature, max_tokens=tokens, seed=seed, ignore_end=True)
 
-    monkeypatch.setattr(bench, "pairs", pairs)
+    monkeypatch.setattr(bench, "measure_pairs", measure_pairs)
     monkeypatch.setattr(measure, "params_for", params_for)
     monkeypatch.setattr(bench, "drafters_of", lambda *_: ["prompt_lookup"])
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
