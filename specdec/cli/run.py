@@ -38,12 +38,12 @@ KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """Return the ways of drafting that a family has; of another target, those that it may have."""
+    """Return the drafters of the embedded family; for any other target, all that it may have."""
     return [m.name for m in METHODS.values() if m.embedded or family != EMBEDDED]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
-    """Give the command an argument for the prompt and a flag for each other setting; it takes them by name."""
+    """Give `command` an argument for the prompt and a flag for each other setting. It is called with keywords."""
     own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.kind is KEYWORD_ONLY]
     flags = [
         Parameter(one.name, KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, help_of(one, flag)])
@@ -94,7 +94,8 @@ def run(
     request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_request(request.prompt, request.drafter, request.k, request.rule)
     check_family(request.family)
-    ours = target is None and request.family in (EMBEDDED, *ROUNDED)  # a folder may have a draft_model_large of its own
+    # GONE names drafters that the embedded family had. A folder may still have one of that name.
+    ours = target is None and request.family in (EMBEDDED, *ROUNDED)
     if ours and (gone := GONE.get(f"--drafter {adapted(request.drafter) or request.drafter}")):
         raise ValueError(gone)
     if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
@@ -118,14 +119,14 @@ def run(
     else:
         models = zoo.load(request.family, number, device)
     if request.peer and request.drafter == DEFAULT_DRAFTER and DRAFT_MODEL in models.drafters:
-        request = replace(request, drafter=DRAFT_MODEL)  # transformers has such a drafter, too
+        request = replace(request, drafter=DRAFT_MODEL)  # one that the peer, transformers, has as well
     choice = choose(models, request.drafter, request.k, request.params.temperature)
     note = "" if (request.drafter, request.k) == choice[:2] else default_line(choice)
     request = replace(request, drafter=choice.drafter, k=choice.k)
     header = trace.live_header(request.prompt, models.describe(), kind, request.peer)
     race_events = race(models, **request.arguments)  # ValueError for what cannot be run
-    answers = models.chat is not None
-    events = as_text(request.prompt, race_events, target or request.family, models.precision, answers, note)
+    is_chat = models.chat is not None
+    events = as_text(request.prompt, race_events, target or request.family, models.precision, is_chat, note)
     return save_trace(save, header, events)
 
 
@@ -174,7 +175,7 @@ def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> in
 
 
 def check_place(path: Path) -> None:
-    """Raise ValueError, before a run and not after it, where no file can be written."""
+    """Raise ValueError if no file can be written to `path`: before the run, and not after it."""
     path = writable(path)
     if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"the run cannot be saved: nothing can be written to {path}")
