@@ -25,9 +25,9 @@ MAX_PAIR = 300  # characters of two names
 
 
 def families() -> list[str]:
-    """Ours, then the pairs that this host allows; those that need more memory than it has are left out.
+    """The embedded family, then the pairs that this host allows and has the memory for.
 
-    8 bits are for a CPU.
+    The embedded family in 8 bits is offered on a CPU alone.
     """
     ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
     allowed = presets.allowed()
@@ -40,7 +40,7 @@ def families() -> list[str]:
 
 
 def kinds(answers: bool = False) -> list[str]:
-    """The kinds of example prompts to continue; with `answers`, of questions for models that answer."""
+    """The kinds of example prompts: texts to continue or, with `answers`, questions for models that answer."""
     return [kind for kind in prompts() if (kind in questions()) == answers]
 
 
@@ -66,7 +66,7 @@ def memory() -> int:
 
 
 def is_offered(family: Any) -> bool:
-    """Whether a visitor may have it: one of the menu, or, on a host of their own, any pair on the Hub or in folders."""
+    """Whether a visitor may run `family`: one of the menu or, on their own machine, any pair on the Hub or on disk."""
     if family in families():
         return True
     typed = isinstance(family, str) and len(family) <= MAX_PAIR and presets.allowed() is None
@@ -74,7 +74,7 @@ def is_offered(family: Any) -> bool:
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """Those whose weights are there. The default is always named: without weights the engine says what is missing."""
+    """The drafters whose weights are there. The draft model is always listed: without it, the engine says so."""
     if is_ours(family):
         return [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
     pair = presets.named(family) or presets.Pair(family)
@@ -82,7 +82,7 @@ def drafters(family: str = EMBEDDED) -> list[str]:
 
 
 def is_ours(family: str) -> bool:
-    """Whether it is the embedded family, as it is or rounded."""
+    """Whether `family` is the embedded family, in any precision."""
     return family == EMBEDDED or family in ROUNDED
 
 
@@ -140,7 +140,7 @@ def cost(name: str) -> str:
 
 
 def has_peer(drafter: str) -> bool:
-    """Whether transformers can run it, too; `draft_model:NAME` is a draft model like any other."""
+    """Whether transformers can draft like `drafter`; `draft_model:NAME` is a draft model like any other."""
     method = find_method(drafter)
     return method is not None and method.peer and not adapted(drafter)
 
@@ -167,7 +167,7 @@ def parameters(folder: Path) -> int:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """{} where there is no such file."""
+    """Read a JSON file; {} if there is none."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
