@@ -32,7 +32,7 @@ from .events import Committed, Drafted, Event, Failed, Finished, FinishReason, S
 from .models.base import LanguageModel
 from .sampling import probabilities, Sampler, SharedNoiseSampler
 from .text import TextStream
-from .types import MAX_NODES, PromptError, Proposal, SamplingParams, TranslatableText, Verdict
+from .types import check_k, MAX_DRAFT_TOKENS, PromptError, Proposal, SamplingParams, TranslatableText, Verdict
 from .verify import RejectionSampling, Rule
 
 MAX_DRAFTER_FAILURES = 3
@@ -138,8 +138,7 @@ def check_prompt(task: Task) -> None:
         raise PromptError(
             TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **counts)
         )
-    if not 0 <= task.k <= MAX_NODES:
-        raise ValueError(f"k must lie between 0 and {MAX_NODES}, not {task.k}")
+    check_k(task.k)
 
 
 class Transcript:
@@ -214,11 +213,11 @@ class Transcript:
         self.cycle += 1
         return event
 
-    def fail(self, error: Exception, at: float) -> Failed:
-        """End the run with an error. The text so far stays good."""
+    def fail(self, reason: str, at: float) -> Failed:
+        """End the run because of an error. The text so far stays good."""
         self.reason = "failed"
         self.text += self._stream.flush()
-        return Failed(self.task.lane, self.cycle, "target", f"{type(error).__name__}: {error}", True, at)
+        return Failed(self.task.lane, self.cycle, "target", reason, True, at)
 
     def finished(self, at: float, eager: str | None = None) -> Finished:
         other = max(0.0, at - sum(self.spent.values()))
@@ -232,9 +231,9 @@ def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
     try:
         yield from _cycles(task, executor, transcript, watch)
     except torch.OutOfMemoryError:
-        yield transcript.fail(MemoryError(NO_ROOM), watch.elapsed)
+        yield transcript.fail(NO_ROOM, watch.elapsed)
     except Exception as error:
-        yield transcript.fail(error, watch.elapsed)
+        yield transcript.fail(f"{type(error).__name__}: {error}", watch.elapsed)
     yield transcript.finished(watch.elapsed, executor.eager)
 
 
@@ -290,7 +289,7 @@ class HostExecutor:
 
     @contextlib.contextmanager
     def opened(self, limit: int) -> Iterator[None]:
-        self.cache = self.task.target.new_cache(limit + MAX_NODES)
+        self.cache = self.task.target.new_cache(limit + MAX_DRAFT_TOKENS)
         yield
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
@@ -330,8 +329,8 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
     n = len(proposal.tokens)
     if n == 0:
         return
-    if n > MAX_NODES:
-        raise DraftError(f"the draft holds more than {MAX_NODES} tokens")
+    if n > MAX_DRAFT_TOKENS:
+        raise DraftError(f"the draft holds more than {MAX_DRAFT_TOKENS} tokens")
     if not all(type(number) is int for number in (*proposal.tokens, *proposal.parents)):
         raise DraftError("the draft holds ids or parents that are no whole numbers of Python")
     if not all(0.0 <= seconds < math.inf for seconds in proposal.seconds):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Literal, TYPE_CHECKING
 
-from .types import has_lone_surrogate, MAX_NODES, PromptError, TranslatableText
+from .types import check_k, has_lone_surrogate, PromptError, TranslatableText
 
 if TYPE_CHECKING:
     from .drafters.base import Drafter
@@ -27,9 +27,9 @@ IN_BROWSER = {  # who drafts there, too, for which family (assets/page/engine/wo
 LOSSY = frozenset({"typical"})
 CHAINS_ONLY = frozenset({"block"})
 ADAPTIVE = "adaptive"
-DEFAULT = "draft_model"
+DRAFT_MODEL = "draft_model"
 QUANTISED = "quantised"
-OPEN = "default"  # in a drafter's place: what `lanes.default.choose` expects to pay
+DEFAULT_DRAFTER = "default"  # no drafter's name: `lanes.default.choose` chooses the one that is expected to pay
 MODEL = "models.base.LanguageModel"
 EXIT = "exit_layer"
 Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
@@ -92,13 +92,13 @@ def tree(of: Method, drafter: str) -> Method:
     return replace(of, name=f"{of.name}:tree", drafter=drafter, tree=True, variant_of=of.name, card=None)
 
 
-MODEL_DRAFT = Method(
-    DEFAULT,
+DRAFT_MODEL_METHOD = Method(
+    DRAFT_MODEL,
     "model",
     "drafters.draft_model.DraftModelDrafter",
     ("part", "capacity"),
     part=MODEL,
-    folder=DEFAULT,
+    folder=DRAFT_MODEL,
     published=True,
     peer=True,
     card=Card(
@@ -142,7 +142,7 @@ EAGLE3 = Method(
     ),
 )
 EVERY = (  # in the menu's order
-    MODEL_DRAFT,
+    DRAFT_MODEL_METHOD,
     Method(
         QUANTISED,
         "model",
@@ -162,8 +162,8 @@ EVERY = (  # in the menu's order
         "wrapper",
         "drafters.adaptive.AdaptiveDrafter",
         part=MODEL,
-        folder=DEFAULT,
-        wraps=(DEFAULT,),
+        folder=DRAFT_MODEL,
+        wraps=(DRAFT_MODEL,),
         card=Card(
             {
                 "Huang et al. 2024": "https://arxiv.org/abs/2405.19715",
@@ -221,7 +221,9 @@ EVERY = (  # in the menu's order
         copies="text",
         card=Card({"Oliaro et al. 2024": "https://arxiv.org/abs/2411.04975"}),
     ),
-    replace(MODEL_DRAFT, name="draft_model:story", folder="draft_model_story", variant_of=DEFAULT, card=None),
+    replace(
+        DRAFT_MODEL_METHOD, name="draft_model:story", folder="draft_model_story", variant_of=DRAFT_MODEL, card=None
+    ),
     Method("none", "none", "drafters.base.NoDrafter"),
 )
 METHODS = {method.name: method for method in EVERY}
@@ -230,7 +232,7 @@ METHODS = {method.name: method for method in EVERY}
 def adapted(name: str) -> str:
     """The drafter that `adaptive` or `adaptive:NAME` wraps; "" for any other name."""
     kind, _, inner = name.partition(":")
-    return (inner or DEFAULT) if kind == ADAPTIVE else ""
+    return (inner or DRAFT_MODEL) if kind == ADAPTIVE else ""
 
 
 def is_wrapper(name: str) -> bool:
@@ -258,8 +260,7 @@ def check_request(prompt: str, drafter: str, k: int, rule: str) -> None:
         raise PromptError(
             TranslatableText("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
         )
-    if not 0 <= k <= MAX_NODES:
-        raise ValueError(f"k must lie between 0 and {MAX_NODES}, not {k}")
+    check_k(k)
     if rule not in RULES:
         raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
     if adapted(adapted(drafter)):

@@ -14,7 +14,7 @@ from inspect import Parameter
 from typing import Any, Literal
 
 from .exposure import limits
-from .methods import EMBEDDED, OPEN, RULES
+from .methods import DEFAULT_DRAFTER, EMBEDDED, RULES
 from .types import SamplingParams, TranslatableText
 
 USUAL = SamplingParams()
@@ -82,11 +82,11 @@ SETTINGS = {
             "prompt", str, REQUIRED, "the text to continue", bound="prompt", sampling=False, main=True,
         ),
         Setting(
-            "drafter", str, OPEN,
+            "drafter", str, DEFAULT_DRAFTER,
             "default: what is expected to pay on this machine, by costs that are measured once; or draft_model, "
             "prompt_lookup, medusa, eagle3 …; a wrong name is answered with the list",
             sampling=False, served=False, main=True,
-            flag=Flag(str, OPEN, "its name; default: what is expected to pay on this machine"),
+            flag=Flag(str, DEFAULT_DRAFTER, "its name; default: what is expected to pay on this machine"),
         ),
         Setting(
             "k", int, 0, "tokens drafted per cycle, 0: as many as are expected to pay", step=1, bound="k",

@@ -16,7 +16,7 @@ Kind = Literal["resampled", "bonus"]
 MAX_TOKENS = 4096
 MAX_STOPS = 4
 MAX_STOP_LENGTH = 64  # characters
-MAX_NODES = 64  # of a draft; a tree may hold more tokens than it is deep
+MAX_DRAFT_TOKENS = 64  # in one draft of the engine, chain or tree, and so for K; for visitors see `exposure.Exposure.k`
 MIN_SEED = -(2**63)  # what torch's generators take, and what a trace can hold
 MAX_SEED = 2**64 - 1
 TYPICAL_EPSILON = 0.09  # the limits of typical acceptance (`rules.TypicalAcceptance`)
@@ -45,6 +45,12 @@ class TranslatableText(str):
 
 class PromptError(ValueError):
     """The prompt cannot be run; the message says what to do."""
+
+
+def check_k(k: int) -> None:
+    """Raise ValueError for a K that the engine does not draft."""
+    if not 0 <= k <= MAX_DRAFT_TOKENS:
+        raise ValueError(f"k must lie between 0 and {MAX_DRAFT_TOKENS}, not {k}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Rule(Protocol):
 
 
 class RejectionSampling(Rule):
-    """The lossless rule of the papers. Its four small methods are the places where mistakes happen."""
+    """The lossless rule of the papers. `proof/wrong_rules.py` plants its mistakes in the four small methods."""
 
     name = "rejection sampling"
     lossless = True
@@ -71,4 +71,5 @@ class RejectionSampling(Rule):
         return residual(p, q, token)
 
     def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
+        # The number of levels that were accepted, minus 1: -1 if the token follows the text itself.
         return sampler.categorical(p, ("own", proposal.depth(node) - 1))

@@ -117,7 +117,7 @@ def result_of(kind: str, long: bool) -> dict[str, Any]:
 
 def run_tests(tests: list[str], kind: str, long: bool) -> list[Figure]:
     """What these tests record, how many of them passed, how many did not, and how many were skipped."""
-    marks = "not cuda" if long else "not cuda and not exhaustive" if kind in WITH_LONG_TESTS else ""
+    marks = "not cuda" if long or kind in WITH_LONG_TESTS else ""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.xml"
         options = ["-q", "-n", "0", "-p", "no:cacheprovider", f"--junitxml={log}", *(["-m", marks] if marks else [])]

@@ -97,7 +97,7 @@ def test_a_peers_other_text_is_told() -> None:
     peers = [e for e in events if isinstance(e, Committed) and e.lane == PEER]
     changed = [replace(e, tokens=(7,) * len(e.tokens)) if e in peers else e for e in events]
     same = [*(e for e in events if e.lane == "plain"), *(replace(e, lane=PEER) for e in events if e.lane == "plain")]
-    assert render.PARTED in render.report(changed) and render.PARTED not in render.report(same)
+    assert render.TEXT_DIFFERS in render.report(changed) and render.TEXT_DIFFERS not in render.report(same)
 
 
 def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(
@@ -311,26 +311,26 @@ def test_a_target_that_failed_is_no_success(
 
 
 def test_a_first_word_that_is_no_command_is_a_prompt() -> None:
-    assert terminal.completed(["Once upon", "-k", "4"]) == ["run", "Once upon", "-k", "4"]
-    assert terminal.completed(["--drafter", "medusa", "Once"]) == ["run", "--drafter", "medusa", "Once"]
-    assert terminal.completed(["bench", "-k", "3", "5", "--suite", "pair", "--draft", "a", "b"]) == [
+    assert terminal.with_default_command(["Once upon", "-k", "4"]) == ["run", "Once upon", "-k", "4"]
+    assert terminal.with_default_command(["--drafter", "medusa", "Once"]) == ["run", "--drafter", "medusa", "Once"]
+    assert terminal.with_default_command(["bench", "-k", "3", "5", "--suite", "pair", "--draft", "a", "b"]) == [
         "bench", "-k", "3", "-k", "5", "--suite", "pair", "--draft", "a", "--draft", "b",
     ]  # fmt: skip
-    assert terminal.completed(["bench", "-k", "-3"]) == ["bench", "-k", "-3"]
+    assert terminal.with_default_command(["bench", "-k", "-3"]) == ["bench", "-k", "-3"]
 
 
 def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: pytest.MonkeyPatch, shallow: str) -> None:
     seeds: list[set[int]] = []
 
-    def pairs(*given: Any) -> Any:
+    def measure_pairs(*given: Any) -> Any:
         seeds.append(set())
-        return measure.pairs(*given)
+        return measure.measure_pairs(*given)
 
     def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
         seeds[-1].add(seed)
         return SamplingParams(temperature, max_tokens=tokens, seed=seed, ignore_end=True)
 
-    monkeypatch.setattr(bench, "pairs", pairs)
+    monkeypatch.setattr(bench, "measure_pairs", measure_pairs)
     monkeypatch.setattr(measure, "params_for", params_for)
     monkeypatch.setattr(bench, "drafters_of", lambda *_: ["prompt_lookup"])
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))

@@ -1,6 +1,7 @@
 """Speed measured in pairs: a speculative run and a plain run of one prompt, side by side, again and again.
 
-Machines are noisy and drift; a ratio of neighbours holds. Medians everywhere. Events take their light form.
+Machines are noisy and drift, but two adjacent runs drift alike, so their ratio can be trusted. All averages are
+medians. Runs record no distributions (`details=False`).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ Row = dict[str, object]
 
 
 @dataclass(frozen=True)
-class Setting:
-    """One line of the table."""
+class Case:
+    """What is measured: one line of the table."""
 
     drafter: str
     domain: str
@@ -31,7 +32,7 @@ class Setting:
     k: int
 
     def params(self, tokens: int, seed: int) -> SamplingParams:
-        """Texts are equally long, but for answers: what a target writes after their end is no longer what was asked."""
+        """Texts go on after the end token, so that all are equally long. Answers to questions stop there."""
         return replace(params_for(self.temperature, tokens, seed), ignore_end=self.domain not in QUESTIONS)
 
 
@@ -51,33 +52,33 @@ def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
     return SamplingParams(temperature, max_tokens=tokens, seed=seed, ignore_end=True)
 
 
-def pairs(
+def measure_pairs(
     family: Family,
     prompts: tuple[str, ...],
-    settings: list[Setting],
+    cases: list[Case],
     tokens: int,
     repeats: int,
     tick: Callable[[], object] = lambda: None,
     seed: int = 0,
-) -> dict[Setting, list[Neighbours]]:
-    """Every setting against plain decoding; all settings of a prompt follow each other before the next repeat.
+) -> dict[Case, list[Neighbours]]:
+    """Measure every case against plain decoding. A round runs all cases of a prompt one after the other.
 
-    A plain run stands on either side of each speculative one; the faster of the two is its baseline. The rounds take
-    the seeds from `seed` on, the one that warms up included.
+    A plain run stands on either side of each speculative one; the faster of the two is its baseline. Each round has
+    its own seed, from `seed` on, which is the seed of the round that warms up.
     """
-    collected: dict[Setting, list[Neighbours]] = {setting: [] for setting in settings}
+    collected: dict[Case, list[Neighbours]] = {case: [] for case in cases}
     for repeat in range(repeats + 1):  # the first round warms up and is thrown away
         for index, prompt in enumerate(prompts):
             gc.collect()
-            before = plain(family, prompt, settings[0].params(tokens, seed + repeat))
-            for setting in settings:
-                params = setting.params(tokens, seed + repeat)
-                task = tasks(family, prompt, setting.drafter, setting.k, params, details=False)[SPECULATIVE]
+            before = plain(family, prompt, cases[0].params(tokens, seed + repeat))
+            for case in cases:
+                params = case.params(tokens, seed + repeat)
+                task = tasks(family, prompt, case.drafter, case.k, params, details=False)[SPECULATIVE]
                 speculative = run(task)
                 after = plain(family, prompt, params)
                 faster = min(before, after, key=lambda stats: stats.decode_seconds)
                 if repeat:
-                    collected[setting].append(Neighbours(index, Comparison(speculative, faster)))
+                    collected[case].append(Neighbours(index, Comparison(speculative, faster)))
                 before = after
                 tick()
     return collected
@@ -87,19 +88,19 @@ def plain(family: Family, prompt: str, params: SamplingParams) -> LaneStats:
     return run(tasks(family, prompt, "none", 0, params, details=False)["plain"])
 
 
-def row(setting: Setting, measured: list[Neighbours], extra_parameters: int) -> Row:
-    """One line: medians over all pairs; acceptance pooled over all cycles."""
+def row(case: Case, measured: list[Neighbours], extra_parameters: int) -> Row:
+    """Make one line of the table: medians over all pairs; acceptance pooled over all cycles."""
     comparisons = [pair.comparison for pair in measured]
     by_prompt: dict[int, list[float | None]] = {}
     for pair in measured:
         by_prompt.setdefault(pair.prompt, []).append(pair.comparison.measured_speedup)
     worst = min(by_prompt.values(), key=lambda speedups: middle(speedups) or math.inf)
-    greedy = setting.temperature == 0.0
+    greedy = case.temperature == 0.0
     return {
-        "drafter": setting.drafter,
-        "domain": setting.domain,
-        "temperature": setting.temperature,
-        "k": setting.k,
+        "drafter": case.drafter,
+        "domain": case.domain,
+        "temperature": case.temperature,
+        "k": case.k,
         **summary(comparisons),
         "measured_speedup_interval": interval(c.measured_speedup for c in comparisons),
         "worst_prompt_speedup": middle(worst),

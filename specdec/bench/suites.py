@@ -23,14 +23,14 @@ from .. import __version__
 from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..gpu import lane
-from ..methods import adapted, ADAPTIVE, DEFAULT, is_wrapper, METHODS
-from .measure import pairs, Row, row, Setting
+from ..methods import adapted, ADAPTIVE, DRAFT_MODEL, is_wrapper, METHODS
+from .measure import Case, measure_pairs, Row, row
 from .prompts import PROMPTS, QUESTIONS
 
 SUITES = ("embedded", "methods", "pair")
 TEMPERATURES = (0.0, 0.8)
-ADAPTIVE_MAX_K = 16  # of drafters that choose their depth
-CACHED_CYCLES = 24  # captured cycles that a suite on a GPU holds: torch has streams for 32
+BENCH_ADAPTIVE_K = 16  # the most that drafters which choose their depth may draft here
+CACHED_CYCLES = 24  # cycles whose CUDA graphs are kept: each takes one of torch's 32 streams
 CHOOSING_ROUNDS = 1  # rounds that choose the best k; the reported rounds follow, with other seeds
 Prompts = Mapping[str, Sequence[str]]  # by domain
 
@@ -54,7 +54,7 @@ class Options:
         if self.suite not in SUITES:
             raise ValueError(f"there is no suite {self.suite!r}; choose from {', '.join(SUITES)}")
         pair = self.suite == "pair"
-        if pair is not bool(self.target) or (not pair and self.draft):
+        if pair != bool(self.target) or (not pair and self.draft):
             raise ValueError("--target and --draft belong to --suite pair, which needs a target")
 
 
@@ -62,45 +62,45 @@ def drafters_of(suite: str, family: Family) -> list[str]:
     names = [name for name in family.drafters if name != "none"]
     if suite == "embedded":
         names = [name for name in names if name in METHODS and METHODS[name].peer and not METHODS[name].variant_of]
-    return [*names, *([ADAPTIVE] if DEFAULT in names else [])]
+    return [*names, *([ADAPTIVE] if DRAFT_MODEL in names else [])]
 
 
 def measure(
     family: Family, options: Options, prompts: Prompts | None = None
 ) -> Iterator[tuple[str, Sequence[str], Iterator[Row]]]:
-    """Yield places (a domain at a temperature), each with its prompts and a row a drafter, measured as asked for.
+    """Yield for each domain and temperature its label, its prompts, and an iterator that measures a row per drafter.
 
-    Every drafter stands at its best k: the one of the largest median speed-up.
+    The row is that of the drafter's best k: the one with the largest median speed-up.
     """
     prompts = prompts or PROMPTS
     drafters = drafters_of(options.suite, family)
     if unknown := [name for name in options.drafter if (adapted(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
-    depths = {name: [ADAPTIVE_MAX_K] if is_wrapper(name) else options.k for name in options.drafter or drafters}
+    depths = {name: [BENCH_ADAPTIVE_K] if is_wrapper(name) else options.k for name in options.drafter or drafters}
     rounds = sum(len(ks) * (CHOOSING_ROUNDS + 1) + options.repeats + 1 for ks in depths.values())
     total = sum(map(len, prompts.values())) * len(TEMPERATURES) * rounds
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
         for domain, texts in prompts.items():
             for temperature in TEMPERATURES:
-                settings = [Setting(name, domain, temperature, k) for name, ks in depths.items() for k in ks]
-                yield f"{domain}, T = {temperature}", texts, side_by_side(family, settings, texts, options, bar.update)
+                cases = [Case(name, domain, temperature, k) for name, ks in depths.items() for k in ks]
+                yield f"{domain}, T = {temperature}", texts, side_by_side(family, cases, texts, options, bar.update)
 
 
 def side_by_side(
-    family: Family, settings: list[Setting], prompts: Sequence[str], options: Options, tick: Callable[[], object]
+    family: Family, cases: list[Case], prompts: Sequence[str], options: Options, tick: Callable[[], object]
 ) -> Iterator[Row]:
-    trials = pairs(family, tuple(prompts), settings, options.tokens, CHOOSING_ROUNDS, tick)
-    tried = {setting: row(setting, measured, 0) for setting, measured in trials.items()}
-    best = dict[str, Setting]()
-    for setting in sorted(settings, key=lambda setting: -speedup_of(tried[setting])):
-        best.setdefault(setting.drafter, setting)
-    chosen = [best[name] for name in dict.fromkeys(setting.drafter for setting in settings)]
-    # Seeds of its own: those that chose K would flatter what they chose.
-    measured = pairs(family, tuple(prompts), chosen, options.tokens, options.repeats, tick, CHOOSING_ROUNDS + 1)
-    for setting in chosen:
-        parameters = family.drafters[family.wrapped(setting.drafter) or setting.drafter].parameters
-        entry = row(setting, measured[setting], parameters)
-        yield entry | {"tau_by_k": {str(s.k): tried[s]["tau"] for s in settings if s.drafter == setting.drafter}}
+    trials = measure_pairs(family, tuple(prompts), cases, options.tokens, CHOOSING_ROUNDS, tick)
+    tried = {case: row(case, measured, 0) for case, measured in trials.items()}
+    best = dict[str, Case]()
+    for case in sorted(cases, key=lambda case: -speedup_of(tried[case])):
+        best.setdefault(case.drafter, case)
+    chosen = [best[name] for name in dict.fromkeys(case.drafter for case in cases)]
+    # With fresh seeds: the same ones would favour the K that they chose (selection bias).
+    measured = measure_pairs(family, tuple(prompts), chosen, options.tokens, options.repeats, tick, CHOOSING_ROUNDS + 1)
+    for case in chosen:
+        parameters = family.drafters[family.wrapped(case.drafter) or case.drafter].parameters
+        entry = row(case, measured[case], parameters)
+        yield entry | {"tau_by_k": {str(s.k): tried[s]["tau"] for s in cases if s.drafter == case.drafter}}
 
 
 def speedup_of(entry: Row) -> float:
@@ -123,7 +123,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def loaded(options: Options) -> tuple[Family, float]:
-    """The family or pair that is asked for, and the seconds that it took. ValueError says what cannot be had."""
+    """Load the family or pair that is asked for; return it with the seconds that this took. ValueError if it fails."""
     start = time.perf_counter()
     dtype = dtype_of(options.dtype)
     if options.target:
@@ -131,12 +131,12 @@ def loaded(options: Options) -> tuple[Family, float]:
     else:
         family = load(options.family, dtype, options.device)
     if family.target.device != "cpu":
-        lane.MAX_IDLE = CACHED_CYCLES  # else most runs would capture anew
+        lane.MAX_IDLE = CACHED_CYCLES  # else most runs would have to capture their graphs again
     return family, round(time.perf_counter() - start, 2)
 
 
 def report(options: Options) -> int:
-    """Measure, print and perhaps write; ValueError for models that cannot be loaded or have no such machine."""
+    """Measure, print, and write to a file if one is named. ValueError if models do not load or the GPU is not there."""
     family, seconds = loaded(options)
     prompts = PROMPTS if family.chat is None else QUESTIONS
     rows = [entry for _, _, entries in measure(family, options, prompts) for entry in entries]
@@ -152,16 +152,19 @@ def commit() -> str | None:
     return None
 
 
-def write(report: dict[str, Any], options: Any) -> int:
-    """The last line of the output, and the file, if one is wanted. `models` moves into the provenance."""
-    report = {"suite": options.suite, "machine": machine.describe()} | report
-    report["provenance"] = {
+def write(result: dict[str, Any], options: Any) -> int:
+    """Print `result` as the last line of the output, and write it to a file if one is named.
+
+    Its `models` move into the provenance.
+    """
+    result = {"suite": options.suite, "machine": machine.describe()} | result
+    result["provenance"] = {
         "commit": commit(),
         "version": __version__,
         "measured": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "models": report.pop("models"),
+        "models": result.pop("models"),
     }
-    final = json.dumps(report, ensure_ascii=False)
+    final = json.dumps(result, ensure_ascii=False)
     if options.json:
         options.json.write_text(final + "\n", encoding="utf-8")
     print(final)

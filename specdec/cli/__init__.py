@@ -38,15 +38,15 @@ def version(wanted: bool = typer.Option(False, "--version", help="Print the vers
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; its exit code."""
+    """Run the command; return its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        code = group().main(completed(words or ["--help"]), "specdec", standalone_mode=False)
+        code = group().main(with_default_command(words or ["--help"]), "specdec", standalone_mode=False)
         sys.stdout.flush()
-        if code == STOPPED:  # Typer's own answer to Ctrl-C, of which it says nothing
+        if code == STOPPED:  # Typer returns this code after Ctrl-C, and prints nothing
             tell("stopped")
         return code or 0
     except TyperException as error:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gone = GONE.get(f"{context.info_name} {option}" if context else "") or GONE.get(option)
         tell(gone or error.format_message())
         return 2
-    except ModuleNotFoundError as error:  # of an extra: `app`, or `bench`
+    except ModuleNotFoundError as error:  # a package of an optional extra, `app` or `bench`, is missing
         tell(f"that needs the package {error.name}, which is not installed: pip install {error.name}")
         return 2
     except ValueError as error:
@@ -63,10 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         tell("stopped")
         return STOPPED
-    except (BrokenPipeError, SystemExit) as end:  # Typer's own answer to a broken pipe is to exit with 1
-        if not isinstance(end.__context__ if isinstance(end, SystemExit) else end, BrokenPipeError):
+    except (BrokenPipeError, SystemExit) as end:  # after a broken pipe, Typer raises SystemExit(1)
+        cause = end.__context__ if isinstance(end, SystemExit) else end
+        if not isinstance(cause, BrokenPipeError):
             raise
-        hush()  # the reader, `head` for example, has seen enough
+        hush()  # the reader, `head` for example, has ended
         return 0
     except OSError as error:
         if error.filename is None:
@@ -81,7 +82,7 @@ def group() -> TyperGroup:
     return made
 
 
-def completed(words: Sequence[str]) -> list[str]:
+def with_default_command(words: Sequence[str]) -> list[str]:
     """Add `run` before a prompt, and repeat an option that takes several words before each of them.
 
     ValueError for a command that is gone.
@@ -94,7 +95,8 @@ def completed(words: Sequence[str]) -> list[str]:
         return ["run", *words]
     spread, option = [], ""
     for word in words:
-        if option and not (word.startswith("-") and not word[1:].isdigit()):
+        is_value = not word.startswith("-") or word[1:].isdigit()  # a negative number is a value, and no option
+        if option and is_value:
             spread += [option, word]
             continue
         option = word if word in LISTS.get(words[0], ()) else ""

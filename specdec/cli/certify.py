@@ -14,7 +14,7 @@ from ..servers.connect import connect_pair
 from ..servers.stream import Limits
 from ..servers.verdict import shown_by, speculated
 
-HOUR_S = 3_600.0  # that all requests may take for as many draws as usual
+HOUR_S = 3_600.0  # the time that all requests may take at the default draw count; more draws have more
 ROW = "{:9}{:>10}{:>9}{:>10}  {:62}{:>15}{:>7}"
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 
@@ -29,7 +29,7 @@ def certify_server(
 ) -> int:
     """Print the certificate as it grows; write its JSON to the file `out`, if one is named. Return the exit status."""
     if out:
-        Path(out).touch()  # what cannot be written is said before an hour is spent
+        Path(out).touch()  # a file that cannot be written fails now, and not after an hour
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
     patience = Limits(total_s=HOUR_S * max(1.0, draws / certificate.DRAWS))
     server, other = connect_pair(address, plain, key, patience)
@@ -65,7 +65,9 @@ def lines(result: dict[str, Any]) -> list[str]:
     return [
         f"{subject}held against {result['against']}",
         "",
-        ROW.format("context", "greedy", "drafted", "accepted", "G (degrees) by tokens", "mistakes shown", "s"),
+        ROW.format(
+            "context", "greedy", "drafted", "accepted", "G statistic (degrees of freedom)", "mistakes shown", "s"
+        ),
         *(ROW.format(*cells(one, result["draws"])) for one in result["contexts"]),
         "",
         f"{MARKS[result['status']]} {result['verdict']}, after {result['seconds']:.0f} s",

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..servers.base import Facts
 
 BUSY = " (the machine was busy: measure again)"
-PARTED = "tokens/s, with another text than plain decoding's"
-ROUNDED = ": another target than float32's; greedy texts may part at near-ties"
+TEXT_DIFFERS = "tokens/s, with another text than plain decoding's"
+OTHER_TARGET = ": another target than float32's; greedy texts may part at near-ties"
 # Background colours of the page's palette, always with a mark: colour is never the only sign.
 STYLES = {
     "accepted": ("48;5;151;38;5;16", "✓"),
@@ -30,11 +30,11 @@ STYLES = {
 }
 COUNTED = {
     "exact": "exact: the server's own count of each agrees with what arrived",
-    "merged": "merged: the server's own list was laid over what arrived together",
+    "merged": "merged: where several arrived together, the server's own list splits them",
     "totals": "totals only: what arrived together is taken for one",
     None: "none: the server drafted nothing",
 }
-# Control characters but for tabs and line ends, and what turns a line round.
+# Control characters except tabs and line ends, and the bidirectional overrides, which can reverse a line.
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -47,14 +47,14 @@ def tell(sentence: str) -> None:
 
 
 def as_text(
-    prompt: str, events: Iterable[Event], target: str = "", precision: str = "", answers: bool = False, note: str = ""
+    prompt: str, events: Iterable[Event], target: str = "", precision: str = "", is_chat: bool = False, note: str = ""
 ) -> list[Event]:
-    """Print a run as it comes, then its figures. `answers`: the text does not continue the prompt's line.
+    """Print a run as it comes, then its figures. A chat model's answer stands below the prompt (`is_chat`).
 
-    `note` tells what was chosen by default.
+    `note` says what was chosen by default.
     """
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    sys.stdout.write(prompt + "\n\n" * answers)
+    sys.stdout.write(prompt + "\n\n" * is_chat)
     events_so_far: list[Event] = []
     for event in events:
         events_so_far.append(event)
@@ -65,13 +65,13 @@ def as_text(
     return events_so_far
 
 
-def render(event: Event, before: Sequence[Event], colour: bool) -> str:
+def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
     """Write a cycle's tokens once it is committed: drafts in their order, then the target's own."""
     if isinstance(event, Failed):
         return f"\n[{event.where}: {strip_control_characters(event.reason)}]\n"
     if not isinstance(event, Committed):
         return ""
-    verified = next((e for e in reversed(before) if isinstance(e, Verified) and e.lane == event.lane), None)
+    verified = next((e for e in reversed(events_so_far) if isinstance(e, Verified) and e.lane == event.lane), None)
     shown = AuditedCycle(None, verified, event).shown()
     pieces = ((strip_control_characters(piece), status) for piece, status, _ in shown)
     return "".join(styled(piece, status, colour) if status else piece for piece, status in pieces)
@@ -85,7 +85,7 @@ def strip_control_characters(text: str) -> str:
 def styled(piece: str, status: str, colour: bool) -> str:
     codes, mark = STYLES[status]
     # Discarded and rejected tokens are not part of the text: their line breaks must not break lines.
-    piece = piece or "□"  # a server does not tell which token it was
+    piece = piece or "□"  # a server does not report which token was rejected
     text = piece if status in ("accepted", "resampled", "bonus") else piece.replace("\n", "↵")
     return f"\033[{codes}m{text}{mark}\033[0m" if colour else f"{text}{mark}"
 
@@ -93,7 +93,7 @@ def styled(piece: str, status: str, colour: bool) -> str:
 def report(
     events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None, note: str = ""
 ) -> str:
-    """Return what ran and its figures, one per line, with their units; of a server also what it does not report."""
+    """Return what ran and its figures, one per line, with their units, and what a server does not report."""
     comparison = Comparison.from_events(events)
     spec, plain = comparison.speculative, comparison.plain
     started = {event.lane: event for event in events if isinstance(event, Started)}
@@ -101,7 +101,7 @@ def report(
     first = started.get("speculative")
     beside = server is None or "plain" in started
     busy = BUSY if comparison.machine_busy or (server is None and machine.busy()) else ""
-    rows = [("target", target), ("target in", precision + ROUNDED * (precision not in ("", "float32")))]
+    rows = [("target", target), ("target in", precision + OTHER_TARGET * (precision not in ("", "float32")))]
     if server is not None:
         depth = f", at most {server.k} tokens drafted a cycle" if server.k else ""
         rows += [("server", f"{server.kind} {server.version}, model {server.model}{depth}")]
@@ -120,7 +120,9 @@ def report(
     ]
     for name in [lane for lane in started if lane not in ("speculative", "plain")]:
         peer = LaneStats.from_events(events, name)
-        unit = f"failed: {failed.pop(name)}" if name in failed else "tokens/s" if peer.ids == plain.ids else PARTED
+        unit = "tokens/s" if peer.ids == plain.ids else TEXT_DIFFERS
+        if name in failed:
+            unit = f"failed: {failed.pop(name)}"
         rate, base = peer.tokens_per_second, plain.tokens_per_second
         rows += [(f"{name}, assisted", figure(rate, 1, unit))]
         rows += [("  against plain decoding", figure(rate / base if rate and base else None, 2, "×"))]

@@ -15,7 +15,17 @@ from typing import Annotated, Any, cast, TYPE_CHECKING
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import adapted, check_request, DEFAULT, EMBEDDED, find_method, METHODS, OPEN, ROUNDED, RULES
+from ..methods import (
+    adapted,
+    check_request,
+    DEFAULT_DRAFTER,
+    DRAFT_MODEL,
+    EMBEDDED,
+    find_method,
+    METHODS,
+    ROUNDED,
+    RULES,
+)
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
 from .commands import check_family, Device, Drafts, KEY, Plain, Precision
@@ -28,12 +38,12 @@ KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """Return the ways of drafting that a family has; of another target, those that it may have."""
+    """Return the drafters of the embedded family; for any other target, all that it may have."""
     return [m.name for m in METHODS.values() if m.embedded or family != EMBEDDED]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
-    """Give the command an argument for the prompt and a flag for each other setting; it takes them by name."""
+    """Give `command` an argument for the prompt and a flag for each other setting. It is called with keywords."""
     own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.kind is KEYWORD_ONLY]
     flags = [
         Parameter(one.name, KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, help_of(one, flag)])
@@ -84,16 +94,17 @@ def run(
     request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_request(request.prompt, request.drafter, request.k, request.rule)
     check_family(request.family)
-    ours = target is None and request.family in (EMBEDDED, *ROUNDED)  # a folder may have a draft_model_large of its own
+    # GONE names drafters that the embedded family had. A folder may still have one of that name.
+    ours = target is None and request.family in (EMBEDDED, *ROUNDED)
     if ours and (gone := GONE.get(f"--drafter {adapted(request.drafter) or request.drafter}")):
         raise ValueError(gone)
-    if request.drafter != OPEN and find_method(request.drafter) is None:
+    if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
     if server is None and plain:
         raise ValueError("--plain belongs to a --server")
     if server is not None:
-        if target is not None or request.drafter != OPEN or request.peer or request.rule != RULES[0]:
+        if target is not None or request.drafter != DEFAULT_DRAFTER or request.peer or request.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
         header, events = watched(request, server, plain, kind)
         return save_trace(save, header, events)
@@ -107,15 +118,15 @@ def run(
         models = zoo.load_pair(target, *draft, exit_layer=exit_layer, dtype=number, device=device)
     else:
         models = zoo.load(request.family, number, device)
-    if request.peer and request.drafter == OPEN and DEFAULT in models.drafters:
-        request = replace(request, drafter=DEFAULT)  # transformers has such a drafter, too
+    if request.peer and request.drafter == DEFAULT_DRAFTER and DRAFT_MODEL in models.drafters:
+        request = replace(request, drafter=DRAFT_MODEL)  # one that the peer, transformers, has as well
     choice = choose(models, request.drafter, request.k, request.params.temperature)
     note = "" if (request.drafter, request.k) == choice[:2] else default_line(choice)
     request = replace(request, drafter=choice.drafter, k=choice.k)
     header = trace.live_header(request.prompt, models.describe(), kind, request.peer)
     race_events = race(models, **request.arguments)  # ValueError for what cannot be run
-    answers = models.chat is not None
-    events = as_text(request.prompt, race_events, target or request.family, models.precision, answers, note)
+    is_chat = models.chat is not None
+    events = as_text(request.prompt, race_events, target or request.family, models.precision, is_chat, note)
     return save_trace(save, header, events)
 
 
@@ -164,7 +175,7 @@ def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> in
 
 
 def check_place(path: Path) -> None:
-    """Raise ValueError, before a run and not after it, where no file can be written."""
+    """Raise ValueError if no file can be written to `path`: before the run, and not after it."""
     path = writable(path)
     if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"the run cannot be saved: nothing can be written to {path}")

@@ -1,4 +1,7 @@
-"""`specdec trace FILE [OTHER]`: what the audit did again, what fails, what a trace does not tell; and two compared."""
+"""`specdec trace FILE [OTHER]`: the decisions that the audit recomputed, its faults, and what it could not check.
+
+With a second trace, also where the two differ.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def examine(file: Path, other: Path | None = None) -> int:
         traces.append(trace)
         sound &= holds(accounts)
         print(f"{strip_control_characters(' '.join(str(path).split()))}: {verdict(accounts)}")
-        print(certificate(accounts))
+        print(audit_lines(accounts))
     if other:
         one, two = traces
         print(compare(one.events, two.events, one.header.lanes[0]))
@@ -47,13 +50,13 @@ def verdict(accounts: Sequence[LaneAudit]) -> str:
     return "the audit holds, as far as the trace tells" if any(one.unchecked for one in accounts) else "the audit holds"
 
 
-def certificate(accounts: Sequence[LaneAudit]) -> str:
-    """Write the audit in a few lines."""
+def audit_lines(accounts: Sequence[LaneAudit]) -> str:
+    """Write the audit, a few lines for each lane."""
     lines = []
     for account in accounts:
         done = f"{account.decisions} decisions and {account.draws} draws done again"
         outcome = f"{len(account.faults)} do not hold" if account.faults else "all hold"
-        seeded = f", {account.coins} coins are the seed's" if account.coins else ""
+        seeded = f", {account.coins} coins follow from the seed" if account.coins else ""
         rule = f"{shown(account.rule)}, {VERDICTS[account.lossless]}" if account.rule else "no rule told"
         rule = f"{shown(account.server)}, watched from outside" if account.server else rule
         lines.append(f"  {shown(account.lane):<14}{account.tokens} tokens: {done}, {outcome}{seeded} ({rule})")

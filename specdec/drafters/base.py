@@ -17,7 +17,7 @@ from ..models.view import TargetView
 from ..sampling import argmax, probabilities, Sampler
 from ..types import Proposal, SamplingParams
 
-# Asked after each drafted token, with the draft's confidence in it and its place from 0: is that enough?
+# Called after each drafted token with the draft's confidence in it and its index; True ends the draft.
 ShouldStop = Callable[[float, int], bool]
 
 
@@ -27,12 +27,12 @@ class Drafter(Protocol):
     name: str
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        """Return a draft of at most `k` tokens depth after `tokens`. Fewer, or none, is always allowed.
+        """Return a draft after `tokens` that is at most `k` levels deep. Fewer, or none, are always allowed.
 
         With `k` 0, at the prefill, no draft is wanted: a drafter may read the prompt then.
 
-        The length of a draft may depend on tokens that stay in it. A token that ends a draft is never
-        dropped: that would change the distribution of what is left.
+        The length of a draft may depend on the tokens in it. But the token that ends a draft must stay in it: dropping
+        it would change the distribution of what is left.
         """
         ...
 
@@ -49,8 +49,8 @@ class NoDrafter:
 class CopyingDrafter(ABC):
     """Drafts from the text alone.
 
-    `around` is how many tokens of a chat template stand before and after the prompt: nobody repeats those, so they are
-    not copied.
+    `around` is how many tokens of a chat template stand before and after the prompt. An answer does not repeat them,
+    so they are not searched.
     """
 
     around = (0, 0)
@@ -68,7 +68,7 @@ class CopyingDrafter(ABC):
 
     @abstractmethod
     def copied(self, text: Sequence[int], k: int) -> list[int]:
-        """Return at most `k` tokens that stood earlier in `text`, which is the text of the last call, grown."""
+        """Return at most `k` tokens that stood earlier in `text`. From call to call, `text` only grows."""
 
 
 class ChainDrafter:
@@ -81,7 +81,7 @@ class ChainDrafter:
         raise NotImplementedError
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
-        """Draw a token; return it with its very distribution, warped as the target's will be.  # [1, V] -> [V]
+        """Draw a token; return it with the distribution it was drawn from, warped as the target's.  # [1, V] -> [V]
 
         Greedy decoding draws nothing: the token is a point mass, which needs no distribution.
         """
@@ -116,9 +116,9 @@ class ChainDrafter:
 
 
 def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float:
-    """How sure a draft is of a token: its probability if it was drawn, else that against the runner-up alone.
+    """How sure a draft is of a token: its probability if it was drawn, else the one it has against the runner-up alone.
 
-    The favourite of many may have a small probability, and be the target's favourite all the same.  # [1, V], [V]
+    Greedily, the best of many tokens may have a small probability and still be the target's choice.  # [1, V], [V]
     """
     if distribution is not None:
         return float(distribution[token])
@@ -145,16 +145,16 @@ H = TypeVar("H", bound=Head)
 
 
 class Reader(Generic[H]):
-    """Keeps a head's cache in step with the text: all in it but a draft was computed from the target's own features."""
+    """Keeps a head's cache in step with the text: entries of committed tokens come from the target's features."""
 
     def __init__(self, view: TargetView, head: H, capacity: int) -> None:
         self.view, self.head, self.capacity = view, head, capacity
-        self._true = 0  # entries of the cache that were computed from the target's features
-        self._features = torch.empty(0)  # to be read next
+        self._from_target = 0  # entries of the cache that were computed from the target's features
+        self._features = torch.empty(0)  # what the next `forward` reads
 
     @cached_property
     def _cache(self) -> StaticCache:
-        """Allocated when the host drafts first: captured graphs have a cache of their own."""
+        """Allocated only if the host drafts: captured graphs have a cache of their own."""
         return self.head.new_cache(self.capacity)
 
     def catch_up(self, tokens: Sequence[int]) -> list[int]:
@@ -163,20 +163,23 @@ class Reader(Generic[H]):
         The target's cache must hold something.
         """
         length = self.view.cache.length
-        start = min(self._true, length - 1)
+        start = min(self._from_target, length - 1)
         self._cache.keep(start)
-        self._true = start
+        self._from_target = start
         self._features = self.head.fuse(self.view.cache.states, slice(start, length))
         return list(tokens[start + 1 : length + 1])
 
     def forward(self, pending: list[int]) -> Tensor:
         """The head's states after the pending tokens, which it reads with their features.  # [n, hidden]"""
         states = self.head.forward(self._features, pending, self._cache)
-        self._true = min(self._cache.length, self.view.cache.length)
+        self._from_target = min(self._cache.length, self.view.cache.length)
         return states
 
     def extend(self, pending: list[int]) -> Tensor:
-        """The state after the last pending token; it takes the place of the next feature.  # [1, hidden]"""
+        """Read the pending tokens; return the state after the last one.  # [1, hidden]
+
+        The next call reads that state, since the target has no feature yet for a drafted token.
+        """
         self._features = self.forward(pending)[-1:]
         return self._features
 
@@ -193,7 +196,8 @@ class ReadingChain(Reader[H], ChainDrafter):
 def siblings(distribution: Tensor, count: int, sampler: Sampler, level: int) -> Iterator[tuple[int, Tensor]]:
     """Draw up to `count` different tokens; yield each with its distribution, without the earlier siblings.  # [V]
 
-    So the walk accepts the first as often as a chain's token, and then tries again (SpecInfer, arXiv 2305.09781).
+    The walk then accepts the first as often as a chain's token, and tries the next if it is rejected (SpecInfer,
+    arXiv 2305.09781).
     """
     for _ in range(count):
         token = sampler.categorical(distribution, ("draft", level))

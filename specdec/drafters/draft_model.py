@@ -24,11 +24,11 @@ class DraftModelDrafter(ChainDrafter):
         self.model = model
         self.capacity = min(capacity or model.context, model.context)
         self._cached: list[int] = []  # the ids in the cache: text, then drafts that may have been rejected
-        self._text = 0  # how many of those are text for certain
+        self._text = 0  # how many of those are certainly text
 
     @cached_property
     def _cache(self) -> Any:
-        """Allocated when the host drafts first: captured graphs have a cache of their own."""
+        """Allocated only if the host drafts: captured graphs have a cache of their own."""
         return self.model.new_cache(self.capacity)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
@@ -36,7 +36,7 @@ class DraftModelDrafter(ChainDrafter):
             raise ValueError(f"the text is longer than the {self.capacity} tokens that the draft model reads")
         pending = self._catch_up(tokens)
         if k == 0 and pending[:-1]:
-            self.step(pending[:-1])
+            self.step(pending[:-1])  # keeps the cache current without drafting
         return self.chain(pending, min(k, self.capacity - len(tokens) + 1), params, sampler)
 
     def step(self, pending: list[int]) -> Tensor:
@@ -55,7 +55,7 @@ class DraftModelDrafter(ChainDrafter):
 
 
 class QuantisedDrafter(DraftModelDrafter):
-    """Drafts with the target in fewer bits; that copy is made for the first of all runs."""
+    """Drafts with a copy of the target in fewer bits. The first run makes the copy, and all further runs share it."""
 
     name = "quantised"
 

@@ -1,4 +1,4 @@
-"""Prompt lookup: guess that what followed these words earlier follows them again.
+"""Prompt lookup: what followed the last few tokens earlier in the text is drafted again.
 
 Needs no model. Wins on text that repeats itself (quotations, code edits, summaries).
 Apoorv Saxena 2023, github.com/apoorvumang/prompt-lookup-decoding.
@@ -28,7 +28,7 @@ class PromptLookupDrafter(CopyingDrafter):
         self._ends: dict[tuple[int, ...], int] = {}  # n-gram -> where its latest occurrence ended
 
     def copied(self, text: Sequence[int], k: int) -> list[int]:
-        # The suffix itself is indexed one call later, so that it never finds itself.
+        # N-grams that end at the end of the text are indexed by the next call, so that the suffix never finds itself.
         for end in range(max(1, self._indexed), len(text)):
             for n in range(1, min(MAX_NGRAM, end) + 1):
                 self._ends[tuple(text[end - n : end])] = end

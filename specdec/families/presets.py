@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..exposure import limits
-from ..methods import brought_by, DEFAULT, EMBEDDED, METHODS, QUANTISED, ROUNDED
+from ..methods import brought_by, DRAFT_MODEL, EMBEDDED, METHODS, QUANTISED, ROUNDED
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
 from . import chat, hub
@@ -25,7 +25,7 @@ ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafti
 # Of a target without a draft, the quickest to begin first.
 ALONE = ("suffix", "prompt_lookup", QUANTISED)
 ANY = brought_by(*(m.name for m in METHODS.values() if m.published))
-MODEL = brought_by(DEFAULT)
+MODEL = brought_by(DRAFT_MODEL)
 EAGLE3 = brought_by("eagle3")
 MEDUSA = brought_by("medusa")
 EXIT = brought_by("early_exit")

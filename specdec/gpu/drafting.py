@@ -1,7 +1,7 @@
 """Drafts chains and trees on the device, over tensors that stay in place, so that a CUDA graph can hold the steps.
 
-Each way's specification is its drafter (`drafters/`); tests hold the two equal. The host's drafter caches; the captured
-one recomputes its last positions in fixed shapes, which changes nothing.
+The specification of each class is its drafter (`drafters/`); tests hold the two equal. The host's drafter caches. The
+captured one recomputes its last positions, so that its shapes are fixed; its logits are the same.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Branching:
     part: MedusaHeads | Eagle3Head
 
 
-# What drafts: a model, heads, the target's own layers below the one of that number, or the text itself.
+# What drafts: a model, heads, the target's own layers below the layer with this index, or prompt lookup.
 Draft = Transformer | MedusaHeads | Eagle3Head | Branching | int | Literal["lookup"] | None
 
 
-# What drafters of these very classes draft with on the device. Others, subclasses among them, draft on the host.
+# What a drafter of exactly this class drafts with on the device. Other classes, subclasses too, draft on the host.
 SOURCES: dict[type, Callable[[Any], Draft]] = {
     NoDrafter: lambda drafter: None,
     PromptLookupDrafter: lambda drafter: "lookup",
@@ -60,30 +60,30 @@ class Text:
     length: Tensor  # [1], two at least where there is a draft
     drafted: Tensor  # [nodes], after the text
     target: StaticDecoder
-    depth: int  # K, the most that a cycle adds but one
+    depth: int  # K: a cycle adds at most K + 1 tokens
 
 
 class Steps:
     """Drafts token by token.
 
-    `reach` is how many of the text's last tokens the first step reads by itself. After cycles without a draft, call
-    `catch_up` for the tokens before those.
+    `reach` is how many of the text's last tokens the first step of a draft reads again. After cycles without a draft,
+    call `catch_up` for the tokens before those.
     """
 
     reach: int
 
     def __init__(self, text: Text) -> None:
         self.text, self.k = text, text.depth
-        self.reach = len(text.tokens)  # nothing of its own is to be kept up
+        self.reach = len(text.tokens)  # the whole text: without a cache of its own there is nothing to catch up on
 
     def prefill(self, prompt: Sequence[int]) -> None:
         """Read the prompt, after the target has read it."""
 
     def catch_up(self, first: int, last: int, bucket: int) -> None:
-        """Read the tokens from `first` to below `last`. These are numbers of the host, so no graph holds this step."""
+        """Read the tokens from `first` to below `last`. Both are known to the host alone, so no graph holds this."""
 
     def valid_drafts(self, accepted: int, k: int) -> int:
-        """How many of its `accepted` drafts are in its cache just as the text will have them."""
+        """How many of its `accepted` drafts are in its own cache already, and need not be read again."""
         return 0
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
@@ -92,9 +92,10 @@ class Steps:
 
 
 class DraftModelSteps(Steps):
-    """Drafts with a model. The first step is two tokens wide, so that no cycle needs a further pass.
+    """Drafts with a model. The first step reads the last two tokens, so that no cycle needs a further pass.
 
-    After full acceptance the model has seen neither its own last draft nor the bonus; else it reads a token again.
+    After full acceptance the model has read neither its own last draft nor the bonus token. In all other cycles one of
+    the two is read a second time, which changes nothing.
     """
 
     def __init__(self, text: Text, model: Transformer) -> None:
@@ -119,7 +120,7 @@ class DraftModelSteps(Steps):
 
 
 class EarlyExitSteps(Steps):
-    """Drafts with the target's first layers. The check goes on from the states that they leave."""
+    """Drafts with the target's first layers. Verification continues from the states that they leave."""
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
         text, target, start = self.text, self.text.target, self.text.length - 1
@@ -145,7 +146,9 @@ class MedusaSteps(Steps):
 class Eagle3Steps(Steps):
     """Drafts with an EAGLE-3 head. Its first step reads the last K + 1 pairs: the last cycle may have added that many.
 
-    Of a shorter text it reads all, and pairs beyond its end: out of sight of the others, and overwritten in time.
+    Pair i is the target's features of token i with the embedding of token i + 1; it stands at place i of the head's
+    cache. If the text has fewer pairs, the step also reads some beyond its end: they are masked for the pairs of the
+    text, and overwritten before anything reads them.
     """
 
     def __init__(self, text: Text, head: Eagle3Head) -> None:
@@ -160,7 +163,7 @@ class Eagle3Steps(Steps):
             self.head.forward(features, prompt[1:], self.decoder.cache)
 
     def catch_up(self, first: int, last: int, bucket: int) -> None:
-        first -= 1  # a pair has the number of its earlier token
+        first -= 1  # the pair that ends with token `first`
         places = self.decoder.places(self.decoder.place(first), last - 1 - first)
         features = self.head.fuse(self.text.target.cache.states, places)
         self._read(features, self.text.tokens[first + 1 : last], self.decoder.place(first), bucket)
@@ -178,7 +181,7 @@ class Eagle3Steps(Steps):
         return self.text.length - 2
 
     def _after_text(self, bucket: int) -> Tensor:
-        """Read the pairs that are new; return the state after the last.  # [1, hidden]"""
+        """Read the last K + 1 pairs; return the state after the last one.  # [1, hidden]"""
         text, last = self.text, self.last
         start = (last - self.k).clamp(min=0)
         places = self.decoder.places(start, self.k + 1)
@@ -189,8 +192,8 @@ class Eagle3Steps(Steps):
     def _read(
         self, features: Tensor, tokens: Tensor, start: Tensor, bucket: int, branches: Branches | None = None
     ) -> Tensor:
-        stream, pairs = self.head.inputs(features, tokens)
-        return self.decoder.run_layers(stream, start, bucket, read=pairs, branches=branches)
+        hidden, pairs = self.head.inputs(features, tokens)
+        return self.decoder.run_layers(hidden, start, bucket, read=pairs, branches=branches)
 
 
 @dataclass(frozen=True)
@@ -199,9 +202,9 @@ class Grown:
 
     tokens: Tensor
     parents: Tensor
-    real: Tensor  # bool: a distribution of few tokens leaves some nodes without one
+    real: Tensor  # bool: False for nodes without a token, where a distribution had fewer tokens than nodes
     distributions: Tensor | None  # [n, V] that they were drawn from; None if they were chosen outright
-    highest: Tensor  # of every row of logits
+    highest: Tensor  # the maximum of every row of logits
 
 
 class TreeSteps(Steps):
@@ -228,7 +231,7 @@ class MedusaTreeSteps(MedusaSteps, TreeSteps):
         self.widths = [1 + max(p[-1] for p in self.paths if len(p) == level + 1) for level in range(self.k)]
         device = text.tokens.device
         self.parents = torch.tensor([place[path[:-1]] for path in self.paths], device=device)
-        # Of each node among the choices: of all ranks of every level where they are chosen, else of those drawn.
+        # The index of each node in the flattened choices: greedily `width` ranks a level, else `widths` draws a level.
         self.by_rank = torch.tensor([(len(p) - 1) * self.width + p[-1] for p in self.paths], device=device)
         self.by_draw = torch.tensor([sum(self.widths[: len(p) - 1]) + p[-1] for p in self.paths], device=device)
 
@@ -281,27 +284,29 @@ class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
         return Grown(tokens, self.parents[k], real, distributions, torch.cat(highest))
 
     def _likeliest(self, bucket: int, k: int) -> Grown:
-        """Open the best nodes of each level, whether or not they stay among the best of all.
+        """Expand the best `width` candidates of each level, then keep the best `nodes(k)` of all candidates.
 
-        If they do not, no node below them does. Opened nodes stay in the cache after the text, level by level.
+        An expanded node that is not kept has no kept node below it, since scores only fall. Expanded nodes stay in the
+        cache after the text, level by level.
         """
         w, last, state = self.width, self.last, self._after_text(bucket)
         scores, tokens, highest = self._candidates(state)
-        opened = scores[0], tokens[0], self.none.expand(w)  # of a level's candidates; the third is the parent's number
-        every, first = [opened], 0
+        candidates = scores[0], tokens[0], self.none.expand(w)  # of one level: scores, tokens, parents among `every`
+        every, first = [candidates], 0  # the candidates of all levels; `first` is the index of this level's first one
         levels, follows = last[:0], self.same[:1, :0]
         for level in range(1, k):
-            scores, order = (part[:w] for part in opened[0].sort(descending=True, stable=True))
-            number, line = first + order, order // w  # among all candidates; of the states that they came from
+            scores, order = (part[:w] for part in candidates[0].sort(descending=True, stable=True))
+            number, parent = first + order, order // w  # index among all candidates; index of its parent's state
             levels = torch.cat([levels, (last + level).expand(w)])
-            follows = torch.cat([follows.index_select(0, line), self.same], 1)
+            follows = torch.cat([follows.index_select(0, parent), self.same], 1)
             branches = Branches((last + level).expand(w), last + 1, levels, follows)
             place = last + 1 + (level - 1) * w
-            state = self._read(state.index_select(0, line), opened[1].index_select(0, order), place, bucket, branches)
+            tokens = candidates[1].index_select(0, order)
+            state = self._read(state.index_select(0, parent), tokens, place, bucket, branches)
             gains, tokens, high = self._candidates(state)
-            highest, first = torch.cat([highest, high]), first + len(opened[0])
-            opened = (scores[:, None] + gains).flatten(), tokens.flatten(), number[:, None].expand(w, w).flatten()
-            every.append(opened)
+            highest, first = torch.cat([highest, high]), first + len(candidates[0])
+            candidates = (scores[:, None] + gains).flatten(), tokens.flatten(), number[:, None].expand(w, w).flatten()
+            every.append(candidates)
         scores, tokens, parents = (torch.cat(parts) for parts in zip(*every, strict=True))
         best = scores.sort(descending=True, stable=True).indices[: self.nodes(k)].sort().values
         parents = parents.index_select(0, best)
@@ -316,7 +321,7 @@ class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
 
 
 def chain_with_siblings(widths: Sequence[int]) -> list[int]:
-    """The parents where every level follows the first node of the one before."""
+    """The parents of a tree in which all nodes of a level are children of the first node of the level before."""
     firsts = [-1, *accumulate(widths, initial=0)]
     return [first for first, width in zip(firsts, widths, strict=False) for _ in range(width)]
 
@@ -343,7 +348,7 @@ def gathered(levels: Iterable[Iterable[tuple[Tensor, Tensor, Tensor]]]) -> tuple
 
 
 def extent_of(draft: Draft, k: int) -> Extent:
-    """How large a draft of at most `k` tokens depth can be: Medusa has a head for each."""
+    """How large a draft of at most `k` levels can be. Medusa has a head for each level."""
     if draft is None:
         return Extent.chain(0)
     if isinstance(draft, MedusaHeads):
@@ -357,11 +362,11 @@ def extent_of(draft: Draft, k: int) -> Extent:
 
 
 def places_beyond(draft: Draft, k: int) -> int:
-    """How many places from the end of the text on a cycle of depth `k` writes to."""
+    """How many cache positions a cycle of depth `k` writes to, from the text's last token on."""
     if k == 0:
         return 1
-    opened = WIDTH * (k - 1) if isinstance(draft, Branching) and isinstance(draft.part, Eagle3Head) else 0
-    return max(extent_of(draft, k).nodes, opened) + 1
+    expanded = WIDTH * (k - 1) if isinstance(draft, Branching) and isinstance(draft.part, Eagle3Head) else 0
+    return max(extent_of(draft, k).nodes, expanded) + 1
 
 
 def target_for(draft: Draft, target: Transformer, capacity: int) -> StaticDecoder:
@@ -373,7 +378,7 @@ def target_for(draft: Draft, target: Transformer, capacity: int) -> StaticDecode
 
 
 def steps_of(draft: Transformer | MedusaHeads | Eagle3Head | Branching | int, text: Text, drawn: bool) -> Steps:
-    """Choose the steps of that way to draft. `drawn` says whether tokens are drawn, or chosen outright."""
+    """Make the steps that draft with `draft`. `drawn` says whether its tokens are sampled, or chosen outright."""
     if isinstance(draft, Branching):
         part = draft.part
         return MedusaTreeSteps(text, part) if isinstance(part, MedusaHeads) else Eagle3TreeSteps(text, part, drawn)

@@ -1,7 +1,7 @@
 """The lean decoder in shapes that never change, and CUDA graphs of what is built on it.
 
-A step of decoding launches hundreds of small kernels, and eager Python launches them one by one: a small draft model
-then costs what its layers cost, not what its weights weigh. A captured graph launches them all at once. For that the
+A step of decoding launches hundreds of small kernels, and eager Python launches them one by one: for a small draft
+model the launches take longer than reading its weights. A captured graph launches all kernels at once. For that the
 shapes must stay: the length of the text is a tensor, keys and values are written by index, the mask follows from the
 length, and attention reads a whole bucket of the cache. No kernel here makes the host wait.
 """
@@ -23,10 +23,10 @@ from .ops import Branches, Sight
 from .trial import operations
 
 SMALLEST = 256  # positions of the smallest bucket; each further one is twice as large
-ALIGNED = 64  # positions: the last bucket is a multiple, too, since attention is slower over odd lengths
+ALIGNED = 64  # positions: the size of every cache is a multiple of it, since attention is slower over odd lengths
 WARM_UPS = 2
-STREAMS = 32  # that torch has; then it hands out the same ones again
-# Until then a capture that fails leaves the allocator capturing, and the next one asserts (pytorch 180395).
+STREAMS = 32  # CUDA streams in torch's pool; after that it hands out the same ones again
+# Before torch 2.12, a failed capture leaves the allocator in capture mode, and the next one asserts (pytorch 180395).
 FAILURES_STAY = TorchVersion(torch.__version__) < "2.12"
 
 
@@ -55,7 +55,7 @@ class StaticDecoder:
         self._places = torch.arange(capacity, device=model.device)
 
     def clear(self) -> None:
-        """Empty the cache and fill it with zeros: hidden entries weigh nothing, but zero times NaN is NaN."""
+        """Empty the cache and fill it with zeros: hidden entries get weight zero, but zero times NaN is NaN."""
         self.cache.keep(0)
         for tensor in (self.cache.data, *self.cache.states.values()):
             tensor.zero_()
@@ -74,9 +74,10 @@ class StaticDecoder:
         return self._places[index : index + 1]
 
     def keep(self, start: Tensor, path: Tensor, count: Tensor) -> None:
-        """Move the entries at `start` + i, for the first `count` [1] of `path` [n] (ascending), up to `start` [1] on.
+        """Move the entries of the accepted path together, so that they follow each other from `start` [1] on.
 
-        It does what `StaticCache.keep` does; entries after them are then hidden.
+        The path is the first `count` [1] entries of `path` [n], which are ascending offsets from `start`. Entries after
+        it are hidden. `StaticCache.keep` does the same on the host.
         """
         places = self.places(start, len(path))
         source = torch.where(self._places[: len(path)] < count, start + path, places)
@@ -86,17 +87,17 @@ class StaticDecoder:
             states.index_copy_(0, places, states.index_select(0, source))
 
     def forward(
-        self, ids: Tensor, start: Tensor, bucket: int, begun: int = 0, branches: Branches | None = None
+        self, ids: Tensor, start: Tensor, bucket: int, past_exit: int = 0, branches: Branches | None = None
     ) -> Tensor:
         """Logits after each of `ids` [n], which stand from `start` [1] on; start + n <= bucket.  # [n, V]
 
-        What the cache holds from there on is overwritten or hidden: to roll back is to start further left. The first
-        `begun` of the tokens have passed the layers below the exit, and go on from there. A tree needs `branches`.
+        What the cache holds from `start` on is overwritten or hidden, so a smaller `start` rolls it back. The first
+        `past_exit` tokens have passed the layers below the early exit, and go on from there. A tree needs `branches`.
         """
-        if not begun:
+        if not past_exit:
             return self.model.logits(self.run_layers(ids, start, bucket, branches=branches))
         exit_layer = self.cache.exit_layer
-        self.run_layers(ids[begun:], start + begun, bucket, 0, exit_layer)
+        self.run_layers(ids[past_exit:], start + past_exit, bucket, 0, exit_layer)
         states = self.cache.states[exit_layer].index_select(0, self.places(start, len(ids)))
         return self.model.logits(self.run_layers(states, start, bucket, exit_layer))
 
@@ -112,50 +113,50 @@ class StaticDecoder:
     ) -> Tensor:
         """Send ids [n] or states [n, hidden] through the layers from `first` to below `last`.
 
-        This is `Transformer.run_layers`. States are written over.
+        This is `Transformer.run_layers`: `read` replaces the normed input of the first layer. States are written over.
         """
         model, states = self.model, self.cache.states
         last = len(model.layers) if last is None else last
         places = self.places(start, len(source))
-        turns = places if branches is None else branches.turns
-        turns = turns.clamp(max=model.context - 1)  # drafts beyond the context are never judged
-        angles = model.angles.index_select(0, turns)
-        sights = {window: self.ops.sight(places, bucket, window, model.dtype, branches) for window in model._windows}
+        positions = places if branches is None else branches.positions
+        positions = positions.clamp(max=model.context - 1)  # drafts beyond the context are never judged
+        angles = model.angles.index_select(0, positions)
+        masks = {window: self.ops.sight(places, bucket, window, model.dtype, branches) for window in model._windows}
         x = source if source.is_floating_point() else F.embedding(source, model.embedding)
         for i, layer in enumerate(model.layers[first:last], first):
             if i in states:
                 states[i].index_copy_(0, places, x)
-            self._block(x, layer, self.cache.data[i], angles, sights[layer.window], read)
+            self._block(x, layer, self.cache.data[i], angles, masks[layer.window], read)
             read = None
         if last in states:
             states[last].index_copy_(0, places, x)
         return x
 
     def _block(
-        self, x: Tensor, layer: Layer, stored: Tensor, angles: Tensor, sight: Sight, read: Tensor | None
+        self, x: Tensor, layer: Layer, stored: Tensor, angles: Tensor, sight: Sight, normed: Tensor | None
     ) -> None:
         """Apply one layer, as the model's own block does, to `x` in place."""
-        ops, stream = self.ops, None
-        if read is None:
-            read, stream = ops.norm(x)
-        queries = ops.turn(linear(read, layer.qkv), stream, layer, angles, stored, sight.places)
+        ops, residual_stream = self.ops, None
+        if normed is None:
+            normed, residual_stream = ops.norm(x)
+        queries = ops.rotate(linear(normed, layer.qkv), residual_stream, layer, angles, stored, sight.places)
         add_product(x, ops.attend(queries, stored, sight), layer.out)
         if layer.out_bias is not None:
             x.add_(layer.out_bias)
-        read, stream = ops.norm(x)
-        add_product(x, ops.gate(linear(read, layer.gate_up), stream), layer.down)
+        normed, residual_stream = ops.norm(x)
+        add_product(x, ops.gate(linear(normed, layer.gate_up), residual_stream), layer.down)
 
 
 class Graphs:
-    """Captures steps over tensors that stay in place at their first use, and replays them from then on.
+    """Captures each step when it is first used, and replays it from then on. Its tensors must stay in place.
 
-    Where a step cannot be captured all run as they are, and `reason` says why. All graphs share one pool of memory:
-    between steps nothing may live in it, so steps leave their results in tensors made before. They are warmed up and
-    captured on a stream that no other living `Graphs` has (`lend`).
+    One failed capture disables all graphs: every step then runs as it is, and `reason` says why. All graphs share one
+    memory pool: between steps nothing may live in it, so steps leave their results in tensors made before. They are
+    warmed up and captured on a CUDA stream that no other living `Graphs` has (`lend`).
     """
 
     broken = ""  # why this process can capture nothing any more
-    spoiled = False  # whether memory ran out in a capture and left the process broken: another one would be whole
+    spoiled = False  # whether `broken` is because memory ran out in a capture: only a new process helps
 
     def __init__(self, device: str) -> None:
         self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"
@@ -167,7 +168,7 @@ class Graphs:
     def prepare(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
         """Capture `step`, if not done before. Its counters, `state`, are restored after warm-up.
 
-        torch's OutOfMemoryError where there is no room for it.
+        Raises torch's OutOfMemoryError if the GPU has no room for the graph.
         """
         if key in self.keys:
             return
@@ -178,7 +179,7 @@ class Graphs:
             try:
                 self._captured[key] = self._capture(step, state)
             except Exception as error:  # whatever a kernel or the driver has against it
-                self._captured.clear()  # the one that failed may have taken their workspace along
+                self._captured.clear()  # the failed capture may have freed the cuBLAS workspace of the other graphs
                 if is_out_of_memory(error):
                     Graphs.spoiled = bool(Graphs.broken)
                     raise torch.OutOfMemoryError(str(error)) from error
@@ -186,7 +187,7 @@ class Graphs:
             self.seconds += time.perf_counter() - start
 
     def run(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
-        """Do `step`, captured if possible; it may depend on nothing but `key` and tensors in place."""
+        """Do `step`, captured if possible. The step may depend on nothing but `key` and tensors that stay in place."""
         self.prepare(key, step, state)
         if key in self._captured:
             self._captured[key].replay()
@@ -216,13 +217,13 @@ class Graphs:
         finally:
             if capturing and FAILURES_STAY:
                 Graphs.broken = "an earlier graph could not be captured, and torch before 2.12 captures no other then"
-            torch.cuda.set_stream(current)  # a capture that failed may have left another
+            torch.cuda.set_stream(current)  # a failed capture may have left its own stream as the current one
             state.copy_(before)
         return graph
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether memory ran out, also where the end of the capture raised another error on top."""
+    """Whether memory ran out, even if the end of the capture raised another error on top."""
     return error is not None and (isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(error.__context__))
 
 

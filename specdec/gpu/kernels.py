@@ -63,9 +63,9 @@ def turn_kernel(
             b *= factor * tl.load(head_norm + head * SIZE + 2 * i + 1, mask=real, other=0.0).to(tl.float32)
         cos = tl.load(angles + row * SIZE + 2 * i, mask=real, other=0.0)
         sin = tl.load(angles + row * SIZE + 2 * i + 1, mask=real, other=0.0)
-        turned = a * cos - b * sin
+        rotated = a * cos - b * sin
         b = a * sin + b * cos
-        a = turned
+        a = rotated
     if head < HEADS:
         tl.store(here, a.to(product.dtype.element_ty), mask=real)
         tl.store(here + 1, b.to(product.dtype.element_ty), mask=real)
@@ -168,7 +168,7 @@ class Kernels(Operations):
     def norm(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         return x, x
 
-    def turn(
+    def rotate(
         self, product: Tensor, stream: Tensor | None, layer: Layer, angles: Tensor, stored: Tensor, places: Tensor
     ) -> Tensor:
         n, size, every = len(product), self.head_dim, self.heads + 2 * self.kv_heads

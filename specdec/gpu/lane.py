@@ -1,9 +1,9 @@
 """A lane on a GPU: an executor of the one loop (`engine.py`) whose cycles run on the device (`cycle.py`).
 
 The host waits once a cycle, for the packed record; times are the device's own, between CUDA events. An adaptive drafter
-chooses each cycle's depth beforehand, from the text alone. A run that the device has no cycle for is done by the host's
-executor (`reason_against`).
-The same seed gives the same text again, though not the host executor's: random numbers come in another order.
+chooses each cycle's depth before it, from the text alone. What has no captured cycle (`reason_against`) runs in the
+host's executor. The same seed gives the same text again, but not the text of the host's executor, which uses its random
+numbers in another order.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from .cycle import Cycle, cycle_for
 from .drafting import Draft, extent_of, places_beyond, SOURCES
 from .graphs import aligned, bucket_for
 
-MAX_IDLE = 4  # cycles, with their graphs, that wait for a further run of their kind
+MAX_IDLE = 4  # cycles that are kept with their graphs, for the next run with the same `key_of`
 _idle: dict[tuple[object, ...], Cycle] = {}
 
 
 def generate(task: Task) -> Generator[Event, None, None]:
-    """Run `task` in captured graphs where its target is on a GPU and there is a cycle for it, else in plain PyTorch.
+    """Run `task` in captured graphs if its target is on a GPU and there is a cycle for it, else in plain PyTorch.
 
     PromptError as from `engine.generate`. This is the only place that decides between the two.
     """
@@ -88,14 +88,14 @@ def draft_of(task: Task) -> Draft:
 
 
 def capacity(task: Task) -> int:
-    """Fill a whole bucket with the text and the drafts beyond it, so that runs of about one length share graphs."""
+    """The text's longest length, rounded up to a whole bucket, so that runs of about one length share graphs."""
     context, beyond = task.target.context, places_beyond(draft_of(task), task.k)
     needed = min(context, len(task.prompt) + task.params.max_tokens)
     return min(context, bucket_for(needed + beyond, aligned(context + beyond)) - beyond)
 
 
 class EagerExecutor(HostExecutor):
-    """Runs the host's executor on a GPU; where memory runs out, it releases memory for the next run."""
+    """Runs the host's executor on a GPU; if memory runs out, it releases memory for the next run."""
 
     @contextlib.contextmanager
     def opened(self, limit: int) -> Iterator[None]:
@@ -104,7 +104,7 @@ class EagerExecutor(HostExecutor):
 
 
 class CudaExecutor:
-    """Replays captured graphs in each cycle; it takes the `Cycle` of an earlier run of this kind if one is free."""
+    """Replays captured graphs in each cycle. It reuses the `Cycle` of an earlier run with the same `key_of`, if any."""
 
     eager: str | None = None
 
@@ -136,7 +136,7 @@ class CudaExecutor:
             k = self.adaptive.depth(tokens, k)
         if prefill:
             record = cycle.begin(self.task.prompt, self.limit, self.task.params.seed)
-        else:  # of a chain, all K are drafted to the end: those beyond it do not count, and one graph does
+        else:  # always with the largest K, so that one graph serves all cycles; drafts beyond the end do not count
             record = cycle.run(k if self.adaptive or self.stopped else None)
         if not record.finite:
             raise FloatingPointError("the target's logits are not finite")
@@ -164,7 +164,7 @@ class CudaExecutor:
             proposal, path = record.proposal(distributions), record.verdict().path
             last = path[-1] if path else -1
             distribution = rows[last + 1]
-            for node in proposal.children(last):  # none of them was kept
+            for node in proposal.children(last):  # all were rejected, one after the other
                 distribution = residual(
                     distribution, None if distributions is None else distributions[node], proposal.tokens[node]
                 )
@@ -180,14 +180,14 @@ class CudaExecutor:
 
 
 def key_of(task: Task) -> tuple[object, ...]:
-    """Tasks with equal keys can use the same cycle, one after the other."""
+    """The key of the cycle that `task` needs. Tasks with equal keys can use one cycle, one after the other."""
     params, draft = task.params, draft_of(task)
     warps = params.temperature, params.top_k, params.top_p
     return target_of(task), draft, extent_of(draft, task.k), capacity(task), warps, task.details
 
 
 def new_cycle(task: Task) -> Cycle:
-    """Make a cycle, if need be in the memory of idle ones. torch's OutOfMemoryError if that is not enough."""
+    """Make a cycle; if memory runs out, drop the idle ones first. torch's OutOfMemoryError if that is not enough."""
     target, draft = target_of(task), draft_of(task)
     assert isinstance(target, Transformer)
     make = functools.partial(cycle_for(draft), target, draft, task.k, capacity(task), task.params, details=task.details)
@@ -199,7 +199,7 @@ def new_cycle(task: Task) -> Cycle:
 
 @contextlib.contextmanager
 def releasing_memory() -> Iterator[None]:
-    """Release the memory of idle cycles where it runs out inside, for the next run."""
+    """If memory runs out inside the `with`, drop the idle cycles, so that the next run has room."""
     try:
         yield
     except torch.OutOfMemoryError:
@@ -209,6 +209,6 @@ def releasing_memory() -> Iterator[None]:
 
 def release_memory() -> None:
     _idle.clear()
-    gc.collect()  # what an error held
+    gc.collect()  # tensors that an error's traceback still holds
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

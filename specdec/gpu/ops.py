@@ -2,7 +2,8 @@
 
 Four products make a layer: queries, keys and values; the output of attention; gate and up; down. What stands between
 them is here, over shapes that never change. The weights of the norms are part of the matrices, so a norm is one factor
-a row. It may be applied before a product, or after it: then the `stream` whose norm it is comes with the product.
+a row. `norm` chooses when the factor is applied. Here it is before the product. `kernels.py` applies it after the
+product: `norm` then returns the residual `stream` as well, from which `rotate` and `gate` compute the factor.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from ..models.transformer import apply_rope, Floor, Layer, rms_normalise, Transf
 
 @dataclass(frozen=True)
 class Branches:
-    """Where new tokens stand in the text, and which of the last places they follow: not all, if those are a tree."""
+    """The positions of new tokens of a tree, and which of the tree's keys each of them follows.
 
-    turns: Tensor  # [n] positions
-    first: Tensor  # [1] place of the first key that not all follow
-    levels: Tensor  # [m] positions of the keys from there on; what stands further right is out of sight
+    A place is an index into the cache; a position counts tokens along a path, so siblings share one.
+    """
+
+    positions: Tensor  # [n] of the new tokens
+    first: Tensor  # [1] place of the tree's first key; every new token follows all keys before it
+    levels: Tensor  # [m] positions of the keys from `first` on; further keys are hidden
     follows: Tensor  # bool [n, m]
 
     def mask(self, bucket: int, window: int | None) -> Tensor:
@@ -33,7 +37,7 @@ class Branches:
         beyond = keys >= self.first + len(self.levels)
         hidden = (inside & ~self.follows.index_select(1, node)) | beyond
         if window is not None:
-            hidden |= torch.where(inside, self.levels.index_select(0, node), keys) <= self.turns[:, None] - window
+            hidden |= torch.where(inside, self.levels.index_select(0, node), keys) <= self.positions[:, None] - window
         return hidden
 
 
@@ -44,19 +48,19 @@ class Sight:
     places: Tensor
     bucket: int
     window: int | None
-    mask: Tensor | None = None  # [n, bucket], -inf where a token may not look; None if the kernel sees to it
+    mask: Tensor | None = None  # [n, bucket], -inf where a token may not look; None if the kernel computes it
 
 
 @dataclass(frozen=True)
 class Operations:
-    """For models of these heads; `floor` and `head_floor` are what `rms_normalise` takes."""
+    """The operations in torch, for a model with these heads. `rms_normalise` takes `floor` and `head_floor`."""
 
     heads: int
     kv_heads: int
     head_dim: int
     floor: Floor
     head_floor: Floor
-    reason: str = ""  # why they are torch's
+    reason: str = ""  # why the Triton kernels are not used
 
     @classmethod
     def for_model(cls, model: Transformer, reason: str = "") -> Operations:
@@ -76,10 +80,13 @@ class Operations:
         return Sight(places, bucket, window, mask)
 
     def norm(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return what a product reads of the stream `x` [n, hidden], and the stream itself if its norm is still due."""
+        """Return the input of a product for the residual stream `x` [n, hidden].
+
+        The second value is `x` if the norm is still to be applied, to the product; None if the input is normed.
+        """
         return rms_normalise(x, self.floor), None
 
-    def turn(
+    def rotate(
         self, product: Tensor, stream: Tensor | None, layer: Layer, angles: Tensor, stored: Tensor, places: Tensor
     ) -> Tensor:
         """Apply bias, norm and rotation to heads; write keys and values to `places` [n] of `stored`.
@@ -91,10 +98,10 @@ class Operations:
             product.mul_(self._factor(stream))
         if layer.qkv_bias is not None:
             product.add_(layer.qkv_bias)
-        every, turned = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
-        own = exact = every[:, :turned]
-        if layer.head_norm is not None:  # values are divided in vain: whole rows are one kernel, a part of them two
-            exact = rms_normalise(every, self.head_floor)[:, :turned] * layer.head_norm.transpose(0, 1)
+        every, rotated = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
+        own = exact = every[:, :rotated]
+        if layer.head_norm is not None:  # normalises values, too, for nothing: whole rows cost one kernel less
+            exact = rms_normalise(every, self.head_floor)[:, :rotated] * layer.head_norm.transpose(0, 1)
         exact = exact.float()
         apply_rope(exact.transpose(0, 1), angles)
         if exact is not own:

@@ -59,16 +59,18 @@ def walk(
 
     `distributions` None are point masses. `rows` [n + 1, V] are the target's distributions after the text and after
     every node. Parents stand before their children and are real where these are. The i-th real node has the i-th of the
-    `coins` [n]; `own` [1] is the target's number.
+    `coins` [n]; `own` [1] is the uniform number that draws the target's token.
 
-    One look at each node in turn is the whole walk: what follows an accepted node stands further right.
+    One pass over the nodes in order is the whole walk, since the children of an accepted node stand after it.
     """
     n = len(drafted)
     raw = rows.index_select(0, parents + 1).gather(1, drafted[:, None])[:, 0].double()
     q = torch.ones_like(raw) if distributions is None else distributions.gather(1, drafted[:, None])[:, 0].double()
     u = coins.index_select(0, (real.cumsum(0) - 1).clamp(min=0))
     node, before = torch.full_like(parents[:1], -1), torch.full_like(parents[:1], -2)
-    p = beside = rows[0]  # what the distribution after `node` has become; and after `before`, whose child was accepted
+    # `p` belongs to the children of `node`, where the walk is. `beside` belongs to the later siblings of `node`, below
+    # `before`: they are never tried, and recorded with the residual that a rejection of `node` would have left.
+    p = beside = rows[0]
     chances, fates = [], []
     for i in range(n):
         token, parent, here = drafted[i : i + 1], parents[i : i + 1], real[i : i + 1]
@@ -98,6 +100,7 @@ def residual(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
 
 def packed(walked: Walked, drafted: Tensor, parents: Tensor, sound: Tensor, finite: Tensor) -> Tensor:
     """Pack one cycle for the host, as `accept.packed` does.  # [HEAD + FIELDS n], float64"""
+    # accepted, token, in place of a chain's limit a number that nobody reads, sound, finite
     head = (walked.accepted, walked.token, walked.accepted, sound, finite)
     nodes = (drafted, parents, walked.fates, walked.p, walked.q, walked.u)
     return torch.cat([part.double() for part in (*head, *nodes)])

@@ -97,9 +97,9 @@ def difference(
     for ops, dtype in ((kernels, stream.dtype), (plain, torch.float32)):
         whole, product, queries, cache, gate_up = (x.to(dtype, copy=True) for x in inputs)  # some are written over
         stored, behind = cache.clone(), None if divided else whole
-        turned = ops.turn(product, behind, layer, angles, stored, places)
+        queries_out = ops.rotate(product, behind, layer, angles, stored, places)
         y = ops.attend(queries, cache, ops.sight(places, bucket, layer.window, dtype))
-        results.append((turned, stored, y, ops.gate(gate_up, behind)))
+        results.append((queries_out, stored, y, ops.gate(gate_up, behind)))
     return float(torch.stack([relative(a, b) for a, b in zip(*results, strict=True)]).max())  # NaN if one of them is
 
 

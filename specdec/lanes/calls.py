@@ -1,4 +1,4 @@
-"""The calls that the engine's process answers (`worker.py`). No other process imports this: it loads families."""
+"""The calls that the engine's process answers (`worker.py`). It imports torch, so the page must not import it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .worker import Prepared
 
 
 def prepare(family: str, device: str, drafter: str, k: int, temperature: float) -> Iterator[str | Prepared]:
-    """Load the pair and choose what is open, drafter or depth. "measuring" comes before costs are measured."""
+    """Load the pair, and choose drafter and depth if they are open. Yields "measuring" before it measures costs."""
     loaded = zoo.load(family, device=device)
     if has_to_measure(loaded, drafter, k):
         yield "measuring"

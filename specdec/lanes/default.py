@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from ..families.zoo import Family
 from ..figures.theory import tokens_by_position
-from ..methods import DEFAULT, is_wrapper, OPEN, QUANTISED
+from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, is_wrapper, QUANTISED
 from .probe import measure
 
 # The chance that a drafted token is accepted, where the drafter's config.json does not say it. Drafters that copy from
 # the text are no candidates.
-ACCEPTANCE = {DEFAULT: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
+ACCEPTANCE = {DRAFT_MODEL: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
 USUAL_K = 4  # for drafters whose costs are not measured
-MAX_ADAPTIVE_K = 8  # for drafters that choose their depth in every cycle
+USUAL_ADAPTIVE_K = 8  # the most for drafters that choose their depth in every cycle
 DEPTHS = (1, 3, 5, 7)
 ROUNDS = 1
 ENOUGH_SPEEDUP = 1.3  # no other drafter is measured once one is expected to reach this
@@ -35,9 +35,9 @@ class Choice(NamedTuple):
 
 def candidates(family: Family, drafter: str, k: int) -> list[str]:
     """The drafters whose costs decide; none where nothing is open, or nothing of it is measured."""
-    if k and drafter != OPEN:
+    if k and drafter != DEFAULT_DRAFTER:
         return []
-    return [name for name in ACCEPTANCE if name in family.drafters and drafter in (OPEN, name)]
+    return [name for name in ACCEPTANCE if name in family.drafters and drafter in (DEFAULT_DRAFTER, name)]
 
 
 def has_to_measure(family: Family, drafter: str, k: int) -> bool:
@@ -45,15 +45,15 @@ def has_to_measure(family: Family, drafter: str, k: int) -> bool:
     return any(name not in family.brief_costs for name in candidates(family, drafter, k)[:1])
 
 
-def choose(family: Family, drafter: str = OPEN, k: int = 0, temperature: float = 0.0) -> Choice:
-    """Fill in what is open: the drafter where it is `OPEN`, the depth where it is 0. What is given stays.
+def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperature: float = 0.0) -> Choice:
+    """Fill in what is open: the drafter where it is `DEFAULT_DRAFTER`, the depth where it is 0. What is given stays.
 
     Where nothing is expected to pay, one token is drafted.
     """
     names = candidates(family, drafter, k)
     if not names:
-        usual = MAX_ADAPTIVE_K if is_wrapper(drafter) else USUAL_K
-        return Choice(family.default_drafter if drafter == OPEN else drafter, k or usual)
+        usual = USUAL_ADAPTIVE_K if is_wrapper(drafter) else USUAL_K
+        return Choice(family.default_drafter if drafter == DEFAULT_DRAFTER else drafter, k or usual)
     best = Choice(names[0], 1)
     for name in names:
         if name not in family.brief_costs:

@@ -89,7 +89,7 @@ def _run(task: Task, draft: Peered | None) -> Generator[Event, None, None]:
                 yield from events_of(transcript, emitted, start, clock.elapsed)
                 start = clock.elapsed
     except Exception as error:
-        yield transcript.fail(error, clock.elapsed)
+        yield transcript.fail(f"{type(error).__name__}: {error}", clock.elapsed)
     yield replace(transcript.finished(clock.elapsed), counted="totals")
 
 

@@ -31,7 +31,7 @@ class StaticCache:
         self.states = {i: torch.zeros(self.capacity, hidden, dtype=dtype, device=device) for i in sorted(wanted)}
 
     def keep(self, length: int, path: Sequence[int] = ()) -> None:
-        """Keep the first `length` positions and, moved up after them, those at `length + i` for i in `path`."""
+        """Keep the first `length` positions, then move the ones at `length + i`, for i in `path`, up behind them."""
         if any(node != place for place, node in enumerate(path)):
             chosen = torch.tensor([length + node for node in path], device=self.data.device)
             self.data[:, :, length : length + len(path)] = self.data[:, :, chosen]

@@ -61,9 +61,8 @@ class Transformer:
         device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> None:
-        """`stored` is what matrices are rounded to, where states are of a finer `dtype`. torch.int8, 8 bits, is for
-        drafts, whose every distribution is as good as another, and for targets that are then others; FILE takes the
-        codes of a GGUF file as they are."""
+        """`stored` is the format of the matrices, if it is coarser than the `dtype` of the states. torch.int8 changes
+        the distribution: a draft may have any, a target becomes another target. FILE keeps a GGUF file's own codes."""
         configure_cuda(device)
         self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype
         self.on_cpu = torch.device(device).type == "cpu"
@@ -72,8 +71,8 @@ class Transformer:
         self.width, self.depth, self.exit_layers = config.hidden_size, config.num_hidden_layers, config.exit_layers
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim = config.head_dim
-        # A prompt then needs no mask. With one, and heads that share keys, a GPU takes its slowest kernel: all scores
-        # at once, in float32. A CPU would round otherwise, and gain nothing.
+        # Read prompts with `is_causal` and no mask. With a mask and grouped heads, a GPU falls back to its slowest
+        # kernel: all scores at once, in float32. A CPU would gain nothing, and round differently.
         self.causal_prefill = device != "cpu"
 
         def take(name: str) -> Tensor:
@@ -98,11 +97,11 @@ class Transformer:
         head = embedding if shared else take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
-        # Words that nobody asks for make their number fit the native product, as `_layer` does with its units.
+        # Zero rows pad the head to a multiple of the native product's block, as `_layer` pads the MLP.
         self._outputs = len(head)
         lacking = self._lacking(len(head))
         self.head = self._after_norm(in_parts(lambda part: F.pad(part, (0, 0, 0, lacking)), head), norm, width)
-        del embedding, head  # in float32: with them there, an 8B would not load onto a card of 24 GB
+        del embedding, head  # both are float32: an 8B model would not load onto a card of 24 GB beside them
         self.norm = (norm * self.unit(width)).to(dtype)
         self.layers = [self._layer(i, weights, take, take_matrix) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
@@ -116,11 +115,11 @@ class Transformer:
         return torch.tensor((width * eps) ** 0.5) if self.on_cpu else eps
 
     def _lacking(self, outputs: int) -> int:
-        """How many more outputs would fit the native product, which is a CPU's."""
+        """How many outputs to add for a multiple of the native product's block; 0 on a GPU, which does not use it."""
         return -outputs % BLOCK if self.on_cpu else 0
 
     def unit(self, width: int) -> float:
-        """What the weights of a norm are multiplied by, since `rms_normalise` may divide by another length."""
+        """The factor of a norm's weights: on a CPU `rms_normalise` divides by the length, not the root mean square."""
         return width**0.5 if self.on_cpu else 1.0
 
     def _after_norm(self, matrix: Tensor | Grouped, norm: Tensor, width: int, after: Tensor | None = None) -> Matrix:
@@ -137,7 +136,7 @@ class Transformer:
         return pack_weight(matrix, self.dtype, self.device, self.stored, before, after)
 
     def _paired(self, x: Tensor) -> Tensor:
-        """Entries of heads, which the Hub's files turn as halves, side by side: `apply_rope` reads neighbours."""
+        """Reorder the entries of heads: the Hub's files pair entry i with i + half, `apply_rope` pairs neighbours."""
         pairs: Tensor = x.unflatten(0, (-1, 2, self.head_dim // 2))
         return pairs.transpose(1, 2).reshape(x.shape)
 
@@ -173,7 +172,7 @@ class Transformer:
                 biases["q_proj"] = biases["q_proj"] * scale
         present = [b for b in biases.values() if b is not None]
         out_bias = bias("o_proj")
-        more = self._lacking(self.config.intermediate_size)  # units that are always zero
+        more = self._lacking(self.config.intermediate_size)  # zero units that pad the MLP
         gate_up = in_parts(
             lambda *halves: torch.cat([F.pad(half, (0, 0, 0, more)) for half in halves]),
             *(take_matrix(f"{name}mlp.{part}_proj.weight") for part in ("gate", "up")),
@@ -191,12 +190,13 @@ class Transformer:
             out_bias=None if out_bias is None else out_bias.to(self.dtype),
             head_norm=head_norm,
             gate_up=self._after_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
-            down=self.matrix(F.pad(down, (0, more)) if isinstance(down, Tensor) else down),  # groups lack nothing
+            # `Grouped` needs no padding
+            down=self.matrix(F.pad(down, (0, more)) if isinstance(down, Tensor) else down),
             window=self.config.windows.get(i),
         )
 
     def _native(self) -> NativeLayers | None:
-        """The layers in C++, where the model has nothing that those lack."""
+        """The layers in C++; None if the model has something that they do not support."""
         more = any(
             part is not None for layer in self.layers for part in (layer.head_norm, layer.out_bias, layer.window)
         )
@@ -224,14 +224,14 @@ class Transformer:
         return model
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> StaticCache:
-        """`taps` are layers whose input is kept beside the keys and values; `exit_layer` is where `begin` stops."""
+        """`taps` are layers whose input is cached beside the keys and values; `exit_layer` is where `begin` stops."""
         shape = len(self.layers), 2 * self.kv_heads, capacity, self.head_dim
         return StaticCache(shape, self.dtype, self.device, self.width, taps, exit_layer)
 
     def forward(self, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
-        """Append `tokens` to the cache; logits of the last `rows` of them.  # [rows, V]
+        """Append `tokens` to the cache; return the logits of the last `rows` of them.  # [rows, V]
 
-        Tokens that `begin` took through the first layers go on from there.
+        Tokens that `begin` has taken through the first layers continue from the exit layer.
         """
         count, start = len(tokens), cache.length
         if cache.begun and is_chain(parents):
@@ -245,7 +245,7 @@ class Transformer:
         return self.logits(x[count - rows :])
 
     def remember(self, features: Tensor, cache: StaticCache) -> None:
-        """Append keys and values of `features` to every layer's, as if its input had been those.  # [n, hidden]"""
+        """Append `features` to the cache as if they had been the input of every layer.  # [n, hidden]"""
         start, end = cache.length, cache.length + len(features)
         read, angles = self.rms_normalise(features), self.angles[start:end]
         for i, layer in enumerate(self.layers):
@@ -253,7 +253,7 @@ class Transformer:
         cache.keep(end)
 
     def begin(self, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Take `tokens` through the layers below the cache's exit; the last one's early logits.  # [1, V]
+        """Take `tokens` through the layers below the cache's exit; return the early logits of the last.  # [1, V]
 
         The final norm and the output matrix serve the exit too, as in LayerSkip (arXiv 2404.16710).
         """
@@ -262,7 +262,7 @@ class Transformer:
         return self.logits(x[-1:])
 
     def rms_normalise(self, x: Tensor) -> Tensor:
-        """States divided by their length: an RMSNorm whose weight is part of the next matrix."""
+        """Apply RMSNorm without its weight, which is part of the next matrix."""
         return rms_normalise(x, self.floor)
 
     def normed(self, x: Tensor) -> Tensor:
@@ -296,10 +296,10 @@ class Transformer:
         read: Tensor | None = None,
         causal: bool = True,
     ) -> Tensor:
-        """Token ids, or states [n, hidden], at `start` through the layers from `first` to below `last`.
+        """Send token ids, or states [n, hidden], at `start` through the layers from `first` to below `last`.
 
-        `read` is what the attention of layer `first` reads, where that is not its normed input. Unless `causal`, all
-        of them see each other.
+        `read`, if given, replaces the normed input of the attention of layer `first`. Unless `causal`, all tokens
+        attend to each other.
         """
         count, last = len(source), len(self.layers) if last is None else last
         if start + count > cache.capacity:
@@ -325,7 +325,7 @@ class Transformer:
             for window in self._windows
         }
         states = cache.states
-        # Views of all layers at once: one by one they would cost a small model some per cent of its pass.
+        # Make the views of all layers at once: one by one they would take some per cent of a small model's pass.
         new = cache.data[first:last, :, start:end].unbind()
         keys = cache.data[first:last, : self.kv_heads, :end].transpose(2, 3).unbind()
         values = cache.data[first:last, self.kv_heads :, :end].unbind()
@@ -369,12 +369,12 @@ class Transformer:
         return self.attention_out_and_mlp(x, y, layer)
 
     def project_qkv(self, read: Tensor, layer: Layer, angles: Tensor) -> Tensor:
-        """What attention works on: queries, keys, values.  # [n, in] -> [heads + 2 kv_heads, n, head_dim]"""
+        """Compute queries, keys and values.  # [n, in] -> [heads + 2 kv_heads, n, head_dim]"""
         qkv = linear(read, layer.qkv, layer.qkv_bias).view(len(read), -1, self.head_dim).transpose(0, 1)
-        turned = qkv[: self.heads + self.kv_heads]
+        rotated = qkv[: self.heads + self.kv_heads]
         if layer.head_norm is not None:
-            turned.copy_(rms_normalise(turned, self.head_floor) * layer.head_norm)
-        apply_rope(turned, angles)
+            rotated.copy_(rms_normalise(rotated, self.head_floor) * layer.head_norm)
+        apply_rope(rotated, angles)
         return qkv
 
     def attention_out_and_mlp(self, x: Tensor, y: Tensor, layer: Layer) -> Tensor:
@@ -390,7 +390,7 @@ class Transformer:
         return self.angles[torch.tensor([start + depth for depth in tree_depths(count, parents)], device=self.device)]
 
     def _mask(self, window: int | None, start: int, count: int, parents: Sequence[int]) -> Tensor | None:
-        """What each new token may not see, as -inf to be added; None if it sees everything.  # [1, n, start + n]"""
+        """What to add to the scores: -inf where a token may not attend; None if nowhere.  # [1, n, start + n]"""
         if count == 1 and window is None:
             return None
         places = torch.arange(start + count, device=self.device)
@@ -413,7 +413,7 @@ class Transformer:
 
 
 def model_tensors(config: Config, weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    """The names and shapes that a checkpoint of that configuration has. A tied output matrix may be stored, or not."""
+    """The names and shapes of a checkpoint's tensors. A tied output matrix may be stored, or not."""
     width = config.hidden_size
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, width)}
     if not config.tie_word_embeddings or "lm_head.weight" in weights:
@@ -445,10 +445,10 @@ def layer_tensors(config: Config, read: int) -> dict[str, tuple[int, ...]]:
 
 
 def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
-    """Rows divided by their length, as RMSNorm does up to a factor. `floor` keeps the length from zero.
+    """RMSNorm without a weight, up to the factor `Transformer.unit`. `floor` keeps the divisor from zero.
 
-    Where it is a number rows are divided by their root mean square, and it is added to the square: on a GPU torch has
-    one kernel for that instead of four, on a CPU it takes twice as long.
+    A tensor (CPU): rows are divided by hypot(length, floor). A number (GPU): by sqrt(mean square + floor), for which
+    torch has one kernel instead of four; on a CPU that kernel takes twice as long.
     """
     if isinstance(floor, float):
         return F.rms_norm(x, x.shape[-1:], None, floor)
@@ -465,7 +465,7 @@ def rotary_table(config: Config, device: str) -> Tensor:
 
 
 def apply_rope(x: Tensor, angles: Tensor) -> None:
-    """Rotary positions, in place: neighbouring entries are a complex number.  # [heads, n, head_dim]"""
+    """Apply rotary positions in place. Two neighbouring entries are one complex number.  # [heads, n, head_dim]"""
     exact = x.float()
     view_as_complex(exact.view(*x.shape[:2], -1, 2)).mul_(angles)
     if exact is not x:

@@ -27,7 +27,7 @@ from .pair import drafter_of
 from .toys import ByPrefix
 
 LISTED = {1: 6, 2: 5, 3: 3}  # by the draft's length, how many tokens stand alone; two in longer drafts
-MAX_K = 5  # longer drafts are not enumerated
+MAX_ENUMERATED_K = 5  # longer drafts are not enumerated
 GRID = [math.ceil(10 * 1.05**i) for i in range(520)]  # numbers of draws to try, up to 1e12
 MIN_GROWTH = 1e-12  # of G a draw; less is rounding
 IMPOSSIBLE = 1e-12  # stands for a probability of 0, so that its logarithm is finite
@@ -154,7 +154,7 @@ def power(
     needed: dict[str, int | None] = {}
     cycle_of = functools.cache(lambda k: OneCycle(target, draft, k, temperature))
     for mistake in CATALOGUE:
-        cycle = cycle_of(min(max(k, mistake.least_k), MAX_K))
+        cycle = cycle_of(min(max(k, mistake.least_k), MAX_ENUMERATED_K))
         tests = list(zip(cycle.wrong(mistake), cycle.right, chances, strict=False))[1:]
         fewest = list[int]()
         for wrong, right, cells in tests:

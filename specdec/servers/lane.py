@@ -48,9 +48,9 @@ def race(
 ) -> Generator[Event | FinalTrace, None, None]:
     """Yield the events of both lanes as they come, one lane after the other; last `FinalTrace`.
 
-    `top` is how many alternatives are asked for at each place. ServerError, before anything runs, for a prompt that is
-    empty or too long, and for a plain server that reads it differently or speculates, too. What a server does wrong
-    later is in its lane's `Failed`.
+    `top` is how many alternatives to request at each place. ServerError, before anything runs, for a prompt that is
+    empty or too long, and for a plain server that tokenizes it differently or speculates itself. Later errors of a
+    server are in its lane's `Failed`.
     """
     if plain is not None and plain.facts.speculates:
         raise ServerError("The plain server speculates, too. A baseline is the same model served without speculation.")
@@ -147,7 +147,7 @@ def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
 
 
 def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
-    """Return the steps that the last chunk brought, as far as they are certain yet."""
+    """Return those steps of the last chunk that are already certain."""
     *before, last = (chunk for chunk in chunks if chunk.tokens or chunk is chunks[-1])
     if not last.tokens or not before:
         return counted([last], NOT_ENDED, speculates)[0]
@@ -168,7 +168,7 @@ class Cycles:
         drafted = (accepted if step.drafted is None else step.drafted) if self.cycle else 0
         positions = tuple(position(node, accepted, step.tokens) for node in range(drafted))
         own = step.tokens[accepted] if accepted <= last else None
-        whole = drafted == accepted  # then the target's own token was drawn from its row; else from what was left of it
+        whole = drafted == accepted  # then the target's own token was drawn from its row, else from the residual
         row = distribution(own) if own and whole else None
         if positions:
             ids, pieces = tuple(x.token for x in positions), tuple(x.piece for x in positions)
@@ -204,8 +204,9 @@ def chance(token: Token | None) -> float | None:
 
 
 def distribution(token: Token) -> Distribution | None:
-    """Make the head of the target's distribution at a token's place; None if the server does not report it. The
-    entropy counts the rest as one token.
+    """Make the likeliest part of the target's distribution at a token's place; None if the server does not report it.
+
+    For the entropy, all other tokens count as one.
     """
     if not token.top:
         return None

@@ -1,8 +1,8 @@
 """vLLM's completions API, read in the source of 0.32.0 (November 2026) and tried.
 
-It streams one chunk a step; a slow reader gets steps joined. With `--per-request-spec-decode-metrics detailed` (or
-`summary`) the last chunk tells what each step drafted and accepted (or how many of each). Without that flag the
-counters of /metrics tell the same, if nobody else was served meanwhile.
+It streams one chunk per step; for a slow reader it joins steps. With `--per-request-spec-decode-metrics detailed` the
+last chunk reports what each step drafted and accepted, with `summary` how many of each there were. Without that flag,
+the counters of /metrics give what `summary` does, if no other request was served meanwhile.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from .base import Chunk, Ending, Facts, ServerError, Token
 from .fields import at
 from .stream import Client
 
-AT_ONCE = 64  # texts a request
+AT_ONCE = 64  # texts in one request
 COUNTER = re.compile(r'^vllm:(\w+)_total\{(?:[^}\n]*position="(\d{1,3})")?[^}\n]*\} ([\d.e+]{1,20})$', re.MULTILINE)
 WRITTEN = "generation_tokens"
 DRAFTS = "spec_decode_num_drafts"
 DRAFTED = "spec_decode_num_draft_tokens"
 ACCEPTED = "spec_decode_num_accepted_tokens"
 ACCEPTED_AT = "spec_decode_num_accepted_tokens_per_pos"
-NO_TEMPLATE = "default chat template is no longer allowed"  # in transformers' words
-PLACEHOLDER = "token_id:"  # before an id, where names of tokens are expected
+NO_TEMPLATE = "default chat template is no longer allowed"  # part of transformers' error for a model without one
+PLACEHOLDER = "token_id:"  # vLLM writes it before an id that stands in place of a token's text
 Counters = Counter[tuple[str, int]]
 
 
@@ -112,11 +112,11 @@ class VLLM:
                     "num_accepted_draft_tokens": grown[ACCEPTED, -1],
                     "acceptance_histogram": [here - further for here, further in pairwise(reached)],
                 }
-            time.sleep(0.1)  # they are raised a little after the last token is sent
+            time.sleep(0.1)  # the counters are updated a little after the last token is sent
         return None
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
-        """vLLM seeds the i-th text of a request with seed + i, so requests go on where the last one ended."""
+        """Sample texts. vLLM seeds the i-th text of a request with seed + i; each request continues that count."""
         texts = list[tuple[int, ...]]()
         while len(texts) < draws:
             n = min(AT_ONCE, draws - len(texts))
@@ -133,7 +133,7 @@ class VLLM:
         greedy = params.temperature == 0.0
         if not greedy and self._reports_distribution(params):
             return {token: math.exp(value) for token, value in self._first(prompt, params, top).items()}
-        try:  # of log-probabilities before temperature, top-k and top-p all are needed; greedily the likeliest
+        try:  # reported before temperature, top-k and top-p, those of all tokens are needed; greedily the best alone
             logprobs = self._first(prompt, params, top if greedy else -1)
         except ServerError as error:
             if greedy or error.sentence.values.get("status") != 400:
@@ -142,7 +142,7 @@ class VLLM:
                 "The server reports probabilities before the temperature only. Start it with "
                 "--logprobs-mode processed_logprobs, or with --max-logprobs -1."
             ) from error
-        order = sorted(logprobs)  # of equals the lower id comes first
+        order = sorted(logprobs)  # by id: of two equal probabilities, the lower id comes first
         chances = warped([logprobs[token] for token in order], params)
         return {token: p for token, p in zip(order, chances, strict=True) if p > 0.0}
 
@@ -155,9 +155,10 @@ class VLLM:
         return {number(name): fields.logprob(value) for name, value in likeliest.items()}
 
     def _reports_distribution(self, params: SamplingParams) -> bool:
-        """Whether its log-probabilities are those of the distribution in use, or (the default) of the model's own.
+        """Whether log-probabilities are reported after temperature, top-k and top-p, or (the default) before.
 
-        `--logprobs-mode` is not reported. But a temperature of 2 halves the gap of two logits, if it is applied.
+        The server does not report its `--logprobs-mode`. But if the temperature is applied, a temperature of 2 halves
+        the gap of two log-probabilities.
         """
         filters = params.top_k > 0 or params.top_p < 1.0
         if params.temperature == 0.0 or (params.temperature == 1.0 and not filters):
@@ -196,7 +197,7 @@ class VLLM:
 
 
 def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...]:
-    """Read the tokens of a chunk, with the distribution in use where the log-probabilities are that one's (`exact`)."""
+    """Read the tokens of a chunk. If `exact`, log-probabilities are those of the distribution that was sampled."""
     pieces = [fields.text(name, "tokens") for name in fields.listed(at(choice, "logprobs", "tokens") or [], "tokens")]
     numbers = fields.ids(at(choice, "token_ids") or [])
     values = fields.listed(at(choice, "logprobs", "token_logprobs") or [], "log-probabilities")
@@ -212,7 +213,7 @@ def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...
             raise fields.unreadable("log-probabilities")
         likeliest = tuple((fields.text(name, "tokens"), fields.logprob(x)) for name, x in (top or {}).items())
         logprob = fields.logprob(value)
-        if params.temperature == 0.0:  # one-hot on what the model likes best
+        if params.temperature == 0.0:  # greedily, the distribution is one-hot on the likeliest token
             best, most = max(likeliest, key=lambda item: item[1], default=(piece, logprob))
             likeliest = ((piece if logprob >= most else best, 0.0),)
             logprob = 0.0 if logprob >= most else -math.inf

@@ -34,7 +34,7 @@ from .distributions import check_distributions, masses
 from .pieces import first_wrong_text, Pieces
 
 LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}  # by rule
-SPARE_NUMBERS = 64  # random numbers of a run beyond three a drafted token and eight a cycle
+SPARE_NUMBERS = 64  # random numbers that a run may draw beyond three per drafted token and eight per cycle
 
 
 def shown(name: str) -> str:
@@ -57,11 +57,11 @@ class Fault:
 
 @dataclass
 class LaneAudit:
-    """The result for one lane: how much was computed again, and the faults. `unchecked` counts by name what the trace
-    does not hold.
+    """The result for one lane: how much was computed again, the faults, and what could not be checked.
 
-    `lossless` is None if the rule is no shipped one. `coins` is the number of coins that the seed gives. `server` names
-    the server of a lane that was watched from outside.
+    `lossless` is None if the rule is not one of ours. `coins` is the number of coins that follow from the seed.
+    `server` names the server of a lane that was watched from outside. `unchecked` counts what the trace does not hold,
+    by its name.
     """
 
     lane: str
@@ -127,8 +127,9 @@ class Auditor:
         self.finished = next((event for event in events if isinstance(event, Finished)), None)
         self.cycles = list(cycles(events, account.lane))
         if self.started:
-            account.server = self.started.server  # which does not report its rule
-            account.rule = "" if account.server else self.started.rule or REJECTION  # which once was not named
+            account.server = self.started.server
+            # A server does not report its rule. The first traces, all by rejection sampling, did not name it.
+            account.rule = "" if account.server else self.started.rule or REJECTION
             account.lossless = self.started.lossless if account.rule in LOSSLESS else None
             if self.started.guided:
                 account.not_reported("texts under a grammar, which is no longer checked")
@@ -171,7 +172,7 @@ class Auditor:
     def check_decisions(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         if not cycle.positions:
             return
-        from .replay import judged  # and with it torch, which a page that only plays traces does without
+        from .replay import judged  # here, since it imports torch, and a page that only plays traces needs none
 
         statuses, rule = judged(cycle, self.account.rule), self.account.rule[:MAX_NAME]
         if statuses is None:
@@ -204,11 +205,11 @@ class Auditor:
             yield TranslatableText("the target added {piece!r}, which was not drawn there", piece=piece)
 
     def check_coins(self, seed: int) -> None:
-        """A run on a CPU draws all from one generator, so its coins are among that one's numbers, in their order.
+        """Check the coins against the seed. A run on a CPU draws all its numbers from one generator, in this order.
 
-        Lanes most of whose coins are not there drew elsewhere: on a GPU, or in another engine.
+        If most coins of a lane are not among these numbers, it drew them elsewhere, on a GPU say, and is not checked.
         """
-        source, block = Random(seed), self.account.rule == BLOCK  # which tosses from the end of the draft
+        source, block = Random(seed), self.account.rule == BLOCK  # block verification tosses from the draft's end on
         most = SPARE_NUMBERS + sum(3 * len(cycle.positions) + 8 for cycle in self.cycles)
         places = {source.random(): place for place in range(most)}
         drafts = [(cycle.number, x) for cycle in self.cycles for x in cycle.positions[:: -1 if block else 1]]

@@ -10,7 +10,7 @@ from collections import Counter
 from ..events import Committed, Drafted, Event, Started, UNNAMED, Verified
 from ..types import TranslatableText, Tree
 
-MAX_NODES = 256  # of one draft; the engine stays far below
+MAX_TRACE_DRAFT = 256  # tokens of one draft in a file; the engine's own bound is `types.MAX_DRAFT_TOKENS`
 
 
 class Shape:
@@ -30,8 +30,8 @@ class Shape:
         if isinstance(event, Started) and event.server:
             self.servers.add(event.lane)
         elif isinstance(event, Drafted):
-            if len(event.tokens) > MAX_NODES:
-                raise ValueError(TranslatableText("the draft holds more than {limit} tokens", limit=MAX_NODES))
+            if len(event.tokens) > MAX_TRACE_DRAFT:
+                raise ValueError(TranslatableText("the draft holds more than {limit} tokens", limit=MAX_TRACE_DRAFT))
             if len(Tree(event.parents).parents) != len(event.tokens):
                 raise ValueError(TranslatableText("the draft's parents do not form a tree"))
             self.drafted[event.lane] = len(event.tokens)

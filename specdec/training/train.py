@@ -21,7 +21,7 @@ from ..families import hub, zoo
 from ..figures.machine import give_memory_back
 from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
-from . import examples as files
+from . import examples as example_files
 from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
 from .examples import Batch, Text
@@ -60,8 +60,8 @@ def train(
 ) -> dict[str, Any]:
     """Write examples, learn from them, and leave in `out` a folder that `--draft` takes; return the last figures.
 
-    `texts` are files of examples to learn from instead of writing any. The same command goes on where it ended: with
-    the examples and the weights that lie in `out`. ValueError for what cannot be done.
+    `texts` (the flag --examples) are files of examples to learn from instead of writing any. The same command goes on
+    where it ended: with the examples and the weights in `out`. ValueError for what cannot be done.
     """
     if method not in METHODS:
         raise ValueError(f"there is no way to train {method!r} here; choose from {', '.join(METHODS)}")
@@ -70,27 +70,28 @@ def train(
     if out.is_dir() and any(out.iterdir()) and not (out / EXAMPLES).is_dir():
         raise ValueError(f"{out} holds other files; --out names a new folder, or one that this command began")
     checkpoint = out / CHECKPOINT
-    begun = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
-    if begun and ("fc" in begun["model"]) != (method == "eagle3"):
+    saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
+    if saved and ("eagle3" if "fc" in saved["model"] else "draft_model") != method:  # only EAGLE-3 has a tensor "fc"
         raise ValueError(f"{out} holds a drafter of another method; --out names a new folder, or --method that one")
     given = read_prompts(prompts) if prompts else []
     if lacking := [path for path in texts if not path.is_file()]:
         raise ValueError(f"there is no file {lacking[0]}; --examples names a NumPy archive of texts")
     device = zoo.resolved(device)
-    began = time.monotonic()
-    give_memory_back()  # half a gigabyte a minute is lost between the tensors of examples without
+    start = time.monotonic()
+    give_memory_back()  # otherwise memory fragments between the examples' tensors: half a gigabyte a minute is lost
     family = load_target(target, device)
     model, kind = family.target, "cpu" if device == "cpu" else "cuda"
     assert isinstance(model, Transformer)
     (out / EXAMPLES).mkdir(parents=True, exist_ok=True)
-    seed = len(list((out / EXAMPLES).iterdir())) + (begun["progress"]["steps"] if begun else 0)
-    with until(began + 60.0 * minutes) as stop:
+    # Grows with every call that wrote a file or took a step, so that no call repeats the random numbers of another.
+    seed = len(list((out / EXAMPLES).iterdir())) + (saved["progress"]["steps"] if saved else 0)
+    with until(start + 60.0 * minutes) as stop:
         if not texts:
-            end = began + WRITING_SHARE * 60.0 * minutes
+            end = start + WRITING_SHARE * 60.0 * minutes
             writer = Writer(family, given, seed=seed)
             write(writer, out / EXAMPLES, lambda: stop() or time.monotonic() >= end, tell)
         paths = [*texts, *sorted((out / EXAMPLES).glob("*.npz"))]
-        examples = files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
+        examples = example_files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
         if len(examples) < MIN_EXAMPLES:
             advice = "" if texts else "; they stay there: give the same command more --minutes"
             where = ", ".join(map(str, texts or [out / EXAMPLES]))
@@ -98,7 +99,7 @@ def train(
         held = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
         taught = examples.select(np.setdiff1d(np.arange(len(examples)), held))
         frequent = torch.from_numpy(taught.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
-        draft_ids = (begun["draft_ids"] if begun else frequent).to(device)
+        draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
         torch.manual_seed(seed)
         draft: Draft = DraftModel(model, draft_ids, width, layers)
         if method == "eagle3":
@@ -114,7 +115,7 @@ def train(
 
         measured_with = HeldOut(model, map(reading, examples.select(held).in_order(size)), draft_ids)
         batches = ((reading(batch), len(batch.places)) for batch in taught.shuffled(size, random.Random(seed)))
-        best, figures = -1.0, dict[str, Any]()
+        best, figures = exported_overlap(out) if saved else -1.0, dict[str, Any]()
 
         def measure(progress: Progress) -> None:
             nonlocal best
@@ -122,7 +123,7 @@ def train(
             figures.update(asdict(progress), agreement=agreement, overlap=overlap)
             figures["seconds"] = round(progress.seconds, 1)
             tell(
-                f"{(time.monotonic() - began) / 60:6.1f} min  {progress.tokens:,} tokens learned from  same favourite "
+                f"{(time.monotonic() - start) / 60:6.1f} min  {progress.tokens:,} tokens learned from  same favourite "
                 f"{' '.join(map(str, agreement))}  overlap {' '.join(map(str, overlap))}"
             )
             with (out / CURVE).open("a", encoding="utf-8") as curve:
@@ -131,7 +132,7 @@ def train(
                 best = sum(overlap)
                 export(draft, family, out, {"target": target, **figures})
 
-        remaining = began + 60.0 * minutes - time.monotonic()
+        remaining = start + 60.0 * minutes - time.monotonic()
         extra = {"draft_ids": draft_ids.cpu()}
         fit(draft, draft.matrices(), draft.loss, batches, remaining, checkpoint, measure, stop, extra)
     tell(f"written: {out}; use it with --target {target} --draft {out}")
@@ -139,12 +140,12 @@ def train(
 
 
 def load_target(target: str, device: str) -> zoo.Family:
-    """Load a target without drafters, in 16 bits where those are fast: a model, or that of a family's folder."""
-    folder = words = zoo.EMBEDDED if target == "embedded" else hub.find(target)
+    """Load a target without drafters, in 16 bits where those are fast. A family's folder stands for its target."""
+    folder = tokenizer_folder = zoo.EMBEDDED if target == "embedded" else hub.find(target)
     if (folder / "target").is_dir():
-        folder, words = folder / "target", folder / "tokenizer"
+        folder, tokenizer_folder = folder / "target", folder / "tokenizer"
     with zoo.rename_in_errors({folder: target}):
-        family = zoo.load_target(target, folder, words, precision(device), device)
+        family = zoo.load_target(target, folder, tokenizer_folder, precision(device), device)
         if not isinstance(family.target, Transformer):
             raise ValueError("drafters are trained for models of our own decoder; transformers runs this one")
     return family
@@ -152,7 +153,10 @@ def load_target(target: str, device: str) -> zoo.Family:
 
 @contextmanager
 def until(deadline: float) -> Iterator[Stop]:
-    """Yield a check whether the time is over or a signal asked this process to end; it then ends by itself."""
+    """Yield a function that says whether to stop: the time is over, or Ctrl-C or SIGTERM came.
+
+    Such a signal does not end the process: training stops at this check, and saves what it has.
+    """
     ended, handlers = threading.Event(), dict[signal.Signals, Any]()
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -181,7 +185,7 @@ def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
 
     def save() -> None:
         if shard:
-            files.save(shard, folder / f"{len(list(folder.glob('*.npz'))):04d}.npz")
+            example_files.save(shard, folder / f"{len(list(folder.glob('*.npz'))):04d}.npz")
             shard.clear()
 
     tell(f"writing examples, {writer.rows:,} at once")
@@ -196,6 +200,12 @@ def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
 
 def answer_tokens(texts: Sequence[Text]) -> int:
     return sum(len(text.tokens) - text.start for text in texts)
+
+
+def exported_overlap(out: Path) -> float:
+    """The sum of the overlaps of the weights that an earlier call exported to `out`; -1 if there are none."""
+    config = out / CONFIG
+    return float(sum(json.loads(config.read_text(encoding="utf-8"))["trained"]["overlap"])) if config.exists() else -1.0
 
 
 def export(draft: Draft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:

@@ -1,8 +1,9 @@
-"""Class mode: what the teacher's page shows is on every phone.
+"""Class mode: every phone shows what the teacher's page shows.
 
-The teacher's page has a secret. It posts its run in parts, and the moment that it shows; each phone holds one stream
-of server-sent events and is sent what it lacks. There is one state and no queue: a slow phone skips moments, and one
-that comes back goes on after the last part that it had. Nothing is stored, nobody has a name.
+The teacher's page has a secret. It posts its run in parts, and the moment of the run that it shows. Each phone keeps
+one stream of server-sent events open, and is sent the parts that it lacks. There is one state and no queue: a slow
+phone skips moments, and one that comes back continues after the last part that it had. Nothing is stored, and nobody
+has a name.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from .standalone import asset, filled
 from .text import ENGLISH, speaking, strings, TAGS
 
 PATH = "/class"
-COOKIE = "specdec_teach"  # the secret, in requests of the teacher's page that Gradio writes: its runs go first
-MOST_PHONES = 200
-BEAT_S = 5.0  # at most between two messages to a phone
-PACE_S = 0.05  # at least
-LIFE_S = 60.0  # of a stream, which a living phone then opens anew
+COOKIE = "specdec_teach"  # holds the secret, so that runs of the teacher's page go first in the queue
+MAX_PHONES = 200
+MAX_PAUSE_S = 5.0  # between two messages to a phone
+MIN_PAUSE_S = 0.05
+STREAM_LIFETIME_S = 60.0  # a phone that is still there then opens the next stream
 NAME = re.compile(r"[0-9a-f]{16,64}")
 STYLES = ("shared/style.css", "race/race.css", "step/step.css", "class/question.css", "class/phone.css")
 POLICY = (
@@ -54,7 +55,7 @@ POLICY = (
 
 @dataclass
 class Room:
-    """The run on show, the moment of it, the question and its votes. All of it lives in the server's one event loop.
+    """The run on show, its moment, the question and its votes. Only the server's one event loop touches them.
 
     `host` is the address of this machine that phones can reach.
     """
@@ -67,13 +68,13 @@ class Room:
     question: dict[str, Any] | None = None
     answer: dict[str, Any] | None = None
     votes: dict[str, int] = field(default_factory=dict)
-    streams: Counter[str] = field(default_factory=Counter)  # that are open, by phone
+    streams: Counter[str] = field(default_factory=Counter)  # the number of open streams, by phone
     moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     # ---- the teacher ----
 
     def write(self, run: str, part: int, log: str) -> bool:
-        """The next part of a run, or the first one of another; False if it does not follow what is there."""
+        """Add the next part of a run, or the first one of another run. False if a part is missing before it."""
         if part == 0 and run != self.run:
             self.run, self.parts, self.cursor = run, [], None
         if run != self.run or part != len(self.parts):
@@ -83,13 +84,13 @@ class Room:
         return True
 
     def point(self, cursor: dict[str, Any]) -> None:
-        """The moment on show: `t` in ms of the run, how far its verdicts have moved, and how it plays."""
+        """Set the moment on show: `t` in ms of the run, how far its verdicts have moved, and how it plays."""
         self.cursor = cursor
         self.changed()
 
     def ask(self, question: dict[str, Any] | None) -> None:
-        """Another question, with no votes yet; None takes it off. It has its kind and number of `choices`; and the
-        drafted token with p and q, or the number of the Guide's question."""
+        """Ask a question, without votes yet; None removes it. It has a kind and a number of `choices`, and either the
+        drafted token with p and q, or the number of a question of the Guide."""
         self.question = question and question | {"id": secrets.token_hex(8)}
         self.answer, self.votes = None, {}
         self.changed()
@@ -101,7 +102,7 @@ class Room:
     # ---- the phones ----
 
     def vote(self, phone: str, question: Any, choice: Any) -> bool:
-        """One vote a phone, until the answer is there; False if the phone has no stream."""
+        """Count one vote per phone, until the answer is there. False if the phone has no stream."""
         if self.question is None or self.question["id"] != question or self.answer:
             raise ValueError("there is no such question, or its answer is there")
         if type(choice) is not int or choice not in range(self.question["choices"]):
@@ -113,13 +114,13 @@ class Room:
         return True
 
     def admits(self, phone: str) -> bool:
-        return phone in self.streams or len(self.streams) < MOST_PHONES
+        return phone in self.streams or len(self.streams) < MAX_PHONES
 
     async def follow(self, phone: str, since: str = "") -> AsyncIterator[str]:
-        """What a phone is sent after `since`, the id of the last message that it had."""
+        """Yield what a phone is sent after `since`, the id of the last message that it had."""
         run, _, digits = since.partition(":")
         part = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 else 0
-        last, ends = "", time.monotonic() + LIFE_S
+        last, ends = "", time.monotonic() + STREAM_LIFETIME_S
         self.streams[phone] += 1
         self.changed()
         try:
@@ -139,18 +140,18 @@ class Room:
                 await pause(moved)
         finally:
             self.streams[phone] -= 1
-            self.streams += Counter()  # without those that have none
+            self.streams += Counter()  # removes the phones whose count is 0
             self.changed()
 
     async def watch(self) -> AsyncIterator[str]:
-        """What the teacher's page is sent: how many are here, and the votes."""
+        """Yield what the teacher's page is sent: how many phones are here, and the votes."""
         while True:
             moved = self.moved
             yield f"data: {json.dumps({'joined': len(self.streams), **self.asking(True)})}\n\n"
             await pause(moved)
 
     def asking(self, counted: bool) -> dict[str, Any]:
-        """The question, its answer once it is told, and, to whom they may show, how many votes each choice has."""
+        """The question, its answer once it is revealed and, if `counted`, how many votes each choice has."""
         counts = [0] * (self.question["choices"] if self.question else 0)
         for choice in self.votes.values():
             counts[choice] += 1
@@ -162,13 +163,14 @@ class Room:
 
 
 async def pause(moved: asyncio.Event) -> None:
-    await asyncio.sleep(PACE_S)
+    """Wait for the next change, between MIN_PAUSE_S and MAX_PAUSE_S."""
+    await asyncio.sleep(MIN_PAUSE_S)
     with contextlib.suppress(asyncio.TimeoutError):
-        await asyncio.wait_for(moved.wait(), BEAT_S)
+        await asyncio.wait_for(moved.wait(), MAX_PAUSE_S)
 
 
 class Classroom:
-    """Middleware that answers what is below `/class`, and nothing else."""
+    """Middleware that answers requests for `/class` and below, and passes on all others."""
 
     def __init__(self, app: ASGIApp, room: Room) -> None:
         self.app, self.room = app, room
@@ -189,11 +191,11 @@ class Classroom:
             request = Request(scope)
             scope[LEADS] = self.is_teacher(request.cookies.get(COOKIE, ""))
             if not ours and self.is_teacher(request.query_params.get("teach", "")):
-                send = self.proving(send)
+                send = self.with_cookie(send)
         await (self.routes if ours else self.app)(scope, receive, send)
 
-    def proving(self, send: Send) -> Send:
-        """Sends the secret as a cookie with the teacher's page, so that the page's first request already has it."""
+    def with_cookie(self, send: Send) -> Send:
+        """Send the secret as a cookie with the teacher's page, so that the page's first request already has it."""
         cookie = Response()
         cookie.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")
 
@@ -205,7 +207,7 @@ class Classroom:
         return send_with_cookie
 
     async def join(self, request: Request) -> Response:
-        """Where phones go: in words, and as a QR code."""
+        """Answer with the address that phones open: as text, and as a QR code."""
         return JSONResponse(invitation(address(self.room.host, request.scope["server"][1])))
 
     async def events(self, request: Request) -> Response:
@@ -222,7 +224,7 @@ class Classroom:
         return stream(self.room.follow(name, since))
 
     async def teach(self, request: Request) -> Response:
-        """A part of the run, the moment, a question or its answer, whichever are there."""
+        """Take a part of the run, the moment, a question or its answer, whichever the request holds."""
         if not self.is_teacher(request.headers.get("x-teach", "")):
             return PlainTextResponse("only the teacher's page may do that", 403)
         sent = await body(request)
@@ -250,7 +252,7 @@ def stream(messages: AsyncIterator[str]) -> Response:
 
 
 async def body(request: Request) -> dict[str, Any]:
-    """ValueError for what is no JSON object; `gateway` bounds how long it may be."""
+    """Read a JSON object; ValueError for anything else. `gateway` bounds its length."""
     sent = await request.json()
     if not isinstance(sent, dict):
         raise ValueError("send a JSON object")
@@ -262,14 +264,14 @@ async def refused(request: Request, error: Exception) -> Response:
 
 
 def reachable(host: str) -> str:
-    """The address of this machine in its network, if it listens everywhere. Nothing is sent to find it."""
+    """Return `host`, or this machine's address in its network if `host` means all of them. Sends nothing to find it."""
     if host not in ("0.0.0.0", "::", ""):
         return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("10.255.255.255", 1))
             return str(probe.getsockname()[0])
-        except OSError:  # no way out of here
+        except OSError:  # this machine has no network
             return "127.0.0.1"
 
 
@@ -294,7 +296,7 @@ async def phone_page(request: Request) -> Response:
 
 @functools.cache
 def written(language: str) -> str:
-    """The phone's page: the player and the cycle view of the page, and what follows the class."""
+    """Write the phone's page: the player and the cycle view of the main page, and the script that follows the class."""
     with speaking(language):
         words = strings("class")["phone"]
         data = {

@@ -15,7 +15,7 @@ from safetensors import safe_open
 
 from ..families import hub, presets
 from ..figures import machine
-from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, find_method, LOSSY, METHODS, OPEN, ROUNDED, RULES
+from ..methods import adapted, DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, find_method, LOSSY, METHODS, ROUNDED, RULES
 from ..traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
@@ -25,9 +25,9 @@ MAX_PAIR = 300  # characters of two names
 
 
 def families() -> list[str]:
-    """Ours, then the pairs that this host allows; those that need more memory than it has are left out.
+    """The embedded family, then the pairs that this host allows and has the memory for.
 
-    8 bits are for a CPU.
+    The embedded family in 8 bits is offered on a CPU alone.
     """
     ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
     allowed = presets.allowed()
@@ -40,7 +40,7 @@ def families() -> list[str]:
 
 
 def kinds(answers: bool = False) -> list[str]:
-    """The kinds of example prompts to continue; with `answers`, of questions for models that answer."""
+    """The kinds of example prompts: texts to continue or, with `answers`, questions for models that answer."""
     return [kind for kind in prompts() if (kind in questions()) == answers]
 
 
@@ -56,7 +56,7 @@ def target_of(kind: str) -> str:
 
 def drafter_of(kind: str) -> str:
     """The drafter of the first recording of this kind."""
-    return drafters(presets.STAR)[0] if kind in questions() else DEFAULT
+    return drafters(presets.STAR)[0] if kind in questions() else DRAFT_MODEL
 
 
 @functools.cache
@@ -66,7 +66,7 @@ def memory() -> int:
 
 
 def is_offered(family: Any) -> bool:
-    """Whether a visitor may have it: one of the menu, or, on a host of their own, any pair on the Hub or in folders."""
+    """Whether a visitor may run `family`: one of the menu or, on their own machine, any pair on the Hub or on disk."""
     if family in families():
         return True
     typed = isinstance(family, str) and len(family) <= MAX_PAIR and presets.allowed() is None
@@ -74,7 +74,7 @@ def is_offered(family: Any) -> bool:
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """Those whose weights are there. The default is always named: without weights the engine says what is missing."""
+    """The drafters whose weights are there. The draft model is always listed: without it, the engine says so."""
     if is_ours(family):
         return [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
     pair = presets.named(family) or presets.Pair(family)
@@ -82,7 +82,7 @@ def drafters(family: str = EMBEDDED) -> list[str]:
 
 
 def is_ours(family: str) -> bool:
-    """Whether it is the embedded family, as it is or rounded."""
+    """Whether `family` is the embedded family, in any precision."""
     return family == EMBEDDED or family in ROUNDED
 
 
@@ -118,7 +118,7 @@ def has_weights(name: str) -> bool:
     method = METHODS[name]
     if method.part == EXIT:
         return bool(read_json(FAMILY / "target" / "config.json").get("exit_layers"))
-    return name == DEFAULT or not method.part or (FAMILY / method.folder).is_dir()
+    return name == DRAFT_MODEL or not method.part or (FAMILY / method.folder).is_dir()
 
 
 def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
@@ -127,7 +127,7 @@ def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
     lines = of_drafters("line")
     verdict = words["lossy" if rule in LOSSY else "lossless"]
     costs = {name: cost(name) if is_ours(family) else "" for name in drafters(family)}
-    default = {OPEN: sentences(words["chosen"]["line"], verdict)}
+    default = {DEFAULT_DRAFTER: sentences(words["chosen"]["line"], verdict)}
     return default | {name: sentences(lines[name], costs[name], verdict) for name in costs}
 
 
@@ -140,7 +140,7 @@ def cost(name: str) -> str:
 
 
 def has_peer(drafter: str) -> bool:
-    """Whether transformers can run it, too; `draft_model:NAME` is a draft model like any other."""
+    """Whether transformers can draft like `drafter`; `draft_model:NAME` is a draft model like any other."""
     method = find_method(drafter)
     return method is not None and method.peer and not adapted(drafter)
 
@@ -149,7 +149,7 @@ def peer_lines() -> dict[str, str]:
     """For each drafter, what the lane of transformers would do, or why there is none."""
     words = of_drafters("peer_line")
     lines = {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}
-    return lines | {OPEN: words[DEFAULT]}
+    return lines | {DEFAULT_DRAFTER: words[DRAFT_MODEL]}
 
 
 def parameters(folder: Path) -> int:
@@ -167,7 +167,7 @@ def parameters(folder: Path) -> int:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """{} where there is no such file."""
+    """Read a JSON file; {} if there is none."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..families import presets
-from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, find_method, METHODS, OPEN, ROUNDED, RULES
+from ..methods import (
+    ADAPTIVE,
+    CHAINS_ONLY,
+    DEFAULT_DRAFTER,
+    DRAFT_MODEL,
+    EMBEDDED,
+    find_method,
+    METHODS,
+    ROUNDED,
+    RULES,
+)
 from ..settings import GONE, RunRequest, Setting, SETTINGS
 from ..types import MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, families, has_peer, is_offered
@@ -36,8 +46,8 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     given.apply_defaults()
     values = {name: check_setting(SETTINGS[name], given.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
-    if values["peer"] and drafter == OPEN and DEFAULT in drafters(values["family"]):
-        drafter = values["drafter"] = DEFAULT  # transformers has such a drafter, too
+    if values["peer"] and drafter == DEFAULT_DRAFTER and DRAFT_MODEL in drafters(values["family"]):
+        drafter = values["drafter"] = DRAFT_MODEL  # transformers has such a drafter, too
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise InputError(say("chains_only"))
     # transformers has no target in 8 bits
@@ -92,13 +102,13 @@ def check_family(name: Any) -> str:
 
 
 def check_drafter(name: Any, family: str) -> str:
-    """`OPEN`, one of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
+    """`DEFAULT_DRAFTER`, one of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
     if gone := GONE.get(f"--drafter {name}".replace(f"{ADAPTIVE}:", "")):
         raise InputError(translated(gone))
     names = drafters(family)
     adaptive = [f"{ADAPTIVE}:{one}" for one in names if METHODS[one].kind not in ("wrapper", "none")]
-    if name not in (OPEN, *names, *adaptive):
-        raise InputError(say("drafter", names=", ".join((OPEN, *names))))
+    if name not in (DEFAULT_DRAFTER, *names, *adaptive):
+        raise InputError(say("drafter", names=", ".join((DEFAULT_DRAFTER, *names))))
     return name
 
 

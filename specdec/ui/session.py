@@ -22,12 +22,12 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
-from ..events import Event
+from ..events import Event, Failed
 from ..exposure import limits
 from ..families import hub, presets
 from ..lanes.heartbeat import within
 from ..lanes.worker import NoGPU, Prepared, Worker, WorkerDied
-from ..methods import EMBEDDED, METHODS, OPEN
+from ..methods import DEFAULT_DRAFTER, EMBEDDED, METHODS
 from ..settings import RunRequest
 from ..traces.file import line, live_header, recording, Trace
 from ..types import TranslatableText
@@ -113,7 +113,7 @@ def run(request: RunRequest) -> Iterator[News]:
         if request.family != presets.STAR:
             raise
         remark = sentences(translated(error.args[0]), notice("instead"))
-        request = replace(request, family=EMBEDDED, drafter=OPEN)
+        request = replace(request, family=EMBEDDED, drafter=DEFAULT_DRAFTER)
     if _gpu is not None and request.family == _gpu.family:
         try:
             yield from run_on_gpu(request)
@@ -123,7 +123,7 @@ def run(request: RunRequest) -> Iterator[News]:
     with place_in_line("run") as ticket:
         yield from wait(ticket, remark, notice("or_here"))
         ready = yield from prepare(request, remark)
-        if request.drafter == OPEN or not request.k:
+        if request.drafter == DEFAULT_DRAFTER or not request.k:
             remark = sentences(remark, note_choice(request.family, ready))
             request = replace(request, drafter=ready.drafter, k=ready.k)
         yield News("notice", sentences(remark, notice("peer" if request.peer else "running")))
@@ -233,7 +233,7 @@ def run_on_gpu(request: RunRequest) -> Iterator[News]:
     It takes no turn here: the platform has a line of its own.
     """
     yield News("notice", notice("asking"))
-    drafter = menu.drafters(request.family)[0] if request.drafter == OPEN else request.drafter
+    drafter = menu.drafters(request.family)[0] if request.drafter == DEFAULT_DRAFTER else request.drafter
     request = replace(request, drafter=drafter, k=request.k or UNMEASURED_K)
     ready = Prepared(_gpu.models, _gpu.machine, request.drafter, request.k)
     yield from lines(request, ready, _gpu.race(**request.arguments))
@@ -248,6 +248,8 @@ def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, 
             kind = kind_of(request.prompt)
             header = live_header(request.prompt, ready.models, kind, request.peer, ready.machine).line()
             yield News("lines", header)
+        if isinstance(event, Failed):
+            event = replace(event, reason=translated(event.reason))
         yield News("lines", line(event)) if event else HEARTBEAT
 
 

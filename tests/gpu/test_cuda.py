@@ -286,7 +286,7 @@ def test_without_room_a_run_says_so_and_the_next_is_whole() -> None:
     *_, failed, _ = lane.generate(task_of("model", GREEDY))
     held.clear()
     torch.cuda.empty_cache()
-    assert isinstance(failed, Failed) and engine.NO_ROOM in failed.reason
+    assert isinstance(failed, Failed) and failed.reason is engine.NO_ROOM
     assert ids(list(lane.generate(task_of("model", GREEDY)))) == expected
 
 

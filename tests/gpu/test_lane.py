@@ -330,7 +330,7 @@ def test_a_run_without_room_ends_in_one_sentence_and_the_next_is_whole(crowded: 
     crowded.room = 0
     *_, failed, end = lane.on_device(task("none"))
     assert isinstance(failed, Failed) and failed.fatal
-    assert engine.NO_ROOM in failed.reason and "CUDA" not in failed.reason
+    assert failed.reason is engine.NO_ROOM
     assert isinstance(end, Finished) and end.reason == "failed" and crowded.refused == [0, 0]
     crowded.room = 1
     assert ids(list(lane.on_device(task("none"))))

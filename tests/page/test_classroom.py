@@ -29,7 +29,7 @@ PATIENCE = 60  # seconds; the machine may be busy
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     """Nothing here is about the pace of a class."""
-    monkeypatch.setattr(classroom, "PACE_S", 0.0)
+    monkeypatch.setattr(classroom, "MIN_PAUSE_S", 0.0)
 
 
 def taught(*parts, cursor=MOMENT):
@@ -176,7 +176,7 @@ def test_nonsense_is_refused_in_a_sentence(client, text):
 
 
 def test_a_class_has_an_end(room, client, monkeypatch):
-    monkeypatch.setattr(classroom, "MOST_PHONES", 1)
+    monkeypatch.setattr(classroom, "MAX_PHONES", 1)
     room.streams[ME] = 1
     assert client.get(f"/class/events?phone={YOU}").status_code == 503
     assert room.admits(ME)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import pickle
 import re
 import shutil
 import typing
@@ -19,6 +20,7 @@ import toyrun
 from safetensors.torch import save_file
 
 from specdec import events
+from specdec.engine import NO_ROOM
 from specdec.exposure import OWN
 from specdec.lanes.worker import WorkerDied
 from specdec.methods import CHAINS_ONLY, LOSSY, METHODS, RULES
@@ -326,6 +328,14 @@ def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error)
     told = str(error) if isinstance(error, ValueError) else text.strings("page")["notice"]["broken"]
     assert (last.kind, last.text) == ("error", told)
     assert not session._machine.locked()
+
+
+def test_a_run_without_room_says_so_in_the_language_of_the_page(monkeypatch):
+    failed = pickle.loads(pickle.dumps(events.Failed("speculative", 0, "target", NO_ROOM, True, 0.0)))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(lambda **_: iter([failed])))
+    with text.speaking("zh"):
+        logs = [news.text for news in session.run(request.check("Hi")) if news.kind == "lines" and news.text]
+    assert json.loads(logs[-1])["reason"].startswith("GPU 的显存不够")
 
 
 # ---- the page ----

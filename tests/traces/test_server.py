@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import toyrun
 
-from specdec.cli.trace import certificate
+from specdec.cli.trace import audit_lines
 from specdec.events import Committed, Drafted, Event, from_dict, to_dict, UNNAMED, Verified
 from specdec.figures.stats import Comparison, summary
 from specdec.traces.audit import audit, holds
@@ -48,7 +48,7 @@ def test_it_is_read_and_its_audit_says_what_it_could_not_check(counted: Any, bes
     unchecked = {str(what): count for what, count in one.unchecked.items()}
     assert unchecked.get("drafts whose token the server does not report", 0) == unnamed
     assert unchecked["decisions whose q and coin the server does not report"] == 5 + (2 if unnamed else 0)
-    assert "vLLM 0.32.0, watched from outside" in certificate(accounts)
+    assert "vLLM 0.32.0, watched from outside" in audit_lines(accounts)
 
 
 CONTRADICTIONS: dict[str, tuple[type, int, Callable[[Any], Event], str]] = {

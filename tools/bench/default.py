@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from specdec.bench.measure import pairs, Setting
+from specdec.bench.measure import Case, measure_pairs
 from specdec.bench.suites import TEMPERATURES
 from specdec.families.zoo import load
 from specdec.lanes.default import choose
@@ -30,8 +30,8 @@ def report(options: Options) -> dict[str, Any]:
     for temperature in TEMPERATURES:
         choice = choose(family, temperature=temperature)
         for kind, of, question in tqdm(places, desc=f"{choice.drafter}, K = {choice.k}, T = {temperature}"):
-            setting = Setting(choice.drafter, kind, temperature, choice.k)
-            neighbours = pairs(family, (question,), [setting], options.tokens, options.repeats)[setting]
+            case = Case(choice.drafter, kind, temperature, choice.k)
+            neighbours = measure_pairs(family, (question,), [case], options.tokens, options.repeats)[case]
             measured = [one.comparison for one in neighbours]
             rows.append(
                 {

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from specdec import children
-from specdec.bench.measure import pairs, params_for, row, run, Setting
+from specdec.bench.measure import Case, measure_pairs, params_for, row, run
 from specdec.bench.prompts import PROMPTS, QUESTIONS
 from specdec.families import star, zoo
 from specdec.figures import machine
@@ -138,8 +138,8 @@ def embedded(at: Scale) -> Iterator[Row]:
         family = zoo.load("embedded", dtype, at.device)
         prompts = [prompt for kind in PROMPTS.values() for prompt in kind[: at.prompts]]
         identical = sum(greedy_text_stays(family, prompt, at.tokens) for prompt in prompts)
-        settings = [Setting("draft_model", "story", 0.8, 4)]
-        (row,) = measure(family, PROMPTS["story"][: at.prompts], settings, at)
+        cases = [Case("draft_model", "story", 0.8, 4)]
+        (row,) = measure(family, PROMPTS["story"][: at.prompts], cases, at)
         yield {**row, "prompts": len(prompts), "identical": identical}
 
 
@@ -157,8 +157,8 @@ def smollm2(at: Scale) -> Iterator[Row]:
     family = zoo.load("smollm2", torch.bfloat16, at.device)
     prompts = [kind[0] for kind in QUESTIONS.values()][: 6 if at == FULL else 1]
     names = [name for name in family.drafters if name not in ("none", "early_exit", "suffix")]
-    settings = [Setting(name, "qa", T, 4) for name in names for T in (0.0, 0.8)]
-    yield from measure(family, prompts, settings if at == FULL else settings[:1], at)
+    cases = [Case(name, "qa", T, 4) for name in names for T in (0.0, 0.8)]
+    yield from measure(family, prompts, cases if at == FULL else cases[:1], at)
 
 
 def generate(at: Scale) -> Iterator[Row]:
@@ -193,11 +193,11 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the seconds that ea
 }
 
 
-def measure(family: zoo.Family, prompts: Any, settings: list[Setting], at: Scale) -> Iterator[Row]:
-    """Yield a row for each setting, speculative and plain runs in turns."""
+def measure(family: zoo.Family, prompts: Any, cases: list[Case], at: Scale) -> Iterator[Row]:
+    """Yield a row for each case, speculative and plain runs in turns."""
     lane.MAX_IDLE = 24  # cycles with their graphs: else most runs would capture anew; torch has streams for 32
-    measured = pairs(family, tuple(prompts), settings, at.tokens, at.repeats)
-    for one in settings:
+    measured = measure_pairs(family, tuple(prompts), cases, at.tokens, at.repeats)
+    for one in cases:
         figures = row(one, measured[one], 0)
         about_it = {"dtype": family.precision, "drafter": one.drafter, "temperature": one.temperature, "k": one.k}
         yield about_it | {name: figures[name] for name in FIGURES}

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from specdec.bench import suites
-from specdec.bench.measure import Row, Setting
+from specdec.bench.measure import Case, Row
 from specdec.bench.prompts import PROMPTS
 from specdec.bench.suites import speedup_of
 
@@ -37,17 +37,17 @@ def report(options: Options, journal: Journal) -> dict[str, Any]:
         return result
     result["headline"] = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
     if family.draft is not None and options.peers and family.precision != "int8":  # transformers has no such target
-        result["peers"] = peers.measure(family, PROMPTS, best_settings(rows), options.tokens, min(options.repeats, 5))
+        result["peers"] = peers.measure(family, PROMPTS, best_cases(rows), options.tokens, min(options.repeats, 5))
     print(result["headline"], result["peers"], sep="\n")
     return result
 
 
-def best_settings(rows: Sequence[Row]) -> dict[str, Setting]:
-    """The fastest greedy setting of each domain."""
+def best_cases(rows: Sequence[Row]) -> dict[str, Case]:
+    """The fastest greedy case of each domain."""
     best: dict[str, Row] = {}
     for entry in sorted((one for one in rows if one["temperature"] == 0.0), key=speedup_of):
         best[str(entry["domain"])] = entry
-    return {domain: Setting(str(e["drafter"]), domain, 0.0, int(str(e["k"]))) for domain, e in best.items()}
+    return {domain: Case(str(e["drafter"]), domain, 0.0, int(str(e["k"]))) for domain, e in best.items()}
 
 
 def headline(rows: Sequence[Row], temperature: float) -> dict[str, Any]:

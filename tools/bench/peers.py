@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from specdec.bench.measure import run, Setting
+from specdec.bench.measure import Case, run
 from specdec.families.zoo import Family
 from specdec.lanes.race import SPECULATIVE, tasks
 from specdec.lanes.transformers import checked, load_model
@@ -79,21 +79,21 @@ def seconds_per_step(run: Callable[[int], int], tokens: int, device: str = "cpu"
     return (times[1] - times[0]) / max(1, steps[1] - steps[0])
 
 
-def write(family: Family, setting: Setting, prompt: str, tokens: int) -> list[int]:
+def write(family: Family, case: Case, prompt: str, tokens: int) -> list[int]:
     """One run of ours with all its events, as a reader gets them."""
-    params = setting.params(tokens, 0)
-    return run(tasks(family, prompt, setting.drafter, setting.k, params, details=False)[SPECULATIVE]).ids
+    params = case.params(tokens, 0)
+    return run(tasks(family, prompt, case.drafter, case.k, params, details=False)[SPECULATIVE]).ids
 
 
 def measure(
-    family: Family, prompts: Mapping[str, Sequence[str]], best: dict[str, Setting], tokens: int, repeats: int
+    family: Family, prompts: Mapping[str, Sequence[str]], best: dict[str, Case], tokens: int, repeats: int
 ) -> dict[str, Any]:
     """Tokens per second, medians over the domains; assisted generation at its best k.
 
     Our own two lanes, `best` a domain, run between the peers' runs, so that ratios compare neighbours.
     """
     peer, same = Peer(family), 0
-    plain = partial(write, family, Setting("none", "", 0.0, 0))
+    plain = partial(write, family, Case("none", "", 0.0, 0))
     assisted: dict[str, Write] = {f"k={k or 'default'}": partial(peer.assisted, k) for k in ASSISTED_K}
     rates: dict[str, list[float]] = {}
     for domain, texts in tqdm(prompts.items(), desc="peers", unit="domain"):

@@ -12,7 +12,7 @@ import gradio as gr
 from markdown_it import MarkdownIt
 
 from ...families import presets
-from ...methods import EMBEDDED, OPEN, ROUNDED, RULES
+from ...methods import DEFAULT_DRAFTER, EMBEDDED, ROUNDED, RULES
 from ...settings import Setting, SETTINGS, taking
 from .. import browser, menu, session, watch
 from ..components.drawn import drawn, handler
@@ -76,7 +76,7 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], Engine,
         with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
             engine_place = gr.Column()
             rule = dropdown("rule", [(words["rules"][name], name) for name in RULES], words["rule_lines"])
-            peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[OPEN])
+            peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[DEFAULT_DRAFTER])
             made |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
             made |= {one.name: field(one, shown) for one in SETTINGS.values() if one.name not in made}
         fields = {name: made[name] for name in SETTINGS}
@@ -153,11 +153,11 @@ def dropdown(name: str, choices: list[tuple[str, str]], lines: dict[str, str]) -
 
 def drafter_choices(family: str) -> list[tuple[str, str]]:
     names = drafter_names()
-    return [(names[name], name) for name in (OPEN, *menu.drafters(family))]
+    return [(names[name], name) for name in (DEFAULT_DRAFTER, *menu.drafters(family))]
 
 
 def drafter_names() -> dict[str, str]:
-    return {OPEN: strings("page")["settings"]["chosen"]["name"]} | of_drafters("name")
+    return {DEFAULT_DRAFTER: strings("page")["settings"]["chosen"]["name"]} | of_drafters("name")
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
@@ -177,7 +177,7 @@ def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
     except InputError as error:
         return gr.update(info=str(error)), gr.skip()
     lines = menu.drafter_lines(rule, family)
-    chosen = drafter if drafter in lines else OPEN
+    chosen = drafter if drafter in lines else DEFAULT_DRAFTER
     drafters = gr.update(choices=drafter_choices(family), value=chosen, info=lines[chosen])
     return gr.update(info=menu.family_line(family)), drafters
 
@@ -186,7 +186,7 @@ def filled_in(settings: dict[str, Any]) -> list[Any]:
     """Updates of all fields, of which these get a value; another target brings its drafters."""
     updates = {name: gr.update(value=value) for name, value in settings.items()}
     if "family" in settings:
-        drafter, rule = settings.get("drafter", OPEN), settings.get("rule", "rejection")
+        drafter, rule = settings.get("drafter", DEFAULT_DRAFTER), settings.get("rule", "rejection")
         line, updates["drafter"] = switch(settings["family"], drafter, rule)
         updates["family"] |= line
     return [updates.get(name, gr.skip()) for name in SETTINGS]
@@ -234,7 +234,7 @@ def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[A
     if prompt in examples:
         settings["prompt"] = examples[(examples.index(prompt) + 1) % len(examples)]
     if menu.answers(family) != menu.answers(target):
-        settings |= {"family": target, "drafter": OPEN}
+        settings |= {"family": target, "drafter": DEFAULT_DRAFTER}
     return [gr.skip(), tell(strings("page")["notice"]["not_recorded"]), *filled_in(settings)]
 
 
@@ -255,12 +255,12 @@ def played(kind: str, drafter: str) -> list[Any]:
     word = ""
     if not log:
         log = session.recorded(kind)
-        if drafter not in (first, OPEN):
+        if drafter not in (first, DEFAULT_DRAFTER):
             word = words["other_trace"].format(drafter=names.get(drafter, drafter), shown=names[first])
     if not log:
         return [gr.skip(), tell(words["no_trace"], wrong=True), *filled_in({})]
     settings = settings_of(log)
-    return [pack(log), tell(word), *filled_in(without_choices(settings) if drafter == OPEN else settings)]
+    return [pack(log), tell(word), *filled_in(without_choices(settings) if drafter == DEFAULT_DRAFTER else settings)]
 
 
 def without_choices(settings: dict[str, Any]) -> dict[str, Any]:
@@ -303,7 +303,7 @@ def connect(
 
 def tried(event: gr.EventData) -> tuple[Any, Any]:
     """Drafter and K of the press below a run that lost: a depth for the same drafter, or the default."""
-    return (gr.skip(), event.k) if event.k else (OPEN, 0)
+    return (gr.skip(), event.k) if event.k else (DEFAULT_DRAFTER, 0)
 
 
 def begin(engine: Any, address: Any, plain: Any, key: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
@@ -366,7 +366,7 @@ def over() -> tuple[Any, ...]:
 
 def chosen(family: Any, drafter: Any) -> Any:
     """After a run, the menu's line says what the default is here."""
-    return gr.update(info=session.chosen_line(family)) if drafter == OPEN else gr.skip()
+    return gr.update(info=session.chosen_line(family)) if drafter == DEFAULT_DRAFTER else gr.skip()
 
 
 @taking(list(SETTINGS.values()))
