@@ -28,6 +28,7 @@ LOSSY = frozenset({"typical"})
 CHAINS_ONLY = frozenset({"block"})
 ADAPTIVE = "adaptive"
 DEFAULT = "draft_model"
+LOOKUP = "prompt_lookup"
 QUANTISED = "quantised"
 OPEN = "default"  # in a drafter's place: what `lanes.default.choose` expects to pay
 MODEL = "models.base.LanguageModel"
@@ -207,7 +208,7 @@ EVERY = (  # in the menu's order
         ),
     ),
     Method(
-        "prompt_lookup",
+        LOOKUP,
         "lookup",
         "drafters.prompt_lookup.PromptLookupDrafter",
         copies="text",

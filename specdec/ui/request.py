@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..families import presets
-from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, find_method, METHODS, OPEN, ROUNDED, RULES
+from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, find_method, LOOKUP, METHODS, OPEN, ROUNDED, RULES
 from ..settings import GONE, RunRequest, Setting, SETTINGS
 from ..types import MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, families, has_peer, is_offered
@@ -36,8 +36,9 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     given.apply_defaults()
     values = {name: check_setting(SETTINGS[name], given.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
-    if values["peer"] and drafter == OPEN and DEFAULT in drafters(values["family"]):
-        drafter = values["drafter"] = DEFAULT  # transformers has such a drafter, too
+    if values["peer"] and drafter == OPEN:  # a drafter that transformers has, too; it cannot run SmolLM2's draft model
+        whole = DEFAULT in drafters(values["family"]) and values["family"] != presets.STAR
+        drafter = values["drafter"] = DEFAULT if whole else LOOKUP
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise InputError(say("chains_only"))
     # transformers has no target in 8 bits
