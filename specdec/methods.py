@@ -28,6 +28,7 @@ LOSSY = frozenset({"typical"})
 CHAINS_ONLY = frozenset({"block"})
 ADAPTIVE = "adaptive"
 DRAFT_MODEL = "draft_model"
+LOOKUP = "prompt_lookup"
 QUANTISED = "quantised"
 DEFAULT_DRAFTER = "default"  # no drafter's name: `lanes.default.choose` chooses the one that is expected to pay
 MODEL = "models.base.LanguageModel"
@@ -207,7 +208,7 @@ EVERY = (  # in the menu's order
         ),
     ),
     Method(
-        "prompt_lookup",
+        LOOKUP,
         "lookup",
         "drafters.prompt_lookup.PromptLookupDrafter",
         copies="text",

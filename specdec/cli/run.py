@@ -15,17 +15,7 @@ from typing import Annotated, Any, cast, TYPE_CHECKING
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import (
-    adapted,
-    check_request,
-    DEFAULT_DRAFTER,
-    DRAFT_MODEL,
-    EMBEDDED,
-    find_method,
-    METHODS,
-    ROUNDED,
-    RULES,
-)
+from ..methods import adapted, check_request, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULES
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
 from .commands import check_family, Device, Drafts, KEY, Plain, Precision
@@ -111,6 +101,7 @@ def run(
     from ..families import zoo  # after the arguments are known to be good
     from ..lanes.default import choose
     from ..lanes.race import race
+    from ..lanes.transformers import usual_drafter
     from ..traces import file as trace
 
     number = zoo.dtype_of(dtype)
@@ -118,8 +109,8 @@ def run(
         models = zoo.load_pair(target, *draft, exit_layer=exit_layer, dtype=number, device=device)
     else:
         models = zoo.load(request.family, number, device)
-    if request.peer and request.drafter == DEFAULT_DRAFTER and DRAFT_MODEL in models.drafters:
-        request = replace(request, drafter=DRAFT_MODEL)  # one that the peer, transformers, has as well
+    if request.peer and request.drafter == DEFAULT_DRAFTER:
+        request = replace(request, drafter=usual_drafter(models))
     choice = choose(models, request.drafter, request.k, request.params.temperature)
     note = "" if (request.drafter, request.k) == choice[:2] else default_line(choice)
     request = replace(request, drafter=choice.drafter, k=choice.k)

@@ -191,15 +191,20 @@ class Comparison:
         return slow / fast if fast and slow else None
 
     @property
+    def is_measured_here(self) -> bool:
+        """Whether there is a speed-up, and no server's, which counts otherwise and may be two machines."""
+        return self.measured_speedup is not None and not (self.speculative.server or self.plain.server)
+
+    @property
     def machine_busy(self) -> bool:
         """Whether the measured speed-up cannot be trusted: it exceeds τ, its upper bound, or the passes scatter.
 
         Passes scatter if their mean is far above their median: something else used the machine meanwhile. Always
-        False for servers, whose cycles are counted differently, and which may be two machines. `race/run.js` has the
-        same rule.
+        False for servers, whose cycles are counted differently. A header may say that the machine was busy before, too:
+        see `Trace.summary`. `race/run.js` has the same rule.
         """
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
-        if speedup is None or spec.server or plain.server:
+        if speedup is None or not self.is_measured_here:
             return False
         scattered = any(
             len(passes) >= MIN_PASSES and fmean(passes) > MAX_MEAN_OVER_MEDIAN * median(passes)

@@ -24,18 +24,31 @@ from ..drafters.draft_model import DraftModelDrafter
 from ..drafters.prompt_lookup import PromptLookupDrafter
 from ..engine import Stopwatch, Task, Transcript
 from ..events import Drafted, Event, Position, Started, Verified
+from ..families.zoo import Family
+from ..methods import DRAFT_MODEL, LOOKUP
 from ..models.checkpoint import open_weights, read_config
 from ..models.config import as_library, quiet
 from ..models.grouped import CODES
 from ..models.hugging_face import build, HuggingFaceModel
+from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import MIN_TEMPERATURE
 from ..types import Verdict
 
 NO_CODES = "transformers has no target in these codes: leave out the peer, or choose another precision."
+REDUCED = (
+    "The draft model reads and writes through the target's matrices, which transformers cannot: "
+    "choose prompt_lookup, or leave out the peer."
+)
 Peered = Transformer | HuggingFaceModel
 _library_models: WeakKeyDictionary[Transformer, Any] = WeakKeyDictionary()  # by our model, and freed with it
+
+
+def usual_drafter(family: Family) -> str:
+    """The drafter of a race whose visitor left it open: the draft model if transformers can run it, else a lookup."""
+    draft = family.drafts.get(DRAFT_MODEL)
+    return LOOKUP if draft is None or isinstance(draft, ReducedDraft) else DRAFT_MODEL
 
 
 def assisted(task: Task) -> Generator[Event, None, None]:
@@ -56,6 +69,8 @@ def assisted(task: Task) -> Generator[Event, None, None]:
 def checked(model: object) -> Peered:
     """The model behind a view. ValueError where transformers cannot read it."""
     model = model.model if isinstance(model, TargetView) else model
+    if isinstance(model, ReducedDraft):
+        raise ValueError(REDUCED)
     if not isinstance(model, Peered) or model.source is None:
         raise ValueError("transformers can run only models that come from a folder of files.")
     return model

@@ -92,6 +92,7 @@ class Trace:
         names = ("drafter", "k", "rule", "lossless", "prompt_tokens", "server")
         settings = {name: getattr(started, name) for name in names} | asdict(started.params) if started else {}
         comparison = Comparison.from_events(self.events)
+        busy_before = self.header.machine.get("busy") is True and comparison.is_measured_here
         if started and started.server:
             settings["counted"] = comparison.speculative.counted
         return {
@@ -102,7 +103,7 @@ class Trace:
             "texts": texts,
             "same_text": len(set(texts.values())) == 1 if len(texts) > 1 else None,
             "figures": summary([comparison]),
-            "machine_busy": comparison.machine_busy,
+            "machine_busy": busy_before or comparison.machine_busy,
         }
 
     def __repr__(self) -> str:
@@ -170,6 +171,7 @@ def live_header(
     lanes = ("speculative", "transformers", "plain") if peer else ("speculative", "plain")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     run, facts = uuid.uuid4().hex[:12], here or machine.describe()
+    facts = facts | {"busy": machine.busy()}
     return Header(run, "live", prompt, lanes, kind=kind, models=models, machine=facts, created=now)
 
 

@@ -15,6 +15,7 @@ from ..methods import (
     DRAFT_MODEL,
     EMBEDDED,
     find_method,
+    LOOKUP,
     METHODS,
     ROUNDED,
     RULES,
@@ -46,8 +47,9 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     given.apply_defaults()
     values = {name: check_setting(SETTINGS[name], given.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
-    if values["peer"] and drafter == DEFAULT_DRAFTER and DRAFT_MODEL in drafters(values["family"]):
-        drafter = values["drafter"] = DRAFT_MODEL  # transformers has such a drafter, too
+    if values["peer"] and drafter == DEFAULT_DRAFTER:  # one that transformers has, too; not SmolLM2's draft model
+        whole = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.STAR
+        drafter = values["drafter"] = DRAFT_MODEL if whole else LOOKUP
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise InputError(say("chains_only"))
     # transformers has no target in 8 bits

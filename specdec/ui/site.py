@@ -43,6 +43,10 @@ def write(
     where the folder holds anything else.
     """
     before = earlier(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)  # before the models, which take a minute
+    except OSError as error:
+        raise ValueError(f"{folder} cannot be made: {error.strerror}; name a folder that can be written") from error
     engine = {family: models(family) for family in families}
     texts = shared()
     for one in LANGUAGES:

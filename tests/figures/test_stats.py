@@ -15,7 +15,7 @@ from specdec.events import Committed, Drafted, Finished, Position, Started, Veri
 from specdec.figures import machine
 from specdec.figures.stats import account, Comparison, interval, LaneStats, pooled_alpha, repetition
 from specdec.paths import ASSETS
-from specdec.traces.file import Trace
+from specdec.traces.file import live_header, Trace
 
 
 def position(node: int, status: str) -> Position:
@@ -160,11 +160,17 @@ def test_a_speed_up_that_cannot_be_is_to_be_measured_again(tmp_path: Path, monke
     for trace, busy in ((calm, False), (impossible, True), (stalled, True)):
         assert trace.summary()["machine_busy"] is Comparison.from_events(trace.events).machine_busy is busy
         assert (BUSY in report(trace.events)) is busy
+    loaded = replace(calm, header=replace(calm.header, machine=calm.header.machine | {"busy": True}))
+    assert loaded.summary()["machine_busy"] is True
     served = [replace(e, server="vLLM 1") if isinstance(e, Started) else e for e in impossible.events]
     assert not Comparison.from_events(served).machine_busy
+    assert not replace(loaded, events=tuple(served)).summary()["machine_busy"]
+    for now in (True, False):
+        monkeypatch.setattr(machine, "busy", lambda now=now: now)
+        assert live_header("Hi", {}).machine["busy"] is now
     runs = {path: Trace.load(path) for path in (ASSETS / "traces").rglob("*.jsonl")}
     expected = {}
-    for number, trace in enumerate([calm, impossible, stalled, *runs.values()]):
+    for number, trace in enumerate([calm, impossible, stalled, loaded, *runs.values()]):
         trace.save(tmp_path / f"{number}.jsonl")
         expected[f"{number}.jsonl"] = trace.summary()["machine_busy"]
     (tmp_path / "expected.json").write_text(json.dumps(expected), encoding="utf-8")

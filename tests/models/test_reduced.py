@@ -16,6 +16,8 @@ from toypairs import model_into
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import Task
 from specdec.families import published, zoo
+from specdec.lanes.race import race
+from specdec.lanes.transformers import usual_drafter
 from specdec.models.config import Config
 from specdec.models.packed import FILE, pack_rows
 from specdec.models.reduced import MAP, READS, ReducedDraft, tensors_of, WRITES
@@ -102,6 +104,9 @@ def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target: 
     folder = written(tmp_path / "draft", weights(model, list(range(3, model.vocabulary, 2))), model.vocabulary)
     family = zoo.load_pair(target, folder)
     assert isinstance(family.drafts["draft_model"], ReducedDraft)
+    assert usual_drafter(family) == "prompt_lookup" and usual_drafter(zoo.load_pair(target, target)) == "draft_model"
+    with pytest.raises(ValueError, match="through the target's matrices"):
+        race(family, "Tom went home.", "draft_model", 4, peer=True)
     ids, texts = family.encode("Tom went home."), []
     for name, k in (("none", 0), ("draft_model", 4)):
         view, drafter = family.lane(name, len(ids) + 24)

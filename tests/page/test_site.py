@@ -71,7 +71,7 @@ def test_another_folder_is_refused_in_one_sentence_and_stays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
-    for out in (tmp_path, tmp_path / "thesis.txt"):
+    for out in (tmp_path, tmp_path / "thesis.txt", tmp_path / "thesis.txt" / "site"):
         assert main(["site", "--out", str(out)]) == 2
         assert capsys.readouterr().err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

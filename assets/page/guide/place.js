@@ -22,11 +22,12 @@ export function boxAt(corner, panel, view) {
   return { left, top, right: left + panel.width, bottom: top + panel.height };
 }
 
-/* Where the panel leaves free what it points at; "sheet", along the bottom, if no corner does. It stays where it
- * is if it can. */
-export function placeOf(target, panel, view, last) {
+/* Where the panel leaves free what it points at, and what else is to be seen; "sheet", along the bottom, if no corner
+ * does. It stays where it is if it can. */
+export function placeOf(target, panel, view, last, keep = target) {
   if (view.width < NARROW) return "sheet";
-  const free = (corner) => apart(boxAt(corner, panel, view), around(target, CLEAR));
+  const free = (corner) =>
+    [target, keep].every((box) => apart(boxAt(corner, panel, view), around(box, CLEAR)));
   return last && last !== "sheet" && free(last) ? last : CORNERS.find(free) || "sheet";
 }
 

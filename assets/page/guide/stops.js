@@ -16,13 +16,15 @@ export const PLAYER = ".sd-player [data-part=",
 const CARD = ".sd-player .sd-card:not([hidden])",
   VERDICT = ".sd-proof .sd-verdict";
 
-/* `at` is what a step points at and `act` what it does on coming; `show` does what the visitor is asked for,
- * `done` knows when it is done, `then` is what it points at from there on, and `tidy` undoes it on going. */
+/* `at` is what a step points at, `keep` what its panel leaves free, too, and `act` what it does on coming; `show` does
+ * what the visitor is asked for, `done` knows when it is done, `then` is what it points at from there on, and `tidy`
+ * undoes it on going. */
 export const STEPS = [
   {
     id: "race",
     tab: "race",
     at: PLAYER + "play]",
+    keep: PLAYER + "figures]",
     act: (page) => page.seek(0),
     show: (page) => page.press(PLAYER + "play]"),
     done: (page) => page.value(PLAYER + "scrub]") > 0,
@@ -40,11 +42,10 @@ export const STEPS = [
   {
     id: "check",
     tab: "step",
-    at: STEP + "next]",
+    at: STEP + "grid]",
     act: (page) => page.apart("draft"),
     show: (page) => page.press(STEP + "next]"),
     done: (page) => !page.has(STEP + "rail] li:first-child[aria-current]"),
-    then: STEP + "grid]",
   },
   { id: "coin", tab: "step", at: STEP + "right]", act: (page) => page.apart(page.rejected()) },
   {

@@ -155,7 +155,8 @@ function tour(element, props, server, player) {
       panel = part.panel.getBoundingClientRect();
     part.ring.hidden = !target;
     const box = target ? target.getBoundingClientRect() : { left: 0, right: 0, top: 0, bottom: 0 };
-    const place = placeOf(box, panel, view, S.place),
+    const keep = STEPS[S.at].keep && visible(STEPS[S.at].keep),
+      place = placeOf(box, panel, view, S.place, keep ? keep.getBoundingClientRect() : box),
       sheet = place === "sheet" ? panel.height : 0;
     if (place !== S.place || S.sheet !== sheet) {
       Object.assign(S, { place, sheet });

@@ -98,6 +98,7 @@ export function figures(W, root, part, S) {
           who: W.names[started.drafter] || started.drafter,
         }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""),
       );
+    for (const sub of [part.sub0, part.sub1, part.sub2]) write(sub, "title", sub.textContent);
   }
 
   /* Only a tree tries several guesses where one is asked for. */

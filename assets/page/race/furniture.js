@@ -27,6 +27,7 @@ export function furniture(W, part, speeds) {
     download: W.transport.download,
   };
   for (const [name, words] of Object.entries(named)) part[name].textContent = words;
+  part.another.title = W.another;
   part.card.id = freshId("card");
   part.meta.id = freshId("meta");
   part.badge.setAttribute("aria-controls", part.meta.id);

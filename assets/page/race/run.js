@@ -127,8 +127,7 @@ export function figuresAt(run, t) {
   };
 }
 
-/* Whether the machine was busy, so that the speed-up is no fact: `Comparison.machine_busy` in Python has the same
- * rule. */
+/* Whether the machine was busy, so that the speed-up is no fact: `Trace.summary` in Python has the same rule. */
 const SLACK = 1.05,
   SCATTER = 1.5,
   FEW = 8;
@@ -145,7 +144,10 @@ export function isBusy(run) {
     times.length >= FEW &&
     times.reduce((sum, one) => sum + one, 0) / times.length > SCATTER * middle(times);
   return (
-    scatters(passes(A, true)) || scatters(passes(B, false)) || F.speedup > SLACK * (F.tau ?? 0)
+    (run.header.machine || {}).busy === true ||
+    scatters(passes(A, true)) ||
+    scatters(passes(B, false)) ||
+    F.speedup > SLACK * (F.tau ?? 0)
   );
 }
 

@@ -1,6 +1,14 @@
 /* Why it can be faster, in one line, with what a pass cost in this run. */
 
-import { speculative, plain, isServed, isOver, figuresAt, horizon } from "#page/race/run.js";
+import {
+  speculative,
+  plain,
+  isServed,
+  isOver,
+  figuresAt,
+  horizon,
+  isBusy,
+} from "#page/race/run.js";
 import { duration, words, fixed } from "#page/race/text.js";
 
 const CHEAP = 1.35; // passes: up to here a check costs about what one token costs
@@ -8,7 +16,8 @@ const CHEAP = 1.35; // passes: up to here a check costs about what one token cos
 const ENGLISH = /^(embedded|tuned|smollm2)(:|$)/, // the models that know no other language
   OTHER = /[^\p{Script=Latin}\P{L}]/u; // a letter of another script
 
-/* Of a whole run its totals; of one that goes on, what is known so far. A run that lost says why in its verdict. */
+/* Of a whole run its totals; of one that goes on, what is known so far. A run that lost says why in its verdict;
+ * a figure of a busy machine is not explained. */
 export function why(W, run, t) {
   const A = speculative(run);
   if (isServed(run)) return "";
@@ -21,7 +30,7 @@ export function why(W, run, t) {
     one = plain(run) && F.b.k ? F.b.passing / F.b.k : 0;
   const checks = A.cycles.slice(0, F.a.k).filter((cycle) => cycle.check && cycle.drafts.length),
     guesses = checks.reduce((sum, cycle) => sum + cycle.drafts.length, 0);
-  if (isOver(run) && t >= horizon(run) && F.speedup && F.speedup < 0.98) return "";
+  if (isOver(run) && t >= horizon(run) && F.speedup && (F.speedup < 0.98 || isBusy(run))) return "";
   if (!one || !F.a.checking) return W.why.known;
   const values = {
     n: Math.round(guesses / checks.length),

@@ -119,6 +119,8 @@ function theory(element, props, player) {
       part[name + "value"].textContent = fixed(S[name], digits);
     }
     pressGrowth(S.grows ? "grows" : "same");
+    const live = here && player.run().header.source === "live";
+    part.here.textContent = live ? W.labels.here : W.shown;
     part.here.disabled = !here;
     part.here.setAttribute("aria-pressed", String(S.mine));
     part.units.textContent = sentences(W.units, !here && W.no_run);

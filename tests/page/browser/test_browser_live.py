@@ -64,7 +64,7 @@ def test_a_press_below_a_run_that_lost_runs_again(open_page, monkeypatch):
         runs.append(asked)
         yield from lost
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), race))
+    monkeypatch.setattr(session, "_worker", toyrun.Engine(race))
     page = open_page(reduced_motion="reduce")
     page.click("#run")
     press = says(page).locator("button.sd-quiet")

@@ -179,6 +179,22 @@ test("every drafter keeps the target's distribution, however it is warped", (tol
   told.diagnostic(`${cases} distributions`);
 });
 
+/* Drafts once, after the first token: all ways of six drafts are too many where every cycle has them. */
+const once = (draft) =>
+  Object.assign(new DraftModel(draft), {
+    propose(tokens, k, ...more) {
+      return DraftModel.prototype.propose.call(this, tokens, tokens.length === 2 ? k : 0, ...more);
+    },
+  });
+
+test("six drafts keep the target's distribution", () => {
+  const target = new Table(2, 1),
+    params = { ...USUAL, max_tokens: 8 },
+    drafter = () => once(new Table(2, 101, target));
+  const found = distribution(taskOf(target, drafter, 6, params));
+  assert.ok(difference(found, plainly(target, params)) < 1e-5);
+});
+
 /* ---- planted mistakes are seen ---- */
 
 const pointOf = (p, q, token) => q || p.map((_, i) => (i === token ? 1 : 0));
@@ -227,6 +243,19 @@ const MISTAKES = {
       },
     }),
   },
+  late_residual: {
+    k: 6,
+    drafter: once,
+    rule: rule({
+      accept(p, q, sampler, i) {
+        this.at = i;
+        return sampler.accept(p, q);
+      },
+      residual(p, q, token) {
+        return this.at < 4 ? residual(p, q, token) : p;
+      },
+    }),
+  },
   argmax_draft: drawing((logits, params) => [argmax(logits), probabilities(logits, params)]),
   unwarped: {
     params: { temperature: 0.7 },
@@ -247,7 +276,7 @@ for (const [name, { rule, drafter, target: changed, params: more, k = 2 }] of Ob
     let most = 0;
     for (const seed of [1, 2, 3]) {
       const params = { ...USUAL, ...more, max_tokens: k + 2 },
-        vocabulary = k === 4 ? 2 : 3,
+        vocabulary = k > 2 ? 2 : 3,
         target = new Table(vocabulary, seed),
         draft = new Table(vocabulary, seed + 100, target),
         drafts = () => (drafter ? drafter(draft) : new DraftModel(draft)),

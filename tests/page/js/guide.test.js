@@ -34,6 +34,8 @@ test("the panel stands in a corner that leaves its target free, else along the b
   assert.ok(corners > 500);
   assert.equal(tour.placeOf(box(0, 0, 1280, 800), PANEL, WIDE), "sheet");
   assert.equal(tour.placeOf(box(10, 10, 40, 40), PANEL, PHONE), "sheet");
+  const [play, meters] = [box(20, 700, 80, 740), box(900, 300, 1200, 500)];
+  assert.notEqual(tour.placeOf(play, PANEL, WIDE, "", meters), "right bottom");
 });
 
 test("every step has its words, and asks for something just where it knows when that is done", () => {

@@ -2,6 +2,7 @@
 import test from "node:test";
 import assert from "node:assert";
 import { soFar, saved, ENOUGH } from "#page/race/live.js";
+import { why } from "#page/race/why.js";
 import { player } from "./page.js";
 
 const { fold, figuresAt, horizon } = player;
@@ -38,6 +39,15 @@ test("a ratio waits until it means something; passes saved are told meanwhile", 
     assert.equal(saved(F), 3 * F.a.k);
   }
   assert.ok(figuresAt(run, horizon(run)).a.written > ENOUGH);
+});
+
+test("a figure that is struck out is not explained", () => {
+  const W = { why: { known: "known", cheap: "cheap", dear: "dear" } },
+    run = made(20);
+  assert.equal(why(W, run, horizon(run)), "known");
+  run.header.machine = { busy: true };
+  assert.equal(why(W, run, horizon(run)), "");
+  assert.equal(why(W, run, horizon(run) / 2), "known");
 });
 
 test("no ratio below 1 on the way to a gain, and every one on the way to a loss", () => {
