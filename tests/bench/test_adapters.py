@@ -61,7 +61,7 @@ def certificate(**more: Any) -> dict[str, Any]:
     place = {"name": "code", "text": "a", "needed": {"one": 10, "two": 2_000, "three": None}, "place": "left out"}
     return {
         "server": {"kind": "new", "version": "1"}, "temperature": 0.8, "draws": 1_000, "length": 6,
-        "reference": "weights", "verdict": "lossless", "status": 0, "sentences": [], "notes": [], "seconds": 1.5,
+        "reference": "weights", "verdict": "lossless", "status": 0, "sentences": [], "seconds": 1.5,
         "contexts": [place],
     } | more  # fmt: skip
 

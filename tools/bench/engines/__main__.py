@@ -91,7 +91,7 @@ def row(result: dict[str, Any], options: Options) -> dict[str, Any]:
         "version": result["server"]["version"],
         **{name: getattr(options, name) for name in ("family", "method", "temperature", "k")},
         **{name: value for name, value in filters.items() if value},
-        **{name: result[name] for name in ("draws", "length", "reference", "verdict", "status", "sentences", "notes")},
+        **{name: result[name] for name in ("draws", "length", "reference", "verdict", "status", "sentences")},
         "note": ENGINES[options.engine].mended if options.mended else "",
         **dict(zip(("shown", "known"), power, strict=True)),
         "seconds": round(result["seconds"]),
