@@ -29,7 +29,7 @@ RESULTS: tuple[str, ...] = (
 RESULTS += ("gpu_steps", "gpu_smollm2", "gpu")
 PAGES = {
     "README.md": ["headline", "gpu", "trust"],
-    "docs/results.md": [*RESULTS, *(f"star_{name}" for name in STAR)],
+    "docs/results.md": [*RESULTS, "star_default", *(f"star_{name}" for name in STAR)],
     "docs/methods.md": ["models"],
     "docs/certify-a-server.md": ["servers"],
     "docs/trust.md": ["trust_table"],
@@ -60,6 +60,7 @@ def blocks(root: Path) -> dict[str, str]:
         "trust": trust.headline(counted),
         "trust_table": trust.table(counted),
         "star_passes": passes(load(results / "star" / "passes.json")),
+        "star_default": by_default(load(results / "star" / "default.json")),
         **{f"star_{name}": methods(load(results / "star" / f"{name}.json")) for name in STAR},
         "browsers": browsers(load(results / "machines" / "browsers.json")),
         "gpu": gpu(on_gpu),
@@ -198,6 +199,21 @@ def passes(report: Any) -> str:
         rows.append([one["engine"], one["precision"], str(one["threads"]), *step, *costs])
     commit, peer = report["provenance"]["commit"], report["llama_cpp_python"]
     return table(head, rows, f"{machine_of(report)}, commit {commit}; llama-cpp-python {peer}.")
+
+
+def by_default(report: Any) -> str:
+    """A line a question, the worst first: the speed-up of what is chosen by default, by temperature."""
+    cells, notes = dict[tuple[tuple[str, ...], str], str](), list[str]()
+    for row in sorted(report["rows"], key=lambda row: (row["temperature"], row["measured_speedup"])):
+        column = f"T = {row['temperature']:g}: `{row['drafter']}`, K = {row['k']}"
+        cells[(row["question"], row["kind"], row["list"]), column] = f"{row['measured_speedup']:.2f}×"
+    for part, temperature in sorted({(row["list"], row["temperature"]) for row in report["rows"]}):
+        rows = [row for row in report["rows"] if (row["list"], row["temperature"]) == (part, temperature)]
+        gains = [row["measured_speedup"] for row in rows]
+        notes.append(f"{part}, T = {temperature:g}: median {median(gains):.2f}×, worst {min(gains):.2f}×")
+    same = all(row["identical_to_plain"] for row in report["rows"] if not row["temperature"])
+    note = f"{machine_of(report)}. {'; '.join(notes)}. Greedy texts identical to plain decoding's: "
+    return pivot(["question", "kind", "list"], cells, note + ("all." if same else "NOT ALL."))
 
 
 def browsers(report: Any) -> str:
