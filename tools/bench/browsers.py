@@ -39,7 +39,7 @@ BROWSERS = {  # what is typed before an address, and a folder of its own
 }
 KINDS = {EMBEDDED: ("story", "code", "facts"), STAR: ("coding", "summarization")}
 DRAFTERS = {
-    EMBEDDED: (("draft_model", 1), ("draft_model", 2), ("draft_model", 3), ("suffix", 4)),
+    EMBEDDED: (("draft_model", 1), ("draft_model", 2), ("draft_model", 3), ("prompt_lookup", 4)),
     STAR: (("prompt_lookup", 3),),
 }
 PROMPTS = 4  # of a kind

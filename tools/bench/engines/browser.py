@@ -19,7 +19,6 @@ DRAFTERS = {
     PLAIN: "new NoDrafter()",
     "draft_model": "new DraftModel(draft, prompt.length + params.max_tokens + k)",
     "prompt_lookup": "new PromptLookup()",
-    "suffix": "new SuffixDrafter()",
 }
 LOAD = """async () => {
   const { layersIn, Model } = await import("./model.js"),
