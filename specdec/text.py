@@ -97,6 +97,8 @@ class TextStream:
         return rest + ("" if self.stopped else held)
 
     def _release(self, new: str) -> str:
+        if not self._stop:
+            return new
         if self.stopped:
             return ""
         text = self._held + new

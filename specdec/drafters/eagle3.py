@@ -116,9 +116,10 @@ class Eagle3Head:
 
     def inputs(self, features: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Return the stream and what attention reads.  # [n, hidden], [n] -> [n, hidden], [n, 2 hidden]"""
-        words, normed = F.embedding(ids, self.decoder.embedding), self.decoder.rms_normalise(features)
-        stream = features if self.stream_norm is None else normed * self.stream_norm
-        return stream, torch.cat((self.decoder.rms_normalise(words), normed), -1)
+        words = F.embedding(ids, self.decoder.embedding)
+        normed = self.decoder.rms_normalise(torch.stack((words, features), 1))
+        stream = features if self.stream_norm is None else normed[:, 1] * self.stream_norm
+        return stream, normed.flatten(1)
 
     def forward(
         self, features: Tensor, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = ()

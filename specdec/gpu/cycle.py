@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..models.transformer import Transformer
-from ..sampling import argmax, probabilities
+from ..sampling import probabilities
 from ..types import SamplingParams
 from .accept import accept, draw, HEAD, numbers, packed, ratio, Record, Test
 from .drafting import Branching, Draft, extent_of, look_up, places_beyond, steps_of, target_for, Text, TreeSteps
@@ -172,15 +172,19 @@ class Cycle:
             return
         uniform = self._numbers()[1 + self.k :]
         highest = []
+        ids = self.steps.ids
         for i, logits in enumerate(self.steps.logits(bucket, k)):
-            highest.append(logits.amax(-1))
+            high, token = logits.max(-1)
+            highest.append(high)
             if self.drawn:
                 distribution = probabilities(logits, self.params)[0]
-                self.distributions[i].copy_(distribution)
                 token = draw(distribution, uniform[i : i + 1])
+                row = self.distributions[i]
+                row.copy_(distribution) if ids is None else row.index_copy_(0, ids, distribution)  # else zero for good
+            if ids is None:
+                self.drafted[i : i + 1].copy_(token)
             else:
-                token = argmax(logits)
-            self.drafted[i : i + 1].copy_(token)
+                torch.index_select(ids, 0, token, out=self.drafted[i : i + 1])
         self._check(torch.cat(highest))
 
     def _check(self, highest: Tensor) -> None:

@@ -20,6 +20,7 @@ from ..drafters.eagle3 import drawn_widths, Eagle3Drafter, Eagle3Head, Eagle3Tre
 from ..drafters.early_exit import EarlyExitDrafter
 from ..drafters.medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
 from ..drafters.prompt_lookup import MAX_NGRAM, PromptLookupDrafter
+from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from ..sampling import probabilities
 from ..types import SamplingParams
@@ -67,10 +68,11 @@ class Steps:
     """Drafts token by token.
 
     `reach` is how many of the text's last tokens the first step of a draft reads again. After cycles without a draft,
-    call `catch_up` for the tokens before those.
+    call `catch_up` for the tokens before those. A draft with a vocabulary of its own has its tokens' ids in the target's.
     """
 
     reach: int
+    ids: Tensor | None = None  # [V of the draft]
 
     def __init__(self, text: Text) -> None:
         self.text, self.k = text, text.depth
@@ -87,7 +89,7 @@ class Steps:
         return 0
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
-        """Yield logits after the text, then after each draft, which is in `drafted` by then.  # k times [1, V]"""
+        """Yield logits after the text, then after each draft, which is in `drafted` by then.  # k times [1, own V]"""
         raise NotImplementedError
 
 
@@ -101,6 +103,7 @@ class DraftModelSteps(Steps):
     def __init__(self, text: Text, model: Transformer) -> None:
         super().__init__(text)
         self.decoder, self.reach = StaticDecoder(model, len(text.tokens)), 2
+        self.ids = model.ids if isinstance(model, ReducedDraft) else None
 
     def prefill(self, prompt: Sequence[int]) -> None:
         self.decoder.prefill(prompt)
@@ -112,11 +115,14 @@ class DraftModelSteps(Steps):
         return min(accepted, k - 1)  # it never reads the last one
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
-        text, start = self.text, self.text.length - 2
-        ids = text.tokens.index_select(0, self.decoder.places(start, 2))
-        yield self.decoder.forward(ids, start, bucket)[-1:]
+        text, places = self.text, self.decoder.places(self.text.length - 2, k + 1)
+        yield self._logits(text.tokens.index_select(0, places[:2]), places[:1], bucket)
         for i in range(1, k):
-            yield self.decoder.forward(text.drafted[i - 1 : i], start + 1 + i, bucket)
+            yield self._logits(text.drafted[i - 1 : i], places[i + 1 : i + 2], bucket)
+
+    def _logits(self, ids: Tensor, start: Tensor, bucket: int) -> Tensor:
+        """Read `ids`; return logits of the draft's own vocabulary after the last one.  # [1, own V]"""
+        return self.decoder.model.own_logits(self.decoder.run_layers(ids, start, bucket)[-1:])
 
 
 class EarlyExitSteps(Steps):
@@ -154,7 +160,7 @@ class Eagle3Steps(Steps):
     def __init__(self, text: Text, head: Eagle3Head) -> None:
         super().__init__(text)
         self.head, self.decoder = head, StaticDecoder(head.decoder, len(text.tokens))
-        self.reach = self.k + 1
+        self.reach, self.ids = self.k + 1, head.ids
 
     def prefill(self, prompt: Sequence[int]) -> None:
         self.decoder.clear()
@@ -169,11 +175,11 @@ class Eagle3Steps(Steps):
         self._read(features, self.text.tokens[first + 1 : last], self.decoder.place(first), bucket)
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
-        state = self._after_text(bucket)
-        yield self.head.logits(state)
+        state, places = self._after_text(bucket), self.decoder.places(self.last, k)
+        yield self.head.decoder.logits(state)
         for i in range(1, k):
-            state = self._read(state, self.text.drafted[i - 1 : i], self.last + i, bucket)
-            yield self.head.logits(state)
+            state = self._read(state, self.text.drafted[i - 1 : i], places[i : i + 1], bucket)
+            yield self.head.decoder.logits(state)
 
     @property
     def last(self) -> Tensor:

@@ -53,6 +53,8 @@ class StaticDecoder:
         self.model, self.cache = model, model.new_cache(capacity, taps, exit_layer)
         self.ops = operations(model)
         self._places = torch.arange(capacity, device=model.device)
+        # Drafts beyond the context are never judged: any angles do.
+        self._angles = model.angles.index_select(0, self._places.clamp(max=model.context - 1))
 
     def clear(self) -> None:
         """Empty the cache and fill it with zeros: hidden entries get weight zero, but zero times NaN is NaN."""
@@ -67,7 +69,7 @@ class StaticDecoder:
 
     def places(self, start: Tensor, count: int) -> Tensor:
         """The `count` positions from `start` [1] on.  # [count]"""
-        return start + self._places[:count]
+        return start if count == 1 else start + self._places[:count]
 
     def place(self, index: int) -> Tensor:
         """The position `index`, for a step that no graph holds.  # [1]"""
@@ -119,8 +121,7 @@ class StaticDecoder:
         last = len(model.layers) if last is None else last
         places = self.places(start, len(source))
         positions = places if branches is None else branches.positions
-        positions = positions.clamp(max=model.context - 1)  # drafts beyond the context are never judged
-        angles = model.angles.index_select(0, positions)
+        angles = self._angles.index_select(0, positions)
         masks = {window: self.ops.sight(places, bucket, window, model.dtype, branches) for window in model._windows}
         x = source if source.is_floating_point() else F.embedding(source, model.embedding)
         for i, layer in enumerate(model.layers[first:last], first):

@@ -25,7 +25,7 @@ ROWS = 64  # of the identity, through the output matrix at once
 
 
 class ReducedDraft(Transformer):
-    """`Transformer` over the whole vocabulary, with logits for the tokens `draft_ids` alone."""
+    """`Transformer` over the whole vocabulary, with logits for the tokens `ids` alone."""
 
     def __init__(
         self,
@@ -44,14 +44,13 @@ class ReducedDraft(Transformer):
         layers["lm_head.weight"] = output_rows(target, ids) @ writes.T
         dtype = torch.float32 if target.device == "cpu" else target.dtype  # small products are fastest so on a CPU
         super().__init__(replace(config, tie_word_embeddings=False), layers, dtype, target.device, stored)
-        self.vocabulary, self.draft_ids = target.vocabulary, ids.to(target.device)
+        self.vocabulary, self.ids = target.vocabulary, ids.to(target.device)
         self.parameters = sum(tensor.numel() for tensor in own.values())
 
-    def logits_of(self, x: Tensor) -> Tensor:
-        """Over the target's whole vocabulary, -inf where the draft has no token.  # [n, hidden] -> [n, V]"""
-        scores = super().logits_of(x)
-        everywhere = scores.new_full((len(scores), self.vocabulary), float("-inf"))
-        return everywhere.index_copy_(1, self.draft_ids, scores)
+    def logits(self, x: Tensor) -> Tensor:
+        """Logits over the target's whole vocabulary, -inf where the draft has no token.  # [n, hidden] -> [n, V]"""
+        own = self.own_logits(x)
+        return own.new_full((len(own), self.vocabulary), float("-inf")).index_copy_(1, self.ids, own)
 
 
 def tensors_of(config: Config, width: int) -> dict[str, tuple[int, ...]]:

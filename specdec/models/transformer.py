@@ -279,6 +279,10 @@ class Transformer:
 
     def logits(self, x: Tensor) -> Tensor:
         """Logits of states after the last layer.  # [n, hidden] -> [n, V]"""
+        return self.own_logits(x)
+
+    def own_logits(self, x: Tensor) -> Tensor:
+        """`logits` of the model's own vocabulary, which in a draft may be smaller.  # [n, hidden] -> [n, own V]"""
         return self.logits_of(self.rms_normalise(x) if self.native is None else self.native.normalised(x))
 
     def logits_of(self, x: Tensor) -> Tensor:
