@@ -255,7 +255,7 @@ def gpu(report: Any) -> str:
         "- The embedded pair, T = 0.8, K = 4: "
         + ", ".join(f"{one['measured_speedup']:.2f}× in {name}" for name, one in by_precision.items())
         + f"; greedy text was plain decoding's for {by_precision['bfloat16']['identical']} of "
-        f"{by_precision['bfloat16']['prompts']} prompts in both. SmolLM2 in bfloat16, K = 4: greedy "
+        f"{by_precision['bfloat16']['prompts']} prompts in both. SmolLM2 in bfloat16, K = {best[0.0]['k']}: greedy "
         f"{best[0.0]['measured_speedup']:.2f}× (`{best[0.0]['drafter']}`), T = 0.8 "
         f"{best[0.8]['measured_speedup']:.2f}× (`{best[0.8]['drafter']}`).",
     )
@@ -279,9 +279,10 @@ def gpu_steps(report: Any) -> str:
 
 
 def gpu_smollm2(report: Any) -> str:
-    """A line a drafter of SmolLM2: speed-up, α and τ, greedy and sampled."""
+    """A line a drafter of SmolLM2 and K: speed-up, α and τ, greedy and sampled."""
     rows = report["stages"]["smollm2"]
-    return pivot(["drafter"], {((f"`{row['drafter']}`",), f"T = {row['temperature']:g}"): brief(row) for row in rows})
+    cells = {((f"`{row['drafter']}`", str(row["k"])), f"T = {row['temperature']:g}"): brief(row) for row in rows}
+    return pivot(["drafter", "K"], cells)
 
 
 # ---- certificates of real servers ----
