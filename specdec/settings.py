@@ -128,6 +128,7 @@ GONE = {
     "run --key-env": "--key-env is gone: the key is read from SPECDEC_SERVER_KEY",
     "doctor": "`specdec doctor` is gone: `specdec bench --suite pair --target … --draft …` measures a pair's α, τ, "
     "costs and best K, and the Guide's “Why do I gain nothing?” says what to change",
+    "trace FILE OTHER": "`specdec trace` compares no runs now: a diff of the two .jsonl files shows where they part",
     "app --pair": "`app --pair` is gone: name the pair, or TARGET + DRAFT, in --target",
     "site --language": "`site --language` is gone: a site holds every language",
     "certify --draft": "`certify --draft` is gone: the power is told for a draft that resembles the target",

@@ -159,6 +159,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["bench", "--suite", "pair"], "belong to --suite pair, which needs a target"),
         (["bench", "--tokens", "9", "--server", "x"], "`specdec run PROMPT --server ADDRESS --plain ADDRESS` does"),
         (["doctor", "--target", "x"], "`specdec bench --suite pair --target … --draft …` measures"),
+        (["trace", "a.jsonl", "b.jsonl"], "a diff of the two .jsonl files"),
         (["x", "--json"], "`specdec run … --save FILE` writes the trace"),
         (["bench", "--drafter", "magic"], "there is no drafter 'magic' in this suite; choose from"),
         (["app", "--port", "99999"], "--port"),

@@ -105,12 +105,14 @@ def get(
 
 def trace(
     file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)],
-    other: Annotated[Path | None, Argument(help="a run to compare with the first", show_default=False)] = None,
+    other: Annotated[str, Argument(hidden=True)] = "",
 ) -> int:
-    """Audit a trace; compare a second one."""
+    """Audit a trace."""
+    if other:
+        raise ValueError(GONE["trace FILE OTHER"])
     from .trace import examine
 
-    return examine(file, other)
+    return examine(file)
 
 
 def certify(

@@ -1,12 +1,13 @@
 """Check a trace against itself: compute every decision and every draw of a run again from its events.
 
 Decisions are computed by the engine's own rules (`replay.py`); their numbers are compared with the distributions
-(`distributions.py`), the pieces (`pieces.py`) and the seed. What a trace does not hold, because it is older, lighter or
+(`distributions.py`), the text and the seed. What a trace does not hold, because it is older, lighter or
 cut, counts as unchecked and never as good; so do the decisions of a server, which reports neither q nor coin.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,9 +32,9 @@ from .cycle import (
     TYPICAL,
 )
 from .distributions import check_distributions, masses
-from .pieces import first_wrong_text, Pieces
 
 LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}  # by rule
+UNWRITTEN = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # a byte of a character or a control token: not the text itself
 SPARE_NUMBERS = 64  # random numbers that a run may draw beyond three per drafted token and eight per cycle
 
 
@@ -93,13 +94,13 @@ def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
     by_lane: dict[str, list[Event]] = {lane: [] for lane in lanes}
     for event in (events := list(events)):
         by_lane.setdefault(event.lane, []).append(event)
-    pieces, complete, accounts = Pieces(events), are_complete(events), list[LaneAudit]()
+    complete, accounts = are_complete(events), list[LaneAudit]()
     for lane, own in by_lane.items():
         accounts.append(account := LaneAudit(lane))
         if lane not in lanes:
             account.fault(0, "the header names no such lane")
         if own:
-            Auditor(account, own, pieces, complete).run()
+            Auditor(account, own, complete).run()
         else:
             account.not_reported("lanes of which the trace holds nothing")
         account.faults.sort(key=lambda fault: fault.cycle)
@@ -121,8 +122,8 @@ def are_complete(events: Iterable[Event]) -> bool:
 class Auditor:
     """Audits one lane and fills in its account. `complete`: distributions list every token that was drawn."""
 
-    def __init__(self, account: LaneAudit, events: Sequence[Event], pieces: Pieces, complete: bool) -> None:
-        self.account, self.pieces, self.complete = account, pieces, complete
+    def __init__(self, account: LaneAudit, events: Sequence[Event], complete: bool) -> None:
+        self.account, self.complete = account, complete
         self.started = next((event for event in events if isinstance(event, Started)), None)
         self.finished = next((event for event in events if isinstance(event, Finished)), None)
         self.cycles = list(cycles(events, account.lane))
@@ -156,7 +157,6 @@ class Auditor:
 
     def check(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         account = self.account
-        yield from self.pieces.check(cycle)
         if account.server:
             judged = sum(x.status != "discarded" for x in cycle.positions)
             unnamed = sum(map(is_unnamed, cycle.positions))
@@ -226,14 +226,15 @@ class Auditor:
     def check_text(self) -> None:
         account, finished, started = self.account, self.finished, self.started
         committed, last = [cycle.committed for cycle in self.cycles], max(0, account.cycles - 1)
-        whole = finished is not None and finished.reason != "failed"
-        wrong = first_wrong_text(committed, bool(started and started.params.stop), whole)
-        if wrong is not None:
-            account.fault(wrong, "the text is not that of the tokens")
+        pieces = [piece for event in committed for piece in event.pieces]
+        if not (started and started.params.stop) and not any(map(UNWRITTEN.fullmatch, pieces)):
+            for event in committed:
+                if event.text != "".join(event.pieces):
+                    account.fault(event.cycle, "the text is not that of the tokens")
         if finished is None:
             account.not_reported("lanes whose end the trace does not hold")
             return
-        if whole and finished.text != "".join(event.text for event in committed):
+        if finished.reason != "failed" and finished.text != "".join(event.text for event in committed):
             account.fault(last, "the lane ends with another text than its cycles wrote")
         if finished.tokens != account.tokens or (started and account.tokens > started.params.max_tokens):
             account.fault(last, "the lane ends with another number of tokens than joined the text, or with too many")
