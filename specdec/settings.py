@@ -125,6 +125,7 @@ BENCH_SERVER = "the bench measures no servers any more: `specdec run PROMPT --se
 # What went, by the first words, the option (a link's setting, too) or the drafter that named it; what takes its place.
 GONE = {
     "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
+    "run --kind": "`run --kind` is gone: `python -m tools.record` records the page's runs, each with its kind",
     "run --key-env": "--key-env is gone: the key is read from SPECDEC_SERVER_KEY",
     "doctor": "`specdec doctor` is gone: `specdec bench --suite pair --target … --draft …` measures a pair's α, τ, "
     "costs and best K, and the Guide's “Why do I gain nothing?” says what to change",

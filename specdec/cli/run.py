@@ -71,7 +71,6 @@ def run(
     ] = None,
     plain: Plain = "",
     save: Annotated[Path | None, Option(help="also keep the run as a recorded trace (.jsonl)")] = None,
-    kind: Annotated[str, Option(help="with --save: what the prompt is (story, code, facts, …)")] = "",
     **settings: Any,
 ) -> int:
     """One race in the terminal: speculative and plain decoding of a prompt, as coloured text and figures."""
@@ -96,7 +95,7 @@ def run(
     if server is not None:
         if target is not None or request.drafter != DEFAULT_DRAFTER or request.peer or request.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
-        header, events = watched(request, server, plain, kind)
+        header, events = watched(request, server, plain)
         return save_trace(save, header, events)
     from ..families import zoo  # after the arguments are known to be good
     from ..lanes.default import choose
@@ -114,7 +113,7 @@ def run(
     choice = choose(models, request.drafter, request.k, request.params.temperature)
     note = "" if (request.drafter, request.k) == choice[:2] else default_line(choice)
     request = replace(request, drafter=choice.drafter, k=choice.k)
-    header = trace.live_header(request.prompt, models.describe(), kind, request.peer)
+    header = trace.live_header(request.prompt, models.describe(), peer=request.peer)
     race_events = race(models, **request.arguments)  # ValueError for what cannot be run
     is_chat = models.chat is not None
     events = as_text(request.prompt, race_events, target or request.family, models.precision, is_chat, note)
@@ -131,14 +130,14 @@ def default_line(choice: Choice) -> str:
     return f"{line}, expected to be {choice.speedup:.1f} times as fast as plain decoding, by costs measured here"
 
 
-def watched(request: RunRequest, address: str, plain_address: str, kind: str = "") -> tuple[Header, Sequence[Event]]:
+def watched(request: RunRequest, address: str, plain_address: str) -> tuple[Header, Sequence[Event]]:
     """Print a server's text as it comes, then its cycles as counted at the end. ServerError where it cannot begin."""
     from ..servers import lane
     from ..servers.connect import connect_pair
     from ..traces import file as trace
 
     server, plain = connect_pair(address, plain_address, os.environ.get(KEY, ""))
-    header = trace.live_header(request.prompt, lane.about(server, plain), kind)
+    header = trace.live_header(request.prompt, lane.about(server, plain))
     lanes = ("speculative", "plain") if plain else ("speculative",)
     header = replace(header, lanes=lanes, machine={})  # the server's machine is not known
     events: Sequence[Event] = ()
