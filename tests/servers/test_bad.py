@@ -82,7 +82,7 @@ STREAMS: dict[str, tuple[Any, str]] = {
     "a reason of its own": ([*GOOD, event(finish="<script>")], "broke the text off"),
     "impossible counts": (
         [*GOOD, event(finish="length"), {"model": "target", "choices": [], "metrics": COUNTS}, "[DONE]"],
-        "counts of steps that cannot be read",
+        "counts of drafts that cannot be read",
     ),
     "nothing but an end token": ([event("", 2, "stop"), "[DONE]"], "chat template"),
 }
