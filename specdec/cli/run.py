@@ -17,7 +17,7 @@ from typer import Argument, Option
 from ..events import Committed, Event, Failed
 from ..methods import adapted, check_request, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULES
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
-from ..traces.file import Header, writable
+from ..traces.file import Header
 from .commands import check_family, Device, Drafts, KEY, Plain, Precision
 from .render import as_text, render, report, strip_control_characters
 
@@ -78,8 +78,6 @@ def run(
         raise ValueError("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
     if target is None and (draft or exit_layer):
         raise ValueError("--draft and --exit-layer belong to a --target")
-    if save is not None:
-        check_place(save)
     request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_request(request.prompt, request.drafter, request.k, request.rule)
     check_family(request.family)
@@ -92,6 +90,8 @@ def run(
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
     if server is None and plain:
         raise ValueError("--plain belongs to a --server")
+    if save is not None:
+        save.open("a").close()  # a file that cannot be written fails now, and not after the run
     if server is not None:
         if target is not None or request.drafter != DEFAULT_DRAFTER or request.peer or request.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
@@ -162,10 +162,3 @@ def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> in
     if path is not None:
         trace.Trace(replace(header, source="recorded"), tuple(events)).save(path)
     return int(any(isinstance(event, Failed) and event.fatal for event in events))
-
-
-def check_place(path: Path) -> None:
-    """Raise ValueError if no file can be written to `path`: before the run, and not after it."""
-    path = writable(path)
-    if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise ValueError(f"the run cannot be saved: nothing can be written to {path}")

@@ -45,10 +45,9 @@ def audit_lines(accounts: Sequence[LaneAudit]) -> str:
     for account in accounts:
         done = f"{account.decisions} decisions and {account.draws} draws done again"
         outcome = f"{len(account.faults)} do not hold" if account.faults else "all hold"
-        seeded = f", {account.coins} coins follow from the seed" if account.coins else ""
         rule = f"{shown(account.rule)}, {VERDICTS[account.lossless]}" if account.rule else "no rule told"
         rule = f"{shown(account.server)}, watched from outside" if account.server else rule
-        lines.append(f"  {shown(account.lane):<14}{account.tokens} tokens: {done}, {outcome}{seeded} ({rule})")
+        lines.append(f"  {shown(account.lane):<14}{account.tokens} tokens: {done}, {outcome} ({rule})")
         lines += [f"    {fault}" for fault in account.faults[:MAX_SHOWN]]
         if len(account.faults) > MAX_SHOWN:
             lines.append(f"    and {len(account.faults) - MAX_SHOWN} more")

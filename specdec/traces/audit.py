@@ -1,7 +1,7 @@
 """Check a trace against itself: compute every decision and every draw of a run again from its events.
 
 Decisions are computed by the engine's own rules (`replay.py`); their numbers are compared with the distributions
-(`distributions.py`), the text and the seed. What a trace does not hold, because it is older, lighter or
+(`distributions.py`) and the text. What a trace does not hold, because it is older, lighter or
 cut, counts as unchecked and never as good; so do the decisions of a server, which reports neither q nor coin.
 """
 
@@ -11,8 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from random import Random
 from typing import Any
 
 from ..events import Event, Finished, Started, Verified
@@ -35,7 +33,6 @@ from .distributions import check_distributions, masses
 
 LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}  # by rule
 UNWRITTEN = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # a byte of a character or a control token: not the text itself
-SPARE_NUMBERS = 64  # random numbers that a run may draw beyond three per drafted token and eight per cycle
 
 
 def shown(name: str) -> str:
@@ -60,9 +57,8 @@ class Fault:
 class LaneAudit:
     """The result for one lane: how much was computed again, the faults, and what could not be checked.
 
-    `lossless` is None if the rule is not one of ours. `coins` is the number of coins that follow from the seed.
-    `server` names the server of a lane that was watched from outside. `unchecked` counts what the trace does not hold,
-    by its name.
+    `lossless` is None if the rule is not one of ours. `server` names the server of a lane that was watched from
+    outside. `unchecked` counts what the trace does not hold, by its name.
     """
 
     lane: str
@@ -73,7 +69,6 @@ class LaneAudit:
     tokens: int = 0
     decisions: int = 0
     draws: int = 0
-    coins: int = 0
     faults: list[Fault] = field(default_factory=list)
     unchecked: Counter[TranslatableText] = field(default_factory=Counter)
 
@@ -152,8 +147,6 @@ class Auditor:
             for reason in [wrong] if wrong else self.check(cycle):
                 account.fault(number, reason)
         self.check_text()
-        if self.started:
-            self.check_coins(self.started.params.seed)
 
     def check(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         account = self.account
@@ -203,25 +196,6 @@ class Auditor:
         if not listed or own != drawn:
             piece = cycle.committed.pieces[-1][:MAX_NAME]
             yield TranslatableText("the target added {piece!r}, which was not drawn there", piece=piece)
-
-    def check_coins(self, seed: int) -> None:
-        """Check the coins against the seed. A run on a CPU draws all its numbers from one generator, in this order.
-
-        If most coins of a lane are not among these numbers, it drew them elsewhere, on a GPU say, and is not checked.
-        """
-        source, block = Random(seed), self.account.rule == BLOCK  # block verification tosses from the draft's end on
-        most = SPARE_NUMBERS + sum(3 * len(cycle.positions) + 8 for cycle in self.cycles)
-        places = {source.random(): place for place in range(most)}
-        drafts = [(cycle.number, x) for cycle in self.cycles for x in cycle.positions[:: -1 if block else 1]]
-        coins = [(number, x.u) for number, x in drafts if x.u is not None]
-        seeded = [(coin, places[coin[1]]) for coin in coins if coin[1] in places]
-        if not seeded or 2 * len(seeded) < len(coins):
-            return
-        foreign = [coin for coin in coins if coin[1] not in places]
-        foreign += [coin for (_, before), (coin, place) in pairwise(seeded) if place <= before]
-        self.account.coins = len(coins) - len(foreign)
-        for number, u in foreign:
-            self.account.fault(number, "the seed does not give the coin u = {u:.6g} at this place", u=u)
 
     def check_text(self) -> None:
         account, finished, started = self.account, self.finished, self.started

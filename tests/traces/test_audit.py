@@ -288,18 +288,6 @@ def test_a_run_of_an_earlier_version_under_a_grammar_opens_and_says_what_is_not_
     assert not audited.faults and list(audited.unchecked) == ["texts under a grammar, which is no longer checked"]
 
 
-def test_the_coins_of_a_run_come_from_its_seed() -> None:
-    events = run()
-    audited = account(events)
-    tossed = [x.u for e in events if isinstance(e, Verified) for x in e.positions if x.u is not None]
-    assert audited.coins == len(tossed) > 10
-    lines = [to_dict(event) for event in events]
-    cycle, x = first(lines, "accepted")
-    x["u"] *= 0.999  # decides nothing else
-    (fault,) = account([from_dict(line) for line in lines]).faults
-    assert fault.cycle == cycle and "the seed does not give" in fault.reason
-
-
 @pytest.mark.parametrize("where", ["piece", "text", "own"])
 def test_ids_and_text_belong_together(where: str) -> None:
     lines = [to_dict(event) for event in run()]
@@ -332,7 +320,7 @@ def test_names_cannot_forge_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "nobody knows whether this rule is lossless" in out and "lossless," not in out
 
 
-EDITED = ("p", "q", "u", "status", "tokens", "text")
+EDITED = ("p", "q", "status", "tokens", "text")
 
 
 def places(value: Any, key: Any = "") -> Iterator[tuple[Any, Any, str]]:
