@@ -90,11 +90,8 @@ def certify(
     weights: Weights | None = None,
     temperature: float = 0.8,
     draws: int = DRAWS,
-    seed: int = 1,
     contexts: Mapping[str, str | Sequence[int]] = CONTEXTS,
     batch: int = BATCH,
-    top_k: int = 0,
-    top_p: float = 1.0,
 ) -> Iterator[dict[str, Any]]:
     """Yield the certificate as it grows: JSON-ready, the verdict and its sentences in the last one.
 
@@ -102,8 +99,7 @@ def certify(
     """
     if plain is None and weights is None:
         raise ServerError("Name a plain server of the same model, or the target's weights, to judge it by.")
-    params = SamplingParams(temperature, top_k=top_k, top_p=top_p, ignore_end=True)
-    examination = Examination(server, plain, weights, params, draws, seed, batch)
+    examination = Examination(server, plain, weights, SamplingParams(temperature, ignore_end=True), draws, batch)
     error = None
     try:
         yield from examination.run(contexts)
@@ -120,7 +116,6 @@ class Examination:
     weights: Weights | None
     params: SamplingParams
     draws: int
-    seed: int
     batch: int
     pieces: dict[int, str] = field(default_factory=dict)
     places: list[Place] = field(default_factory=list)
@@ -273,7 +268,7 @@ class Examination:
 
     def fresh_seed(self) -> int:
         self.requests += 1
-        return self.seed + STRIDE * self.requests
+        return 1 + STRIDE * self.requests
 
     # Evidence and power.
 

@@ -13,17 +13,12 @@ import pytest
 from ours import MakeTask, of_pair, Ours, serving
 
 from specdec import cli as terminal
-from specdec.engine import generate
-from specdec.events import Committed
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
-from specdec.sampling import RandomSampler
 from specdec.servers import vllm
-from specdec.servers.base import Facts, ServerError
 from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect
-from specdec.servers.in_process import InProcess
 from specdec.types import SamplingParams
 from specdec.verify import RejectionSampling
 
@@ -177,31 +172,6 @@ def test_the_terminal_tells_it_and_leaves_with_its_status(
         assert terminal.main(["certify", "--server", bad]) == 2
         assert "Name a plain server" in (told := capsys.readouterr().err) and "--target ours" in told
     assert terminal.main(["certify", "--server", "http://127.0.0.1:9"]) == 2
-
-
-def in_process(tells: bool = True, **instead: Any) -> InProcess:
-    """The toy pair; `instead` are settings that it puts in place of those that it is asked for."""
-    made = of_pair(toy())
-
-    def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
-        events = generate(made(prompt, replace(params, **instead)), RandomSampler(params.seed))
-        return [token for event in events if isinstance(event, Committed) for token in event.tokens]
-
-    return InProcess(Facts("ours", "1", "toy"), lambda _: (0, 1), write, lambda: (8, 5) if tells else None)
-
-
-def test_an_engine_in_this_process_is_certified_too() -> None:
-    engine = in_process(tells=False)
-    *_, told = certify(engine, None, weights(toy()), 0.8, 400, contexts=PLACE)
-    assert told["verdict"] == "lossless" and "does not report whether it drafted" in told["sentences"][-1]
-    with pytest.raises(ServerError, match="reports no log-probabilities"):
-        engine.distribution((0, 1), SamplingParams(), 1)
-
-
-def test_filters_hold_for_the_reference_too() -> None:
-    for engine, verdict in (in_process(), "lossless"), (in_process(top_k=0), "cannot be tested"):  # the first is wrong
-        *_, told = certify(engine, None, weights(toy()), 0.8, 400, contexts=PLACE, top_k=3)
-        assert told["verdict"] == verdict and told["contexts"][0]["drafted"]["sampled"] == [8, 5]
 
 
 # By enumeration `python -m tests.report` catches every mistake in each run; here are some that need no minutes.
