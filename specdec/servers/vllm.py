@@ -13,7 +13,6 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from ..events import FinishReason
-from ..proof.warp import warped
 from ..types import SamplingParams
 from . import fields
 from .base import Chunk, Ending, Facts, ServerError, Token
@@ -96,24 +95,15 @@ class VLLM:
         return texts
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        greedy = params.temperature == 0.0
-        if not greedy and self._reports_distribution(params):
-            return {token: math.exp(value) for token, value in self._first(prompt, params, top).items()}
-        try:  # reported before temperature, top-k and top-p, those of all tokens are needed; greedily the best alone
-            logprobs = self._first(prompt, params, top if greedy else -1)
-        except ServerError as error:
-            if greedy or error.sentence.values.get("status") != 400:
-                raise
+        if not self._reports_distribution(params):
             raise ServerError(
                 "The server reports probabilities before the temperature only. Start it with "
-                "--logprobs-mode processed_logprobs, or with --max-logprobs -1."
-            ) from error
-        order = sorted(logprobs)  # by id: of two equal probabilities, the lower id comes first
-        chances = warped([logprobs[token] for token in order], params)
-        return {token: p for token, p in zip(order, chances, strict=True) if p > 0.0}
+                "--logprobs-mode processed_logprobs."
+            )
+        return {token: math.exp(value) for token, value in self._first(prompt, params, top).items()}
 
     def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        """Return the log-probabilities after `prompt` that the server reports: of `top` tokens, or of all with -1."""
+        """Return the log-probabilities after `prompt` that the server reports, of `top` tokens."""
         body = self._body(prompt, params) | {"max_tokens": 1, "logprobs": top, "return_tokens_as_token_ids": True}
         likeliest = at(self._choice(self._client.ask("/v1/completions", body)), "logprobs", "top_logprobs", 0)
         if not isinstance(likeliest, dict) or not likeliest:

@@ -27,14 +27,12 @@ MakeTask = Callable[[Sequence[int], SamplingParams], Task]
 
 
 class Ours(ThreadingHTTPServer):
-    """`task` makes a run. `tells` whose log-probabilities: of the distribution in use (processed), the model's (raw),
-    none.
-    """
+    """`task` makes a run. `tells`: whether it reports log-probabilities, which are those of the distribution in use."""
 
     daemon_threads = True
     request_queue_size = 32
 
-    def __init__(self, task: MakeTask, encode: Callable[[str], Sequence[int]], tells: str = "processed") -> None:
+    def __init__(self, task: MakeTask, encode: Callable[[str], Sequence[int]], tells: bool = True) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.task, self.encode, self.tells = task, encode, tells
         made = task([0], SamplingParams())
@@ -62,7 +60,7 @@ class Ours(ThreadingHTTPServer):
         target = self.task(prompt, params).target
         with torch.inference_mode():
             logits = target.forward(prompt, target.new_cache(len(prompt)))[-1:]
-        return probabilities(logits, params if self.tells == "processed" else SamplingParams(1.0))[0].double().log()
+        return probabilities(logits, params)[0].double().log()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -100,7 +98,7 @@ class Handler(BaseHTTPRequestHandler):
         if not self.server.tells:
             return {"logprobs": None}
         distribution = self.server.distribution(prompt, params)
-        best = distribution.topk(len(distribution) if top < 0 else min(top, len(distribution)))
+        best = distribution.topk(min(top, len(distribution)))
         told = {f"token_id:{i}": p for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)}
         return {"logprobs": {"top_logprobs": [{name: p for name, p in told.items() if math.isfinite(p)}]}}
 
@@ -147,7 +145,7 @@ class Handler(BaseHTTPRequestHandler):
 def serving(
     task: MakeTask,
     encode: Callable[[str], Sequence[int]] = lambda _: (0, 1),
-    tells: str = "processed",
+    tells: bool = True,
     kind: type[Ours] = Ours,
 ) -> Iterator[str]:
     """The address of such a server."""

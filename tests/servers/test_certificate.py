@@ -36,7 +36,7 @@ def told_of(
     plain: MakeTask | None = None,
     weights: Weights | None = None,
     draws: int = 2_000,
-    tells: str = "processed",
+    tells: bool = True,
     kind: type[Ours] = Ours,
     temperature: float = 0.8,
 ) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def plain() -> MakeTask:
 
 REFERENCES: dict[str, dict[str, Any]] = {
     "weights": {"weights": weights(toy())},
-    "log-probabilities": {"plain": plain(), "tells": "raw"},
+    "log-probabilities": {"plain": plain()},
 }
 
 
@@ -132,7 +132,7 @@ def test_a_plain_server_that_tells_another_distribution_than_it_draws_from_judge
 
 
 def test_a_plain_server_that_tells_no_log_probabilities_judges_nothing() -> None:
-    told = told_of(of_pair(toy()), plain(), tells="")
+    told = told_of(of_pair(toy()), plain(), tells=False)
     assert told["status"] == 2 and "reports no log-probabilities" in told["sentences"][0]
 
 

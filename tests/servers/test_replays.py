@@ -177,7 +177,7 @@ def test_probabilities_are_told_only_where_they_are_those_in_use() -> None:
         assert all(x.q is None and x.u is None for event in verified for x in event.positions)
 
 
-def test_a_distribution_is_told_at_temperature_one_or_needs_all_of_it() -> None:
+def test_a_distribution_is_told_at_temperature_one_alone_without_processed_log_probabilities() -> None:
     with replay(PLAIN) as stub:
         server = connect(stub.address)
         ids = server.tokenize(PROMPTS["story"])
