@@ -33,15 +33,6 @@ class ArgmaxDraft(DraftModelDrafter):
         return int(distribution.argmax()), distribution
 
 
-class OtherTemperature(DraftModelDrafter):
-    """Draws at the temperature asked for, reports the distribution at another one."""
-
-    def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor]:
-        distribution = probabilities(logits, params)[0]
-        other = replace(params, temperature=0.8 * params.temperature)
-        return sampler.categorical(distribution, ("draft", index)), probabilities(logits, other)[0]
-
-
 class DropsDoubtful(DraftModelDrafter):
     """Ends the draft at a token of low confidence, and drops that token."""
 
@@ -99,7 +90,6 @@ CATALOGUE = (  # where each was met says `assets/text/en/lossless.json`
     Mistake("from_target", wrong.ResampleFromTarget),
     Mistake("extra_bonus", wrong.BonusAfterRejection, first_token_shows=False),
     Mistake("ratio_swapped", wrong.SwappedRatio),
-    Mistake("absolute", wrong.AbsoluteResidual),
     Mistake("accept_all", wrong.AcceptEverything),
     Mistake("draft_bonus", wrong.BonusFromDraft, first_token_shows=False),
     Mistake("row_shift", wrong.OffByOneRow),
@@ -107,14 +97,11 @@ CATALOGUE = (  # where each was met says `assets/text/en/lossless.json`
     Mistake("argmax_draft", drafter=ArgmaxDraft),
     Mistake("drop_doubtful", drafter=DropsDoubtful),
     Mistake("unwarped", target=Unwarped),
-    Mistake("other_temperature", drafter=OtherTemperature),
     Mistake("point_kept", wrong.ResidualKeepsToken, needs_point_mass=True),
     Mistake("residual_epsilon", wrong.ResidualWithEpsilon),
     Mistake("coarse_ratio", wrong.CoarseRatio),
-    Mistake("ratio_epsilon", wrong.RatioWithEpsilon),
     Mistake("typical", TypicalAcceptance),
     Mistake("unjudged_fourth", wrong.UnjudgedFromFourth, first_token_shows=False, least_k=4),
-    Mistake("reused_coin", wrong.ReusedCoin),
     Mistake("block_residual", wrong.TokenResidualAfterBlock, first_token_shows=False, least_k=2),
     Mistake("block_product", wrong.BlockByProduct, least_k=2),
 )

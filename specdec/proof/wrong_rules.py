@@ -24,12 +24,6 @@ class ResampleFromTarget(RejectionSampling):
         return p
 
 
-class AbsoluteResidual(RejectionSampling):
-    def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
-        left = (p - point_distribution(p, q, token)).abs()
-        return left / left.sum() if float(left.sum()) > 0 else p
-
-
 class ResidualWithEpsilon(RejectionSampling):
     def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
         left = (p - point_distribution(p, q, token)).clamp(min=0.0) + 1e-3
@@ -51,11 +45,6 @@ class AcceptEverything(RejectionSampling):
         return True, 0.0
 
 
-class RatioWithEpsilon(RejectionSampling):
-    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
-        return sampler.accept(p + 1e-3 * q, q, ("accept", node))
-
-
 class CoarseRatio(RejectionSampling):
     def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
         return sampler.accept(p, float(torch.tensor(q).bfloat16()), ("accept", node))
@@ -64,35 +53,6 @@ class CoarseRatio(RejectionSampling):
 class UnjudgedFromFourth(RejectionSampling):
     def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
         return super().accept(p, q, sampler, node) if node < 3 else (True, 0.0)
-
-
-class ReusedCoin(RejectionSampling):
-    """The coin of the last test serves as the random number of the draw that follows.
-
-    As a distribution: given the answer, that coin is uniform on [p/q, 1] after a rejection and on [0, p/q] otherwise,
-    so the draw by the inverse of the cumulative distribution reaches only that part of it.
-    """
-
-    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
-        self._coin = 0.0, 1.0
-        return super().verify(proposal, rows, sampler)
-
-    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
-        accepted, u = super().accept(p, q, sampler, node)
-        ratio = min(1.0, p / q)
-        self._coin = (0.0, ratio) if accepted else (ratio, 1.0)
-        return accepted, u
-
-    def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
-        return sampler.categorical(reached(p, *self._coin), ("own", node))
-
-
-def reached(p: Tensor, low: float, high: float) -> Tensor:
-    """What a number between `low` and `high` draws from p.  # [V]"""
-    upper = p.cumsum(0) / p.sum()
-    lower = torch.cat([upper.new_zeros(1), upper[:-1]])
-    part = (upper.clamp(max=high) - lower.clamp(min=low)).clamp(min=0.0)
-    return part / part.sum()
 
 
 class TokenResidualAfterBlock(BlockVerification):

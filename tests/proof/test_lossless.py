@@ -58,14 +58,11 @@ def test_one_large_toy_a_drafter(drafter: str) -> None:
     assert paths >= 81
 
 
-THREE_WORDS = ("block_residual", "reused_coin")  # of two words, these show nothing, or nothing at first
-
-
 def planted(key: str) -> tuple[Case, JointDistribution]:
     """The distribution of the shipped loop with that mistake in it."""
     mistake = MISTAKES[key]
     drafter = "point" if mistake.needs_point_mass else "model"
-    case = Case(3 if key in THREE_WORDS else 2, 2, 3, SamplingParams(temperature=0.7), drafter, seed=1)
+    case = Case(3 if key == "block_residual" else 2, 2, 3, SamplingParams(temperature=0.7), drafter, seed=1)
     return case, output_distribution(run_loop(lambda: mistake.apply(case.task(), case.models()[1])))[0]
 
 

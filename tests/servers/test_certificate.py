@@ -175,7 +175,7 @@ def test_the_terminal_tells_it_and_leaves_with_its_status(
 
 
 # By enumeration `python -m tests.report` catches every mistake in each run; here are some that need no minutes.
-MANY_DRAWS = {"block_residual", "unjudged_fourth", "other_temperature", "one_coin"}
+MANY_DRAWS = {"block_residual", "unjudged_fourth", "one_coin"}
 SOME = [key for key in list(MISTAKES)[::3] if key not in MANY_DRAWS]
 
 

@@ -154,10 +154,10 @@ def test_the_certificate_is_green_until_it_is_broken(open_page):
     assert "two of three checks fail" in verdict(page).inner_text()
     assert "Greedy text still matches" in verdict(page).inner_text() and page.locator(".sd-cross").count() == 3
     page.locator(".sd-proof [data-part=more]").click()
-    break_it(page, "ratio_epsilon")
+    break_it(page, "coarse_ratio")
     expect(verdict(page)).to_contain_text("million")
     assert page.locator(".sd-cross").count() == 0
-    break_it(page, "ratio_epsilon")
+    break_it(page, "coarse_ratio")
     expect(title).to_have_text("Lossless")
 
 
