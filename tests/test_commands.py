@@ -233,7 +233,6 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
         assert row["identical_to_plain"] is (True if row["temperature"] == 0 else None)
         assert row["measured_speedup_interval"][0] <= row["measured_speedup_interval"][1]
         assert row["plain_first_token_seconds"] > 0.0 < row["first_token_seconds"]
-    assert report["setup_seconds"] >= 0.0
     assert len(table) > 12
 
 
@@ -335,9 +334,8 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: py
     monkeypatch.setattr(measure, "params_for", params_for)
     monkeypatch.setattr(bench, "drafters_of", lambda *_: ["prompt_lookup"])
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
-    monkeypatch.setattr(bench, "PROMPTS", {"story": prompts.PROMPTS["story"][:1]})
-    options = bench.Options(suite="embedded", tokens=4, repeats=3, k=(2,))
-    assert [len(list(found)) for _, _, found in bench.measure(load(shallow), options)] == [1]
+    options, asked = bench.Options(suite="embedded", tokens=4, repeats=3, k=(2,)), prompts.PROMPTS["story"][:1]
+    assert len(list(bench.measure(load(shallow), options, {"story": asked}))) == 1
     choosing, reporting = seeds
     assert len(choosing) == bench.CHOOSING_ROUNDS + 1 and len(reporting) == 4
     assert not choosing & reporting

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +65,8 @@ def drafters_of(suite: str, family: Family) -> list[str]:
     return [*names, *([ADAPTIVE] if DRAFT_MODEL in names else [])]
 
 
-def measure(
-    family: Family, options: Options, prompts: Prompts | None = None
-) -> Iterator[tuple[str, Sequence[str], Iterator[Row]]]:
-    """Yield for each domain and temperature its label, its prompts, and an iterator that measures a row per drafter.
-
-    The row is that of the drafter's best k: the one with the largest median speed-up.
-    """
-    prompts = prompts or PROMPTS
+def measure(family: Family, options: Options, prompts: Prompts) -> Iterator[Row]:
+    """Yield a row for each domain, temperature and drafter: that of its best k, by the median speed-up."""
     drafters = drafters_of(options.suite, family)
     if unknown := [name for name in options.drafter if (adapted(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
@@ -80,27 +74,19 @@ def measure(
     rounds = sum(len(ks) * (CHOOSING_ROUNDS + 1) + options.repeats + 1 for ks in depths.values())
     total = sum(map(len, prompts.values())) * len(TEMPERATURES) * rounds
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
-        for domain, texts in prompts.items():
-            for temperature in TEMPERATURES:
-                cases = [Case(name, domain, temperature, k) for name, ks in depths.items() for k in ks]
-                yield f"{domain}, T = {temperature}", texts, side_by_side(family, cases, texts, options, bar.update)
-
-
-def side_by_side(
-    family: Family, cases: list[Case], prompts: Sequence[str], options: Options, tick: Callable[[], object]
-) -> Iterator[Row]:
-    trials = measure_pairs(family, tuple(prompts), cases, options.tokens, CHOOSING_ROUNDS, tick)
-    tried = {case: row(case, measured, 0) for case, measured in trials.items()}
-    best = dict[str, Case]()
-    for case in sorted(cases, key=lambda case: -speedup_of(tried[case])):
-        best.setdefault(case.drafter, case)
-    chosen = [best[name] for name in dict.fromkeys(case.drafter for case in cases)]
-    # With fresh seeds: the same ones would favour the K that they chose (selection bias).
-    measured = measure_pairs(family, tuple(prompts), chosen, options.tokens, options.repeats, tick, CHOOSING_ROUNDS + 1)
-    for case in chosen:
-        parameters = family.drafters[family.wrapped(case.drafter) or case.drafter].parameters
-        entry = row(case, measured[case], parameters)
-        yield entry | {"tau_by_k": {str(s.k): tried[s]["tau"] for s in cases if s.drafter == case.drafter}}
+        for (domain, texts), temperature in product(prompts.items(), TEMPERATURES):
+            cases = [Case(name, domain, temperature, k) for name, ks in depths.items() for k in ks]
+            trials = measure_pairs(family, tuple(texts), cases, options.tokens, CHOOSING_ROUNDS, bar.update)
+            tried = {case: row(case, measured, 0) for case, measured in trials.items()}
+            best = {case.drafter: case for case in sorted(cases, key=lambda case: speedup_of(tried[case]))}
+            chosen = [best[name] for name in depths]
+            # With fresh seeds: the same ones would favour the K that they chose (selection bias).
+            seed = CHOOSING_ROUNDS + 1
+            pairs = measure_pairs(family, tuple(texts), chosen, options.tokens, options.repeats, bar.update, seed)
+            for case in chosen:
+                parameters = family.drafters[family.wrapped(case.drafter) or case.drafter].parameters
+                taus = {str(one.k): tried[one]["tau"] for one in cases if one.drafter == case.drafter}
+                yield row(case, pairs[case], parameters) | {"tau_by_k": taus}
 
 
 def speedup_of(entry: Row) -> float:
@@ -122,9 +108,8 @@ def table(rows: Sequence[Row]) -> str:
     return frame.to_string(index=False, float_format="{:.2f}".format)
 
 
-def loaded(options: Options) -> tuple[Family, float]:
-    """Load the family or pair that is asked for; return it with the seconds that this took. ValueError if it fails."""
-    start = time.perf_counter()
+def loaded(options: Options) -> Family:
+    """Load the family or pair that is asked for. ValueError if it fails."""
     dtype = dtype_of(options.dtype)
     if options.target:
         family = load_pair(options.target, *options.draft, dtype=dtype, device=options.device)
@@ -132,16 +117,15 @@ def loaded(options: Options) -> tuple[Family, float]:
         family = load(options.family, dtype, options.device)
     if family.target.device != "cpu":
         lane.MAX_IDLE = CACHED_CYCLES  # else most runs would have to capture their graphs again
-    return family, round(time.perf_counter() - start, 2)
+    return family
 
 
 def report(options: Options) -> int:
     """Measure, print, and write to a file if one is named. ValueError if models do not load or the GPU is not there."""
-    family, seconds = loaded(options)
-    prompts = PROMPTS if family.chat is None else QUESTIONS
-    rows = [entry for _, _, entries in measure(family, options, prompts) for entry in entries]
+    family = loaded(options)
+    rows = list(measure(family, options, PROMPTS if family.chat is None else QUESTIONS))
     print(table(rows))
-    return write({"rows": rows, "models": family.describe(), "setup_seconds": seconds}, options)
+    return write({"rows": rows, "models": family.describe()}, options)
 
 
 def commit() -> str | None:

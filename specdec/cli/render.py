@@ -73,7 +73,7 @@ def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
         return ""
     verified = next((e for e in reversed(events_so_far) if isinstance(e, Verified) and e.lane == event.lane), None)
     shown = AuditedCycle(None, verified, event).shown()
-    pieces = ((strip_control_characters(piece), status) for piece, status, _ in shown)
+    pieces = ((strip_control_characters(piece), status) for piece, status in shown)
     return "".join(styled(piece, status, colour) if status else piece for piece, status in pieces)
 
 

@@ -51,8 +51,8 @@ class AuditedCycle:
         """The token that the target added; None if the text ended inside the draft."""
         return self.committed.tokens[-1] if len(self.committed.tokens) > self.committed.accepted else None
 
-    def shown(self) -> Iterator[tuple[str, str, Position | None]]:
-        """What people see of it, in order: each draft and then the target's own token, as piece, status, position.
+    def shown(self) -> Iterator[tuple[str, str]]:
+        """What people see of it, in order: each draft and then the target's own token, as piece and status.
 
         The status is "" where nothing was drafted. Drafts after the end of the text are left out.
         """
@@ -61,9 +61,9 @@ class AuditedCycle:
             left -= x.status == "accepted"
             if left < 0 or (left == 0 and not whole and x.status != "accepted"):
                 break
-            yield x.piece, x.status, x
+            yield x.piece, x.status
         if whole:
-            yield self.committed.pieces[-1], self.committed.kind if self.positions else "", None
+            yield self.committed.pieces[-1], self.committed.kind if self.positions else ""
 
     @cached_property
     def weights(self) -> list[float]:

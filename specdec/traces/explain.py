@@ -1,6 +1,6 @@
 """Explain one decision of a run in plain words: what was drafted, p, q and the coin, what became of it, and why.
 
-The engine's own rule judges it again (`replay.py`). Only what the trace holds is stated.
+Only what the trace holds is stated; whether it is right says the audit.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .file import Trace
 class Decision:
     """A drafted token and what became of it. `cycle` and `position` count from 1; `said` is a paragraph.
 
-    `p` and `q` are the probabilities in the test, `chance` is min(1, p/q); `u` is None where no coin was tossed. What a
-    server does not report is None, and its `rule` is "".
+    `p` and `q` are the probabilities in the test; `u` is None where no coin was tossed. What a server does not report
+    is None, and its `rule` is "".
     """
 
     cycle: int
@@ -30,8 +30,6 @@ class Decision:
     rule: str
     p: float | None
     q: float | None
-    ratio: float | None
-    chance: float | None
     u: float | None
     said: str
 
@@ -58,11 +56,11 @@ def explain(trace: Trace, cycle: int = 0, position: int = 0) -> Decision:
         raise ValueError(f"Cycle {one.number} of this trace contradicts itself: {wrong}.")
     place = (one.number, x.node + 1, len(one.positions), x.piece, x.status)
     if server:
-        return Decision(*place, "", x.p, None, None, None, None, " ".join(by_server(x, server)))
+        return Decision(*place, "", x.p, None, None, " ".join(by_server(x, server)))
     rule = (started and started.rule) or REJECTION
     p, q = chances(x)
     said = " ".join([*verdict(one, x, rule), *outcome(one, x)])
-    return Decision(*place, rule, p, q, p / q, min(1.0, p / q), x.u, said)
+    return Decision(*place, rule, p, q, x.u, said)
 
 
 def by_server(x: Position, server: str) -> Iterator[str]:
@@ -74,16 +72,9 @@ def by_server(x: Position, server: str) -> Iterator[str]:
 
 
 def verdict(cycle: AuditedCycle, x: Position, rule: str) -> Iterator[str]:
-    from .replay import judged  # and with it torch, which a page that explains nothing does without
-
     p, q = chances(x)
     yield f"Draft {x.node + 1} is {quoted(x.piece)}: the drafter gave it q = {q:.4g}, the target p = {p:.4g}."
-    status = (judged(cycle, rule) or [None] * len(cycle.positions))[x.node]
-    if status is None:
-        yield f"It was {x.status}; the trace does not hold what {rule[:MAX_NAME]} decided by."
-    elif status != x.status:
-        yield f"The trace says that it was {x.status}, but the rule makes it {status}: the trace contradicts itself."
-    elif status == "discarded":
+    if x.status == "discarded":
         parent = cycle.tree.parents[x.node]
         why = "another draft for the same place was accepted" if parent in (-1, *cycle.path) else "of what comes before"
         yield f"It was discarded without being judged, because {why}."

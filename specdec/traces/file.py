@@ -111,7 +111,7 @@ class Trace:
     def _repr_html_(self) -> str:
         """The first lane's tokens, or why it broke, with the settings and figures of the run."""
         lane, summary = self.header.lanes[0], self.summary()
-        tokens = [(piece, status) for one in cycles(self.events, lane) for piece, status, _ in one.shown()]
+        tokens = [pair for one in cycles(self.events, lane) for pair in one.shown()]
         broke = [event.reason for event in self.events if isinstance(event, Failed) and event.lane == lane]
         figures = {name: value for name, value in summary["figures"].items() if isinstance(value, int | float)}
         return drawn(self.header.prompt, [*tokens, *((reason, "") for reason in broke)], summary["settings"] | figures)

@@ -95,7 +95,7 @@ def compare(**settings: Any) -> Answers:
     """
     run, cut = yield from raced(check(**settings))
     drafts = [
-        {"cycle": one.number, "tokens": [f"{piece!r} {status}".rstrip() for piece, status, _ in one.shown()]}
+        {"cycle": one.number, "tokens": [f"{piece!r} {status}".rstrip() for piece, status in one.shown()]}
         for one in cycles(run.events, run.header.lanes[0])
     ]
     yield run.summary() | {"cycles": drafts} | ({"notice": cut} if cut else {})

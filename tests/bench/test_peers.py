@@ -25,7 +25,7 @@ def test_the_report_of_a_family_stands_beside_transformers(
     assert tool.main(asked) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert report["peers"]["prompts_with_identical_text"] == "1 of 1"
-    assert report["rows"] and report["setup_seconds"] >= 0.0
+    assert report["rows"]
 
 
 def test_every_peer_writes_the_same_text() -> None:

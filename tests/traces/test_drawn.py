@@ -16,7 +16,7 @@ from specdec.traces.file import Trace
 @pytest.mark.parametrize("trace", [toyrun.trace(), toyrun.tree_trace(), toyrun.peer_trace()])
 def test_every_token_is_drawn_with_its_state(trace: Trace) -> None:
     drawn = trace._repr_html_()
-    shown = [status for one in cycles(trace.events, "speculative") for _, status, _ in one.shown()]
+    shown = [status for one in cycles(trace.events, "speculative") for _, status in one.shown()]
     assert all(drawn.count(f'title="{status}"') == shown.count(status) > 0 for status in STYLES)
     assert all(drawn.count(f"<small>{mark}</small>") >= shown.count(status) for status, (mark, _) in STYLES.items())
     assert drawn.count("<span") == 1 + len(shown)

@@ -108,7 +108,7 @@ def test_its_figures() -> None:
 def test_one_decision_in_words() -> None:
     trace = toyrun.server_trace()
     accepted, rejected = explain(trace, 1, 1), explain(trace)
-    assert (accepted.token, accepted.p, accepted.q, accepted.chance) == (" a0", 0.5, None, None)
+    assert (accepted.token, accepted.p, accepted.q, accepted.u) == (" a0", 0.5, None, None)
     assert "neither q nor the coin" in accepted.said and "p = 0.5" in accepted.said
     assert (rejected.cycle, rejected.status, rejected.token) == (2, "rejected", "")
     assert "a token that it does not report" in rejected.said

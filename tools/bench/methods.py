@@ -24,10 +24,10 @@ LOOPING = 0.1  # rows whose plain text repeats more than this flatter every draf
 def report(options: Options) -> dict[str, Any]:
     shared = {name: getattr(options, name) for name in ("suite", "family", "device", "tokens", "repeats", "k", "dtype")}
     chosen = suites.Options(**shared)
-    family, seconds = suites.loaded(chosen)
-    rows = [row for _, _, measured in suites.measure(family, chosen, PROMPTS) for row in measured]
+    family = suites.loaded(chosen)
+    rows = list(suites.measure(family, chosen, PROMPTS))
     print(suites.table(rows))
-    result = {"rows": rows, "models": family.describe(), "setup_seconds": seconds, "peers": None}
+    result = {"rows": rows, "models": family.describe(), "peers": None}
     result["headline"] = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
     if family.draft is not None and options.peers and family.precision != "int8":  # transformers has no such target
         result["peers"] = peers.measure(family, PROMPTS, best_cases(rows), options.tokens, min(options.repeats, 5))
