@@ -129,6 +129,7 @@ GONE = {
     "run --key-env": "--key-env is gone: the key is read from SPECDEC_SERVER_KEY",
     "doctor": "`specdec doctor` is gone: `specdec bench --suite pair --target … --draft …` measures a pair's α, τ, "
     "costs and best K, and the Guide's “Why do I gain nothing?” says what to change",
+    "prove --paths": "`prove --paths` is gone: every toy of up to 100 random paths is walked",
     "trace FILE OTHER": "`specdec trace` compares no runs now: a diff of the two .jsonl files shows where they part",
     "app --pair": "`app --pair` is gone: name the pair, or TARGET + DRAFT, in --target",
     "site --language": "`site --language` is gone: a site holds every language",

@@ -151,7 +151,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["serve", "--target", "x"], "`specdec serve` is gone; two lines of shell"),
         (["export", "llama_cpp", "--out", "x"], "llama.cpp's own converter does"),
         (["certify"], "Missing option"),
-        (["prove", "--paths", "0"], "--paths"),
+        (["prove", "--paths", "9"], "of up to 100 random paths"),
         (["prove", "/nowhere.py"], "cannot read /nowhere.py"),
         (["bench", "-k", "-3"], "-k"),
         (["bench", "--suite", "magic"], "there is no suite"),

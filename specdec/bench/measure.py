@@ -20,6 +20,7 @@ from ..types import SamplingParams
 from .prompts import QUESTIONS
 
 Row = dict[str, object]
+Pairs = list[tuple[int, Comparison]]  # of neighbouring runs, each with the place of its prompt
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,6 @@ class Case:
     def params(self, tokens: int, seed: int) -> SamplingParams:
         """Texts go on after the end token, so that all are equally long. Answers to questions stop there."""
         return replace(params_for(self.temperature, tokens, seed), ignore_end=self.domain not in QUESTIONS)
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Two neighbouring runs of one prompt."""
-
-    prompt: int
-    comparison: Comparison
 
 
 def run(task: Task) -> LaneStats:
@@ -60,13 +53,13 @@ def measure_pairs(
     repeats: int,
     tick: Callable[[], object] = lambda: None,
     seed: int = 0,
-) -> dict[Case, list[Neighbours]]:
+) -> dict[Case, Pairs]:
     """Measure every case against plain decoding. A round runs all cases of a prompt one after the other.
 
     A plain run stands on either side of each speculative one; the faster of the two is its baseline. Each round has
     its own seed, from `seed` on, which is the seed of the round that warms up.
     """
-    collected: dict[Case, list[Neighbours]] = {case: [] for case in cases}
+    collected: dict[Case, Pairs] = {case: [] for case in cases}
     for repeat in range(repeats + 1):  # the first round warms up and is thrown away
         for index, prompt in enumerate(prompts):
             gc.collect()
@@ -78,7 +71,7 @@ def measure_pairs(
                 after = plain(family, prompt, params)
                 faster = min(before, after, key=lambda stats: stats.decode_seconds)
                 if repeat:
-                    collected[case].append(Neighbours(index, Comparison(speculative, faster)))
+                    collected[case].append((index, Comparison(speculative, faster)))
                 before = after
                 tick()
     return collected
@@ -88,12 +81,12 @@ def plain(family: Family, prompt: str, params: SamplingParams) -> LaneStats:
     return run(tasks(family, prompt, "none", 0, params, details=False)["plain"])
 
 
-def row(case: Case, measured: list[Neighbours], extra_parameters: int) -> Row:
+def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
     """Make one line of the table: medians over all pairs; acceptance pooled over all cycles."""
-    comparisons = [pair.comparison for pair in measured]
+    comparisons = [comparison for _, comparison in measured]
     by_prompt: dict[int, list[float | None]] = {}
-    for pair in measured:
-        by_prompt.setdefault(pair.prompt, []).append(pair.comparison.measured_speedup)
+    for prompt, comparison in measured:
+        by_prompt.setdefault(prompt, []).append(comparison.measured_speedup)
     worst = min(by_prompt.values(), key=lambda speedups: middle(speedups) or math.inf)
     greedy = case.temperature == 0.0
     return {

@@ -19,7 +19,6 @@ KEY = "SPECDEC_SERVER_KEY"  # the environment's variable that holds a server's k
 Drafts = Annotated[list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")]
 FamilyName = Annotated[str, Option(help="'embedded', or a folder with target/ and tokenizer/")]
 Plain = Annotated[str, Option(help="beside --server: one that serves the same model without speculation")]
-Temperature = Annotated[float, Option(min=0.0, max=100.0, help="of sampled texts; 0 leaves them out")]
 
 
 def app(
@@ -120,7 +119,7 @@ def certify(
     plain: Plain = "",
     target: Annotated[str, Option(help="the weights of its model, as a folder or a name on the Hub")] = "",
     draws: Annotated[int, Option(min=100, help="texts at each context")] = 3_000,
-    temperature: Temperature = 0.8,
+    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of sampled texts; 0 leaves them out")] = 0.8,
     json: Annotated[str, Option(help="a file for the certificate")] = "",
 ) -> int:
     """Whether a server is lossless, by its texts.
@@ -136,14 +135,13 @@ def certify(
 def prove(
     verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, sampler)")] = None,
     rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = RULES[0],
-    paths: Annotated[int, Option(min=1, help="leave out toys with more random paths than this")] = 100,
 ) -> int:
     """Every random path of the shipped loop, or of a verifier of your own, against the exact distribution."""
     if rule not in RULES:
         raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
     from ..proof.prove import judge, prove_rule
 
-    return judge(verifier) if verifier else prove_rule(rule, paths)
+    return judge(verifier) if verifier else prove_rule(rule)
 
 
 def train(

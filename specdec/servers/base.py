@@ -88,7 +88,7 @@ class Server(Protocol):
         ...
 
     def stream(
-        self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
+        self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
         """Yield one text as it arrives, `Ending` last, with `top` alternatives a token. Closing it stops the server."""
         ...

@@ -216,7 +216,8 @@ class Examination:
         if any(test.tail < self.alarm for test in against_distributions(place.plain, place.distributions)):
             raise ServerError(
                 "The plain server, asked for {n} texts at once, does not draw from the distribution that it reports, "
-                "so that speculation cannot be judged by it. Judge by the target's weights.",
+                "so that speculation cannot be judged by it. Start vLLM with --logprobs-mode processed_logprobs, or "
+                "judge by the target's weights.",
                 n=self.batch,
             )
 

@@ -56,7 +56,7 @@ class LlamaCpp:
         return self.tokenize(fields.text(at(self._client.ask("/apply-template", body), "prompt"), "text"))
 
     def stream(
-        self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
+        self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
         """Join the chunks of a cycle: from the one in which the sums grow to the last one of that cycle."""
         more = {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
@@ -103,10 +103,10 @@ class LlamaCpp:
             for item in fields.listed(likeliest, "probabilities")
         }
 
-    def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
+    def _body(self, prompt: Sequence[int], params: SamplingParams) -> dict[str, Any]:
         """Switch every sampler off but temperature, top-k and top-p: the server's defaults would add others."""
         return {
-            "prompt": prompt if isinstance(prompt, str) else list(prompt),
+            "prompt": list(prompt),
             "n_predict": params.max_tokens,
             "temperature": params.temperature,
             "top_k": params.top_k,

@@ -39,7 +39,6 @@ class VLLM:
             speculates="vllm:spec_decode_num_drafts_total" in counters if "vllm:" in counters else None,
             k=max((int(place) + 1 for place in PLACE.findall(counters)), default=None),
         )
-        self._after_warp: bool | None = None
 
     def tokenize(self, text: str) -> tuple[int, ...]:
         return fields.ids(at(self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text}), "tokens"))
@@ -62,9 +61,10 @@ class VLLM:
             ) from None
 
     def stream(
-        self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
+        self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        exact = self._reports_distribution(params)
+        whole = params.temperature == 1.0 and params.top_k == 0 and params.top_p == 1.0
+        exact = params.temperature == 0.0 or whole  # else log-probabilities are not of the distribution in use
         more = {"stream": True, "stream_options": {"include_usage": True}, "logprobs": top}
         reason: FinishReason | None = None
         last: Any = None
@@ -95,11 +95,7 @@ class VLLM:
         return texts
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        if not self._reports_distribution(params):
-            raise ServerError(
-                "The server reports probabilities before the temperature only. Start it with "
-                "--logprobs-mode processed_logprobs."
-            )
+        """As the server reports it: before the temperature, unless its `--logprobs-mode` is processed_logprobs."""
         return {token: math.exp(value) for token, value in self._first(prompt, params, top).items()}
 
     def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
@@ -110,28 +106,11 @@ class VLLM:
             raise ServerError("The server reports no log-probabilities.")
         return {number(name): fields.logprob(value) for name, value in likeliest.items()}
 
-    def _reports_distribution(self, params: SamplingParams) -> bool:
-        """Whether log-probabilities are reported after temperature, top-k and top-p, or (the default) before.
-
-        The server does not report its `--logprobs-mode`. But if the temperature is applied, a temperature of 2 halves
-        the gap of two log-probabilities.
-        """
-        filters = params.top_k > 0 or params.top_p < 1.0
-        if params.temperature == 0.0 or (params.temperature == 1.0 and not filters):
-            return True
-        if self._after_warp is None:
-            gaps = []
-            for temperature in (1.0, 2.0):
-                second, best = sorted(self._first([0], SamplingParams(temperature, seed=1), 2).values())[-2:]
-                gaps.append(best - second)
-            self._after_warp = abs(gaps[1] - gaps[0] / 2) < abs(gaps[1] - gaps[0])
-        return self._after_warp
-
-    def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
+    def _body(self, prompt: Sequence[int], params: SamplingParams) -> dict[str, Any]:
         """Set every sampling parameter, since a model's generation_config.json may have other defaults."""
         return {
             "model": self.facts.model,
-            "prompt": prompt if isinstance(prompt, str) else list(prompt),
+            "prompt": list(prompt),
             "max_tokens": params.max_tokens,
             "temperature": params.temperature,
             "top_k": params.top_k,

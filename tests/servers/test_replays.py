@@ -177,13 +177,10 @@ def test_probabilities_are_told_only_where_they_are_those_in_use() -> None:
         assert all(x.q is None and x.u is None for event in verified for x in event.positions)
 
 
-def test_a_distribution_is_told_at_temperature_one_alone_without_processed_log_probabilities() -> None:
+def test_a_distribution_is_told_at_temperature_one() -> None:
     with replay(PLAIN) as stub:
         server = connect(stub.address)
-        ids = server.tokenize(PROMPTS["story"])
-        distribution = server.distribution(ids, SHORT, 5)
-        with pytest.raises(ServerError, match="--logprobs-mode processed_logprobs"):
-            server.distribution(ids, SETTINGS["sampled"], 5)
+        distribution = server.distribution(server.tokenize(PROMPTS["story"]), SHORT, 5)
     assert len(distribution) >= 5 and 0.5 < sum(distribution.values()) <= 1.0
 
 

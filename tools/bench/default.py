@@ -31,8 +31,8 @@ def report(options: Options) -> dict[str, Any]:
         choice = choose(family, temperature=temperature)
         for kind, of, question in tqdm(places, desc=f"{choice.drafter}, K = {choice.k}, T = {temperature}"):
             case = Case(choice.drafter, kind, temperature, choice.k)
-            neighbours = measure_pairs(family, (question,), [case], options.tokens, options.repeats)[case]
-            measured = [one.comparison for one in neighbours]
+            pairs = measure_pairs(family, (question,), [case], options.tokens, options.repeats)[case]
+            measured = [comparison for _, comparison in pairs]
             rows.append(
                 {
                     "kind": kind,
