@@ -51,7 +51,7 @@ def last(states: Iterator[dict[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     before = ""
     for result in states:
-        doing = result["doing"] + (f", {result['seconds_left']} s left" if result["seconds_left"] is not None else "")
+        doing = result["doing"]
         if doing and doing != before:
             print(f"{result['seconds']:6.0f} s  {doing}", file=sys.stderr, flush=True)
         before = doing

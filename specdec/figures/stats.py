@@ -42,8 +42,6 @@ class LaneStats:
     verify_seconds: list[float] = field(default_factory=list)  # cycles with a draft
     step_seconds: list[float] = field(default_factory=list)  # cycles without one
     seconds: float = 0.0  # on the lane's clock, to the last token
-    reason: str = ""
-    text: str = ""
     eager: str | None = None  # why it ran without captured graphs, on a GPU
     server: str = ""  # whose lane it is, if it was watched from outside
     counted: Counted | None = None  # how a server's cycles are known
@@ -85,8 +83,7 @@ class LaneStats:
             elif isinstance(event, Started):
                 stats.server = event.server
             elif isinstance(event, Finished):
-                stats.reason, stats.text, stats.eager = event.reason, event.text, event.eager
-                stats.counted = event.counted
+                stats.eager, stats.counted = event.eager, event.counted
                 if stats.server and event.counted not in ("exact", "merged"):
                     stats.sums_only(event.drafted or 0, event.accepted or 0)
         return stats

@@ -30,10 +30,6 @@ class GTest(NamedTuple):
     degrees: int
     tail: float
 
-    @property
-    def red(self) -> bool:
-        return self.tail < FALSE_ALARM
-
 
 def g_test(counts: Counts, exact: JointDistribution) -> GTest:
     """Texts expected fewer than five times are pooled. Infinite where a text was drawn that the distribution

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from torch import Tensor
+from tqdm import tqdm
 
 from ..rules import named, RULES
 from ..sampling import Sampler
@@ -30,7 +30,6 @@ from .toys import Case, cases, deep_loops, PARAMS, run_loop, shipped_error
 
 EXACT = 1e-12  # float64 arithmetic over a few thousand paths stays below it
 PATHS = 100  # of a toy: what has more is left out, so that a proof takes about a minute
-REPORT_EVERY_S = 5.0
 LOOPS = ((3, 1, 1), (3, 2, 2), (3, 2, 3), (2, 3, 3), (2, 3, 4), (5, 2, 2))  # V, K and length, for a user's verifier
 
 
@@ -157,17 +156,13 @@ def prove_rule(rule: str = "rejection") -> int:
     Of the loop's toys, those with more than `PATHS` random paths are left out; single cycles are all walked.
     """
     loops, cycles = [*cases(rule), *deep_loops(rule)], groups(RULES[rule].trees)
-    proved, total, worst, last = list[Case](), 0, 0.0, time.monotonic()
-    for number, case in enumerate(loops):
+    proved, total, worst = list[Case](), 0, 0.0
+    for case in tqdm(loops, unit="toy", leave=False):
         with contextlib.suppress(TooManyPaths):
             if len(case.exact_distribution()) <= PATHS:  # there are no fewer paths than texts
                 error, count = shipped_error(case, PATHS, rule)
                 worst, total = max(worst, error), total + count
                 proved.append(case)
-        if time.monotonic() - last > REPORT_EVERY_S:
-            last = time.monotonic()
-            progress = f"{number + 1} of {len(loops)} toys, {total:,} random paths"
-            print(f"{progress}, largest total variation {worst:.2g}", flush=True)
     for name, error, count in single_cycles(named(rule), cycles):
         worst, total = max(worst, error), total + count
         print(f"single cycles ({name}): {count:,} random paths, largest total variation {error:.2g}", flush=True)

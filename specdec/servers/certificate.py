@@ -90,7 +90,7 @@ def certify(
     weights: Weights | None = None,
     temperature: float = 0.8,
     draws: int = DRAWS,
-    contexts: Mapping[str, str | Sequence[int]] = CONTEXTS,
+    contexts: Mapping[str, str] = CONTEXTS,
     batch: int = BATCH,
 ) -> Iterator[dict[str, Any]]:
     """Yield the certificate as it grows: JSON-ready, the verdict and its sentences in the last one.
@@ -125,16 +125,13 @@ class Examination:
         self.began, self.reported = time.monotonic(), 0.0
         self.k = min(self.server.facts.k or 4, 6)
         self.params = replace(self.params, max_tokens=max(4, self.k + 2))
-        self.lengths = range(1, self.params.max_tokens + 1)
         self.reference = "weights" if self.weights else "log-probabilities"
 
-    def run(self, contexts: Mapping[str, str | Sequence[int]]) -> Iterator[dict[str, Any]]:
-        tests = 2 * len(contexts) * len(self.lengths)  # the plain server's distribution, and the server's
-        self.alarm = ALARM / tests
+    def run(self, contexts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        # Tests of each length, of the plain server and of the server.
+        self.alarm = ALARM / (2 * len(contexts) * self.params.max_tokens)
         for name, text in contexts.items():
-            prompt = self.tokenize(text) if isinstance(text, str) else tuple(text)
-            shown = text if isinstance(text, str) else list(text)
-            self.places.append(Place(name, prompt, result={"name": name, "text": shown}))
+            self.places.append(Place(name, self.tokenize(text), result={"name": name, "text": text}))
         for place in self.places:
             yield self.state(f"greedy text: {place.name}")
             self.watch(place)
@@ -211,8 +208,8 @@ class Examination:
 
     def control(self, plain: Server, place: Place) -> Iterator[dict[str, Any]]:
         """Test that the plain server draws from the distribution that it reports, many texts at once."""
-        for eta in self.draw(plain, place, place.plain, later=self.draws * len(self.places)):
-            yield self.state(f"the plain server: {place.name}", eta)
+        for done in self.draw(plain, place, place.plain):
+            yield self.state(f"the plain server: {place.name}, {done} of {self.draws} texts")
         if any(test.tail < self.alarm for test in against_distributions(place.plain, place.distributions)):
             raise ServerError(
                 "The plain server, asked for {n} texts at once, does not draw from the distribution that it reports, "
@@ -240,8 +237,8 @@ class Examination:
 
     def test(self, place: Place) -> Iterator[dict[str, Any]]:
         began = time.monotonic()
-        for eta in self.draw(self.server, place, place.drawn):
-            yield self.state(f"the server: {place.name}", eta)
+        for done in self.draw(self.server, place, place.drawn):
+            yield self.state(f"the server: {place.name}, {done} of {self.draws} texts")
         tests = against_distributions(place.drawn, place.distributions)
         place.result |= {
             "seconds": round(time.monotonic() - began, 1),
@@ -251,11 +248,8 @@ class Examination:
         }
         yield self.state(f"the server: {place.name}")
 
-    def draw(self, server: Server, place: Place, texts: Counter[tuple[int, ...]], later: int = 0) -> Iterator[float]:
-        """Draw texts at one place into `texts`. Yield at times the seconds left: for these, for as many at each place
-        to come, and for `later` more.
-        """
-        began, later = time.monotonic(), later + self.draws * (len(self.places) - self.places.index(place) - 1)
+    def draw(self, server: Server, place: Place, texts: Counter[tuple[int, ...]]) -> Iterator[int]:
+        """Draw texts at one place into `texts`. Yield their number at times."""
         while (done := texts.total()) < self.draws:
             params = replace(self.params, seed=self.fresh_seed())
             drawn = server.sample(place.prompt, params, min(self.batch, self.draws - done))
@@ -265,7 +259,7 @@ class Examination:
                 )
             texts.update(drawn)
             if time.monotonic() - self.reported > REPORT_EVERY_S:
-                yield (time.monotonic() - began) / texts.total() * (self.draws - texts.total() + later)
+                yield texts.total()
 
     def fresh_seed(self) -> int:
         self.requests += 1
@@ -303,7 +297,7 @@ class Examination:
         shown, known = len(shown_by(contexts, self.draws)), len(contexts[0]["needed"])
         yield self.state(f"{self.draws} draws at each context show {shown} of {known} known mistakes")
 
-    def state(self, doing: str, eta: float | None = None) -> dict[str, Any]:
+    def state(self, doing: str) -> dict[str, Any]:
         self.reported = time.monotonic()
         return {
             "server": asdict(self.server.facts),
@@ -311,10 +305,8 @@ class Examination:
             "temperature": self.params.temperature,
             "draws": self.draws if self.params.temperature > 0 else 0,
             "length": self.params.max_tokens,
-            "alarm": ALARM,
             "reference": self.reference,
             "doing": doing,
-            "seconds_left": None if eta is None else round(eta),
             "seconds": round(self.reported - self.began, 1),
             "contexts": [dict(place.result) | {"done": place.drawn.total()} for place in self.places],
         }

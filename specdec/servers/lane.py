@@ -44,12 +44,12 @@ class FinalTrace:
 
 
 def race(
-    server: Server, plain: Server | None, prompt: str | Sequence[int], params: SamplingParams, top: int = 5
+    server: Server, plain: Server | None, prompt: str, params: SamplingParams, top: int = 5
 ) -> Generator[Event | FinalTrace, None, None]:
     """Yield the events of both lanes as they come, one lane after the other; last `FinalTrace`.
 
     `top` is how many alternatives to request at each place. ServerError, before anything runs, for a prompt that is
-    empty or too long, and for a plain server that tokenizes it differently or speculates itself. Later errors of a
+    too long, and for a plain server that tokenizes it differently or speculates itself. Later errors of a
     server are in its lane's `Failed`.
     """
     if plain is not None and plain.facts.speculates:
@@ -71,20 +71,17 @@ def _race(
     yield FinalTrace(tuple(interleave(final)))
 
 
-def tokens(server: Server, prompt: str | Sequence[int]) -> tuple[int, ...]:
-    """Return the prompt as ids. ServerError where there are none, or as many as the context holds."""
-    if isinstance(prompt, str):
-        if has_lone_surrogate(prompt):
-            raise ServerError("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
-        prompt = server.tokenize_chat(prompt) if prompt.strip() else ()
-    if not prompt:
-        raise ServerError("The prompt is empty. Type a few words to start from.")
+def tokens(server: Server, prompt: str) -> tuple[int, ...]:
+    """Return the ids of a prompt, inside the chat template. ServerError where the context holds no more than these."""
+    if has_lone_surrogate(prompt):
+        raise ServerError("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
+    ids = server.tokenize_chat(prompt)
     limit = (server.facts.context or math.inf) - 1
-    if len(prompt) > limit:
+    if len(ids) > limit:
         raise ServerError(
-            "The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", n=len(prompt), limit=int(limit)
+            "The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", n=len(ids), limit=int(limit)
         )
-    return tuple(prompt)
+    return ids
 
 
 def watch(

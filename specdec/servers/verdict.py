@@ -85,8 +85,8 @@ def speculated(contexts: Sequence[Any], modes: Sequence[str] = ("greedy", "sampl
 
 def sampled(one: Any) -> str:
     """Name the token that shows it best."""
-    seen, text = one["witness"], one["text"] if isinstance(one["text"], str) else f"{one['text']}"
-    before = text[-30:] + "".join(seen["after"])
+    seen = one["witness"]
+    before = one["text"][-30:] + "".join(seen["after"])
     return (
         f"Not lossless: after {before!r}, token {seen['place']} should be {seen['piece']!r} with probability "
         f"{seen['expected']:.4g}, and is with {seen['seen']:.4g} (of {seen['of']} texts)."

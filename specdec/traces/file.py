@@ -23,7 +23,6 @@ from .drawn import drawn
 from .shape import Shape
 
 MAX_BYTES = 16_000_000
-MAX_LINES = 50_000
 MAX_LINE = 1_000_000  # characters; a line of empty objects takes 24 times as much memory
 MAX_LANES = 3
 MAX_EXCERPT = 120  # characters of a line or prompt that a sentence quotes
@@ -130,8 +129,6 @@ class Trace:
         lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors leave marks before and blank lines after
         if not text.strip():
             raise TraceError("the trace is empty")
-        if len(lines) > MAX_LINES:
-            raise TraceError("the trace has more than {limit} lines", limit=MAX_LINES)
         header = read_header(parse(lines[0], 1))
         events, shape = list[Event](), Shape()
         for number, content in enumerate(lines[1:], start=2):

@@ -160,15 +160,14 @@ def test_a_verifier_that_is_right_in_its_own_way_is_not(tmp_path: Path, source: 
 
 
 def test_the_shipped_loop_proves_itself(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ninth of it, and says how far it is."""
+    """A ninth of it."""
     monkeypatch.setattr(prove, "cases", lambda rule: toys.cases(rule)[::9])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: toys.deep_loops(rule)[::9])
     monkeypatch.setattr(prove, "groups", few)
-    monkeypatch.setattr(prove, "REPORT_EVERY_S", 0.0)
     monkeypatch.setattr(prove, "PATHS", 12)
     assert prove.prove_rule() == 0
     out = capsys.readouterr().out
-    assert out.index("1 of 205 toys") < out.index("205 of 205 toys") < out.index("single cycles (vocabularies)")
+    assert "single cycles (vocabularies)" in out
     assert "larger toys left out" in out.splitlines()[-4]
 
 

@@ -52,7 +52,7 @@ def vllm(completion: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
 
 def run(server: Server) -> tuple[str, list[Any]]:
     """The sentence of the failure, and the run; it must end like any other."""
-    *_, last = lane.race(server, None, [1, 2], PARAMS)
+    *_, last = lane.race(server, None, "Once", PARAMS)
     assert isinstance(last, lane.FinalTrace)
     assert isinstance(last.events[-1], Finished) and last.events[-1].reason == "failed"
     (failed,) = (e for e in last.events if isinstance(e, Failed))

@@ -22,7 +22,7 @@ from specdec.servers.connect import connect
 from specdec.types import SamplingParams
 from specdec.verify import RejectionSampling
 
-PLACE = {"toy": (0, 1)}
+PLACE = {"toy": "text"}
 MANY = 50_000  # texts a request: our server draws them together
 
 

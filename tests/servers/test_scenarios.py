@@ -89,9 +89,9 @@ def verdict(
             run = run_loop(lambda: plant(made(prompt, params)))
             return [run(sampler(params.seed + place)) for place in range(n)]
 
-    with serving(lambda prompt, params: plant(made(prompt, params)), kind=Wrong) as address:
+    with serving(lambda prompt, params: plant(made(prompt, params)), lambda _: prompt, kind=Wrong) as address:
         weights = Weights(pair.models[0], pair.piece, pair.models[1])
-        *_, last = certify(connect(address), None, weights, 0.8, draws, contexts={"toy": prompt})
+        *_, last = certify(connect(address), None, weights, 0.8, draws, contexts={"toy": "text"})
     return last["verdict"]
 
 
