@@ -25,18 +25,12 @@ from .heartbeat import HEARTBEAT_S
 
 FIRST_ANSWER_S = 180.0  # models load, and costs are probed, before a call's first answer
 NEXT_ANSWER_S = 30.0  # afterwards an answer comes every cycle
-# On ZeroGPU the platform lends its GPU to processes that `zero.py` has asked for, and to no other.
-WITHOUT_GPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}
 SPAWN = multiprocessing.get_context("spawn")
 log = logging.getLogger(__name__)
 
 
 class WorkerDied(RuntimeError):
     """The engine's process ended in the middle of a call."""
-
-
-class NoGPU(RuntimeError):
-    """A shared GPU refused a run before it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +78,9 @@ class Worker:
         """Start the process if none is alive, without waiting until it has imported the engine. Return it."""
         with self._starting:
             if self._process is None or not self._process.is_alive():
-                hidden = WITHOUT_GPU if os.environ.get("SPACES_ZERO_GPU") else {}
                 self._connection, theirs = SPAWN.Pipe()
                 self._busy = False
-                self._process = SPAWN.Process(target=serve, args=(theirs, self._module, hidden), daemon=True)
+                self._process = SPAWN.Process(target=serve, args=(theirs, self._module), daemon=True)
                 self._process.start()
                 theirs.close()
             return self._process
@@ -157,9 +150,8 @@ class Worker:
 # ---- the engine's process ----
 
 
-def serve(connection: Connection, module: str, environment: dict[str, str]) -> None:
+def serve(connection: Connection, module: str) -> None:
     """Answer the `CALLS` of `module` until the caller is gone."""
-    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the page
     calls: queue.SimpleQueue[tuple[str, tuple[Any, ...], dict[str, Any]]] = queue.SimpleQueue()
     stopped = threading.Event()
