@@ -251,7 +251,12 @@ def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str,
     """Load the drafters that are small networks trained on the target's states: Medusa, EAGLE-3, MTP, block."""
     kinds = {m.folder: m.part_class for m in METHODS.values() if m.part_class and m.folder and m.part != MODEL}
     parts = (kind.load(folder / name, target, stored) for name, kind in kinds.items() if (folder / name).is_dir())
-    return {method.name: LoadedMethod(method, part) for part in parts for method in of_part(part)}
+    return {method.name: LoadedMethod(method, part) for part in parts for method in ways_of(part, target)}
+
+
+def ways_of(part: Any, target: Target) -> list[Method]:
+    """The ways of drafting with `part`. On a GPU no trees: checking one takes as long there as two plain steps."""
+    return [method for method in of_part(part) if not method.tree or target.device == "cpu"]
 
 
 def load_pair(
@@ -283,7 +288,7 @@ def load_pair(
             family.drafters |= early_exit_methods(exit_layer)
         for source, place in zip(drafts, others, strict=True):
             part = published.load_drafter(place, model, tokenizer)
-            for method in of_part(part):
+            for method in ways_of(part, model):
                 name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
                 family.drafters[name] = LoadedMethod(method, part)
                 if (place / "config.json").is_file():

@@ -74,11 +74,16 @@ def is_offered(family: Any) -> bool:
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """The drafters whose weights are there. The draft model is always listed: without it, the engine says so."""
+    """The drafters whose weights are there. The draft model is always listed: without it, the engine says so.
+
+    Trees are offered on a CPU alone.
+    """
     if is_ours(family):
-        return [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
-    pair = presets.named(family) or presets.Pair(family)
-    return list(dict.fromkeys((*pair.methods, *presets.ALWAYS)))
+        names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
+    else:
+        pair = presets.named(family) or presets.Pair(family)
+        names = list(dict.fromkeys((*pair.methods, *presets.ALWAYS)))
+    return [name for name in names if not (METHODS[name].tree and machine.gpu_memory())]
 
 
 def is_ours(family: str) -> bool:

@@ -109,6 +109,7 @@ def test_the_menu_offers_what_fits_into_memory(monkeypatch):
         assert presets.PRESETS[name].licence in line and ("agreement" in line) == presets.PRESETS[name].gated
         assert menu.drafters(name)[-3:] == ["prompt_lookup", "suffix", "none"]
         assert check("Hi", menu.drafters(name)[0], family=name).family == name
+    assert not [name for family in (*presets.PRESETS, "embedded") for name in menu.drafters(family) if "tree" in name]
 
 
 def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
