@@ -31,9 +31,8 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: bytes) -> Ite
     (tmp_path / "hub" / star.FILE).write_bytes(small)
     with hubserver.hub(monkeypatch, tmp_path / "cache") as server:
         server.repositories[star.REPOSITORY] = tmp_path / "hub"
-        monkeypatch.setattr(
-            constants, "HUGGINGFACE_CO_URL_TEMPLATE", "{endpoint}/{repo_id}/resolve/{revision}/{filename}"
-        )
+        template = server.address + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "HF_HOME", str(tmp_path / "home"))
         monkeypatch.setattr(star, "SIZE", len(small))
