@@ -169,7 +169,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["app", "--port", "99999"], "--port"),
         (["app", "--host", "nonsense"], "no address of this machine"),
         (["Hello", "--target", "x", "--universal"], "no longer drafts with another tokenizer"),
-        (["app", "--target", "nonsense"], "nonsense is no pair; name one of smollm2-1.7b"),
+        (["app", "--target", "nonsense"], "nonsense is no pair; name smollm2"),
         (["app", "--pair", "a/b"], "in --target"),
         (["app", "--draft", "a/b"], "--draft belongs to a --target"),
     ],

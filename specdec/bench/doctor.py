@@ -14,7 +14,7 @@ from statistics import median
 from typing import Literal
 
 from ..events import Failed
-from ..families import presets, zoo
+from ..families import zoo
 from ..families.zoo import Family
 from ..figures.stats import judged_by_position, LaneStats, passing_rates
 from ..figures.theory import growing, tokens_by_position
@@ -284,8 +284,7 @@ def examined(
         key = os.environ.get("SPECDEC_SERVER_KEY", "")
         findings = examine_server(*connect_pair(server, plain, key, Limits(total_s=TOTAL_S)), temperature)
     else:
-        named = target in (EMBEDDED, *presets.PRESETS) and not draft
-        family = zoo.load(target) if named else zoo.load_pair(target, *draft)
+        family = zoo.load(target) if target == EMBEDDED and not draft else zoo.load_pair(target, *draft)
         findings = examine_pair(family, drafter or family.default_drafter, k, temperature)
     states = set()
     for one in findings:

@@ -77,8 +77,8 @@ def begin_with(target: str | None, draft: list[str]) -> None:
     chosen = presets.written(target, draft) if target else presets.hosts()
     if chosen not in (EMBEDDED, *ROUNDED) and presets.named(chosen) is None:
         raise ValueError(
-            f"{chosen} is no pair; name one of {', '.join(presets.PRESETS)}, or write 'TARGET + DRAFT' with "
-            "names on the Hub (OWNER/MODEL), folders or GGUF files"
+            f"{chosen} is no pair; name {presets.STAR}, or write 'TARGET + DRAFT' with names on the Hub (OWNER/MODEL), "
+            "folders or GGUF files"
         )
     os.environ["SPECDEC_PAIR"] = chosen
 

@@ -183,7 +183,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
             if pair := presets.named(name):
                 for other in [key for key in _loaded if presets.named(key[0])]:
                     del _loaded[other]
-                family = load_pair(pair.target, *pair.drafts, exit_layer=pair.exit_layer, dtype=dtype, device=device)
+                family = load_pair(pair.target, *pair.drafts, dtype=dtype, device=device)
                 family.name = name
             else:
                 folder = folder_of(name)

@@ -100,7 +100,7 @@ def test_a_pair_that_is_not_listed_is_loaded_by_no_door(
 ) -> None:
     monkeypatch.setattr(session, "_worker", None)  # nothing reaches the engine
     monkeypatch.setattr(session.hub, "fetch", lambda *_: pytest.fail("something was fetched"))
-    for family in (folder, f"{folder} + {folder}", "owner/model", "qwen3-1.7b"):
+    for family in (folder, f"{folder} + {folder}", "owner/model"):
         with pytest.raises(request.InputError, match=r"one of: embedded|!"):
             PAIR[door](family)
     monkeypatch.setenv("SPECDEC_PAIRS", "owner/model")
