@@ -121,12 +121,15 @@ SAME_TOKENIZER = TranslatableText(
 )
 TUNED = TranslatableText("The target tuned on edits has gone, with its draft; choose the embedded one.")
 CONTROLS = TranslatableText("The draft models large and scratch have gone; choose draft_model or draft_model:story.")
-BENCH_SERVER = "the bench measures no servers any more: `specdec doctor --server ADDRESS --plain ADDRESS` does"
+BENCH_SERVER = "the bench measures no servers any more: `specdec run PROMPT --server ADDRESS --plain ADDRESS` does"
 # What went, by the first words, the option (a link's setting, too) or the drafter that named it; what takes its place.
 GONE = {
     "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
+    "run --kind": "`run --kind` is gone: `python -m tools.record` records the page's runs, each with its kind",
     "run --key-env": "--key-env is gone: the key is read from SPECDEC_SERVER_KEY",
-    "doctor --json": "`doctor --json` is gone: its exit status says whether something is wrong",
+    "doctor": "`specdec doctor` is gone: `specdec bench --suite pair --target … --draft …` measures a pair's α, τ, "
+    "costs and best K, and the Guide's “Why do I gain nothing?” says what to change",
+    "trace FILE OTHER": "`specdec trace` compares no runs now: a diff of the two .jsonl files shows where they part",
     "app --pair": "`app --pair` is gone: name the pair, or TARGET + DRAFT, in --target",
     "site --language": "`site --language` is gone: a site holds every language",
     "certify --draft": "`certify --draft` is gone: the power is told for a draft that resembles the target",

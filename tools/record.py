@@ -1,7 +1,7 @@
 """`python -m tools.record`: record a run of every drafter in every domain, for the page to play without a model.
 
 The first example of each domain at the page's own settings, one seed, nothing chosen by its outcome. The default
-drafter's runs stand beside the folders that this fills: `python -m specdec … --save assets/traces/story.jsonl`.
+drafter's runs stand beside the folders of the others.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Options:
 def record(options: Options) -> int:
     """Save a run of each drafter in each domain. ValueError for a drafter that the family lacks."""
     family = zoo.load(options.family)
-    every = [name for name in family.drafters if name not in ("none", DRAFT_MODEL)]
+    every = [name for name in family.drafters if name != "none"]
     every += [method.name for method in METHODS.values() if method.wraps]
     if unknown := set(options.drafters) - set(every):
         raise ValueError(f"there is no drafter {', '.join(sorted(unknown))}; choose from {', '.join(every)}")
@@ -60,6 +60,7 @@ def record(options: Options) -> int:
             events = tuple(race(family, prompt, drafter, K, params))
             header = replace(trace.live_header(prompt, family.describe(), domain), source="recorded")
             path = trace.recording(options.out, domain, drafter)
+            path = options.out / path.name if drafter == DRAFT_MODEL else path
             path.parent.mkdir(parents=True, exist_ok=True)
             trace.Trace(header, events).save(path)
     return 0

@@ -1,1 +1,1 @@
-"""Measured figures of a pair and its drafters, and the doctor."""
+"""Measured figures of a pair and its drafters."""

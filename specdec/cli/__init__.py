@@ -1,5 +1,4 @@
-"""The command `specdec`: `run`, `app`, `get`, `trace`, `certify`, `doctor`, `prove`, `train`, `bench`, `export` and
-`site`.
+"""The command `specdec`: `run`, `app`, `get`, `trace`, `certify`, `prove`, `train`, `bench`, `export` and `site`.
 
 A first word that is none of these is a prompt for `run`. Whatever cannot be done is told in one sentence, with exit
 code 2 if the command was wrong and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, Python's traceback

@@ -107,12 +107,14 @@ def get(
 
 def trace(
     file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)],
-    other: Annotated[Path | None, Argument(help="a run to compare with the first", show_default=False)] = None,
+    other: Annotated[str, Argument(hidden=True)] = "",
 ) -> int:
-    """Audit a trace; compare a second one."""
+    """Audit a trace."""
+    if other:
+        raise ValueError(GONE["trace FILE OTHER"])
     from .trace import examine
 
-    return examine(file, other)
+    return examine(file)
 
 
 def certify(
@@ -195,34 +197,6 @@ def bench(
     )
 
 
-def doctor(
-    server: Annotated[str, Option(help="a server of others, asked from outside")] = "",
-    plain: Plain = "",
-    target: Annotated[
-        str, Option(help="instead: a model of yours, as a folder, a GGUF file, or a name on the Hub")
-    ] = "",
-    draft: Drafts = [],  # noqa: B006
-    drafter: Annotated[
-        str, Option(help="which of the pair's drafters [default: the one that was trained for it]")
-    ] = "",
-    k: Annotated[int, Option("-k", min=1, max=64, help="of a pair: tokens drafted a cycle")] = 5,
-    temperature: Temperature = 0.8,
-) -> int:
-    """Why is nothing gained? What drafts are kept, what a cycle costs, which K is best, and what to change.
-
-    Exit code 0 if nothing is wrong, 1 if something is, 2 if it cannot be told. A key is taken from SPECDEC_SERVER_KEY.
-    """
-    if bool(server) == bool(target):
-        raise ValueError("name a --server, or a --target of yours")
-    if plain and not server:
-        raise ValueError("--plain belongs to a --server")
-    if (draft or drafter) and not target:
-        raise ValueError("--draft and --drafter belong to a --target")
-    from ..bench.doctor import examined
-
-    return examined(server, plain, target, draft, drafter, k, temperature)
-
-
 def export(
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
     family: FamilyName = EMBEDDED,
@@ -250,4 +224,4 @@ def site(
     print(f"To look at it: python -m http.server --directory {shlex.quote(str(out))}, then http://localhost:8000")
 
 
-COMMANDS = (app, get, trace, certify, doctor, prove, train, bench, export, site)
+COMMANDS = (app, get, trace, certify, prove, train, bench, export, site)

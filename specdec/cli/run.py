@@ -17,7 +17,7 @@ from typer import Argument, Option
 from ..events import Committed, Event, Failed
 from ..methods import adapted, check_request, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULES
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
-from ..traces.file import Header, writable
+from ..traces.file import Header
 from .commands import check_family, Device, Drafts, KEY, Plain, Precision
 from .render import as_text, render, report, strip_control_characters
 
@@ -71,7 +71,6 @@ def run(
     ] = None,
     plain: Plain = "",
     save: Annotated[Path | None, Option(help="also keep the run as a recorded trace (.jsonl)")] = None,
-    kind: Annotated[str, Option(help="with --save: what the prompt is (story, code, facts, …)")] = "",
     **settings: Any,
 ) -> int:
     """One race in the terminal: speculative and plain decoding of a prompt, as coloured text and figures."""
@@ -79,8 +78,6 @@ def run(
         raise ValueError("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
     if target is None and (draft or exit_layer):
         raise ValueError("--draft and --exit-layer belong to a --target")
-    if save is not None:
-        check_place(save)
     request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_request(request.prompt, request.drafter, request.k, request.rule)
     check_family(request.family)
@@ -93,10 +90,12 @@ def run(
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
     if server is None and plain:
         raise ValueError("--plain belongs to a --server")
+    if save is not None:
+        save.open("a").close()  # a file that cannot be written fails now, and not after the run
     if server is not None:
         if target is not None or request.drafter != DEFAULT_DRAFTER or request.peer or request.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
-        header, events = watched(request, server, plain, kind)
+        header, events = watched(request, server, plain)
         return save_trace(save, header, events)
     from ..families import zoo  # after the arguments are known to be good
     from ..lanes.default import choose
@@ -114,7 +113,7 @@ def run(
     choice = choose(models, request.drafter, request.k, request.params.temperature)
     note = "" if (request.drafter, request.k) == choice[:2] else default_line(choice)
     request = replace(request, drafter=choice.drafter, k=choice.k)
-    header = trace.live_header(request.prompt, models.describe(), kind, request.peer)
+    header = trace.live_header(request.prompt, models.describe(), peer=request.peer)
     race_events = race(models, **request.arguments)  # ValueError for what cannot be run
     is_chat = models.chat is not None
     events = as_text(request.prompt, race_events, target or request.family, models.precision, is_chat, note)
@@ -131,14 +130,14 @@ def default_line(choice: Choice) -> str:
     return f"{line}, expected to be {choice.speedup:.1f} times as fast as plain decoding, by costs measured here"
 
 
-def watched(request: RunRequest, address: str, plain_address: str, kind: str = "") -> tuple[Header, Sequence[Event]]:
+def watched(request: RunRequest, address: str, plain_address: str) -> tuple[Header, Sequence[Event]]:
     """Print a server's text as it comes, then its cycles as counted at the end. ServerError where it cannot begin."""
     from ..servers import lane
     from ..servers.connect import connect_pair
     from ..traces import file as trace
 
     server, plain = connect_pair(address, plain_address, os.environ.get(KEY, ""))
-    header = trace.live_header(request.prompt, lane.about(server, plain), kind)
+    header = trace.live_header(request.prompt, lane.about(server, plain))
     lanes = ("speculative", "plain") if plain else ("speculative",)
     header = replace(header, lanes=lanes, machine={})  # the server's machine is not known
     events: Sequence[Event] = ()
@@ -163,10 +162,3 @@ def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> in
     if path is not None:
         trace.Trace(replace(header, source="recorded"), tuple(events)).save(path)
     return int(any(isinstance(event, Failed) and event.fatal for event in events))
-
-
-def check_place(path: Path) -> None:
-    """Raise ValueError if no file can be written to `path`: before the run, and not after it."""
-    path = writable(path)
-    if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise ValueError(f"the run cannot be saved: nothing can be written to {path}")

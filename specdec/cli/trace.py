@@ -1,7 +1,4 @@
-"""`specdec trace FILE [OTHER]`: the decisions that the audit recomputed, its faults, and what it could not check.
-
-With a second trace, also where the two differ.
-"""
+"""`specdec trace FILE`: the decisions that the audit recomputed, its faults, and what it could not check."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from pathlib import Path
 
 from ..events import Committed
 from ..traces.audit import audit, holds, LaneAudit, shown
-from ..traces.compare import compare
 from ..traces.file import Trace, TraceError
 from .render import strip_control_characters, tell
 
@@ -22,26 +18,19 @@ VERDICTS = {
 }
 
 
-def examine(file: Path, other: Path | None = None) -> int:
-    """Print the audit of one or two traces, and where they differ. Return 0 if the audits hold, else 1."""
-    traces, sound = [], True
-    for path in filter(None, (file, other)):
-        try:
-            trace = Trace.load(path)
-            if not any(isinstance(event, Committed) for event in trace.events):
-                raise TraceError("it holds no cycle")
-        except (OSError, TraceError) as error:
-            tell(f"{path}: {getattr(error, 'strerror', None) or error}")
-            return 1
-        accounts = audit(trace.header.lanes, trace.events)
-        traces.append(trace)
-        sound &= holds(accounts)
-        print(f"{strip_control_characters(' '.join(str(path).split()))}: {verdict(accounts)}")
-        print(audit_lines(accounts))
-    if other:
-        one, two = traces
-        print(compare(one.events, two.events, one.header.lanes[0]))
-    return 0 if sound else 1
+def examine(path: Path) -> int:
+    """Print the audit of a trace. Return 0 if it holds, else 1."""
+    try:
+        trace = Trace.load(path)
+        if not any(isinstance(event, Committed) for event in trace.events):
+            raise TraceError("it holds no cycle")
+    except (OSError, TraceError) as error:
+        tell(f"{path}: {getattr(error, 'strerror', None) or error}")
+        return 1
+    accounts = audit(trace.header.lanes, trace.events)
+    print(f"{strip_control_characters(' '.join(str(path).split()))}: {verdict(accounts)}")
+    print(audit_lines(accounts))
+    return 0 if holds(accounts) else 1
 
 
 def verdict(accounts: Sequence[LaneAudit]) -> str:
@@ -56,10 +45,9 @@ def audit_lines(accounts: Sequence[LaneAudit]) -> str:
     for account in accounts:
         done = f"{account.decisions} decisions and {account.draws} draws done again"
         outcome = f"{len(account.faults)} do not hold" if account.faults else "all hold"
-        seeded = f", {account.coins} coins follow from the seed" if account.coins else ""
         rule = f"{shown(account.rule)}, {VERDICTS[account.lossless]}" if account.rule else "no rule told"
         rule = f"{shown(account.server)}, watched from outside" if account.server else rule
-        lines.append(f"  {shown(account.lane):<14}{account.tokens} tokens: {done}, {outcome}{seeded} ({rule})")
+        lines.append(f"  {shown(account.lane):<14}{account.tokens} tokens: {done}, {outcome} ({rule})")
         lines += [f"    {fault}" for fault in account.faults[:MAX_SHOWN]]
         if len(account.faults) > MAX_SHOWN:
             lines.append(f"    and {len(account.faults) - MAX_SHOWN} more")

@@ -268,19 +268,6 @@ def account(runs: Sequence[Comparison]) -> float | None:
     )
 
 
-def passing_rates(lanes: Sequence[LaneStats]) -> list[float]:
-    """Return for each level, over all runs, the share of drafts that passed it among those that passed the one before.
-
-    It is lower than α if drafts differ in depth, since a path that passed its last level cannot pass a further one.
-    """
-    before, level, rates = sum(lane.drafting_cycles for lane in lanes), 0, list[float]()
-    while before:
-        passed = sum(lane.accepted_at[level] for lane in lanes if level < len(lane.accepted_at))
-        rates.append(passed / before)
-        before, level = passed, level + 1
-    return rates
-
-
 def pooled_tau(lanes: Sequence[LaneStats]) -> float:
     """Tokens per cycle over all runs; one of them must have a cycle."""
     return sum(lane.tokens - lane.first for lane in lanes) / sum(lane.cycles for lane in lanes)
@@ -288,16 +275,11 @@ def pooled_tau(lanes: Sequence[LaneStats]) -> float:
 
 def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
     """Acceptance by position over all runs: accepted / judged there."""
-    return [accepted / judged for accepted, judged in judged_by_position(lanes)]
-
-
-def judged_by_position(lanes: Sequence[LaneStats]) -> list[tuple[int, int]]:
-    """Return for each position how many drafts were accepted, and judged, over all runs."""
-    counts = []
+    rates = []
     for place in range(max((len(lane.judged_at) for lane in lanes), default=0)):
         there = [lane for lane in lanes if place < len(lane.judged_at)]
-        counts.append((sum(lane.accepted_at[place] for lane in there), sum(lane.judged_at[place] for lane in there)))
-    return counts
+        rates.append(sum(lane.accepted_at[place] for lane in there) / sum(lane.judged_at[place] for lane in there))
+    return rates
 
 
 def pooled_alpha_by_kind(lanes: Sequence[LaneStats]) -> dict[str, float]:

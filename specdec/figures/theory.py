@@ -47,11 +47,6 @@ def accounted_speedup(
     return tau / (share * (drafted * c + v) + (1.0 - share) * step + o)
 
 
-def growing(v: float, at: int) -> Callable[[int], float]:
-    """The cost of a check against its drafts: a straight line from 1 for none through v for `at` of them."""
-    return lambda k: 1.0 + (v - 1.0) * k / at
-
-
 def best_k(alpha: float, c: float, v: float | Callable[[int], float] = 1.0, o: float = 0.0, largest: int = 32) -> int:
     """The k of the greatest speed-up; 0 where speculation does not pay."""
     cost = v if callable(v) else lambda _: v

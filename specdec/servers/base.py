@@ -55,23 +55,21 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a stream. `step_drafted` and `step_accepted` list the steps that drafted, in order; `histogram` counts
-    the steps that accepted 0, 1, 2, … drafted tokens.
+    """The end of a stream. `steps` lists what each step that drafted drafted and accepted; `drafted` and `accepted` are
+    the sums.
     """
 
     reason: FinishReason
     at: float
-    step_drafted: tuple[int, ...] | None = None
-    step_accepted: tuple[int, ...] | None = None
+    steps: tuple[tuple[int, int], ...] | None = None
     drafted: int | None = None
     accepted: int | None = None
-    histogram: tuple[int, ...] | None = None
 
     @property
     def counts(self) -> tuple[int, int] | None:
         """Tokens drafted and accepted in the whole text; None if the server reports neither steps nor sums."""
-        if self.step_drafted is not None and self.step_accepted is not None:
-            return sum(self.step_drafted), sum(self.step_accepted)
+        if self.steps is not None:
+            return sum(drafted for drafted, _ in self.steps), sum(accepted for _, accepted in self.steps)
         return None if self.drafted is None or self.accepted is None else (self.drafted, self.accepted)
 
 

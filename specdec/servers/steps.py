@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,14 +31,13 @@ def counted(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) ->
     first, rest = blocks[0], blocks[1:]
     if all(chunk.drafted is not None for chunk in chunks) and speculates is not False:
         return [first, *running(chunks)], "exact"
-    lists = stepwise(rest, ending)
-    aligned = align_steps([len(block.tokens) for block in rest], lists[1]) if lists else None
-    if lists and aligned:
-        drafted, accepted = lists
+    accepted = [taken for _, taken in ending.steps or ()]
+    aligned = None if ending.steps is None else align_steps([len(block.tokens) for block in rest], accepted)
+    if ending.steps is not None and aligned is not None:
         steps = [first]
         for block, places in zip(rest, aligned, strict=True):
             for part, place in zip(cut(block, sizes(block, places, accepted)), places, strict=True):
-                counts = (0, 0) if place is None else (drafted[place], accepted[place])
+                counts = (0, 0) if place is None else ending.steps[place]
                 steps.append(Step(part.tokens, part.text, part.at, *counts))
         alone = all(len(places) == 1 for places in aligned)
         sure = 0 not in accepted or not any(None in places for places in aligned)
@@ -73,28 +71,6 @@ def running(chunks: Sequence[Chunk]) -> list[Step]:
             steps.append(Step(chunk.tokens, chunk.text, chunk.at, sums[0] - before[0], sums[1] - before[1]))
         before = sums
     return steps
-
-
-def stepwise(blocks: Sequence[Step], ending: Ending) -> tuple[Sequence[int], Sequence[int]] | None:
-    """Return the tokens drafted and accepted by each step that drafted: the server's own list, or the only list that
-    its histogram allows.
-    """
-    if ending.step_drafted is not None and ending.step_accepted is not None:
-        return ending.step_drafted, ending.step_accepted
-    if not ending.histogram or ending.drafted is None:
-        return None
-    # The histogram counts the steps that accepted 0, 1, 2, … tokens; the order is that of arrival, if both agree.
-    steps, k = sum(ending.histogram), len(ending.histogram) - 1
-    wanted = Counter({size: count for size, count in enumerate(ending.histogram) if count})
-    accepted = [len(block.tokens) - 1 for block in blocks]
-    if not wanted[0]:
-        accepted = [size for size in accepted if size]  # these drafted nothing
-    if len(accepted) != steps or ending.drafted != steps * k:
-        return None
-    last = [*(wanted - Counter(accepted[:-1])).elements()]  # the last one may have been cut off
-    if len(last) != 1 or last[0] < accepted[-1]:
-        return None
-    return [k] * steps, [*accepted[:-1], last[0]]
 
 
 def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:

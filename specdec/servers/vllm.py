@@ -1,8 +1,7 @@
 """vLLM's completions API, read in the source of 0.32.0 (November 2026) and tried.
 
 It streams one chunk per step; for a slow reader it joins steps. With `--per-request-spec-decode-metrics detailed` the
-last chunk reports what each step drafted and accepted, with `summary` how many of each there were. Without that flag,
-the counters of /metrics give what `summary` does, if no other request was served meanwhile.
+last chunk reports what each step drafted and accepted, with `summary` the sums.
 """
 
 from __future__ import annotations
@@ -10,10 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-import time
-from collections import Counter
 from collections.abc import Generator, Sequence
-from itertools import pairwise
 from typing import Any
 
 from ..events import FinishReason
@@ -25,29 +21,24 @@ from .fields import at
 from .stream import Client
 
 AT_ONCE = 64  # texts in one request
-COUNTER = re.compile(r'^vllm:(\w+)_total\{(?:[^}\n]*position="(\d{1,3})")?[^}\n]*\} ([\d.e+]{1,20})$', re.MULTILINE)
-WRITTEN = "generation_tokens"
-DRAFTS = "spec_decode_num_drafts"
-DRAFTED = "spec_decode_num_draft_tokens"
-ACCEPTED = "spec_decode_num_accepted_tokens"
-ACCEPTED_AT = "spec_decode_num_accepted_tokens_per_pos"
+PLACE = re.compile(r'vllm:spec_decode_num_accepted_tokens_per_pos_total\{[^}\n]*position="(\d{1,3})"')
 NO_TEMPLATE = "default chat template is no longer allowed"  # part of transformers' error for a model without one
 PLACEHOLDER = "token_id:"  # vLLM writes it before an id that stands in place of a token's text
-Counters = Counter[tuple[str, int]]
 
 
 class VLLM:
     def __init__(self, client: Client, model: dict[str, Any]) -> None:
         self._client = client
-        counters = self._counters()
-        places = [place for name, place in counters if name == ACCEPTED_AT]
+        counters = ""
+        with contextlib.suppress(ServerError):  # where they are hidden
+            counters = client.text("/metrics")
         self.facts = Facts(
             kind="vLLM",
             version=fields.label(at(client.ask("/version"), "version")),
             model=fields.label(at(model, "id")),
             context=fields.context(at(model, "max_model_len")),
-            speculates=(DRAFTS, -1) in counters if counters else None,
-            k=max(places) + 1 if places else None,
+            speculates="vllm:spec_decode_num_drafts_total" in counters if "vllm:" in counters else None,
+            k=max((int(place) + 1 for place in PLACE.findall(counters)), default=None),
         )
         self._after_warp: bool | None = None
 
@@ -76,44 +67,19 @@ class VLLM:
     ) -> Generator[Chunk | Ending, None, None]:
         exact = self._reports_distribution(params)
         more = {"stream": True, "stream_options": {"include_usage": True}, "logprobs": top}
-        before = self._counters() if self.facts.speculates else Counters()
         reason: FinishReason | None = None
         last: Any = None
-        arrived, count = 0.0, 0
+        arrived = 0.0
         for data, arrived in self._client.events("/v1/completions", self._body(prompt, params) | more):
             choice = self._choice(data)
             if choice is None:
                 last = data
                 continue
-            chunk = Chunk(fields.text(at(choice, "text"), "text"), tokens(choice, params, exact), arrived)
-            yield chunk
-            reason, count = finish(choice) or reason, count + len(chunk.tokens)
+            yield Chunk(fields.text(at(choice, "text"), "text"), tokens(choice, params, exact), arrived)
+            reason = finish(choice) or reason
         if reason is None:
             raise ServerError("The server ended its answer without saying why.")
-        yield ending(reason, arrived, at(last, "metrics", "speculative_decoding") or self._grown(before, count))
-
-    def _counters(self) -> Counters:
-        """Read the counters by name and position (-1 without one), summed over engines; empty where they are hidden."""
-        counters = Counters()
-        with contextlib.suppress(ServerError):
-            for name, place, value in COUNTER.findall(self._client.text("/metrics")):
-                with contextlib.suppress(ValueError, OverflowError):
-                    counters[name, int(place) if place else -1] += int(float(value))
-        return counters
-
-    def _grown(self, before: Counters, count: int) -> dict[str, Any] | None:
-        """Compute the counts of a text of `count` tokens from the counters; None if other requests ran meanwhile."""
-        for _ in range(3 if before else 0):
-            grown = Counters({key: value - before[key] for key, value in self._counters().items()})
-            reached = [grown[DRAFTS, -1], *(grown[ACCEPTED_AT, place] for place in range(self.facts.k or 0)), 0]
-            if grown[WRITTEN, -1] == count and reached == sorted(reached, reverse=True):
-                return {
-                    "num_draft_tokens": grown[DRAFTED, -1],
-                    "num_accepted_draft_tokens": grown[ACCEPTED, -1],
-                    "acceptance_histogram": [here - further for here, further in pairwise(reached)],
-                }
-            time.sleep(0.1)  # the counters are updated a little after the last token is sent
-        return None
+        yield ending(reason, arrived, at(last, "metrics", "speculative_decoding"))
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
         """Sample texts. vLLM seeds the i-th text of a request with seed + i; each request continues that count."""
@@ -233,16 +199,16 @@ def finish(choice: Any) -> FinishReason | None:
 
 def ending(reason: FinishReason, arrived: float, payload: Any) -> Ending:
     """Read the counts of drafts, if the server reports any."""
-    name, names = "counts of steps", ("per_step_drafted", "per_step_accepted", "acceptance_histogram")
-    drafted, accepted, histogram = (None if (x := at(payload, one)) is None else fields.ids(x, name) for one in names)
+    name = "counts of drafts"
     sums = (at(payload, one) for one in ("num_draft_tokens", "num_accepted_draft_tokens"))
-    total, taken = (None if x is None else fields.integer(x, "counts of drafts") for x in sums)
-    if drafted is None or accepted is None:
-        return Ending(reason, arrived, None, None, total, taken, histogram)
-    pairs = [*zip(drafted, accepted, strict=False)]
-    if len(drafted) != len(accepted) or not all(a <= d <= fields.MAX_DRAFT for d, a in pairs):
+    total, taken = (None if one is None else fields.integer(one, name) for one in sums)
+    if at(payload, "per_step_drafted") is None:
+        return Ending(reason, arrived, None, total, taken)
+    drafted, accepted = (fields.ids(at(payload, one), name) for one in ("per_step_drafted", "per_step_accepted"))
+    steps = tuple(zip(drafted, accepted, strict=False))
+    if len(drafted) != len(accepted) or not all(a <= d <= fields.MAX_DRAFT for d, a in steps):
         raise fields.unreadable(name)
-    return Ending(reason, arrived, drafted, accepted, total, taken, histogram)
+    return Ending(reason, arrived, steps, total, taken)
 
 
 def number(name: str) -> int:

@@ -1,1 +1,1 @@
-"""Runs as files: written, read, audited, compared, recorded."""
+"""Runs as files: written, read, audited, recorded."""

@@ -1,17 +1,16 @@
 """Check a trace against itself: compute every decision and every draw of a run again from its events.
 
 Decisions are computed by the engine's own rules (`replay.py`); their numbers are compared with the distributions
-(`distributions.py`), the pieces (`pieces.py`) and the seed. What a trace does not hold, because it is older, lighter or
+(`distributions.py`) and the text. What a trace does not hold, because it is older, lighter or
 cut, counts as unchecked and never as good; so do the decisions of a server, which reports neither q nor coin.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from random import Random
 from typing import Any
 
 from ..events import Event, Finished, Started, Verified
@@ -31,10 +30,9 @@ from .cycle import (
     TYPICAL,
 )
 from .distributions import check_distributions, masses
-from .pieces import first_wrong_text, Pieces
 
 LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}  # by rule
-SPARE_NUMBERS = 64  # random numbers that a run may draw beyond three per drafted token and eight per cycle
+UNWRITTEN = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # a byte of a character or a control token: not the text itself
 
 
 def shown(name: str) -> str:
@@ -59,9 +57,8 @@ class Fault:
 class LaneAudit:
     """The result for one lane: how much was computed again, the faults, and what could not be checked.
 
-    `lossless` is None if the rule is not one of ours. `coins` is the number of coins that follow from the seed.
-    `server` names the server of a lane that was watched from outside. `unchecked` counts what the trace does not hold,
-    by its name.
+    `lossless` is None if the rule is not one of ours. `server` names the server of a lane that was watched from
+    outside. `unchecked` counts what the trace does not hold, by its name.
     """
 
     lane: str
@@ -72,7 +69,6 @@ class LaneAudit:
     tokens: int = 0
     decisions: int = 0
     draws: int = 0
-    coins: int = 0
     faults: list[Fault] = field(default_factory=list)
     unchecked: Counter[TranslatableText] = field(default_factory=Counter)
 
@@ -93,13 +89,13 @@ def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
     by_lane: dict[str, list[Event]] = {lane: [] for lane in lanes}
     for event in (events := list(events)):
         by_lane.setdefault(event.lane, []).append(event)
-    pieces, complete, accounts = Pieces(events), are_complete(events), list[LaneAudit]()
+    complete, accounts = are_complete(events), list[LaneAudit]()
     for lane, own in by_lane.items():
         accounts.append(account := LaneAudit(lane))
         if lane not in lanes:
             account.fault(0, "the header names no such lane")
         if own:
-            Auditor(account, own, pieces, complete).run()
+            Auditor(account, own, complete).run()
         else:
             account.not_reported("lanes of which the trace holds nothing")
         account.faults.sort(key=lambda fault: fault.cycle)
@@ -121,8 +117,8 @@ def are_complete(events: Iterable[Event]) -> bool:
 class Auditor:
     """Audits one lane and fills in its account. `complete`: distributions list every token that was drawn."""
 
-    def __init__(self, account: LaneAudit, events: Sequence[Event], pieces: Pieces, complete: bool) -> None:
-        self.account, self.pieces, self.complete = account, pieces, complete
+    def __init__(self, account: LaneAudit, events: Sequence[Event], complete: bool) -> None:
+        self.account, self.complete = account, complete
         self.started = next((event for event in events if isinstance(event, Started)), None)
         self.finished = next((event for event in events if isinstance(event, Finished)), None)
         self.cycles = list(cycles(events, account.lane))
@@ -151,12 +147,9 @@ class Auditor:
             for reason in [wrong] if wrong else self.check(cycle):
                 account.fault(number, reason)
         self.check_text()
-        if self.started:
-            self.check_coins(self.started.params.seed)
 
     def check(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         account = self.account
-        yield from self.pieces.check(cycle)
         if account.server:
             judged = sum(x.status != "discarded" for x in cycle.positions)
             unnamed = sum(map(is_unnamed, cycle.positions))
@@ -204,36 +197,18 @@ class Auditor:
             piece = cycle.committed.pieces[-1][:MAX_NAME]
             yield TranslatableText("the target added {piece!r}, which was not drawn there", piece=piece)
 
-    def check_coins(self, seed: int) -> None:
-        """Check the coins against the seed. A run on a CPU draws all its numbers from one generator, in this order.
-
-        If most coins of a lane are not among these numbers, it drew them elsewhere, on a GPU say, and is not checked.
-        """
-        source, block = Random(seed), self.account.rule == BLOCK  # block verification tosses from the draft's end on
-        most = SPARE_NUMBERS + sum(3 * len(cycle.positions) + 8 for cycle in self.cycles)
-        places = {source.random(): place for place in range(most)}
-        drafts = [(cycle.number, x) for cycle in self.cycles for x in cycle.positions[:: -1 if block else 1]]
-        coins = [(number, x.u) for number, x in drafts if x.u is not None]
-        seeded = [(coin, places[coin[1]]) for coin in coins if coin[1] in places]
-        if not seeded or 2 * len(seeded) < len(coins):
-            return
-        foreign = [coin for coin in coins if coin[1] not in places]
-        foreign += [coin for (_, before), (coin, place) in pairwise(seeded) if place <= before]
-        self.account.coins = len(coins) - len(foreign)
-        for number, u in foreign:
-            self.account.fault(number, "the seed does not give the coin u = {u:.6g} at this place", u=u)
-
     def check_text(self) -> None:
         account, finished, started = self.account, self.finished, self.started
         committed, last = [cycle.committed for cycle in self.cycles], max(0, account.cycles - 1)
-        whole = finished is not None and finished.reason != "failed"
-        wrong = first_wrong_text(committed, bool(started and started.params.stop), whole)
-        if wrong is not None:
-            account.fault(wrong, "the text is not that of the tokens")
+        pieces = [piece for event in committed for piece in event.pieces]
+        if not (started and started.params.stop) and not any(map(UNWRITTEN.fullmatch, pieces)):
+            for event in committed:
+                if event.text != "".join(event.pieces):
+                    account.fault(event.cycle, "the text is not that of the tokens")
         if finished is None:
             account.not_reported("lanes whose end the trace does not hold")
             return
-        if whole and finished.text != "".join(event.text for event in committed):
+        if finished.reason != "failed" and finished.text != "".join(event.text for event in committed):
             account.fault(last, "the lane ends with another text than its cycles wrote")
         if finished.tokens != account.tokens or (started and account.tokens > started.params.max_tokens):
             account.fault(last, "the lane ends with another number of tokens than joined the text, or with too many")

@@ -7,7 +7,6 @@ may come from anywhere: it is read as data, and refused with one sentence where 
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
@@ -121,14 +120,8 @@ class Trace:
         return self.header.line() + "".join(map(line, self.events))
 
     def save(self, path: str | Path) -> None:
-        """Write the file that `path` leads to, whole or not at all. ValueError as `writable` says."""
-        path = writable(Path(path))
-        partial = path.with_suffix(path.suffix + ".partial")
-        try:
-            partial.write_text(self.dumps(), encoding="utf-8")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)  # of a full disk, say
+        """Write a file. OSError where that cannot be done."""
+        Path(path).write_text(self.dumps(), encoding="utf-8")
 
     @classmethod
     def loads(cls, text: str) -> Trace:
@@ -173,15 +166,6 @@ def live_header(
     run, facts = uuid.uuid4().hex[:12], here or machine.describe()
     facts = facts | {"busy": machine.busy()}
     return Header(run, "live", prompt, lanes, kind=kind, models=models, machine=facts, created=now)
-
-
-def writable(path: Path) -> Path:
-    """The file that `path` leads to by its links. ValueError where that is there and no regular file."""
-    path = Path(os.path.realpath(path))
-    if path.exists() and not path.is_file():
-        kind = "a folder" if path.is_dir() else "no regular file"
-        raise ValueError(f"the run cannot be saved: {path} is {kind}")
-    return path
 
 
 def recording(folder: Path, kind: str, drafter: str) -> Path:

@@ -19,7 +19,7 @@ def test_without_a_gpu_the_suite_ends_with_one_sentence(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert bench.main(["--suite", "gpu", "--minutes", "9", "--json", str(tmp_path / "report.json")]) == 2
+    assert bench.main(["--suite", "gpu", "--json", str(tmp_path / "report.json")]) == 2
     error = capsys.readouterr().err
     assert "needs an NVIDIA GPU" in error and error.count("\n") == 1
     assert not list(tmp_path.iterdir())

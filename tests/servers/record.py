@@ -50,7 +50,7 @@ class Recorder(Client):
         finally:
             told = [*lines(blocks)]
             if path == "/metrics":  # of hundreds of lines, those that are read
-                told = ["".join(f"{x}\n" for x in told[0].split("\n") if x.startswith(("vllm:spec", "vllm:gen")))]
+                told = ["".join(f"{x}\n" for x in told[0].split("\n") if x.startswith("vllm:spec"))]
             told = [re.sub(r'"(root|model_path)":"[^"]*"', r'"\1":"target"', block) for block in told]  # no folder here
             if path == "/props":
                 props = json.loads(told[0])

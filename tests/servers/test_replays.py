@@ -30,9 +30,8 @@ from specdec.traces.file import live_header, Trace
 from specdec.types import SamplingParams
 
 SPECULATIVE, PLAIN, BROKEN, NGRAM = "vllm-draft_model-mended", "vllm-plain", "vllm-draft_model", "vllm-ngram"
-NOT_ENDED = "vllm-draft_model-untold"  # started without --per-request-spec-decode-metrics
 LLAMA, LLAMA_PLAIN = "llama-draft_model", "llama-plain"
-RECORDINGS = (SPECULATIVE, PLAIN, BROKEN, NGRAM, NOT_ENDED, LLAMA, LLAMA_PLAIN)
+RECORDINGS = (SPECULATIVE, PLAIN, BROKEN, NGRAM, LLAMA, LLAMA_PLAIN)
 
 
 def watched(name: str, kind: str, how: str) -> tuple[list[Event], list[Event]]:
@@ -95,15 +94,6 @@ def test_drafts_are_the_servers_own_list(name: str, kind: str, how: str) -> None
     finished = final[-1]
     assert isinstance(finished, Finished) and finished.counted in ("exact", "merged")
     assert (name, kind, how) != (BROKEN, "code", "greedy") or finished.counted == "merged"
-
-
-def test_without_the_flag_the_servers_counters_tell_its_steps() -> None:
-    for kind in PROMPTS:
-        _, final = watched(NOT_ENDED, kind, "greedy")
-        _, told = watched(SPECULATIVE, kind, "greedy")
-        assert isinstance(final[-1], Finished)
-        if final[-1].counted == "exact":
-            assert accepted(final) == accepted(told)
 
 
 @pytest.mark.parametrize("how", SETTINGS)

@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specdec.cli.run import check_place
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.proof.toys import TableModel
@@ -137,35 +135,3 @@ def test_whatever_seed_a_run_may_have_its_trace_can_be_read(seed: int) -> None:
     params = dataclasses.replace(PARAMS, seed=seed)
     run = Trace(EXAMPLE.header, tuple(generate(Task(TARGET, (1,), params, k=0))))
     assert Trace.loads(run.dumps()).events == run.events
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files here")
-def test_a_link_is_followed_and_what_is_no_regular_file_is_refused_before_the_run(tmp_path: Path) -> None:
-    link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe"
-    link.symlink_to(tmp_path / "run.jsonl")
-    os.mkfifo(pipe)
-    for _ in range(2):  # the file is not there, and then it is
-        EXAMPLE.save(link)
-        assert link.is_symlink() and Trace.load(tmp_path / "run.jsonl") == EXAMPLE
-    for path in (pipe, Path("/dev/null")):
-        with pytest.raises(ValueError, match="no regular file"):
-            check_place(path)
-    with pytest.raises(ValueError, match="no regular file"):
-        EXAMPLE.save(pipe)
-
-
-@pytest.mark.parametrize("what", ["write_text", "replace"])
-def test_a_save_that_fails_leaves_what_was_there_and_nothing_else(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "run.jsonl"
-    EXAMPLE.save(path)
-
-    def full(self: Path, *_: object, **__: object) -> None:
-        self.open("w").close()  # as a full disk leaves it: the file is there, and nothing in it
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, what, full)
-    with pytest.raises(OSError, match="No space"):
-        Trace(EXAMPLE.header, EXAMPLE.events[:3]).save(path)
-    assert Trace.load(path) == EXAMPLE and list(tmp_path.iterdir()) == [path]

@@ -1,8 +1,8 @@
 """What a GPU gives, in about eight minutes: first whether all is right there, then where the time goes.
 
 Each stage is a process of its own, so an address gone wrong stays in it, none inherits another's graphs or settings,
-and one that hangs is ended after its own budget. A stage prints its rows as lines of JSON, which the report's journal
-stores at once: a second start goes on where the first was cut. `--device cpu` runs every stage at toy scale.
+and one that hangs is ended after its own budget. A stage prints its rows as lines of JSON. A second start runs the
+stages that did not end well, or not at all. `--device cpu` runs every stage at toy scale.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import torch
 from specdec import children
 from specdec.bench.measure import Case, measure_pairs, params_for, row, run
 from specdec.bench.prompts import PROMPTS, QUESTIONS
+from specdec.bench.suites import commit
 from specdec.families import star, zoo
 from specdec.figures import machine
 from specdec.gpu import lane
@@ -37,10 +38,10 @@ from specdec.models.device import configure_cuda
 from specdec.types import SamplingParams
 
 from . import peers, shapes
-from .journal import Journal, Row
 from .options import Options
 from .peers import seconds_per_step
 
+Row = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES: tuple[str, ...] = ("alpha", "tau", "draft_cost", "verify_cost", "measured_speedup", "worst_prompt_speedup")
 FIGURES += ("tokens_per_second", "plain_tokens_per_second", "identical_to_plain", "eager_because")
@@ -223,19 +224,34 @@ def driver() -> str | None:
 # ---- the suite ----
 
 
-def check(options: Options) -> None:
-    """Raise ValueError, in one sentence, where a GPU is wanted and torch sees none."""
+def report(options: Options) -> Row:
+    """Run the stages. With `--json`, those that ended well stand in a file beside it, until all did.
+
+    ValueError where a GPU is wanted and torch sees none, or the file is of another machine, version or setting.
+    """
     if options.device != "cpu" and not torch.cuda.is_available():
         raise ValueError("The suite gpu needs an NVIDIA GPU, and torch sees none; --device cpu runs it at toy scale.")
-
-
-def report(options: Options, journal: Journal) -> Row:
+    path = options.json and options.json.with_suffix(".stages.json")
+    setting = [options.device, machine.describe(), commit()]
+    sound = dict[str, list[Row]]()
+    if path and path.exists():
+        before, sound = json.loads(path.read_text(encoding="utf-8"))
+        if before != setting:
+            raise ValueError(f"{path} is of another machine, version or setting; move it, or name another file")
     stages = {}
     for name, (_, budget_s) in STAGES.items():
-        rows = watch(name, options.device, min(budget_s, journal.seconds_left))
-        stages[name] = journal.measured(name, rows, lambda rows: rows[-1]["ended"]["rc"] == 0)
+        stages[name] = sound.get(name) or list(watch(name, options.device, budget_s))
+        if stages[name][-1]["ended"]["rc"] == 0:
+            sound[name] = stages[name]
+        if path:
+            path.write_text(json.dumps([setting, sound], ensure_ascii=False), encoding="utf-8")
+    left_out = [name for name in STAGES if name not in sound]
+    if left_out:
+        print(f"left out: {', '.join(left_out)}. The same command, with --json, goes on.", file=sys.stderr)
+    elif path:
+        path.unlink()
     models = {name: shapes.SHAPES[name] for name in shapes.PAIRS["qwen3"]}
-    return {"synthetic": True, "stages": stages, "models": models}
+    return {"synthetic": True, "stages": stages, "models": models, "left_out": left_out}
 
 
 def watch(name: str, device: str, budget_s: float) -> Iterator[Row]:

@@ -16,25 +16,18 @@ from specdec.bench.prompts import PROMPTS
 from specdec.bench.suites import speedup_of
 
 from . import peers
-from .journal import Journal
 from .options import Options
 
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
 
 
-def report(options: Options, journal: Journal) -> dict[str, Any]:
-    """Measure the family's ways of drafting; return their rows alone, if time runs out."""
+def report(options: Options) -> dict[str, Any]:
     shared = {name: getattr(options, name) for name in ("suite", "family", "device", "tokens", "repeats", "k", "dtype")}
     chosen = suites.Options(**shared)
     family, seconds = suites.loaded(chosen)
-    rows = list[Row]()
-    for place, _, measured in suites.measure(family, chosen, PROMPTS):
-        rows += journal.measured(place, measured)
-    if rows:
-        print(suites.table(rows))
+    rows = [row for _, _, measured in suites.measure(family, chosen, PROMPTS) for row in measured]
+    print(suites.table(rows))
     result = {"rows": rows, "models": family.describe(), "setup_seconds": seconds, "peers": None}
-    if journal.left_out:
-        return result
     result["headline"] = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
     if family.draft is not None and options.peers and family.precision != "int8":  # transformers has no such target
         result["peers"] = peers.measure(family, PROMPTS, best_cases(rows), options.tokens, min(options.repeats, 5))

@@ -7,15 +7,16 @@ from pathlib import Path
 
 from ..options import option
 
-AT_ONCE = ("batch", "passes", "browsers", "default")
-ROW_BY_ROW = ("gpu", "embedded", "methods")  # these keep each row as it is measured
+# Each is a module of this folder, imported when it is named: a machine with a GPU may lack the page's packages.
+SUITES = {name: name for name in ("batch", "passes", "browsers", "default", "gpu")}
+SUITES |= {"embedded": "methods", "methods": "methods"}
 
 
 @dataclass(frozen=True)
 class Options:
     """Figures of this machine, and of the page. A table, then one line of JSON."""
 
-    suite: str = option("gpu", "what is measured", choices=(*AT_ONCE, *ROW_BY_ROW))
+    suite: str = option("gpu", "what is measured", choices=tuple(SUITES))
     family: str = option("embedded", "of models that are loaded: 'embedded', or a folder")
     tokens: int = option(96, "new tokens per run")
     repeats: int = option(5, "measured rounds, after one to warm up")
@@ -23,12 +24,9 @@ class Options:
     device: str = option("auto", "where; cpu runs gpu at toy scale", choices=("auto", "cpu", "cuda"))
     dtype: str | None = option(None, "of embedded and methods: the target's", choices=("bfloat16", "float32", "int8"))
     peers: bool = option(True, "transformers' own generation, too")
-    json: Path | None = option(None, "also write the JSON to a file; with it, a broken-off suite goes on")
-    minutes: float | None = option(None, "of long suites: then begin nothing more")
+    json: Path | None = option(None, "also write the JSON to a file; with it, the suite gpu goes on where it broke off")
 
     def __post_init__(self) -> None:
         """ValueError for what cannot be measured."""
-        if self.minutes is not None and self.suite not in ROW_BY_ROW:
-            raise ValueError(f"--minutes belongs to --suite {', '.join(ROW_BY_ROW)}")
         if self.tokens < 2 or self.repeats < 1:
             raise ValueError("--tokens is at least 2, and --repeats at least 1")
