@@ -49,7 +49,6 @@ class Setting:
     bound: str = ""
     above: bool = False  # `low` itself is not allowed
     sampling: bool = True  # a field of SamplingParams; else an argument of `race`, or the family
-    served: bool = True  # a server of others is sent it; else only our own engine has it
     tool: bool = True  # a language model may choose it, too (`compare` and `explain`)
     main: bool = False  # the page shows it above *Advanced*, and every link holds it
     label: str = ""  # its key in page.json, where that is not its name
@@ -85,12 +84,12 @@ SETTINGS = {
             "drafter", str, DEFAULT_DRAFTER,
             "default: what is expected to pay on this machine, by costs that are measured once; or draft_model, "
             "prompt_lookup, medusa, eagle3 …; a wrong name is answered with the list",
-            sampling=False, served=False, main=True,
+            sampling=False, main=True,
             flag=Flag(str, DEFAULT_DRAFTER, "its name; default: what is expected to pay on this machine"),
         ),
         Setting(
             "k", int, 0, "tokens drafted per cycle, 0: as many as are expected to pay", step=1, bound="k",
-            sampling=False, served=False, main=True,
+            sampling=False, main=True,
         ),
         Setting(
             "temperature", float, USUAL.temperature, "0 is greedy", 0, 2, 0.1, main=True, flag=Flag(float, 0.8),
@@ -103,13 +102,13 @@ SETTINGS = {
             "stop", str, "", "strings that end the text, one per line", tool=False, label="stop_strings",
             flag=Flag(list[str], [], "a string that ends the text; may be repeated"),
         ),
-        Setting("rule", str, RULES[0], f"{', '.join(RULES)}; typical is lossy", sampling=False, served=False),
+        Setting("rule", str, RULES[0], f"{', '.join(RULES)}; typical is lossy", sampling=False),
         Setting(
-            "family", str, EMBEDDED, "the target", sampling=False, served=False, label="target",
+            "family", str, EMBEDDED, "the target", sampling=False, label="target",
             flag=Flag(str, EMBEDDED, "'embedded', or a folder with target/ and tokenizer/"),
         ),
         Setting(
-            "peer", bool, False, "one more lane: transformers' own assisted generation", sampling=False, served=False,
+            "peer", bool, False, "one more lane: transformers' own assisted generation", sampling=False,
             tool=False, flag=Flag(Literal["transformers"] | None, None, "one more lane: its own assisted generation"),
         ),
     )
