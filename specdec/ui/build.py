@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from . import api, session
+from . import session
 from .components import engine as servers
 from .components.drawn import drawn, handler
 from .components.section import notice, tell
@@ -30,7 +30,6 @@ def build(teaching: bool = False) -> gr.Blocks:
         with speaking(one):
             page(demo if one == ENGLISH else demo.route(LANGUAGES[one], one, show_in_navbar=False), teaching)
             gradio_private.wrap(demo, bound)
-    gradio_private.only_tools(demo, api.TOOLS)
     demo.queue(max_size=64, default_concurrency_limit=1, api_open=False)
     gradio_private.guard_queue(demo)
     return demo
@@ -61,8 +60,6 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
         fields, who, screen = built["race"]
         keep(demo, fields, screen)
         race.in_browser([field.value for field in fields.values()], who.value)
-        if language() == ENGLISH:  # they speak it whatever the page
-            api.endpoints()
         follow_links(demo, tabs, fields, who, link_notice)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from specdec.exposure import EXPOSURE, limits
-from specdec.ui import api, menu, request, session
+from specdec.ui import menu, request, session
 from specdec.ui.tabs import race
 
 EXPOSED = ("network", "class", "public")
@@ -29,8 +29,6 @@ PAIR = {
     "a link": lambda family: refused(request.from_link({"family": family})),
     "the menu": lambda family: refused(({}, race.switch(family, "draft_model", "rejection")[0]["info"])),
     "run": lambda family: refused_answer(race.run("Once", family=family)),
-    "compare": lambda family: refused_answer(api.answering(api.compare)("Once", family=family)),
-    "explain": lambda family: refused_answer(api.answering(api.explain)(prompt="Once", family=family)),
 }
 
 
@@ -40,9 +38,9 @@ def refused(told: tuple[dict[str, Any], str]) -> None:
         raise request.InputError(said)
 
 
-def refused_answer(answers: Iterator[Any]) -> None:
+def refused_answer(answers: Iterator[str]) -> None:
     (only,) = answers
-    raise request.InputError((json.loads(only) if isinstance(only, str) else only)["error"])
+    raise request.InputError(json.loads(only)["error"])
 
 
 @pytest.fixture

@@ -348,7 +348,7 @@ def test_the_page_is_built_and_only_the_documented_endpoints_are_public(traces):
     demo = build()
     config = demo.get_config_file()
     public = {d["api_name"] for d in config["dependencies"] if d["api_visibility"] == "public"}
-    assert public == {"run", "run_zh", "theory", "compare", "explain"}
+    assert public == {"run", "run_zh"}
     player = next(c for c in config["components"] if c["props"].get("elem_id") == "player")
     assert trace.Trace.loads(player["props"]["value"]) == toyrun.trace()
     template = player["props"]["html_template"]

@@ -13,14 +13,14 @@ from markdown_it import MarkdownIt
 
 from ...families import presets
 from ...methods import DEFAULT_DRAFTER, EMBEDDED, ROUNDED, RULES
-from ...settings import Setting, SETTINGS, taking
+from ...settings import Setting, SETTINGS
 from .. import browser, menu, session
 from ..components.drawn import drawn, handler
 from ..components.engine import BROWSER, engine
 from ..components.player import pack, player
 from ..components.section import ended, notice, tell
 from ..components.traces import traces
-from ..request import check, check_family, from_link, InputError
+from ..request import CALL, check, check_family, from_link, InputError
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND = 8
@@ -357,8 +357,7 @@ def chosen(family: Any, drafter: Any) -> Any:
     return gr.update(info=session.chosen_line(family)) if drafter == DEFAULT_DRAFTER else gr.skip()
 
 
-@taking(list(SETTINGS.values()))
-def run(**settings: Any) -> Iterator[str]:
+def run(*settings: Any, **named: Any) -> Iterator[str]:
     """Run a prompt live, speculatively and plainly; streams the run as NDJSON: a header, then one event a line.
 
     `peer` is a lane where transformers has such a drafter and k is 1 or more.
@@ -371,7 +370,7 @@ def run(**settings: Any) -> Iterator[str]:
         {settings}
     """
     try:
-        request = check(**settings)
+        request = check(*settings, **named)
     except InputError as error:
         yield json.dumps({"error": str(error)})
         return
@@ -384,3 +383,10 @@ def run(**settings: Any) -> Iterator[str]:
             yield news.text
         elif news.kind in ("waiting", "fetching"):
             yield ""  # a place where a client that left is noticed
+
+
+# Gradio documents the endpoint by these.
+run.__annotations__ = {name: one.type_ for name, one in SETTINGS.items()} | {"return": Iterator[str]}
+run.__signature__ = CALL.replace(return_annotation=Iterator[str])  # type: ignore[attr-defined]
+_about = "\n        ".join(f"{name}: {one.about}" for name, one in SETTINGS.items())
+run.__doc__ = str(run.__doc__).replace("{settings}", _about)
