@@ -2,10 +2,9 @@
 
 *embedded* and *methods* are the family's ways of drafting beside transformers (`methods.py`). *gpu* is six minutes on
 a card: what holds there, and where the time goes, with models of known shapes and synthetic acceptance (`gpu.py`).
-With `--json` these keep each row as it is measured, and a second start goes on; `--minutes` bounds them. *batch*
-decodes up to 32 texts at once, with speculation and without (`batch.py`). *passes* is what a pass of SmolLM2 costs by
-its rows, in each precision, beside llama.cpp and transformers. *browsers* is what speculation gains in browsers,
-*default* what a visitor gains who leaves drafter and K open.
+With `--json` these keep each row as it is measured, and a second start goes on; `--minutes` bounds them. *passes*
+is what a pass of SmolLM2 costs by its rows, in each precision, beside llama.cpp and transformers. *browsers* is what
+speculation gains in browsers, *default* what a visitor gains who leaves drafter and K open.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .journal import Journal
 from .options import Options
 
 # Each is a module of this folder, imported when it is named: a machine with a GPU may lack the page's packages.
-SUITES = {name: name for name in ("batch", "passes", "browsers", "default", "gpu")} | {
+SUITES = {name: name for name in ("passes", "browsers", "default", "gpu")} | {
     "embedded": "methods",
     "methods": "methods",
 }

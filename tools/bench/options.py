@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..options import option
 
-AT_ONCE = ("batch", "passes", "browsers", "default")
+AT_ONCE = ("passes", "browsers", "default")
 ROW_BY_ROW = ("gpu", "embedded", "methods")  # these keep each row as it is measured
 
 
