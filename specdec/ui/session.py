@@ -57,11 +57,10 @@ _progress: hub.Fetched | None = None  # of the download, for all who wait for it
 class News:
     """One thing to tell the page: lines of the run, or a notice beside the button; `cut` is why lines are missing.
 
-    A `whole` run takes the place of all lines before it. `done`, `cut` and `error` come last. `share` is how much of a
-    download is there.
+    `done`, `cut` and `error` come last. `share` is how much of a download is there.
     """
 
-    kind: Literal["lines", "whole", "notice", "fetching", "waiting", "done", "cut", "error"]
+    kind: Literal["lines", "notice", "fetching", "waiting", "done", "cut", "error"]
     text: str
     share: float = 1.0
 
