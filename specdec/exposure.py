@@ -1,7 +1,7 @@
 """Who can reach this page, and what a stranger may do there. One table, and no other place decides it.
 
-Everything that bounds a visitor reads it: request bodies, host names, proxies, servers of others, pairs of models,
-places in the queue, and the size of a run.
+Everything that bounds a visitor reads it: request bodies, host names, proxies, pairs of models, places in the
+queue, and the size of a run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ class Exposure:
     seconds: float = 60.0  # of a run
     waiting: int = 32  # people in the queue
     runs_of_address: int = 10_000  # a minute
-    any_server: bool = True  # may name any server of another engine; otherwise only those in SPECDEC_SERVERS
     any_pair: bool = True  # may name any pair of models, folders too; otherwise only those in SPECDEC_PAIRS
     body: int = 8_000_000  # bytes of a request
     in_browser: bool = False  # runs are computed in the visitor's browser, unless he chooses otherwise
@@ -39,7 +38,6 @@ OWN = Exposure()
 NETWORK = replace(
     OWN,
     any_host=True,
-    any_server=False,
     any_pair=False,
 )
 CLASS = replace(NETWORK, in_browser=True)

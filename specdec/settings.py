@@ -6,9 +6,7 @@ A setting is checked where it comes in (`ui/request.py` for the page, links and 
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from inspect import Parameter
 from typing import Any, Literal
@@ -42,15 +40,13 @@ class Setting:
     name: str
     type_: type
     default: Any
-    help: str  # in English: of a call, of a tool, of the flag
+    help: str  # in English: of a call, of the flag
     low: float = 0
     most: float = 0  # of every host; `high` is the one to ask
     step: float = 0
     bound: str = ""
     above: bool = False  # `low` itself is not allowed
     sampling: bool = True  # a field of SamplingParams; else an argument of `race`, or the family
-    served: bool = True  # a server of others is sent it; else only our own engine has it
-    tool: bool = True  # a language model may choose it, too (`compare` and `explain`)
     main: bool = False  # the page shows it above *Advanced*, and every link holds it
     label: str = ""  # its key in page.json, where that is not its name
     flag: Flag | None = None
@@ -85,36 +81,35 @@ SETTINGS = {
             "drafter", str, DEFAULT_DRAFTER,
             "default: what is expected to pay on this machine, by costs that are measured once; or draft_model, "
             "prompt_lookup, medusa, eagle3 …; a wrong name is answered with the list",
-            sampling=False, served=False, main=True,
+            sampling=False, main=True,
             flag=Flag(str, DEFAULT_DRAFTER, "its name; default: what is expected to pay on this machine"),
         ),
         Setting(
             "k", int, 0, "tokens drafted per cycle, 0: as many as are expected to pay", step=1, bound="k",
-            sampling=False, served=False, main=True,
+            sampling=False, main=True,
         ),
         Setting(
             "temperature", float, USUAL.temperature, "0 is greedy", 0, 2, 0.1, main=True, flag=Flag(float, 0.8),
         ),
-        Setting("top_p", float, USUAL.top_p, "1 is off", 0, 1, 0.05, above=True, tool=False),
-        Setting("top_k", int, USUAL.top_k, "0 is off", 0, 1_000, tool=False),
+        Setting("top_p", float, USUAL.top_p, "1 is off", 0, 1, 0.05, above=True),
+        Setting("top_k", int, USUAL.top_k, "0 is off", 0, 1_000),
         Setting("max_tokens", int, USUAL.max_tokens, "new tokens", 1, step=1, bound="tokens"),
         Setting("seed", int, USUAL.seed, "of every random draw", 0, 2**31 - 1, main=True),
         Setting(
-            "stop", str, "", "strings that end the text, one per line", tool=False, label="stop_strings",
+            "stop", str, "", "strings that end the text, one per line", label="stop_strings",
             flag=Flag(list[str], [], "a string that ends the text; may be repeated"),
         ),
-        Setting("rule", str, RULES[0], f"{', '.join(RULES)}; typical is lossy", sampling=False, served=False),
+        Setting("rule", str, RULES[0], f"{', '.join(RULES)}; typical is lossy", sampling=False),
         Setting(
-            "family", str, EMBEDDED, "the target", sampling=False, served=False, label="target",
+            "family", str, EMBEDDED, "the target", sampling=False, label="target",
             flag=Flag(str, EMBEDDED, "'embedded', or a folder with target/ and tokenizer/"),
         ),
         Setting(
-            "peer", bool, False, "one more lane: transformers' own assisted generation", sampling=False, served=False,
-            tool=False, flag=Flag(Literal["transformers"] | None, None, "one more lane: its own assisted generation"),
+            "peer", bool, False, "one more lane: transformers' own assisted generation", sampling=False,
+            flag=Flag(Literal["transformers"] | None, None, "one more lane: its own assisted generation"),
         ),
     )
 }  # fmt: skip
-TOOL = [one for one in SETTINGS.values() if one.tool]
 NO_GRAMMAR = TranslatableText("SpecDec no longer decodes under a grammar; leave it out, or let your server do it.")
 SAME_TOKENIZER = TranslatableText(
     "SpecDec no longer drafts with another tokenizer than the target's; choose a draft model of the target's family."
@@ -178,34 +173,3 @@ class RunRequest:
 def sampling(values: Mapping[str, Any]) -> SamplingParams:
     """Pick the settings that say how tokens are drawn and when to stop."""
     return SamplingParams(**{name: value for name, value in values.items() if SETTINGS[name].sampling})
-
-
-def taking(
-    settings: Sequence[Setting], **defaults: Any
-) -> Callable[[Callable[..., Iterator[Any]]], Callable[..., Iterator[Any]]]:
-    """Decorate a generator: its callers give these settings after its own arguments, and it takes them as `**settings`.
-
-    In its docstring, {settings} becomes lines about them. `defaults` differ from the table's.
-    """
-
-    def decorated(function: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        plain = inspect.signature(function, eval_str=True)
-        own = [one for one in plain.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
-        theirs = [one.parameter.replace(default=defaults.get(one.name, one.default)) for one in settings]
-        signature = plain.replace(parameters=[*own, *theirs])
-
-        @functools.wraps(function)
-        def answers(*sent: Any, **named: Any) -> Iterator[Any]:
-            given = signature.bind(*sent, **named)
-            given.apply_defaults()
-            yield from function(**given.arguments)
-
-        made: Any = answers
-        made.__signature__ = signature
-        made.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
-        made.__annotations__ |= {"return": plain.return_annotation}
-        lines = "\n        ".join(f"{one.name}: {one.about}" for one in settings)
-        made.__doc__ = (function.__doc__ or "").replace("{settings}", lines)
-        return answers
-
-    return decorated

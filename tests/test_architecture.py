@@ -33,7 +33,7 @@ ALLOWED = {
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "lanes"} - {"text"},
     "traces": {"types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
     | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again
-    "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "servers"},
+    "servers": {"types", "methods", "events", "models", "families", "proof", "lanes", "servers"},
     "bench": {"", "types", "paths", "events", "engine", "methods", "families", "gpu", "lanes", "servers", "bench"}
     | {"figures"},
 }
@@ -42,7 +42,6 @@ for room in ("families", "lanes", "proof"):  # they start processes
 # Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
 SESSION = {"exposure", "paths", "methods", "settings", "types", "events", "families", "lanes", "traces", "ui"}
 PAGE = {"exposure", "paths", "methods", "settings", "events", "families", "traces", "figures", "types", "ui"}
-WATCHING = {"watch.py", "engine.py"}  # what of the page knows servers of others
 STARTING = {"browser.py"}  # what of it starts a process
 NOBODY = {"ui", "bench", "tools"}
 
@@ -103,9 +102,7 @@ def test_imports_follow_the_design(path: Path) -> None:
     if part == "cli" or path.name == "__main__.py":  # above all others
         return
     if part == "ui":
-        allowed = (
-            SESSION if path.name == "session.py" else PAGE | ({"servers", "lanes"} if path.name in WATCHING else set())
-        )
+        allowed = SESSION if path.name == "session.py" else PAGE
         allowed = allowed | ({"children"} if path.name in STARTING else set())
     else:
         allowed = ALLOWED[part]

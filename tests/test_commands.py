@@ -53,6 +53,12 @@ def test_the_terminal_shows_text_and_figures(capsys: pytest.CaptureFixture[str])
     assert "\033" not in out  # no colours into a file
 
 
+def test_zerogpu_is_refused_at_the_start(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPACES_ZERO_GPU", "true")
+    assert terminal.main(["app"]) == 2
+    assert "a GPU of its own" in capsys.readouterr().err
+
+
 def test_a_run_is_saved_as_a_recorded_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     saved = tmp_path / "run.jsonl"
     assert terminal.main(["Once", "--max-tokens", "8", "--save", str(saved)]) == 0
@@ -164,7 +170,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["app", "--port", "99999"], "--port"),
         (["app", "--host", "nonsense"], "no address of this machine"),
         (["Hello", "--target", "x", "--universal"], "no longer drafts with another tokenizer"),
-        (["app", "--target", "nonsense"], "nonsense is no pair; name one of smollm2-1.7b"),
+        (["app", "--target", "nonsense"], "nonsense is no pair; name smollm2"),
         (["app", "--pair", "a/b"], "in --target"),
         (["app", "--draft", "a/b"], "--draft belongs to a --target"),
     ],

@@ -74,7 +74,6 @@ DOCUMENTED = {
     "seconds of a run": "seconds",
     "people in the queue": "waiting",
     "runs a minute, from an address": "runs_of_address",
-    "servers": "any_server",
     "models": "any_pair",
     "bytes of a request": "body",
     "names it answers to": "any_host",

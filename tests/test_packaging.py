@@ -36,7 +36,7 @@ def listed(key: str) -> list[str]:
 
 def test_the_project_and_the_lists_for_pip_agree() -> None:
     page = dict.fromkeys([*listed("dependencies"), *listed("app"), *listed("bench")])
-    assert list(page) == [line.replace(",<=2.13.0", "") for line in declared("requirements.txt")]
+    assert list(page) == declared("requirements.txt")
     assert listed("dev") == declared("requirements-dev.txt")
     assert len(listed("dependencies")) <= 8 and len(page) <= 16
 
@@ -46,8 +46,6 @@ def test_the_head_of_the_readme_fits_what_is_required() -> None:
     told = dict(re.findall(r"^(\w+): (.*)$", head, re.M))
     needed = {one.name: one.specifier for one in map(Requirement, declared("requirements.txt"))}
     assert told["sdk"] == "gradio" and told["sdk_version"] in needed["gradio"]
-    assert told["python_version"].strip('"') in ("3.10.13", "3.12.12")  # those of ZeroGPU, November 2026
-    assert "2.13.0" in needed["torch"] and "2.13.1" not in needed["torch"]  # its last release of torch
     assert told["suggested_hardware"] in {str(flavor.value) for flavor in SpaceHardware}
     assert (ROOT / told["app_file"]).is_file() and len(told["short_description"]) <= 60
 
@@ -73,7 +71,6 @@ def test_every_import_is_declared_where_it_belongs() -> None:
             for module in {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - {"specdec"}:
                 brought = {home.lower().replace("-", "_") for home in homes.get(module, [module])}
                 optional = module == "triton"  # comes with torch for a GPU
-                optional |= module == "spaces"  # comes with a Space
                 assert optional or brought & names, f"{path} imports {module}"
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from specdec import rules
+from specdec.drafters.eagle3 import Eagle3Head
+from specdec.families.zoo import ways_of
 from specdec.methods import CHAINS_ONLY, EXIT, find_method, located, LOSSY, Method, METHODS, of_part, RULES
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
@@ -72,3 +75,9 @@ def test_a_part_serves_every_method_that_names_it() -> None:
         "BlockHead": ["block"],
         "MTPHead": ["mtp"],
     }
+
+
+def test_trees_are_drafted_on_a_cpu_alone() -> None:
+    part = object.__new__(Eagle3Head)
+    offered = {device: [m.name for m in ways_of(part, SimpleNamespace(device=device))] for device in ("cpu", "cuda")}
+    assert offered == {"cpu": ["eagle3", "eagle3:tree"], "cuda": ["eagle3"]}

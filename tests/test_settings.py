@@ -12,7 +12,6 @@ import pytest
 from specdec.cli.run import run as command
 from specdec.settings import GONE, RunRequest, Setting, SETTINGS
 from specdec.types import SamplingParams
-from specdec.ui import api
 from specdec.ui.components.traces import for_links
 from specdec.ui.request import as_typed, check, CHECKS, from_link, InputError
 from specdec.ui.tabs import race
@@ -20,7 +19,6 @@ from specdec.ui.text import LANGUAGES, speaking, strings, translated
 
 # Programs call by place, too: what was there stays there.
 RUN = "prompt drafter k temperature top_p top_k max_tokens seed stop rule family peer".split()
-COMPARE = "prompt drafter k temperature max_tokens seed rule family".split()
 every_setting = pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
 numbers = pytest.mark.parametrize(
     "setting", [one for one in SETTINGS.values() if one.type_ in (int, float)], ids=lambda one: one.name
@@ -32,18 +30,15 @@ def names(function: Any) -> list[str]:
 
 
 def test_whoever_takes_settings_takes_those_of_the_table() -> None:
-    tools = [name for name, one in SETTINGS.items() if one.tool]
-    assert names(race.run) == [*SETTINGS] and names(api.compare) == tools
-    assert names(api.explain) == ["trace", "cycle", "position", *tools]
+    assert names(race.run) == [*SETTINGS]
     assert names(command)[: len(SETTINGS)] == [*SETTINGS]
     assert [one["name"] for one in for_links()] == [*SETTINGS]
 
 
 def test_old_calls_keep_their_places_and_defaults() -> None:
-    assert names(race.run)[: len(RUN)] == RUN and names(api.compare)[: len(COMPARE)] == COMPARE
-    given = {name: one.default for name, one in inspect.signature(api.compare).parameters.items()}
-    assert (given["k"], given["temperature"], given["max_tokens"], given["seed"]) == (0, 0.0, 48, 0)
-    assert inspect.signature(api.explain).parameters["prompt"].default == ""
+    assert names(race.run)[: len(RUN)] == RUN
+    given = {name: one.default for name, one in inspect.signature(race.run).parameters.items()}
+    assert (given["k"], given["temperature"], given["max_tokens"], given["seed"]) == (0, 0.0, 64, 0)
 
 
 def test_a_setting_is_of_the_sampling_or_of_the_race() -> None:
@@ -65,7 +60,7 @@ def test_it_has_words_in_every_language_and_a_check(setting: Setting) -> None:
             assert (setting.label or setting.name) in words["settings"]
             assert setting.type_ not in (int, float) or setting.name in words["names"]
     assert setting.type_ is not str or setting.name in CHECKS
-    assert setting.about in api.compare.__doc__ or not setting.tool
+    assert setting.about in race.run.__doc__
 
 
 @numbers

@@ -15,7 +15,6 @@ from specdec.drafters.block import BlockHead
 from specdec.drafters.eagle3 import Eagle3Head
 from specdec.drafters.medusa import MedusaHeads
 from specdec.drafters.mtp import MTPHead
-from specdec.gpu.drafting import Branching
 from specdec.methods import EXIT, Method, METHODS
 from specdec.methods import MODEL as MODEL_PLACE
 from specdec.models.config import Config
@@ -148,11 +147,11 @@ EXIT_LAYER = 2
 
 def drafts_on(target: Transformer) -> dict[str, Any]:
     """What drafts for it on the device."""
-    heads = {
+    return {
+        "early_exit": EXIT_LAYER,
         "medusa": MedusaHeads(medusa_weights(), target),
         "eagle3": Eagle3Head(Config.parse(eagle3_config()), eagle3_weights(), target, TAPS),
     }
-    return {"early_exit": EXIT_LAYER, **heads, **{f"{name}:tree": Branching(part) for name, part in heads.items()}}
 
 
 DRAFTS = drafts_on(TARGET)

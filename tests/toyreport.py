@@ -45,29 +45,5 @@ def report() -> dict[str, Any]:
     return {"suite": "methods", "machine": {"cpu": "Toy", "cores": 2}, "rows": rows, "provenance": made}
 
 
-def batches() -> dict[str, Any]:
-    """Of texts decoded 1 and 4 at once: the gain goes with short ones and stays with long ones."""
-    gains = {(64, 3): (1.5, 1.1), (64, 7): (1.6, 0.9), (384, 3): (1.4, 1.35), (384, 7): (1.45, 1.3)}
-    points = [
-        {
-            "context": context,
-            "k": k,
-            "batch": batch,
-            "measured_speedup": gain,
-            "alpha": 0.8,
-            "tau": 2.5,
-            "draft_cost": 0.1,
-            "verify_cost": 1.5,
-            "plain_tokens_per_second": 100.0 * batch,
-            "tokens_per_second": 100.0 * batch * gain,
-            "identical_to_plain": True,
-        }
-        for (context, k), both in gains.items()
-        for batch, gain in zip((1, 4), both, strict=True)
-    ]
-    made = {"measured": "2026-01-02T03:04:05+00:00", "commit": "abc1234"}
-    return {"suite": "batch", "machine": {"cpu": "Toy", "cores": 2}, "points": points, "provenance": made}
-
-
 def save(folder: Path) -> None:
     (folder / "methods.json").write_text(json.dumps(report()), encoding="utf-8")

@@ -35,6 +35,8 @@ def app(
     """The page: watch speculative decoding on a real model."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    if os.environ.get("SPACES_ZERO_GPU"):  # set on Spaces with ZeroGPU
+        raise ValueError("the app no longer runs on ZeroGPU: give the Space a CPU, or a GPU of its own")
     host = host or ("0.0.0.0" if teach else os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1")
     try:
         row = exposure.row_of(host, teach)
@@ -74,8 +76,8 @@ def begin_with(target: str | None, draft: list[str]) -> None:
     chosen = presets.written(target, draft) if target else presets.hosts()
     if chosen not in (EMBEDDED, *ROUNDED) and presets.named(chosen) is None:
         raise ValueError(
-            f"{chosen} is no pair; name one of {', '.join(presets.PRESETS)}, or write 'TARGET + DRAFT' with "
-            "names on the Hub (OWNER/MODEL), folders or GGUF files"
+            f"{chosen} is no pair; name {presets.STAR}, or write 'TARGET + DRAFT' with names on the Hub (OWNER/MODEL), "
+            "folders or GGUF files"
         )
     os.environ["SPECDEC_PAIR"] = chosen
 

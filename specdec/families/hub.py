@@ -6,13 +6,14 @@ This imports no torch: the page fetches, so that a download holds up no run.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ WANTED: dict[str, Any] = {
     "ignore_patterns": ["*/*", "consolidated*"],
 }
 MORE = 1.25  # of the weights' bytes: what a model takes in memory, with its loading and its caches
+ANY = 2**62  # bytes of memory
 LARGE = 10_000_000  # bytes from which a file is worth going on with
 REPORT_EVERY_S = 0.5
 
@@ -42,18 +44,18 @@ class Fetched:
 
 
 def find(name: str | Path) -> Path:
-    """A folder or a GGUF file as it is; else the checkpoint of that name, from the cache or the Hub. ValueError says
-    what to do."""
-    if name == star.NAME:
-        return star.find() or star.fetch(star.Progress(star.NAME))
+    """Return a folder or a GGUF file as it is; else the checkpoint of that name, from the cache or the Hub.
+
+    ValueError, with one sentence, where it cannot be had.
+    """
     if is_on_disk(name):
         return Path(name)
-    from huggingface_hub import snapshot_download
-
-    try:
-        return cached(str(name)) or Path(snapshot_download(str(name), **WANTED))
-    except Exception as error:  # no such name, no network, no permission: each has its own class
-        raise ValueError(reason(str(name), error)) from error
+    with explained(str(name)):
+        if (place := cached(str(name))) is None:
+            download(str(name), ANY, Progress())
+            place = cached(str(name))
+    assert place is not None
+    return place
 
 
 def is_on_disk(name: str | Path) -> bool:
@@ -66,7 +68,9 @@ def is_on_disk(name: str | Path) -> bool:
 
 
 def cached(name: str) -> Path | None:
-    """The checkpoint in the Hub's cache, whole; None if anything of it is missing."""
+    """Return the star's file, or the checkpoint in the Hub's cache; None if anything of it is missing."""
+    if name == star.NAME:
+        return star.find()
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -79,41 +83,26 @@ def cached(name: str) -> Path | None:
 
 def is_here(name: str) -> bool:
     """Whether nothing has to be fetched; ValueError where the name is none."""
-    if name == star.NAME:
-        return star.find() is not None
+    return is_on_disk(name) or cached(name) is not None
+
+
+@contextlib.contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Raise whatever fails within as a ValueError of one sentence."""
     try:
-        return is_on_disk(name) or cached(name) is not None
-    except Exception as error:
-        raise ValueError(reason(name, error)) from error
-
-
-def reason(name: str, error: Exception) -> TranslatableText:
-    """Why a checkpoint could not be had, and what to do: one sentence."""
-    if error.args and isinstance(error.args[0], TranslatableText):
-        return error.args[0]
-    message = " ".join(str(error).split())[:200] or type(error).__name__
-
-    def fault(template: str) -> TranslatableText:
-        return TranslatableText(template, name=name, reason=message)
-
-    failed = fault("{name} could not be fetched ({reason}). Try again: what has arrived is kept.")
-    sentences = {  # by the class of the error or of one that caused it; the first that fits
-        "HFValidationError": fault("{name} is no folder here, and no name of a model: such a name is OWNER/MODEL."),
-        "GatedRepoError": fault(
-            "{name} asks for your agreement: accept it at https://huggingface.co/{name}, then log in with "
-            "`hf auth login`, or set HF_TOKEN."
-        ),
-        "RepositoryNotFoundError": fault("There is no model {name} on the Hub, or it is private. Check the name."),
-        "OfflineModeIsEnabled": fault("{name} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it."),
-        "HfHubHTTPError": failed,
-        "OSError": fault("{name} is not on this machine, and the Hub cannot be reached. Check the network."),
-    }
-    kinds = set[str]()
-    cause: BaseException | None = error
-    while cause is not None:
-        kinds |= {kind.__name__ for kind in type(cause).__mro__}
-        cause = cause.__cause__
-    return next((sentence for kind, sentence in sentences.items() if kind in kinds), failed)
+        yield
+    except Exception as error:  # no such name, no network, no permission: each has its own class
+        if error.args and isinstance(error.args[0], TranslatableText):
+            raise
+        reason = " ".join(str(error.__cause__ or error).split())[:200] or type(error).__name__
+        raise ValueError(
+            TranslatableText(
+                "{name} is not on this machine, and could not be fetched ({reason}). Check the name and the network, "
+                "and try again: what has arrived is kept.",
+                name=name,
+                reason=reason,
+            )
+        ) from error
 
 
 def too_large(name: str, needed: float, free: float) -> ValueError:
@@ -154,41 +143,66 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
 # ---- the other process ----
 
 
-def download(name: str, memory: int, progress: star.Progress) -> None:
-    """Large files go into the cache first, each from where it stopped; the library then adds the rest."""
-    from huggingface_hub import constants, snapshot_download
+@dataclass
+class Progress:
+    """How far a download is: of `total` bytes, `finished` are in whole files, and more in the partial file `part`."""
 
+    name: str = ""
+    total: int = 0
+    finished: int = 0
+    part: Path = Path()
+
+    @property
+    def done(self) -> int:
+        return self.finished + (self.part.stat().st_size if self.part.is_file() else 0)
+
+
+def download(name: str, memory: int, progress: Progress) -> None:
+    """Large files go into the cache first, each from where it stopped; the library then adds the rest."""
+    from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, snapshot_download
+    from huggingface_hub.file_download import repo_folder_name
+
+    if name == star.NAME:
+        progress.total = star.SIZE
+        fill(star.place(), hf_hub_url(star.REPOSITORY, star.FILE, revision=star.COMMIT), star.SHA256, progress)
+        return
     files = snapshot_download(name, **WANTED, dry_run=True)
     stored = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
     if not stored:
         raise ValueError(TranslatableText("{name} holds no .safetensors file, and nothing else is opened.", name=name))
     if MORE * stored > memory:
         raise too_large(name, MORE * stored, memory)
-    place = Path(constants.HF_HUB_CACHE)
     large = [file for file in files if file.will_download and (file.file_size or 0) >= LARGE]
     progress.total = sum(file.file_size or 0 for file in large)
-    star.check_disk(name, progress.total, place)
+    blobs = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=name, repo_type="model") / "blobs"
     for file in large:
-        fill(name, file.filename, file.commit_hash, place, progress)
+        url = hf_hub_url(name, file.filename, revision=file.commit_hash)
+        digest = get_hf_file_metadata(url).etag or ""
+        if re.fullmatch("[0-9a-f]{64}", digest):  # a SHA-256; other files are left to the library
+            fill(blobs / digest, url, digest, progress)
     snapshot_download(name, **WANTED)
 
 
-def fill(name: str, filename: str, commit: str, place: Path, progress: star.Progress) -> None:
-    """A file as a blob of the cache, if the Hub names it by its SHA-256; others are left to the library."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-    from huggingface_hub.file_download import repo_folder_name
-    from huggingface_hub.utils import build_hf_headers
+def fill(file: Path, url: str, digest: str, progress: Progress) -> None:
+    """Download `url` to `file`, on from where an earlier call stopped. ValueError if it has another SHA-256.
 
-    url = hf_hub_url(name, filename, revision=commit)
-    facts = get_hf_file_metadata(url)
-    if facts.size is None or not re.fullmatch("[0-9a-f]{64}", facts.etag or ""):
-        return
-    blob = place / repo_folder_name(repo_id=name, repo_type="model") / "blobs" / str(facts.etag)
-    blob.parent.mkdir(parents=True, exist_ok=True)
-    progress.part = blob.with_name(f"{blob.name}.part")
-    star.fill(progress.part, url, blob.name, facts.size, build_hf_headers())
-    progress.part.replace(blob)
-    progress.finished += facts.size
+    The Hub's own client (2.4, November 2026) cannot resume a download.
+    """
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers, WeakFileLock
+    from huggingface_hub.utils.sha import sha_fileobj
+
+    part = progress.part = file.with_name(f"{digest}.part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    with WeakFileLock(part.with_suffix(".lock")):
+        with part.open("ab") as sink:
+            http_get(url, sink, resume_size=sink.tell(), headers=build_hf_headers())
+        with part.open("rb") as source:
+            arrived = sha_fileobj(source).hex()
+        if arrived != digest:
+            part.unlink()
+            raise ValueError("it arrived with other content than it should have")
+        progress.finished += part.replace(file).stat().st_size
 
 
 def main(memory: int, names: Sequence[str]) -> None:
@@ -196,7 +210,7 @@ def main(memory: int, names: Sequence[str]) -> None:
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()
-    progress, over, last = star.Progress(), threading.Event(), dict[str, Any](ended=True)
+    progress, over, last = Progress(), threading.Event(), dict[str, Any](ended=True)
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is not for the reader
 
@@ -209,14 +223,12 @@ def main(memory: int, names: Sequence[str]) -> None:
     reporter.start()
     for name in names:
         try:
-            if not is_here(name):
-                progress = star.Progress(name)
-                if name == star.NAME:
-                    star.fetch(progress)
-                else:
+            with explained(name):
+                if not is_here(name):
+                    progress = Progress(name)
                     download(name, memory, progress)
-        except Exception as error:
-            sentence = reason(name, error)
+        except ValueError as error:
+            sentence = error.args[0]
             last = {"template": sentence.template, "values": sentence.values}
             break
     over.set()

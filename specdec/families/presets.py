@@ -1,6 +1,6 @@
-"""Pairs of published models, by name; any other pair is written `TARGET + DRAFT`: names on the Hub, or folders.
+"""Pairs of published models, written `TARGET + DRAFT`: names on the Hub, or folders.
 
-It is data, and imports no torch: the page's menu reads it.
+It imports no torch: the page's menu reads it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..exposure import limits
-from ..methods import brought_by, DRAFT_MODEL, EMBEDDED, METHODS, QUANTISED, ROUNDED
+from ..methods import brought_by, EMBEDDED, METHODS, QUANTISED, ROUNDED
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
 from . import chat, hub
-from .hub import MORE
 from .star import NAME as STAR
 
 BESIDE = " + "
@@ -25,10 +24,6 @@ ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafti
 # Of a target without a draft, the quickest to begin first.
 ALONE = ("suffix", "prompt_lookup", QUANTISED)
 ANY = brought_by(*(m.name for m in METHODS.values() if m.published))
-MODEL = brought_by(DRAFT_MODEL)
-EAGLE3 = brought_by("eagle3")
-MEDUSA = brought_by("medusa")
-EXIT = brought_by("early_exit")
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
@@ -38,52 +33,11 @@ class Pair:
 
     target: str
     drafts: tuple[str, ...] = ()
-    exit_layer: int = 0
     methods: tuple[str, ...] = ANY  # of a stranger's draft: until it is loaded, any may serve
 
     @property
     def models(self) -> tuple[str, ...]:
         return self.target, *self.drafts
-
-
-@dataclass(frozen=True)
-class Preset(Pair):
-    """One of the menu. `parameters` are in billions, all models together.
-
-    `cost` is what c would be if time were bytes: weights read for a draft token, over those for a step of the target.
-    Many small layers cost more than that, on a GPU above all; a run measures its own.
-    """
-
-    parameters: float = 0.0
-    cost: float = 0.0
-    licence: str = "Apache 2.0"
-    gated: bool = False  # its owner wants an account and an agreement
-
-    def needed(self, bytes_each: float = 2.0) -> float:
-        """Bytes of memory that it takes."""
-        return MORE * bytes_each * self.parameters * 1e9
-
-
-# Parameters and licences as their cards on the Hub told in November 2026.
-PRESETS = {
-    "smollm2-1.7b": Preset(
-        "HuggingFaceTB/SmolLM2-1.7B-Instruct", ("HuggingFaceTB/SmolLM2-135M-Instruct",), 0, MODEL, 1.85, 0.08,
-    ),
-    "qwen3-1.7b": Preset("Qwen/Qwen3-1.7B", ("Qwen/Qwen3-0.6B",), 0, MODEL, 2.3, 0.35),
-    "llama-layerskip-1b": Preset(
-        "facebook/layerskip-llama3.2-1B", (), 4, EXIT, 1.24, 0.4, "FAIR, non-commercial research", True,
-    ),
-    "qwen3-8b": Preset("Qwen/Qwen3-8B", ("Qwen/Qwen3-0.6B",), 0, MODEL, 8.8, 0.07),
-    "qwen3-8b-eagle3": Preset("Qwen/Qwen3-8B", ("RedHatAI/Qwen3-8B-speculator.eagle3",), 0, EAGLE3, 8.6, 0.05),
-    "llama-3.1-8b": Preset(
-        "meta-llama/Llama-3.1-8B-Instruct", ("meta-llama/Llama-3.2-1B-Instruct",), 0, MODEL, 9.3, 0.15,
-        "Llama 3.1 and 3.2 Community", True,
-    ),
-    "mistral-7b-medusa": Preset(
-        "mistralai/Mistral-7B-Instruct-v0.2", ("text-generation-inference/Mistral-7B-Instruct-v0.2-medusa",), 0,
-        MEDUSA, 7.7, 0.02,
-    ),
-}  # fmt: skip
 
 
 def drafters_of(target: str) -> list[Path]:
@@ -98,11 +52,9 @@ def of_star() -> Pair:
 
 
 def named(spec: str) -> Pair | None:
-    """The pair of that name, or written `TARGET + DRAFT`; None for a family of ours, or where it is no pair."""
+    """Return the pair that is written so, or of the star; None for a family of ours, or where it is no pair."""
     if spec == STAR:
         return of_star()
-    if spec in PRESETS:
-        return PRESETS[spec]
     target, *drafts = (part.strip() for part in spec.split(BESIDE))
     if not all(map(is_model, (target, *drafts))):
         return None

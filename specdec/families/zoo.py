@@ -82,7 +82,6 @@ class Family:
         self.end_tokens = frozenset(self.prefix)
         self.threads = torch.get_num_threads()
         self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them
-        self.brief_costs: dict[str, Costs] = {}  # by drafter, where `lanes.default` has measured them in brief
         self.trained: dict[str, Mapping[str, Any]] = {}  # what the training of a drafter measured, by drafter
         self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
         self.drafters |= {draft_name: LoadedMethod(METHODS[DRAFT_MODEL], draft) for draft_name, draft in drafts.items()}
@@ -184,7 +183,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
             if pair := presets.named(name):
                 for other in [key for key in _loaded if presets.named(key[0])]:
                     del _loaded[other]
-                family = load_pair(pair.target, *pair.drafts, exit_layer=pair.exit_layer, dtype=dtype, device=device)
+                family = load_pair(pair.target, *pair.drafts, dtype=dtype, device=device)
                 family.name = name
             else:
                 folder = folder_of(name)
@@ -251,7 +250,12 @@ def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str,
     """Load the drafters that are small networks trained on the target's states: Medusa, EAGLE-3, MTP, block."""
     kinds = {m.folder: m.part_class for m in METHODS.values() if m.part_class and m.folder and m.part != MODEL}
     parts = (kind.load(folder / name, target, stored) for name, kind in kinds.items() if (folder / name).is_dir())
-    return {method.name: LoadedMethod(method, part) for part in parts for method in of_part(part)}
+    return {method.name: LoadedMethod(method, part) for part in parts for method in ways_of(part, target)}
+
+
+def ways_of(part: Any, target: Target) -> list[Method]:
+    """The ways of drafting with `part`. On a GPU no trees: checking one takes as long there as two plain steps."""
+    return [method for method in of_part(part) if not method.tree or target.device == "cpu"]
 
 
 def load_pair(
@@ -283,7 +287,7 @@ def load_pair(
             family.drafters |= early_exit_methods(exit_layer)
         for source, place in zip(drafts, others, strict=True):
             part = published.load_drafter(place, model, tokenizer)
-            for method in of_part(part):
+            for method in ways_of(part, model):
                 name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
                 family.drafters[name] = LoadedMethod(method, part)
                 if (place / "config.json").is_file():

@@ -2,8 +2,7 @@
 
 Its specification is the plain walk (`verify.RejectionSampling`): for the same random numbers it accepts the same drafts
 and draws the same token; a test holds the two equal. Greedy decoding is the case of one-hot rows, a point mass the
-case without distributions, plain decoding the case K = 0. Trees have a walk of their own (`trees.py`); other rules are
-judged on the host.
+case without distributions, plain decoding the case K = 0. Trees and other rules are judged on the host.
 
 An index that is a tensor of no dimensions, `x[i]`, would make torch read it on the host: indices here have one.
 """
@@ -20,10 +19,6 @@ from ..types import Kind, Proposal, Trial, Verdict
 
 Test = Callable[[Tensor, Tensor, Tensor], Tensor]  # p, q, u [K] -> which drafts pass, bool [K]
 HEAD = 5  # numbers of a record before those of its drafts
-ABSENT = 0  # what became of a drafted token
-UNJUDGED = 1
-REJECTED = 2
-ACCEPTED = 3
 
 
 def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
@@ -106,13 +101,11 @@ def packed(outcome: Outcome, drafted: Tensor, coins: Tensor, limit: Tensor, soun
 
 @dataclass(frozen=True)
 class Record:
-    """A packed cycle as the host reads it, without the absent nodes."""
+    """A packed cycle as the host reads it, with the drafts that count alone."""
 
+    accepted: int
     token: int
-    nodes: tuple[int, ...]  # their places among all
     drafted: tuple[int, ...]
-    parents: tuple[int, ...]
-    fates: tuple[int, ...]
     p: tuple[float, ...]
     q: tuple[float, ...]
     u: tuple[float, ...]
@@ -120,69 +113,30 @@ class Record:
     finite: bool
 
     @classmethod
-    def of_chain(cls, numbers: list[float]) -> Record:
+    def unpack(cls, numbers: list[float]) -> Record:
         """Unpack the numbers that `packed` made."""
         accepted, token, limit, sound, finite = numbers[:HEAD]
         k, n = (len(numbers) - HEAD) // 4, int(limit)
         drafted, p, q, u = (tuple(numbers[HEAD + k * i : HEAD + k * i + n]) for i in range(4))
-        fates = tuple(ACCEPTED if i < accepted else REJECTED if i == accepted else UNJUDGED for i in range(n))
-        tokens, parents = tuple(map(int, drafted)), tuple(range(-1, n - 1))
-        return cls(int(token), tuple(range(n)), tokens, parents, fates, p, q, u, sound != 0.0, finite != 0.0)
-
-    @classmethod
-    def of_tree(cls, numbers: list[float]) -> Record:
-        """Unpack the numbers that `trees.packed` made."""
-        _, token, _, sound, finite = numbers[:HEAD]
-        n = (len(numbers) - HEAD) // 6
-        drafted, parents, fates, p, q, u = (numbers[HEAD + n * i : HEAD + n * (i + 1)] for i in range(6))
-        nodes = [node for node in range(n) if fates[node] != ABSENT]
-        place = {-1: -1, **{node: i for i, node in enumerate(nodes)}}
-        tokens, fate = (tuple(int(of[node]) for node in nodes) for of in (drafted, fates))
-        above = tuple(place[int(parents[node])] for node in nodes)
-        ps, qs, us = (tuple(of[node] for node in nodes) for of in (p, q, u))
-        return cls(int(token), tuple(nodes), tokens, above, fate, ps, qs, us, sound != 0.0, finite != 0.0)
-
-    @property
-    def accepted(self) -> int:
-        return self.fates.count(ACCEPTED)
+        return cls(int(accepted), int(token), tuple(map(int, drafted)), p, q, u, sound != 0.0, finite != 0.0)
 
     def verdict(self, distribution: Tensor | None = None) -> Verdict:
         """The verdict that the host's walk would return."""
-        judged = [node for node, fate in enumerate(self.fates) if fate >= REJECTED]
-        path = tuple(node for node in judged if self.fates[node] == ACCEPTED)
-        trials = tuple(
-            Trial(i, self.drafted[i], self.p[i], self.q[i], self.u[i], self.fates[i] == ACCEPTED) for i in judged
-        )
-        last = path[-1] if path else -1
-        kind: Kind = "resampled" if last in self.parents else "bonus"
-        return Verdict(path, self.token, kind, trials, distribution=distribution)
+        n = self.accepted
+        judged = zip(self.drafted[: n + 1], self.p, self.q, self.u, strict=False)
+        trials = tuple(Trial(i, token, p, q, u, i < n) for i, (token, p, q, u) in enumerate(judged))
+        kind: Kind = "resampled" if n < len(self.drafted) else "bonus"
+        return Verdict(tuple(range(n)), self.token, kind, trials, distribution=distribution)
 
     def proposal(self, distributions: Tensor | None = None) -> Proposal:
-        return Proposal(self.drafted, self.parents, distributions)
+        return Proposal(self.drafted, tuple(range(-1, len(self.drafted) - 1)), distributions)
 
 
-@dataclass(frozen=True)
-class Extent:
-    """How large the drafts of a run are at most: tokens deep, tokens in all, and siblings."""
+def numbers(seed: int, places: int, k: int) -> Tensor:
+    """Draw a run's random numbers: a row for every length that its text may have.  # float64 [places, 1 + 2 K]
 
-    depth: int
-    nodes: int
-    width: int = 1
-
-    @classmethod
-    def chain(cls, k: int) -> Extent:
-        return cls(k, k)
-
-    @property
-    def numbers(self) -> int:
-        """Random numbers of a cycle: one for the target's own token, a coin a node, and the drafts', level by level."""
-        return 1 + self.nodes + self.depth * self.width
-
-
-def numbers(seed: int, places: int, extent: Extent) -> Tensor:
-    """Draw a run's random numbers: a row for every length that its text may have.  # float64 [places, extent.numbers]
-
-    They are made on the host, so that a seed means the same on every device.
+    One is for the target's own token, K are coins, K draw the drafts. They are made on the host, so that a seed means
+    the same on every device.
     """
     generator = torch.Generator().manual_seed(seed)
-    return torch.rand(places, extent.numbers, dtype=torch.float64, generator=generator)
+    return torch.rand(places, 1 + 2 * k, dtype=torch.float64, generator=generator)

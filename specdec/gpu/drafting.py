@@ -1,4 +1,4 @@
-"""Drafts chains and trees on the device, over tensors that stay in place, so that a CUDA graph can hold the steps.
+"""Drafts on the device, over tensors that stay in place, so that a CUDA graph can hold the steps.
 
 The specification of each class is its drafter (`drafters/`); tests hold the two equal. The host's drafter caches. The
 captured one recomputes its last positions, so that its shapes are fixed; its logits are the same.
@@ -6,9 +6,8 @@ captured one recomputes its last positions, so that its shapes are fixed; its lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Literal
 
 import torch
@@ -16,28 +15,16 @@ from torch import Tensor
 
 from ..drafters.base import NoDrafter
 from ..drafters.draft_model import DraftModelDrafter
-from ..drafters.eagle3 import drawn_widths, Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter, NODES, WIDTH
+from ..drafters.eagle3 import Eagle3Drafter, Eagle3Head
 from ..drafters.early_exit import EarlyExitDrafter
-from ..drafters.medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
+from ..drafters.medusa import MedusaDrafter, MedusaHeads
 from ..drafters.prompt_lookup import MAX_NGRAM, PromptLookupDrafter
 from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
-from ..sampling import probabilities
-from ..types import SamplingParams
-from .accept import draw, Extent
 from .graphs import StaticDecoder
-from .ops import Branches
-
-
-@dataclass(frozen=True)
-class Branching:
-    """Heads that draft trees."""
-
-    part: MedusaHeads | Eagle3Head
-
 
 # What drafts: a model, heads, the target's own layers below the layer with this index, or prompt lookup.
-Draft = Transformer | MedusaHeads | Eagle3Head | Branching | int | Literal["lookup"] | None
+Draft = Transformer | MedusaHeads | Eagle3Head | int | Literal["lookup"] | None
 
 
 # What a drafter of exactly this class drafts with on the device. Other classes, subclasses too, draft on the host.
@@ -47,9 +34,7 @@ SOURCES: dict[type, Callable[[Any], Draft]] = {
     DraftModelDrafter: lambda drafter: drafter.model,
     EarlyExitDrafter: lambda drafter: drafter.view.exit_layer,
     MedusaDrafter: lambda drafter: drafter.heads,
-    MedusaTreeDrafter: lambda drafter: Branching(drafter.heads),
     Eagle3Drafter: lambda drafter: drafter.head,
-    Eagle3TreeDrafter: lambda drafter: Branching(drafter.head),
 }
 
 
@@ -59,7 +44,7 @@ class Text:
 
     tokens: Tensor  # [capacity + places beyond, aligned]
     length: Tensor  # [1], two at least where there is a draft
-    drafted: Tensor  # [nodes], after the text
+    drafted: Tensor  # [K], after the text
     target: StaticDecoder
     depth: int  # K: a cycle adds at most K + 1 tokens
 
@@ -68,7 +53,7 @@ class Steps:
     """Drafts token by token.
 
     `reach` is how many of the text's last tokens the first step of a draft reads again. After cycles without a draft,
-    call `catch_up` for the tokens before those. A draft with a vocabulary of its own has its tokens' ids in the target's.
+    call `catch_up` for the tokens before those. `ids` are a draft vocabulary's tokens as the target's.
     """
 
     reach: int
@@ -175,219 +160,44 @@ class Eagle3Steps(Steps):
         self._read(features, self.text.tokens[first + 1 : last], self.decoder.place(first), bucket)
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
-        state, places = self._after_text(bucket), self.decoder.places(self.last, k)
+        state, places = self._after_text(bucket), self.decoder.places(self.text.length - 2, k)
         yield self.head.decoder.logits(state)
         for i in range(1, k):
             state = self._read(state, self.text.drafted[i - 1 : i], places[i : i + 1], bucket)
             yield self.head.decoder.logits(state)
 
-    @property
-    def last(self) -> Tensor:
-        """The place of the text's last pair.  # [1]"""
-        return self.text.length - 2
-
     def _after_text(self, bucket: int) -> Tensor:
         """Read the last K + 1 pairs; return the state after the last one.  # [1, hidden]"""
-        text, last = self.text, self.last
+        text, last = self.text, self.text.length - 2
         start = (last - self.k).clamp(min=0)
         places = self.decoder.places(start, self.k + 1)
         features = self.head.fuse(text.target.cache.states, places)
         states = self._read(features, text.tokens.index_select(0, places + 1), start, bucket)
         return states.index_select(0, last - start)
 
-    def _read(
-        self, features: Tensor, tokens: Tensor, start: Tensor, bucket: int, branches: Branches | None = None
-    ) -> Tensor:
+    def _read(self, features: Tensor, tokens: Tensor, start: Tensor, bucket: int) -> Tensor:
         hidden, pairs = self.head.inputs(features, tokens)
-        return self.decoder.run_layers(hidden, start, bucket, read=pairs, branches=branches)
+        return self.decoder.run_layers(hidden, start, bucket, read=pairs)
 
 
-@dataclass(frozen=True)
-class Grown:
-    """A draft's tree, [n] each. Nodes stand level by level."""
-
-    tokens: Tensor
-    parents: Tensor
-    real: Tensor  # bool: False for nodes without a token, where a distribution had fewer tokens than nodes
-    distributions: Tensor | None  # [n, V] that they were drawn from; None if they were chosen outright
-    highest: Tensor  # the maximum of every row of logits
-
-
-class TreeSteps(Steps):
-    """Drafts a tree whose number of nodes follows from its depth."""
-
-    def nodes(self, k: int) -> int:
-        """The number of nodes in a tree `k` deep."""
-        raise NotImplementedError
-
-    def grow(self, bucket: int, k: int, params: SamplingParams, uniform: Tensor) -> Grown:
-        """Grow a tree `k` deep after the text, by uniform numbers [depth, width]."""
-        raise NotImplementedError
-
-
-class MedusaTreeSteps(MedusaSteps, TreeSteps):
-    """Drafts a tree of fixed shape. Siblings of a level are the same below every parent."""
-
-    def __init__(self, text: Text, heads: MedusaHeads) -> None:
-        super().__init__(text, heads)
-        self.paths = [path for path in heads.tree if len(path) <= self.k]  # the shorter first
-        place = {(): -1, **{path: node for node, path in enumerate(self.paths)}}
-        ranks = [path[-1] for path in self.paths]
-        self.width = 1 + max(ranks)
-        self.widths = [1 + max(p[-1] for p in self.paths if len(p) == level + 1) for level in range(self.k)]
-        device = text.tokens.device
-        self.parents = torch.tensor([place[path[:-1]] for path in self.paths], device=device)
-        # The index of each node in the flattened choices: greedily `width` ranks a level, else `widths` draws a level.
-        self.by_rank = torch.tensor([(len(p) - 1) * self.width + p[-1] for p in self.paths], device=device)
-        self.by_draw = torch.tensor([sum(self.widths[: len(p) - 1]) + p[-1] for p in self.paths], device=device)
-
-    def nodes(self, k: int) -> int:
-        return sum(len(path) <= k for path in self.paths)
-
-    def grow(self, bucket: int, k: int, params: SamplingParams, uniform: Tensor) -> Grown:
-        n, logits = self.nodes(k), torch.cat([*self.logits(bucket, k)])
-        parents, highest = self.parents[:n], logits.amax(-1)
-        if params.temperature == 0.0:
-            tokens = logits.topk(self.width).indices.flatten().index_select(0, self.by_rank[:n])
-            return Grown(tokens, parents, torch.ones_like(parents).bool(), None, highest)
-        rows = zip(probabilities(logits, params), uniform, self.widths, strict=False)
-        tokens, distributions, real = gathered(siblings(distribution, u[:width]) for distribution, u, width in rows)
-        chosen = self.by_draw[:n]
-        tokens, real = tokens.index_select(0, chosen), real.index_select(0, chosen)
-        return Grown(tokens, parents, real, distributions.index_select(0, chosen), highest)
-
-
-class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
-    """Drafts the likeliest nodes of all when greedy; else a chain whose tokens have siblings."""
-
-    def __init__(self, text: Text, head: Eagle3Head, drawn: bool) -> None:
-        super().__init__(text, head)
-        device = text.tokens.device
-        self.drawn, self.width = drawn, min(WIDTH, len(head.ids))
-        shapes = {k: chain_with_siblings(drawn_widths(k)) for k in range(1, self.k + 1)}
-        self.parents = {k: torch.tensor(shape, device=device) for k, shape in shapes.items()}
-        self.none = torch.full((1,), -1, device=device)
-        self.same = torch.eye(self.width, dtype=torch.bool, device=device)
-
-    def nodes(self, k: int) -> int:
-        if self.drawn:
-            return sum(drawn_widths(k))
-        return min(NODES, self.width + (k - 1) * self.width**2)
-
-    def grow(self, bucket: int, k: int, params: SamplingParams, uniform: Tensor) -> Grown:
-        return self._drawn(bucket, k, params, uniform) if self.drawn else self._likeliest(bucket, k)
-
-    def _drawn(self, bucket: int, k: int, params: SamplingParams, uniform: Tensor) -> Grown:
-        state, highest = self._after_text(bucket), list[Tensor]()
-        levels = list[list[tuple[Tensor, Tensor, Tensor]]]()
-        for level, width in enumerate(drawn_widths(k)):
-            if level:
-                state = self._read(state, levels[-1][0][0], self.last + level, bucket)
-            logits = self.head.logits(state)
-            highest.append(logits.amax(-1))
-            levels.append([*siblings(probabilities(logits, params)[0], uniform[level, :width])])
-        tokens, distributions, real = gathered(levels)
-        return Grown(tokens, self.parents[k], real, distributions, torch.cat(highest))
-
-    def _likeliest(self, bucket: int, k: int) -> Grown:
-        """Expand the best `width` candidates of each level, then keep the best `nodes(k)` of all candidates.
-
-        An expanded node that is not kept has no kept node below it, since scores only fall. Expanded nodes stay in the
-        cache after the text, level by level.
-        """
-        w, last, state = self.width, self.last, self._after_text(bucket)
-        scores, tokens, highest = self._candidates(state)
-        candidates = scores[0], tokens[0], self.none.expand(w)  # of one level: scores, tokens, parents among `every`
-        every, first = [candidates], 0  # the candidates of all levels; `first` is the index of this level's first one
-        levels, follows = last[:0], self.same[:1, :0]
-        for level in range(1, k):
-            scores, order = (part[:w] for part in candidates[0].sort(descending=True, stable=True))
-            number, parent = first + order, order // w  # index among all candidates; index of its parent's state
-            levels = torch.cat([levels, (last + level).expand(w)])
-            follows = torch.cat([follows.index_select(0, parent), self.same], 1)
-            branches = Branches((last + level).expand(w), last + 1, levels, follows)
-            place = last + 1 + (level - 1) * w
-            tokens = candidates[1].index_select(0, order)
-            state = self._read(state.index_select(0, parent), tokens, place, bucket, branches)
-            gains, tokens, high = self._candidates(state)
-            highest, first = torch.cat([highest, high]), first + len(candidates[0])
-            candidates = (scores[:, None] + gains).flatten(), tokens.flatten(), number[:, None].expand(w, w).flatten()
-            every.append(candidates)
-        scores, tokens, parents = (torch.cat(parts) for parts in zip(*every, strict=True))
-        best = scores.sort(descending=True, stable=True).indices[: self.nodes(k)].sort().values
-        parents = parents.index_select(0, best)
-        place = (best < parents[:, None]).sum(1).masked_fill(parents < 0, -1)
-        return Grown(tokens.index_select(0, best), place, torch.ones_like(best).bool(), None, highest)
-
-    def _candidates(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """`Eagle3Head.candidates` on the device, and the highest logits.  # [n, w], [n, w], [n]"""
-        logits = self.head.decoder.logits(states).float()
-        best = logits.log_softmax(-1).topk(self.width)
-        return best.values.double(), self.head.ids[best.indices], logits.amax(-1)
-
-
-def chain_with_siblings(widths: Sequence[int]) -> list[int]:
-    """The parents of a tree in which all nodes of a level are children of the first node of the level before."""
-    firsts = [-1, *accumulate(widths, initial=0)]
-    return [first for first, width in zip(firsts, widths, strict=False) for _ in range(width)]
-
-
-def siblings(distribution: Tensor, uniform: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Draw a sibling for each of `uniform` [count], as `drafters.base.siblings` does.
-
-    Yields the token [1], its distribution [V], and whether there is one [1].
-    """
-    real = torch.ones_like(uniform[:1]).bool()
-    for i in range(len(uniform)):
-        token = draw(distribution, uniform[i : i + 1])
-        yield token, distribution, real
-        left = distribution.scatter(0, token, 0.0)
-        mass = left.sum(0, keepdim=True)
-        real = real & (mass > 0.0)
-        distribution = torch.where(mass > 0.0, left / mass, distribution)
-
-
-def gathered(levels: Iterable[Iterable[tuple[Tensor, Tensor, Tensor]]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Join the siblings of all levels: tokens [n], distributions [n, V], and which are real [n]."""
-    tokens, distributions, real = zip(*(one for level in levels for one in level), strict=True)
-    return torch.cat(tokens), torch.stack(distributions), torch.cat(real)
-
-
-def extent_of(draft: Draft, k: int) -> Extent:
-    """How large a draft of at most `k` levels can be. Medusa has a head for each level."""
+def depth_of(draft: Draft, k: int) -> int:
+    """How deep `draft` drafts at most, of K levels: Medusa has a head for each."""
     if draft is None:
-        return Extent.chain(0)
-    if isinstance(draft, MedusaHeads):
-        return Extent.chain(min(k, draft.count))
-    if not isinstance(draft, Branching):
-        return Extent.chain(k)
-    if isinstance(draft.part, Eagle3Head):
-        return Extent(min(k, NODES), NODES, WIDTH)
-    paths = [path for path in draft.part.tree if len(path) <= k]
-    return Extent(max(map(len, paths), default=0), len(paths), 1 + max((path[-1] for path in paths), default=0))
-
-
-def places_beyond(draft: Draft, k: int) -> int:
-    """How many cache positions a cycle of depth `k` writes to, from the text's last token on."""
-    if k == 0:
-        return 1
-    expanded = WIDTH * (k - 1) if isinstance(draft, Branching) and isinstance(draft.part, Eagle3Head) else 0
-    return max(extent_of(draft, k).nodes, expanded) + 1
+        return 0
+    return min(k, draft.count) if isinstance(draft, MedusaHeads) else k
 
 
 def target_for(draft: Draft, target: Transformer, capacity: int) -> StaticDecoder:
     """Prepare the target so that it stores the states that are drafted from."""
     if isinstance(draft, int):
         return StaticDecoder(target, capacity, exit_layer=draft)
-    part = draft.part if isinstance(draft, Branching) else draft
-    return StaticDecoder(target, capacity, part.taps if isinstance(part, MedusaHeads | Eagle3Head) else ())
+    return StaticDecoder(target, capacity, draft.taps if isinstance(draft, MedusaHeads | Eagle3Head) else ())
 
 
-def steps_of(draft: Transformer | MedusaHeads | Eagle3Head | Branching | int, text: Text, drawn: bool) -> Steps:
-    """Make the steps that draft with `draft`. `drawn` says whether its tokens are sampled, or chosen outright."""
-    if isinstance(draft, Branching):
-        part = draft.part
-        return MedusaTreeSteps(text, part) if isinstance(part, MedusaHeads) else Eagle3TreeSteps(text, part, drawn)
+def steps_of(draft: Draft, text: Text) -> Steps | None:
+    """Make the steps that draft with `draft`; None where nothing is computed."""
+    if draft is None or draft == "lookup":
+        return None
     if isinstance(draft, Transformer):
         return DraftModelSteps(text, draft)
     if isinstance(draft, MedusaHeads):

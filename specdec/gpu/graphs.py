@@ -19,7 +19,7 @@ from torch.torch_version import TorchVersion
 
 from ..models.matrix import add_product, linear
 from ..models.transformer import Layer, Transformer
-from .ops import Branches, Sight
+from .ops import Sight
 from .trial import operations
 
 SMALLEST = 256  # positions of the smallest bucket; each further one is twice as large
@@ -75,29 +75,14 @@ class StaticDecoder:
         """The position `index`, for a step that no graph holds.  # [1]"""
         return self._places[index : index + 1]
 
-    def keep(self, start: Tensor, path: Tensor, count: Tensor) -> None:
-        """Move the entries of the accepted path together, so that they follow each other from `start` [1] on.
-
-        The path is the first `count` [1] entries of `path` [n], which are ascending offsets from `start`. Entries after
-        it are hidden. `StaticCache.keep` does the same on the host.
-        """
-        places = self.places(start, len(path))
-        source = torch.where(self._places[: len(path)] < count, start + path, places)
-        data = self.cache.data
-        data.index_copy_(2, places, data.index_select(2, source))
-        for states in self.cache.states.values():
-            states.index_copy_(0, places, states.index_select(0, source))
-
-    def forward(
-        self, ids: Tensor, start: Tensor, bucket: int, past_exit: int = 0, branches: Branches | None = None
-    ) -> Tensor:
+    def forward(self, ids: Tensor, start: Tensor, bucket: int, past_exit: int = 0) -> Tensor:
         """Logits after each of `ids` [n], which stand from `start` [1] on; start + n <= bucket.  # [n, V]
 
         What the cache holds from `start` on is overwritten or hidden, so a smaller `start` rolls it back. The first
-        `past_exit` tokens have passed the layers below the early exit, and go on from there. A tree needs `branches`.
+        `past_exit` tokens have passed the layers below the early exit, and go on from there.
         """
         if not past_exit:
-            return self.model.logits(self.run_layers(ids, start, bucket, branches=branches))
+            return self.model.logits(self.run_layers(ids, start, bucket))
         exit_layer = self.cache.exit_layer
         self.run_layers(ids[past_exit:], start + past_exit, bucket, 0, exit_layer)
         states = self.cache.states[exit_layer].index_select(0, self.places(start, len(ids)))
@@ -111,7 +96,6 @@ class StaticDecoder:
         first: int = 0,
         last: int | None = None,
         read: Tensor | None = None,
-        branches: Branches | None = None,
     ) -> Tensor:
         """Send ids [n] or states [n, hidden] through the layers from `first` to below `last`.
 
@@ -120,9 +104,8 @@ class StaticDecoder:
         model, states = self.model, self.cache.states
         last = len(model.layers) if last is None else last
         places = self.places(start, len(source))
-        positions = places if branches is None else branches.positions
-        angles = self._angles.index_select(0, positions)
-        masks = {window: self.ops.sight(places, bucket, window, model.dtype, branches) for window in model._windows}
+        angles = self._angles.index_select(0, places)
+        masks = {window: self.ops.sight(places, bucket, window, model.dtype) for window in model._windows}
         x = source if source.is_floating_point() else F.embedding(source, model.embedding)
         for i, layer in enumerate(model.layers[first:last], first):
             if i in states:

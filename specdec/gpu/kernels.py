@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor, view_as_real
 
 from ..models.transformer import Floor, Layer
-from .ops import Branches, Operations, Sight
+from .ops import Operations, Sight
 
 CHUNK = 1024  # numbers of a row that are squared at once
 INNER = 512  # numbers of a row of SwiGLU that one program computes
@@ -158,11 +158,7 @@ def gate_kernel(
 class Kernels(Operations):
     """The operations of `ops.Operations` by Triton's kernels."""
 
-    def sight(
-        self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype, branches: Branches | None = None
-    ) -> Sight:
-        if branches is not None:  # the kernel knows causal rows alone
-            return super().sight(places, bucket, window, dtype, branches)
+    def sight(self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype) -> Sight:
         return Sight(places, bucket, window)
 
     def norm(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -183,8 +179,6 @@ class Kernels(Operations):
         return product.view(n, every, size)[:, : self.heads]
 
     def attend(self, queries: Tensor, stored: Tensor, sight: Sight) -> Tensor:
-        if sight.mask is not None:
-            return super().attend(queries, stored, sight)
         n, heads, size = queries.shape
         capacity, padded, together = stored.shape[1], max(16, power(size)), n * heads // self.kv_heads
         rows = max(16, min(MAX_ROWS[queries.dtype], power(together)))

@@ -27,8 +27,8 @@ from ..models.view import TargetView
 from ..sampling import residual, Sampler
 from ..verify import RejectionSampling
 from .accept import Record
-from .cycle import Cycle, cycle_for
-from .drafting import Draft, extent_of, places_beyond, SOURCES
+from .cycle import Cycle
+from .drafting import depth_of, Draft, SOURCES
 from .graphs import aligned, bucket_for
 
 MAX_IDLE = 4  # cycles that are kept with their graphs, for the next run with the same `key_of`
@@ -89,7 +89,7 @@ def draft_of(task: Task) -> Draft:
 
 def capacity(task: Task) -> int:
     """The text's longest length, rounded up to a whole bucket, so that runs of about one length share graphs."""
-    context, beyond = task.target.context, places_beyond(draft_of(task), task.k)
+    context, beyond = task.target.context, depth_of(draft_of(task), task.k) + 1
     needed = min(context, len(task.prompt) + task.params.max_tokens)
     return min(context, bucket_for(needed + beyond, aligned(context + beyond)) - beyond)
 
@@ -121,7 +121,7 @@ class CudaExecutor:
         key, self.limit = key_of(self.task), limit
         with releasing_memory():
             self.on_gpu = cycle = self.given or _idle.pop(key, None) or new_cycle(self.task)
-            cycle.prepare(len(self.task.prompt), limit, range(cycle.k + 1) if self.adaptive else None)
+            cycle.prepare(len(self.task.prompt), limit, range(cycle.k + 1) if self.adaptive else ())
             yield
         self.eager = cycle.graphs.reason or None
         if not self.given:
@@ -161,13 +161,12 @@ class CudaExecutor:
         task = self.task
         if noise is not None:
             rows, distributions = self.on_gpu.host_distributions(record)
-            proposal, path = record.proposal(distributions), record.verdict().path
-            last = path[-1] if path else -1
-            distribution = rows[last + 1]
-            for node in proposal.children(last):  # all were rejected, one after the other
-                distribution = residual(
-                    distribution, None if distributions is None else distributions[node], proposal.tokens[node]
-                )
+            n = record.accepted
+            distribution = rows[n]
+            if n < len(record.drafted):
+                q = None if distributions is None else distributions[n]
+                distribution = residual(distribution, q, record.drafted[n])
+            proposal = record.proposal(distributions)
             return describe.verification(proposal, rows, record.verdict(distribution), task.piece, noise)
         statuses = describe.statuses(record.proposal(), record.verdict())
         judged = zip(record.drafted, statuses, record.p, record.q, record.u, strict=True)
@@ -183,14 +182,14 @@ def key_of(task: Task) -> tuple[object, ...]:
     """The key of the cycle that `task` needs. Tasks with equal keys can use one cycle, one after the other."""
     params, draft = task.params, draft_of(task)
     warps = params.temperature, params.top_k, params.top_p
-    return target_of(task), draft, extent_of(draft, task.k), capacity(task), warps, task.details
+    return target_of(task), draft, depth_of(draft, task.k), capacity(task), warps, task.details
 
 
 def new_cycle(task: Task) -> Cycle:
     """Make a cycle; if memory runs out, drop the idle ones first. torch's OutOfMemoryError if that is not enough."""
     target, draft = target_of(task), draft_of(task)
     assert isinstance(target, Transformer)
-    make = functools.partial(cycle_for(draft), target, draft, task.k, capacity(task), task.params, details=task.details)
+    make = functools.partial(Cycle, target, draft, task.k, capacity(task), task.params, details=task.details)
     with contextlib.suppress(torch.OutOfMemoryError):
         return make()
     release_memory()

@@ -18,30 +18,6 @@ from ..models.transformer import apply_rope, Floor, Layer, rms_normalise, Transf
 
 
 @dataclass(frozen=True)
-class Branches:
-    """The positions of new tokens of a tree, and which of the tree's keys each of them follows.
-
-    A place is an index into the cache; a position counts tokens along a path, so siblings share one.
-    """
-
-    positions: Tensor  # [n] of the new tokens
-    first: Tensor  # [1] place of the tree's first key; every new token follows all keys before it
-    levels: Tensor  # [m] positions of the keys from `first` on; further keys are hidden
-    follows: Tensor  # bool [n, m]
-
-    def mask(self, bucket: int, window: int | None) -> Tensor:
-        """Mark what is hidden from each new token.  # bool [n, bucket]"""
-        keys = torch.arange(bucket, device=self.first.device)
-        node = keys - self.first
-        inside, node = node >= 0, node.clamp(0, len(self.levels) - 1)
-        beyond = keys >= self.first + len(self.levels)
-        hidden = (inside & ~self.follows.index_select(1, node)) | beyond
-        if window is not None:
-            hidden |= torch.where(inside, self.levels.index_select(0, node), keys) <= self.positions[:, None] - window
-        return hidden
-
-
-@dataclass(frozen=True)
 class Sight:
     """Which of the first `bucket` positions new tokens at `places` [n] may attend to: all before them, or a window."""
 
@@ -66,16 +42,11 @@ class Operations:
     def for_model(cls, model: Transformer, reason: str = "") -> Operations:
         return cls(model.heads, model.kv_heads, model.head_dim, model.floor, model.head_floor, reason)
 
-    def sight(
-        self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype, branches: Branches | None = None
-    ) -> Sight:
-        if branches is not None:
-            hidden = branches.mask(bucket, window)
-        else:
-            keys, rows = torch.arange(bucket, device=places.device), places[:, None]
-            hidden = keys > rows
-            if window is not None:
-                hidden |= keys <= rows - window
+    def sight(self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype) -> Sight:
+        keys, rows = torch.arange(bucket, device=places.device), places[:, None]
+        hidden = keys > rows
+        if window is not None:
+            hidden |= keys <= rows - window
         mask = torch.zeros(hidden.shape, dtype=dtype, device=places.device).masked_fill_(hidden, float("-inf"))
         return Sight(places, bucket, window, mask)
 

@@ -13,7 +13,6 @@ from ..proof import pair as pairs
 from ..proof.mistakes import MISTAKES
 from . import race as races
 from .default import choose, has_to_measure
-from .probe import probe
 from .worker import Prepared
 
 
@@ -23,10 +22,6 @@ def prepare(family: str, device: str, drafter: str, k: int, temperature: float) 
     if has_to_measure(loaded, drafter, k):
         yield "measuring"
     choice = choose(loaded, drafter, k, temperature)
-    adapted = loaded.wrapped(choice.drafter)
-    if adapted and adapted not in loaded.costs:
-        yield "measuring"
-        probe(loaded, adapted)
     yield Prepared(loaded.describe(), machine.describe(), *choice)
 
 

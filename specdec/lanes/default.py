@@ -11,15 +11,13 @@ from typing import NamedTuple
 from ..families.zoo import Family
 from ..figures.theory import tokens_by_position
 from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, is_wrapper, QUANTISED
-from .probe import measure
+from .probe import DEPTHS, probe
 
 # The chance that a drafted token is accepted, where the drafter's config.json does not say it. Drafters that copy from
 # the text are no candidates.
 ACCEPTANCE = {DRAFT_MODEL: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
 USUAL_K = 4  # for drafters whose costs are not measured
 USUAL_ADAPTIVE_K = 8  # the most for drafters that choose their depth in every cycle
-DEPTHS = (1, 3, 5, 7)
-ROUNDS = 1
 ENOUGH_SPEEDUP = 1.3  # no other drafter is measured once one is expected to reach this
 # A shallower draft that reaches this share of the best speed-up is preferred: it loses less where a prompt is hard.
 NEARLY_BEST = 0.95
@@ -42,7 +40,8 @@ def candidates(family: Family, drafter: str, k: int) -> list[str]:
 
 def has_to_measure(family: Family, drafter: str, k: int) -> bool:
     """Whether `choose` begins with a measurement, which takes seconds."""
-    return any(name not in family.brief_costs for name in candidates(family, drafter, k)[:1])
+    first = [family.wrapped(drafter)] if is_wrapper(drafter) else candidates(family, drafter, k)[:1]
+    return any(name not in family.costs for name in first)
 
 
 def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperature: float = 0.0) -> Choice:
@@ -51,17 +50,17 @@ def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperatu
     Where nothing is expected to pay, one token is drafted.
     """
     names = candidates(family, drafter, k)
+    if is_wrapper(drafter):
+        probe(family, family.wrapped(drafter))
     if not names:
         usual = USUAL_ADAPTIVE_K if is_wrapper(drafter) else USUAL_K
         return Choice(family.default_drafter if drafter == DEFAULT_DRAFTER else drafter, k or usual)
     best = Choice(names[0], 1)
     for name in names:
-        if name not in family.brief_costs:
-            family.brief_costs[name] = measure(family, name, DEPTHS, ROUNDS)
-        costs = family.brief_costs[name].at(temperature)
+        costs = probe(family, name).at(temperature)
         choices = [
             Choice(name, depth, expected_tokens(family, name, depth, temperature) / costs.cycle(depth))
-            for depth in ([k] if k else range(1, max(DEPTHS) + 1))
+            for depth in ([k] if k else DEPTHS)
         ]
         least = NEARLY_BEST * max(choice.speedup for choice in choices)
         shallow = next(choice for choice in choices if choice.speedup >= least)

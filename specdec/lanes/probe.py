@@ -1,4 +1,4 @@
-"""Measure what drafting costs on this machine, by a second of real decoding. `adaptive` chooses its depth by it."""
+"""Measure what drafting costs on this machine, by a second of real decoding. `default` and `adaptive` decide by it."""
 
 from __future__ import annotations
 
@@ -16,56 +16,12 @@ from ..figures.stats import Comparison, LaneStats
 from ..gpu.lane import generate
 from ..types import Costs, SamplingParams, Tree
 
-# Every usual depth, because one row more may cost nothing, or a seventh of a pass; and two for long copies.
-DEPTHS = (*range(1, 9), 12, 16)
+DEPTHS = range(1, 9)  # each of the usual ones: one row more may cost nothing, or a seventh of a pass
 TOKENS = 25  # of each run
-ROUNDS = 3
 GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
 WARM = replace(GREEDY, temperature=0.8)
 # A text of usual length: a pass over several rows is more expensive after it than at the beginning of one.
 TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound. " * 4
-
-
-def probe(family: Family, name: str) -> Costs:
-    """Return the costs of drafting with `name`, in plain decoding steps. They are measured once for each family."""
-    if name not in family.costs:
-        family.costs[name] = measure(family, name)
-    return family.costs[name]
-
-
-def measure(family: Family, name: str, depths: Sequence[int] = DEPTHS, rounds: int = ROUNDS) -> Costs:
-    """Measure the costs of drafting with `name` at these depths, by so many runs of each.
-
-    They are medians of single cycles: one pause of the machine must not make a depth look expensive for good.
-    ValueError where `name` drafts nothing.
-    """
-    compare(family, name, max(depths), 1)  # first calls are slow
-    seen = {depth: compare(family, name, depth, rounds) for depth in depths}
-    everything = [comparison for runs in seen.values() for comparison in runs.comparisons]
-    step = median(one.step or 0.0 for one in everything)
-    drafts, passes = dict[int, float](), dict[int, float]()
-    for runs in seen.values():
-        cycles = runs.cycles
-        # Heads have a limit, and the last drafts of a text are cut short: the usual depth is the one measured.
-        if usual := mode(cycle.depth for cycle in cycles) if cycles else 0:
-            drafts[usual] = median(cycle.draft for cycle in cycles if cycle.depth == usual) / step
-            passes[usual] = median(cycle.verify for cycle in cycles if cycle.depth == usual) / step
-    if not drafts:
-        raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
-    level, start = fit_line(drafts)
-    overhead = median(one.overhead or 0.0 for one in everything)
-    pass_costs = interpolated(passes, max(depths))
-    deepest = max(drafts)
-    runs_sampled = [cycles_of(events_of(family, name, deepest, WARM)) for _ in range(rounds)]
-    sampled = [cycle for cycles in runs_sampled for cycle in cycles if cycle.depth == deepest]
-    draws = median(cycle.draft for cycle in sampled) / step - drafts[deepest] if sampled else 0.0
-    return Costs(
-        round(level, 4),
-        tuple(round(cost, 4) for cost in pass_costs),
-        round(overhead, 4),
-        round(max(0.0, draws / deepest), 4),
-        round(start, 4),
-    )
 
 
 class Cycle(NamedTuple):
@@ -76,20 +32,47 @@ class Cycle(NamedTuple):
     verify: float
 
 
-class Runs(NamedTuple):
-    comparisons: list[Comparison]
-    cycles: list[Cycle]
+def probe(family: Family, name: str) -> Costs:
+    """Return the costs of drafting with `name`, in plain decoding steps. They are measured once for each family."""
+    if name not in family.costs:
+        family.costs[name] = measure(family, name)
+    return family.costs[name]
 
 
-def compare(family: Family, name: str, k: int, rounds: int = ROUNDS) -> Runs:
-    """Short speculative runs of fixed depth, and a plain one for comparison."""
-    lane, plain = Task.lane, events_of(family, "none", 0)
-    drafted = [events_of(family, name, k) for _ in range(rounds)]
-    comparisons = [
-        Comparison(speculative=LaneStats.from_events(run, lane), plain=LaneStats.from_events(plain, lane))
-        for run in drafted
-    ]
-    return Runs(comparisons, [cycle for run in drafted for cycle in cycles_of(run)])
+def measure(family: Family, name: str) -> Costs:
+    """Measure the costs of drafting with `name`, by short runs of each depth beside plain ones.
+
+    They are medians of single cycles: one pause of the machine must not make a depth look expensive for good.
+    ValueError where `name` drafts nothing.
+    """
+    for warm_up in (name, "none"):  # first calls are slow
+        events_of(family, warm_up, max(DEPTHS))
+    comparisons, drafts, passes = list[Comparison](), dict[int, list[float]](), dict[int, list[float]]()
+    for k in DEPTHS:
+        run, plain = events_of(family, name, k), events_of(family, "none", 0)
+        comparisons.append(Comparison(*(LaneStats.from_events(events, Task.lane) for events in (run, plain))))
+        cycles = cycles_of(run)
+        # Heads have a limit, and the last drafts of a text are cut short: the usual depth is the one measured.
+        usual = mode(cycle.depth for cycle in cycles) if cycles else 0
+        for cycle in cycles:
+            if cycle.depth == usual:
+                drafts.setdefault(usual, []).append(cycle.draft)
+                passes.setdefault(usual, []).append(cycle.verify)
+    if not drafts:
+        raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
+    step = median(one.step or 0.0 for one in comparisons)
+    draft_costs, pass_costs = ({k: median(each) / step for k, each in of.items()} for of in (drafts, passes))
+    level, start = fit_line(draft_costs)
+    deepest = max(drafts)
+    sampled = [cycle.draft for cycle in cycles_of(events_of(family, name, deepest, WARM)) if cycle.depth == deepest]
+    draws = median(sampled) / step - draft_costs[deepest] if sampled else 0.0
+    return Costs(
+        round(level, 4),
+        tuple(round(cost, 4) for cost in interpolated(pass_costs)),
+        round(median(one.overhead or 0.0 for one in comparisons), 4),
+        round(max(0.0, draws / deepest), 4),
+        round(start, 4),
+    )
 
 
 def events_of(family: Family, name: str, k: int, params: SamplingParams = GREEDY) -> list[Event]:
@@ -119,12 +102,11 @@ def fit_line(drafts: dict[int, float]) -> tuple[float, float]:
     return max(0.0, slope), max(0.0, fixed)
 
 
-def interpolated(passes: dict[int, float], deepest: int) -> list[float]:
-    """Return the cost of a pass over a draft of depth 0, 1, … `deepest`, by straight lines between the measured ones.
+def interpolated(passes: dict[int, float]) -> list[float]:
+    """Return the cost of a pass over a draft of depth 0, 1, … by straight lines between the measured ones.
 
     Without a draft it is 1.0. A deeper draft never costs less.
     """
-    measured = {0: 1.0} | passes
-    depths = sorted(measured)
-    costs = np.interp(range(deepest + 1), depths, [measured[depth] for depth in depths])
+    depths = sorted(passes)
+    costs = np.interp([0, *DEPTHS], [0, *depths], [1.0, *(passes[depth] for depth in depths)])
     return np.maximum.accumulate(costs).tolist()  # type: ignore[no-any-return]

@@ -3,6 +3,8 @@
 In one process, page and engine would share the interpreter's lock: serving a run's events cost the run a tenth
 of its speed. One call at a time. A process that dies, or is silent for too long and is ended, breaks its call only: the
 next call starts another. After an error that CUDA keeps for the whole process it ends by itself.
+
+Calls are numbered: what a call that was left still sends is dropped by the next one.
 """
 
 from __future__ import annotations
@@ -23,20 +25,13 @@ from typing import Any
 
 from .heartbeat import HEARTBEAT_S
 
-FIRST_ANSWER_S = 180.0  # models load, and costs are probed, before a call's first answer
-NEXT_ANSWER_S = 30.0  # afterwards an answer comes every cycle
-# On ZeroGPU the platform lends its GPU to processes that `zero.py` has asked for, and to no other.
-WITHOUT_GPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}
+SILENCE_S = 180.0  # models load, and costs are probed, before a call's first answer
 SPAWN = multiprocessing.get_context("spawn")
 log = logging.getLogger(__name__)
 
 
 class WorkerDied(RuntimeError):
     """The engine's process ended in the middle of a call."""
-
-
-class NoGPU(RuntimeError):
-    """A shared GPU refused a run before it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +52,7 @@ class Prepared:
 class Answer:
     """One item of a call, or its end. At the end, the error if there was one, and whether the process ends, too."""
 
+    call: int
     item: Any = None
     done: bool = False
     error: Exception | None = None
@@ -66,28 +62,22 @@ class Answer:
 class Worker:
     """The page's side. Calls may come from any thread; they take turns.
 
-    `module` holds the `CALLS` that the process answers. `patience`: seconds to the first answer, and between two.
+    `module` holds the `CALLS` that the process answers.
     """
 
-    def __init__(
-        self,
-        module: str = "specdec.lanes.calls",
-        patience: tuple[float, float] = (FIRST_ANSWER_S, NEXT_ANSWER_S),
-    ) -> None:
-        self._module, self._first, self._next = module, *patience
+    def __init__(self, module: str = "specdec.lanes.calls") -> None:
+        self._module = module
         self._process: multiprocessing.context.SpawnProcess | None = None
         self._connection: Connection
         self._turn, self._starting = threading.Lock(), threading.Lock()
-        self._busy = False  # with a call whose end was not awaited
+        self._number = 0  # of the last call
 
     def start(self) -> multiprocessing.context.SpawnProcess:
         """Start the process if none is alive, without waiting until it has imported the engine. Return it."""
         with self._starting:
             if self._process is None or not self._process.is_alive():
-                hidden = WITHOUT_GPU if os.environ.get("SPACES_ZERO_GPU") else {}
                 self._connection, theirs = SPAWN.Pipe()
-                self._busy = False
-                self._process = SPAWN.Process(target=serve, args=(theirs, self._module, hidden), daemon=True)
+                self._process = SPAWN.Process(target=serve, args=(theirs, self._module), daemon=True)
                 self._process.start()
                 theirs.close()
             return self._process
@@ -106,33 +96,21 @@ class Worker:
         while not self._turn.acquire(timeout=HEARTBEAT_S):
             yield None
         try:
-            yield from self._left_call()
             self.start()
-            self._busy = True
-            self._connection.send((name, arguments, options))
-            yield from self._answers(self._first)
+            self._number += 1
+            self._connection.send((self._number, name, arguments, options))
+            yield from self._answers()
         except (EOFError, OSError):
             self.close()
             raise WorkerDied("the engine's process ended") from None
         finally:
-            if self._busy:
-                with contextlib.suppress(OSError):
-                    self._connection.send(None)  # ends it within one cycle
+            with contextlib.suppress(OSError):
+                self._connection.send(None)  # ends it within one cycle
             self._turn.release()
 
-    def _left_call(self) -> Iterator[None]:
-        """Wait until the engine is done with a call that was left. The process is ended if that takes too long."""
-        try:
-            while self._busy:
-                yield from (None for item in self._answers(self._next) if item is None)
-        except (EOFError, OSError):
-            self.close()
-        except (ValueError, RuntimeError):  # that call's own
-            pass
-
-    def _answers(self, patience: float) -> Iterator[Any]:
-        """Yield the items of the call that runs, and heartbeats."""
-        until = time.monotonic() + patience
+    def _answers(self) -> Iterator[Any]:
+        """Yield the items of the last call, and heartbeats."""
+        until = time.monotonic() + SILENCE_S
         while True:
             if not self._connection.poll(HEARTBEAT_S):
                 if time.monotonic() > until:
@@ -141,14 +119,14 @@ class Worker:
                 yield None
                 continue
             answer: Answer = self._connection.recv()
-            if not answer.done:
-                yield answer.item
-                announces_work = isinstance(answer.item, str)
-                until = time.monotonic() + (self._first if announces_work else self._next)
-                continue
-            self._busy = False
+            until = time.monotonic() + SILENCE_S
             if answer.exiting and self._process:
                 self._process.join()
+            if answer.call != self._number:
+                continue
+            if not answer.done:
+                yield answer.item
+                continue
             if answer.error:
                 raise answer.error
             return
@@ -157,23 +135,21 @@ class Worker:
 # ---- the engine's process ----
 
 
-def serve(connection: Connection, module: str, environment: dict[str, str]) -> None:
+def serve(connection: Connection, module: str) -> None:
     """Answer the `CALLS` of `module` until the caller is gone."""
-    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the page
-    calls: queue.SimpleQueue[tuple[str, tuple[Any, ...], dict[str, Any]]] = queue.SimpleQueue()
-    stopped = threading.Event()
+    calls: queue.SimpleQueue[tuple[int, str, tuple[Any, ...], dict[str, Any]]] = queue.SimpleQueue()
+    wanted = 0  # the call whose items somebody waits for
 
     def listen() -> None:
+        nonlocal wanted
         while True:
             try:
                 message = connection.recv()
             except Exception:
                 os._exit(0)  # in the middle of a run, too
-            if message is None:
-                stopped.set()
-            else:  # the call before is done: a stop that came late was its own
-                stopped.clear()
+            wanted = message[0] if message else 0
+            if message:
                 calls.put(message)
 
     threading.Thread(target=listen, daemon=True).start()
@@ -182,18 +158,18 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
 
     zoo.spared_cores = 1  # for the page, and perhaps its browser
     while True:
-        name, arguments, options = calls.get()
+        number, name, arguments, options = calls.get()
         error = None
         try:
             with contextlib.closing(handlers[name](*arguments, **options)) as items:  # type: ignore[type-var]
                 for item in items:
-                    connection.send(Answer(item))
-                    if stopped.is_set():
+                    connection.send(Answer(number, item))
+                    if wanted != number:
                         break
         except Exception as broken:
             error = to_send(broken)
         exiting = is_spoiled()
-        connection.send(Answer(done=True, error=error, exiting=exiting))
+        connection.send(Answer(number, done=True, error=error, exiting=exiting))
         if exiting:
             os._exit(1)
 

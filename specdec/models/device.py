@@ -31,10 +31,9 @@ def multiplies_bfloat16(device: str) -> bool:
 def outputs_first(matrix: Tensor) -> bool:
     """Whether products with [out, in] `matrix` are faster than with its copy in [in, out]: never on a CPU.
 
-    cuBLAS's choice depends on shape, type, GPU and release, so both are timed, once for each shape. On ZeroGPU models
-    are loaded before there is a GPU: torch says `cuda` then, but has not started it.
+    cuBLAS's choice depends on shape, type, GPU and release, so both are timed, once for each shape.
     """
-    if matrix.device.type != "cuda" or not torch.cuda.is_initialized():
+    if matrix.device.type != "cuda":
         return False
     return times_faster(min(matrix.shape[0], WIDEST), matrix.shape[1], matrix.dtype, matrix.device)
 

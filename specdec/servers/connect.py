@@ -1,16 +1,10 @@
-"""Decide where requests may go, and find out which server answers there: it says so itself.
-
-A page for this machine alone asks any server; every other only those that its owner lists in SPECDEC_SERVERS, with
-commas between.
-"""
+"""Find out which server answers at an address: it says so itself."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..exposure import limits
 from . import fields
 from .base import Server, ServerError
 from .fields import at
@@ -18,7 +12,6 @@ from .llama_cpp import LlamaCpp
 from .stream import Client, Limits
 from .vllm import VLLM
 
-LISTED = "SPECDEC_SERVERS"  # the environment's variable
 KINDS: dict[str, Any] = {"vllm": VLLM, "llamacpp": LlamaCpp}
 PORTS = {"http": 80, "https": 443}
 
@@ -28,16 +21,16 @@ def connect_pair(
 ) -> tuple[Server, Server | None]:
     """Connect to the server at `address`, and to the one without speculation at `plain`, if one is named.
 
-    The key goes to the second only where `takes_key` allows it. ServerError as `connect`, before any of them is asked.
+    The key goes to the second only where `takes_key` allows it. ServerError as `connect`; for what
+    is no address, before any of them is asked.
     """
-    permit(address, plain)
+    other_key = key if plain and takes_key(plain, address) else ""
     server = connect(address, key, limits)
-    return server, connect(plain, key if takes_key(plain, address) else "", limits) if plain else None
+    return server, connect(plain, other_key, limits) if plain else None
 
 
 def connect(address: str, key: str = "", limits: Limits | None = None) -> Server:
-    """Ask the server at `address` what it is. ServerError where there is none, or this host may not ask it."""
-    permit(address)
+    """Ask the server at `address` what it is. ServerError where there is none."""
     client = Client(origin(address), key, limits)
     models = fields.listed(at(client.ask("/v1/models"), "data"), "models")
     if not models or not fields.label(at(models, 0, "id")):
@@ -55,25 +48,6 @@ def takes_key(other: str, address: str) -> bool:
     """
     here, there = urlsplit(origin(address)), urlsplit(origin(other))
     return here.hostname == there.hostname and (here.scheme, there.scheme) != ("https", "http")
-
-
-def listed_addresses() -> tuple[str, ...]:
-    """Return the owner's addresses. ServerError where one of them is no address."""
-    return tuple(dict.fromkeys(origin(one) for one in os.environ.get(LISTED, "").split(",") if one.strip()))
-
-
-def allowed_addresses() -> tuple[str, ...] | None:
-    """Return the addresses that may be asked; None for any."""
-    return None if limits().any_server else listed_addresses()
-
-
-def permit(*addresses: str | None) -> None:
-    """ServerError where one of these is no address or may not be asked; "" and None are no server. Nothing is sent."""
-    places, allowed = {origin(address) for address in addresses if address}, allowed_addresses()
-    if allowed is not None and not places <= set(allowed):
-        raise ServerError(
-            "This page asks only the servers that its owner lists, as in SPECDEC_SERVERS=http://127.0.0.1:8000."
-        )
 
 
 def origin(address: str) -> str:

@@ -27,30 +27,22 @@ from .scripts import built_in, folder, layers, sources
 from .text import of_drafters, strings
 
 NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there
-TEXTS = ("prompt", "stop")  # beside those numbers
 DEADLINE_S = 120.0  # for writing the models, of which a busy machine takes ten
 HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
 def settings_there(families: Sequence[str]) -> dict[str, Any]:
-    """For scripts: who drafts there for which family, the numbers of a run, and the settings that it lacks."""
-    names, every = of_drafters("name"), SETTINGS.values()
-    ours = {*NUMBERS, *TEXTS, *(one.name for one in every if not one.served and not one.sampling)}
+    """List for scripts who drafts there for which family, and the bounds of a run's numbers."""
+    names = of_drafters("name")
     return {
         "drafters": {family: {name: names[name] for name in IN_BROWSER[family]} for family in families},
         "numbers": {name: bounds(SETTINGS[name]) for name in NUMBERS},
-        "others": {one.name: {"usual": one.default, "label": label(one)} for one in every if one.name not in ours},
     }
 
 
 def bounds(one: Setting) -> dict[str, Any]:
     low, step = one.step if one.above else one.low, 1 if one.type_ is int else one.step
-    return {"low": low, "high": one.high, "step": step, "label": label(one)}
-
-
-def label(setting: Setting) -> str:
-    words = strings("page")["settings"][setting.label or setting.name]
-    return str(words["label"] if isinstance(words, dict) else words)
+    return {"low": low, "high": one.high, "step": step, "label": strings("page")["settings"][one.name]}
 
 
 @functools.cache

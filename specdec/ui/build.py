@@ -8,10 +8,9 @@ from typing import Any
 
 import gradio as gr
 
-from . import api, session
+from . import session
 from .components import engine as servers
 from .components.drawn import drawn, handler
-from .components.engine import Engine
 from .components.section import notice, tell
 from .gateway import gradio_private
 from .gateway.visitors import has_queue_priority
@@ -31,7 +30,6 @@ def build(teaching: bool = False) -> gr.Blocks:
         with speaking(one):
             page(demo if one == ENGLISH else demo.route(LANGUAGES[one], one, show_in_navbar=False), teaching)
             gradio_private.wrap(demo, bound)
-    gradio_private.only_tools(demo, api.TOOLS)
     demo.queue(max_size=64, default_concurrency_limit=1, api_open=False)
     gradio_private.guard_queue(demo)
     return demo
@@ -61,9 +59,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
         drawn("shared/foot", words={}, template=f'<footer class="sd-end">{api_link}</footer>')
         fields, who, screen = built["race"]
         keep(demo, fields, screen)
-        race.in_browser([field.value for field in fields.values()], who.chosen.value)
-        if language() == ENGLISH:  # they speak it whatever the page
-            api.endpoints()
+        race.in_browser([field.value for field in fields.values()], who.value)
         follow_links(demo, tabs, fields, who, link_notice)
 
 
@@ -76,7 +72,7 @@ def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
     demo.load(None, None, [fields["prompt"], screen], js=handler("kept"), **race.INSTANT)
 
 
-def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: Engine, line: gr.HTML) -> None:
+def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: gr.Radio, line: gr.HTML) -> None:
     """`?tab=step` opens a tab, `?drafter=…` fills in a setting; what cannot be gets a sentence above the tabs."""
 
     def follow(request: gr.Request) -> list[Any]:
@@ -92,8 +88,8 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: En
             *race.filled_in(settings),
         ]
 
-    done = demo.load(follow, None, [tabs, line, who.chosen, *fields.values()], **race.INSTANT)
-    done.then(None, who.chosen, None, js=servers.ENGINE_CHOSEN, **race.INSTANT)
+    done = demo.load(follow, None, [tabs, line, who, *fields.values()], **race.INSTANT)
+    done.then(None, who, None, js=servers.ENGINE_CHOSEN, **race.INSTANT)
 
 
 def head(words: dict[str, Any]) -> None:

@@ -8,8 +8,7 @@ tinted like the tokens' chips, with dark text in both. plotly is imported at the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 LOW = "#f7bd9a"
@@ -18,16 +17,12 @@ HIGH = "#8fa9d6"
 CELL_INK = "#0b0f14"
 LINE = "#94a3b8"
 LIVE = "#6366f1"
-OTHER = "#c2630a"
 # pixels
 ROW = 30
 LINE_OF_HEAD = 18
 GAP = 10
-LOG_OF_2 = 0.30103  # to base 10: plotly counts the steps of a logarithmic axis so
 AXIS = {"fixedrange": True, "showgrid": False, "zeroline": False, "showline": False, "ticks": ""}
 NAMES = {**AXIS, "autorange": "reversed", "dtick": 1, "automargin": True, "ticksuffix": "  "}
-LEGEND = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
-RULE = {"color": LINE, "width": 1.5, "dash": "dot"}
 UNUSED_BUTTONS = ["select", "lasso", "zoomin", "zoomout", "autoscale", "pan"]
 Cells = Sequence[Sequence[float | None]]
 
@@ -81,65 +76,6 @@ def heat_map(
     lines = 1 + max(column.count("<br>") for column in columns)
     top = {**AXIS, "side": "top", "type": "category", "dtick": 1, "tickangle": 0}
     return chart([trace], ROW * len(rows), lines, xaxis=top, yaxis=NAMES)
-
-
-@dataclass(frozen=True)
-class Course:
-    """A line of a chart; `notes` are numbers that its points show beside their place when pointed at."""
-
-    name: str
-    across: Iterable[float]
-    up: Iterable[float]
-    notes: Iterable[float] = ()
-    colour: str = LIVE
-    dash: str = "solid"
-
-
-def courses(lines: Sequence[Course], across: str, up: str = "", even: float | None = None, note: str = "") -> Any:
-    """Lines over an axis of a doubling number, or of one that grows evenly where `up` names what doubles upwards.
-
-    `even` is the value that is neither good nor bad; values are then shown as multiples of it.
-    """
-    unit = "×" if even is not None else ""
-    hover = f"{across}: %{{x:.4~g}}<br>"
-    hover += f"{up}: %{{y:.4~g}}" if up else f"%{{y:.2f}}{unit}"
-    hover += f"<br>{note.format(n='%{customdata}')}" if note else ""
-    traces = [
-        {
-            "type": "scatter",
-            "x": list(line.across),
-            "y": list(line.up),
-            "customdata": list(line.notes) or None,
-            "mode": "lines+markers",
-            "name": line.name,
-            "hovertemplate": f"<b>{line.name}</b><br>{hover}<extra></extra>",
-            "line": {"color": line.colour, "dash": line.dash, "width": 2.5},
-            "marker": {"size": 8},
-        }
-        for line in lines
-    ]
-    doubling, even_steps = {"type": "log", "dtick": LOG_OF_2}, {"rangemode": "tozero"}
-    figure = chart(
-        traces,
-        10 * ROW,
-        2 + len(lines) // 3,
-        below=48,
-        legend=LEGEND,
-        xaxis=scale(across) | (even_steps if up else doubling),
-        yaxis=scale(up) | (doubling if up else even_steps) | {"automargin": True, "ticksuffix": f"{unit}  "},
-    )
-    return figure if even is None else figure.add_hline(y=even, line=RULE)
-
-
-def scale(title: str) -> dict[str, Any]:
-    """An axis of numbers, which can be zoomed."""
-    return AXIS | {
-        "fixedrange": False,
-        "showgrid": True,
-        "gridcolor": "rgba(148, 163, 184, .25)",
-        "nticks": 6,
-        "title": {"text": title, "standoff": 8, "font": {"size": 12}},
-    }
 
 
 def chart(traces: list[dict[str, Any]], height: int, head_lines: int, below: int = 4, **layout: Any) -> Any:

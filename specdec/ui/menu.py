@@ -25,7 +25,7 @@ MAX_PAIR = 300  # characters of two names
 
 
 def families() -> list[str]:
-    """The embedded family, then the pairs that this host allows and has the memory for.
+    """The embedded family, then the pairs that this host names.
 
     The embedded family in 8 bits is offered on a CPU alone.
     """
@@ -33,10 +33,7 @@ def families() -> list[str]:
     allowed = presets.allowed()
     if allowed is None or hub.is_here(presets.STAR):
         ours.append(presets.STAR)
-    bytes_each = 2.0 if machine.gpu_memory() else 4.0  # on a CPU models run in float32
-    fitting = [name for name, preset in presets.PRESETS.items() if preset.needed(bytes_each) <= memory()]
-    chosen = [presets.hosts(), *fitting] if allowed is None else allowed
-    return list(dict.fromkeys((*ours, *chosen)))
+    return list(dict.fromkeys((*ours, *([presets.hosts()] if allowed is None else allowed))))
 
 
 def kinds(answers: bool = False) -> list[str]:
@@ -74,11 +71,16 @@ def is_offered(family: Any) -> bool:
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """The drafters whose weights are there. The draft model is always listed: without it, the engine says so."""
+    """The drafters whose weights are there. The draft model is always listed: without it, the engine says so.
+
+    Trees are offered on a CPU alone.
+    """
     if is_ours(family):
-        return [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
-    pair = presets.named(family) or presets.Pair(family)
-    return list(dict.fromkeys((*pair.methods, *presets.ALWAYS)))
+        names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
+    else:
+        pair = presets.named(family) or presets.Pair(family)
+        names = list(dict.fromkeys((*pair.methods, *presets.ALWAYS)))
+    return [name for name in names if not (METHODS[name].tree and machine.gpu_memory())]
 
 
 def is_ours(family: str) -> bool:
@@ -94,24 +96,15 @@ def family_name(family: str) -> str:
 
 
 def family_line(family: str) -> str:
-    """A sentence about a family; for a pair also its size, the cost of a draft, and its licence."""
-    words, pairs = strings("page")["settings"], strings("pairs")
+    """A sentence about a family."""
+    words = strings("page")["settings"]
     if family == EMBEDDED:
         return sentences(words["embedded_line"], words["target_note"] if presets.allowed() is None else "")
     if family in ROUNDED:
         return words["rounded_line"]
     if family == presets.STAR:
-        return pairs[family]["shows"]
-    preset = presets.PRESETS.get(family)
-    if preset is None:
-        return words["own_pair"]
-    facts = words["pair"].format(
-        size=f"{preset.parameters:.1f}",
-        gigabytes=f"{2 * preset.parameters:.1f}",
-        cost=f"{preset.cost:.2f}",
-        licence=preset.licence,
-    )
-    return sentences(pairs[family]["shows"], facts, words["gated"] if preset.gated else "")
+        return strings("pairs")[family]["shows"]
+    return words["own_pair"]
 
 
 def has_weights(name: str) -> bool:

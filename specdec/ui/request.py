@@ -166,11 +166,6 @@ def check_certificate(
     return CertificateRequest(pair, mistake, draws, seed, check_prompt(text) if pair == "embedded" else "")
 
 
-def stripped(*texts: str | None) -> list[str]:
-    """Addresses and a key, without the spaces around them."""
-    return [(text or "").strip() for text in texts]
-
-
 def check_draws(choices: Sequence[int], draws: Any) -> int:
     if draws not in choices:
         raise InputError(say("draws", names=", ".join(f"{n:,}" for n in choices)))

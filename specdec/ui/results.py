@@ -1,4 +1,4 @@
-"""The bench's recorded reports, as the tabs Methods and Theory show them: tables, names, and a few sentences."""
+"""The bench's recorded reports, as the tab Methods shows them: tables, names, and a few sentences."""
 
 from __future__ import annotations
 

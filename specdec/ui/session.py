@@ -2,7 +2,7 @@
 
 The engine has a process of its own (`lanes/worker.py`): the page itself needs no torch. One run at a time has the
 machine, because two would spoil each other's clocks. The queue for it is ours (`gateway/turns.py`), not Gradio's: a
-visitor in it sees the place, and can leave. On ZeroGPU a run asks for a shared GPU first (`lanes/zero.py`).
+visitor in it sees the place, and can leave.
 
 Every generator here yields at least every half second, empty lines if there is nothing to tell: Gradio can cancel only
 between two yields. `guarded` is the one place where an error becomes a sentence, `within` the one that has a deadline.
@@ -15,7 +15,6 @@ import functools
 import json
 import logging
 import math
-import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -26,7 +25,7 @@ from ..events import Event, Failed
 from ..exposure import limits
 from ..families import hub, presets
 from ..lanes.heartbeat import within
-from ..lanes.worker import NoGPU, Prepared, Worker, WorkerDied
+from ..lanes.worker import Prepared, Worker, WorkerDied
 from ..methods import DEFAULT_DRAFTER, EMBEDDED, METHODS
 from ..settings import RunRequest
 from ..traces.file import line, live_header, recording, Trace
@@ -41,18 +40,12 @@ LOOK_EVERY_S = 0.5  # at the line, and at another visitor's download
 TRACES = ASSETS / "traces"
 CERTIFICATES = ASSETS / "certificates.json"
 FIRST = ("coding", "tips", "story")  # of what is recorded, the first screen's, which is greedy; then sampled ones
-UNMEASURED_K = 4
 WARM_AFTER_S = 1.0  # which belongs to the first screen
 EXPECTED_S = {"run": 6.0, "certificate": 15.0}  # that a turn takes, at first
 
 log = logging.getLogger(__name__)
 device = "auto"  # of live runs; the engine resolves it where it runs
 _worker = Worker()
-_gpu: Any = None  # shared, beside the worker
-if os.environ.get("SPACES_ZERO_GPU"):
-    from ..lanes.zero import ZeroGPU
-
-    _gpu = ZeroGPU()
 _machine = Turns(EXPECTED_S)
 _loaded: set[str] = set()  # families that ran in this process's worker
 _chosen: dict[str, str] = {}  # by family, the sentence on what was chosen by default
@@ -64,11 +57,10 @@ _progress: hub.Fetched | None = None  # of the download, for all who wait for it
 class News:
     """One thing to tell the page: lines of the run, or a notice beside the button; `cut` is why lines are missing.
 
-    A `whole` run takes the place of all lines before it. `done`, `cut` and `error` come last. `share` is how much of a
-    download is there.
+    `done`, `cut` and `error` come last. `share` is how much of a download is there.
     """
 
-    kind: Literal["lines", "whole", "notice", "fetching", "waiting", "done", "cut", "error"]
+    kind: Literal["lines", "notice", "fetching", "waiting", "done", "cut", "error"]
     text: str
     share: float = 1.0
 
@@ -114,12 +106,6 @@ def run(request: RunRequest) -> Iterator[News]:
             raise
         remark = sentences(translated(error.args[0]), notice("instead"))
         request = replace(request, family=EMBEDDED, drafter=DEFAULT_DRAFTER)
-    if _gpu is not None and request.family == _gpu.family:
-        try:
-            yield from run_on_gpu(request)
-            return
-        except NoGPU:
-            remark = notice("no_gpu")
     with place_in_line("run") as ticket:
         yield from wait(ticket, remark, notice("or_here"))
         ready = yield from prepare(request, remark)
@@ -225,19 +211,6 @@ def note_choice(family: str, ready: Prepared) -> str:
 def chosen_line(family: Any) -> str:
     """Say what was last chosen by default for that family; before its first run, how that is done."""
     return _chosen.get(str(family)) or strings("page")["settings"]["chosen"]["line"]
-
-
-def run_on_gpu(request: RunRequest) -> Iterator[News]:
-    """Run on a GPU that the platform lends, without measuring costs in its seconds. NoGPU where none is free.
-
-    It takes no turn here: the platform has a line of its own.
-    """
-    yield News("notice", notice("asking"))
-    drafter = menu.drafters(request.family)[0] if request.drafter == DEFAULT_DRAFTER else request.drafter
-    request = replace(request, drafter=drafter, k=request.k or UNMEASURED_K)
-    ready = Prepared(_gpu.models, _gpu.machine, request.drafter, request.k)
-    yield from lines(request, ready, _gpu.race(**request.arguments))
-    yield News("done", notice("done"))
 
 
 def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, None, None]) -> Iterator[News]:

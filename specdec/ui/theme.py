@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import gradio as gr
@@ -108,7 +107,6 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,
-        "mcp_server": importlib.util.find_spec("mcp") is not None,
         "max_file_size": "1mb",
         "allowed_paths": [],
         "strict_cors": True,

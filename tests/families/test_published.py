@@ -311,7 +311,7 @@ def test_a_pair_that_cannot_be_loaded_says_why(folders: dict[str, Path], monkeyp
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ValueError, match="between 1 and 5, not 6"):
         zoo.load_pair(folders["target"], exit_layer=6)
-    with pytest.raises(ValueError, match="no-such-head is not on this machine"):
+    with pytest.raises(ValueError, match="no-such-head is not on this machine, and could not be fetched"):
         zoo.load_pair(folders["target"], "no-such-head")
 
 

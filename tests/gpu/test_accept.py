@@ -93,7 +93,7 @@ class Batch:
 
         parts = (self.rows, self.drafted, self.distributions, self.coins, self.own, self.limit)
         over = (0, 0, None if self.distributions is None else 0, 0, 0, 0)
-        return [Record.of_chain(numbers) for numbers in torch.vmap(cycle, in_dims=over)(*parts).tolist()]
+        return [Record.unpack(numbers) for numbers in torch.vmap(cycle, in_dims=over)(*parts).tolist()]
 
 
 def batches(count: int) -> Iterator[Batch]:
@@ -157,11 +157,10 @@ def test_a_draw_has_its_share_of_the_unit_interval() -> None:
 
 
 def test_numbers_are_the_same_for_the_plain_loop() -> None:
-    three = fused.Extent.chain(3)
-    sampler, table = TableSampler(5, 7, three), fused.numbers(5, 7, three)
+    sampler, table = TableSampler(5, 7, 3), fused.numbers(5, 7, 3)
     sampler.at(4)
     assert sampler.accept(0.5, 1.0, ("accept", 2))[1] == table[4, 3]
     weights = torch.ones(1000)
     assert sampler.categorical(weights, ("own", -1)) == int(table[4, 0] * 1000)
     assert sampler.categorical(weights, ("draft", 1)) == int(table[4, 5] * 1000)
-    assert not torch.equal(table, fused.numbers(6, 7, three))
+    assert not torch.equal(table, fused.numbers(6, 7, 3))

@@ -26,16 +26,16 @@ from specdec import engine
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3TreeDrafter
+from specdec.drafters.eagle3 import Eagle3Drafter
 from specdec.drafters.early_exit import EarlyExitDrafter
-from specdec.drafters.medusa import MedusaDrafter, MedusaTreeDrafter
+from specdec.drafters.medusa import MedusaDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.engine import Task
 from specdec.events import Committed, Event, Failed, Finished
 from specdec.families import zoo
 from specdec.gpu import graphs, lane
-from specdec.gpu.cycle import Cycle, cycle_for
-from specdec.gpu.drafting import Draft, extent_of
+from specdec.gpu.cycle import Cycle
+from specdec.gpu.drafting import depth_of, Draft
 from specdec.lanes.worker import Worker
 from specdec.models.transformer import Transformer
 from specdec.types import Costs, SamplingParams
@@ -82,15 +82,13 @@ def task_of(kind: str, params: SamplingParams) -> Task:
         "early_exit": lambda: EarlyExitDrafter(view),
         "medusa": lambda: MedusaDrafter(view, draft),
         "eagle3": lambda: Eagle3Drafter(view, draft, 160),
-        "medusa:tree": lambda: MedusaTreeDrafter(view, draft.part),
-        "eagle3:tree": lambda: Eagle3TreeDrafter(view, draft.part, 160),
     }
     return Task(view if kind in DRAFTS else target, prompt, params, makers[kind](), 4)
 
 
 def cycle_of(kind: str, params: SamplingParams, end: int) -> Cycle:
     target, draft, _ = parts(kind)
-    return cycle_for(draft)(target, draft, 4, end, params)
+    return Cycle(target, draft, 4, end, params)
 
 
 @contextmanager
@@ -138,7 +136,7 @@ def nothing_waits() -> Iterator[None]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_replayed_graphs_write_the_plain_loops_text(kind: str, params: SamplingParams) -> None:
     task = task_of(kind, params)
-    table = TableSampler(params.seed, len(task.prompt) + params.max_tokens, extent_of(lane.draft_of(task), task.k))
+    table = TableSampler(params.seed, len(task.prompt) + params.max_tokens, depth_of(lane.draft_of(task), task.k))
     plain, device = ids(list(engine.generate(task, table))), ids(list(lane.generate(task_of(kind, params))))
     assert plain == device
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from hostreads import host_reads
-from test_graphs import BASE, GREEDY, lane_of, lean, LONG_TREES, prompt_of, WARM
+from test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
 from toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 from toysampler import TableSampler
 from transformers import LlamaConfig
@@ -26,10 +26,10 @@ from specdec.drafters.medusa import MedusaDrafter
 from specdec.engine import Task
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane
-from specdec.gpu.drafting import extent_of
+from specdec.gpu.drafting import depth_of
 from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
-from specdec.types import Costs, Tree
+from specdec.types import Costs
 
 TIMES = {"start", "end", "at", "prefill", "draft_seconds", "verify", "other", "step_ends"}
 
@@ -42,7 +42,7 @@ def task(kind: str, k: int = 4, **changes: Any) -> Task:
 def table(one: Task) -> TableSampler:
     """The device's random numbers."""
     places = min(len(one.prompt) + one.params.max_tokens, one.target.context) + 1
-    return TableSampler(one.params.seed, places, extent_of(lane.draft_of(one), one.k))
+    return TableSampler(one.params.seed, places, depth_of(lane.draft_of(one), one.k))
 
 
 def told(value: Any, figure: Callable[[float], Any] = float) -> Any:
@@ -73,7 +73,7 @@ def nearly(value: float) -> Any:
         pytest.param(GREEDY, False, 1, [3, 1], id="greedy, light, after two", marks=pytest.mark.long),
     ],
 )
-@pytest.mark.parametrize("kind", ["none", "like", "other", "lookup", *LONG_TREES])
+@pytest.mark.parametrize("kind", ["none", "like", "other", "lookup", *DRAFTS])
 def test_events_are_the_plain_loops(kind: str, params: Any, details: bool, k: int, prompt: list[int] | None) -> None:
     """Token by token: drafts, kept ones, p, q and coins, through several buckets, to the last token."""
     changes: dict[str, Any] = {"params": params, "details": details} | ({"prompt": prompt} if prompt else {})
@@ -89,7 +89,7 @@ def test_events_are_the_plain_loops(kind: str, params: Any, details: bool, k: in
     assert end.prefill + end.draft + end.verify + end.other == pytest.approx(end.at, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["like", *LONG_TREES])
+@pytest.mark.parametrize("kind", ["like", *DRAFTS])
 def test_at_the_end_of_the_context_drafts_reach_beyond_it_unharmed(kind: str) -> None:
     context = lane_of(kind)[0].context
     changes: dict[str, Any] = {"prompt": (prompt_of(kind) * context)[: context - 18], "params": GREEDY}
@@ -140,9 +140,9 @@ def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths: list
     device = list(lane.on_device(adapted(kind, **changes)))
     for ours, theirs in zip(device, plain, strict=True):
         assert told(ours) == told(theirs, nearly)
-    drafted = {max(Tree(event.parents).depths()) for event in device if isinstance(event, Drafted)}
+    drafted = {len(event.tokens) for event in device if isinstance(event, Drafted)}
     assert drafted >= ({1, 2, 3, 4} if kind != "lookup" else set()) and max(depths, default=0) >= (
-        3 if kind in ("like", "eagle3", "eagle3:tree") else 0
+        3 if kind in ("like", "eagle3") else 0
     )
 
 
@@ -226,7 +226,9 @@ def test_a_broken_target_ends_the_run_with_the_reason() -> None:
 
 def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
     view = view_of()
-    block, adaptive = (task("none", target=view, drafter=MAKERS[name](view)) for name in ("block", "adaptive:mtp"))
+    block, adaptive, tree = (
+        task("none", target=view, drafter=MAKERS[name](view)) for name in ("block", "adaptive:mtp", "medusa:tree")
+    )
     small = lean(LlamaConfig(**{**BASE, "max_position_embeddings": 32}))
 
     class Changed(MedusaDrafter):
@@ -236,6 +238,7 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
         (task("none", target=view, drafter=Changed(view, MEDUSA)), "changed drafts on the host"),
         (block, "block drafts on the host"),
         (adaptive, "mtp drafts on the host"),
+        (tree, "medusa:tree drafts on the host"),
         (task("none", target=DRAFT), "only our own decoder runs on the device"),
         (task("like", rule=BlockVerification()), "block verification is judged on the host"),
         (task("like", drafter=DraftModelDrafter(small)), "reads at most 32"),
@@ -314,7 +317,7 @@ def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
             super().__init__(*arguments, **options)
 
     lane._idle.clear()
-    monkeypatch.setattr(lane, "cycle_for", lambda draft: Large)
+    monkeypatch.setattr(lane, "Cycle", Large)
     yield device
     lane._idle.clear()
 

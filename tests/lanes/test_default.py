@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from specdec.lanes import default
+from specdec.lanes import probe
 from specdec.lanes.default import Choice, choose
+from specdec.methods import adapted
 from specdec.types import Costs
 
 CHEAP = Costs(0.03, (1.0, 1.12, 1.18, 1.26, 1.31, 1.40, 1.86, 1.86), 0.06, 0.02, 0.09)  # on two cores, SmolLM2
@@ -21,19 +22,19 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The drafters whose costs were measured, in turn."""
     asked: list[str] = []
 
-    def measure(family: Any, name: str, *_: Any) -> Costs:
+    def measure(family: Any, name: str) -> Costs:
         asked.append(name)
         costs: Costs = family.real[name]
         return costs
 
-    monkeypatch.setattr(default, "measure", measure)
+    monkeypatch.setattr(probe, "measure", measure)
     return asked
 
 
 def family(real: dict[str, Costs], trained: dict[str, Any] | None = None) -> Any:
     drafters = [*real, "suffix", "none"]
     return SimpleNamespace(
-        drafters=drafters, default_drafter="suffix", real=real, trained=trained or {}, brief_costs={}
+        drafters=drafters, default_drafter="suffix", real=real, trained=trained or {}, costs={}, wrapped=adapted
     )
 
 
@@ -67,5 +68,5 @@ def test_what_was_chosen_stays(measured: list[str]) -> None:
 def test_what_is_not_measured_has_the_usual_depth(measured: list[str]) -> None:
     alone = family({})
     assert choose(alone) == Choice("suffix", 4) and choose(alone, "medusa:tree") == Choice("medusa:tree", 4)
-    assert choose(alone, "adaptive") == Choice("adaptive", 8)
     assert not measured
+    assert choose(family({"draft_model": CHEAP}), "adaptive") == Choice("adaptive", 8) and measured == ["draft_model"]

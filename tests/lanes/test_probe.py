@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from specdec.drafters.base import NoDrafter
-from specdec.lanes import probe as lanes_probe
 from specdec.lanes.probe import probe
 from specdec.proof.toys import TokenList
 from specdec.sampling import Sampler
@@ -132,7 +131,6 @@ def test_drawing_costs_what_it_costs_and_greedy_drafts_draw_nothing(clock: Clock
 
 
 def test_what_never_drafts_is_refused(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes_probe, "ROUNDS", 1)
     family = Family(clock, **CHAIN, alpha=0.5)
     monkeypatch.setattr(Guesser, "propose", NoDrafter.propose)
     with pytest.raises(ValueError, match="drafted nothing"):

@@ -55,7 +55,7 @@ def pieces(piece: bytes = b" " * 100_000, count: int = 200) -> Iterator[bytes]:
         yield piece
 
 
-@pytest.mark.parametrize("path", ["gradio_api/call/explain", "gradio_api/queue/join", "gradio_api/mcp/", "nowhere"])
+@pytest.mark.parametrize("path", ["gradio_api/call/run", "gradio_api/queue/join", "nowhere"])
 def test_more_than_the_limit_is_refused_with_or_without_a_length(client: httpx.Client, path: str) -> None:
     most = limits().body
     for content in (b" " * (most + 1), pieces()):
@@ -80,11 +80,10 @@ def test_json_that_would_become_many_objects_is_refused_before_it_is_parsed(cont
     assert refusal.value.status_code in (400, 413)
 
 
-def test_a_trace_of_the_largest_size_is_read(client: httpx.Client) -> None:
+def test_a_text_of_the_largest_size_is_read(client: httpx.Client) -> None:
     trace = '{"event":"header"}\n' + '"\\{[,' * 4_000 + "x" * (limits().body - 100_000)
-    for name in ("explain",):
-        event = client.post(f"gradio_api/call/v2/{name}", json={"trace": trace}).json()["event_id"]
-        assert "This is no run that can be read" in client.get(f"gradio_api/call/{name}/{event}").text
+    event = client.post("gradio_api/call/v2/run", json={"prompt": trace}).json()["event_id"]
+    assert "the limit is 4,000. Shorten it." in client.get(f"gradio_api/call/run/{event}").text
 
 
 def test_a_slow_body_is_given_up_and_refuses_nobody_elses(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
@@ -95,7 +94,7 @@ def test_a_slow_body_is_given_up_and_refuses_nobody_elses(monkeypatch: pytest.Mo
             yield b"{"
             time.sleep(0.1)
 
-    answer = httpx.post(f"{address}gradio_api/call/explain", content=slow(), timeout=60)
+    answer = httpx.post(f"{address}gradio_api/call/run", content=slow(), timeout=60)
     assert answer.status_code == 408 and "too slowly" in answer.json()["detail"]
 
 
@@ -133,7 +132,7 @@ def test_no_file_is_taken_and_no_address_is_fetched(client: httpx.Client, path: 
     ],
 )
 def test_a_page_of_ones_own_answers_to_its_own_names(client: httpx.Client, host: str, status: int) -> None:
-    for path in ("", "config", "gradio_api/mcp/"):
+    for path in ("", "config", "gradio_api/info"):
         assert client.get(path, headers={"Host": host}).status_code == status, path
 
 
@@ -150,7 +149,7 @@ def test_a_page_of_ones_own_answers_to_its_own_names(client: httpx.Client, host:
 def test_the_page_of_another_site_cannot_ask(client: httpx.Client, origin: str, status: int) -> None:
     """For JSON a browser first asks whether it may; what it sends without asking is no JSON."""
     asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-    for path in ("call/theory", "call/v2/compare", "queue/join", "run/theory"):
+    for path in ("call/run", "call/v2/run", "queue/join", "run/run"):
         before = client.options(f"gradio_api/{path}", headers=asked)
         assert before.headers.get("access-control-allow-origin") == (origin if status == 200 else None)
         for kind in ("text/plain", "application/x-www-form-urlencoded", None):
@@ -184,8 +183,8 @@ def test_only_a_proxy_that_the_owner_names_says_who_asks(
     seen: list[str] = []
     monkeypatch.setattr(visitors.rate_limit, "wait_s", lambda address: seen.append(address) or 60.0)
     url, told = launched(), {"X-Forwarded-For": forwarded}
-    event = httpx.post(f"{url}gradio_api/call/v2/compare", json={"prompt": "Once"}, headers=told).json()["event_id"]
-    httpx.get(f"{url}gradio_api/call/compare/{event}")
+    event = httpx.post(f"{url}gradio_api/call/v2/run", json={"prompt": "Once"}, headers=told).json()["event_id"]
+    httpx.get(f"{url}gradio_api/call/run/{event}")
     assert seen == [visitor]
 
 

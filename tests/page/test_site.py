@@ -47,7 +47,7 @@ def test_what_the_host_is_told_is_there(made: Path) -> None:
         files = [page["begin"], *(chart["file"] for chart in page["charts"])]
         files += [name for run in page["runs"].values() for name in run["files"].values()]
         assert [name for name in files if not (made / f"{name}.js").is_file()] == []
-        assert len(page["charts"]) == 3 and all(chart["shown"] for chart in page["charts"])
+        assert len(page["charts"]) == 2 and all(chart["shown"] for chart in page["charts"])
         scripts = {part["script"] for part in page["parts"]}
         assert scripts >= {"race/player", "step/step", "guide/guide", "theory/theory"}
         asked = [name for part in page["parts"] for name in part["server"].values()]

@@ -14,6 +14,7 @@ from specdec.traces.file import MAX_BYTES, Trace
 from specdec.ui.components import traces
 from specdec.ui.request import from_link
 from specdec.ui.standalone import standalone
+from specdec.ui.tabs import race
 from specdec.ui.text import ASSETS
 
 STORY, FACTS = (ASSETS / "traces" / f"{name}.jsonl" for name in ("story", "facts"))
@@ -28,6 +29,12 @@ def tampered() -> tuple[str, int]:
 
 
 # ---- links ----
+
+
+def test_of_a_servers_run_no_setting_is_taken_that_the_server_decided():
+    settings = race.settings_of(toyrun.server_trace().dumps())
+    assert settings["prompt"] == toyrun.header().prompt and settings["temperature"] == 0.8
+    assert not {"family", "drafter", "k", "rule", "peer"} & settings.keys()
 
 
 def test_a_link_fills_in_what_is_good_and_says_what_is_bad():

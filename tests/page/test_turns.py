@@ -109,12 +109,6 @@ def test_in_a_class_its_teacher_leads_and_nobody_else() -> None:
             assert visitors.has_queue_priority() is teacher
 
 
-def test_programs_that_come_through_our_own_mcp_server_are_not_this_machine() -> None:
-    """It asks the page over loopback for them."""
-    asked("127.0.0.1", (b"x-gradio-user", b"mcp"))
-    assert not visitors.has_queue_priority() and visitors.visitor_address() == "mcp"
-
-
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [

@@ -266,7 +266,7 @@ def test_the_first_screen_takes_any_run_that_can_be_read(traces):
 
 
 def test_a_live_run_streams_one_growing_text(engine):
-    updates = list(race.start("Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, ""))
+    updates = list(race.begin("own", "Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, ""))
     logs = [update[0] for update in updates if isinstance(update[0], str)]
     assert logs and all(later.startswith(earlier) for earlier, later in itertools.pairwise(logs))
     live = trace.Trace.loads(logs[-1])
@@ -277,12 +277,12 @@ def test_the_recording_stays_until_the_live_run_has_something_to_show(engine, mo
     news = [session.News("notice", "Loading."), *[session.News("lines", "")] * 3, session.News("lines", "{}\n")]
     monkeypatch.setattr(session, "run", lambda _: iter(news))
     monkeypatch.setattr(race, "UPDATES_PER_SECOND", 1e9)
-    screens = [update[0] for update in race.start("Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, "")]
+    screens = [update[0] for update in race.begin("own", "Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, "")]
     assert "" not in screens and screens[-1] == "{}\n"
 
 
 def test_a_refused_prompt_touches_nothing_but_the_notice(engine):
-    (update,) = race.start("", "draft_model", 3, 0.8, 1, 0, 24, 7, "")
+    (update,) = race.begin("own", "", "draft_model", 3, 0.8, 1, 0, 24, 7, "")
     assert update[1]["wrong"] is True and update[1]["value"]
     assert all("value" not in other for other in (update[0], update[2], update[3]))
 
@@ -314,7 +314,7 @@ def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
     last = list(session.run(request.check("Hi")))[-1]
     assert last.kind == "cut" and "seconds" in last.text
     assert json.loads(list(race.run("Hi"))[-1]) == {"notice": last.text}
-    assert list(race.start("Hi"))[-1][1]["value"] == last.text
+    assert list(race.begin("own", "Hi"))[-1][1]["value"] == last.text
 
 
 @pytest.mark.parametrize("error", [RuntimeError("secret /path"), ValueError("Too long; shorten it.")])
@@ -348,7 +348,7 @@ def test_the_page_is_built_and_only_the_documented_endpoints_are_public(traces):
     demo = build()
     config = demo.get_config_file()
     public = {d["api_name"] for d in config["dependencies"] if d["api_visibility"] == "public"}
-    assert public == {"run", "run_zh", "theory", "compare", "explain"}
+    assert public == {"run", "run_zh"}
     player = next(c for c in config["components"] if c["props"].get("elem_id") == "player")
     assert trace.Trace.loads(player["props"]["value"]) == toyrun.trace()
     template = player["props"]["html_template"]

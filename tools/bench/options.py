@@ -8,7 +8,7 @@ from pathlib import Path
 from ..options import option
 
 # Each is a module of this folder, imported when it is named: a machine with a GPU may lack the page's packages.
-SUITES = {name: name for name in ("batch", "passes", "browsers", "default", "gpu")}
+SUITES = {name: name for name in ("passes", "browsers", "default", "gpu")}
 SUITES |= {"embedded": "methods", "methods": "methods"}
 
 

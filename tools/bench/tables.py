@@ -22,7 +22,6 @@ RESULTS: tuple[str, ...] = (
     "measured",
     "methods",
     "equal",
-    "batch",
     "star_passes",
     "browsers",
 )
@@ -55,7 +54,6 @@ def blocks(root: Path) -> dict[str, str]:
         "measured": measured(embedded),
         "methods": methods(every),
         "equal": at_equal_depth(every),
-        "batch": batch(load(results / "batch.json")),
         "servers": certificates(load(results / "servers.json")),
         "trust": trust.headline(counted),
         "trust_table": trust.table(counted),
@@ -168,24 +166,6 @@ def by_temperature(report: Any) -> list[Any]:
 
 def place_of(row: Any) -> tuple[tuple[str, ...], str]:
     return (f"`{row['drafter']}`",), f"{row['domain']}, T = {row['temperature']:g}"
-
-
-def batch(report: Any) -> str:
-    """A line a batch size: tokens/s of all texts by plain decoding; then by K with speculation, the speed-up and v."""
-    cells = {(point["context"], point["k"], point["batch"]): point for point in report["points"]}
-    contexts, ks, batches = (list(dict.fromkeys(place[i] for place in cells)) for i in range(3))
-    head, rows = ["texts at once"], [[str(texts)] for texts in batches]
-    for context in contexts:
-        head += [f"{context} tokens: plain", *(f"K = {k}" for k in ks)]
-        for row, texts in zip(rows, batches, strict=True):
-            row.append(f"{cells[context, ks[0], texts]['plain_tokens_per_second']:,.0f}")
-            for one in (cells[context, k, texts] for k in ks):
-                rate, gain = one["tokens_per_second"], one["measured_speedup"]
-                row.append(f"{rate:,.0f} · {gain:.2f}× · {one['verify_cost']:.2f}")
-    same = "all" if all(point["identical_to_plain"] for point in report["points"]) else "NOT ALL"
-    taus = [f"{context}, K = {k}: {cells[context, k, batches[0]]['tau']:.2f}" for context in contexts for k in ks]
-    note = f"Measured on {machine_of(report)}. τ with texts of {'; '.join(taus)}."
-    return table(head, rows, f"{note} Texts identical to plain decoding's: {same}.")
 
 
 def passes(report: Any) -> str:

@@ -173,7 +173,6 @@ function lossless(element, props, watch, trigger, server, player) {
       drawslabel: R.draws,
       run: R.run,
       stop: R.stop,
-      ownserver: R.own_server,
     };
   for (const [name, label] of Object.entries(labels)) part[name].textContent = label;
   for (const name of ["bugs", "others", "aside"]) part[name].setAttribute("aria-label", R.title);

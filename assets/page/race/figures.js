@@ -143,10 +143,9 @@ const isUnpacked = ({ family, dtype }) => family === "smollm2" && dtype === "bfl
 
 const KERNELS = { native: "native", wasm: "wasm" }; // what else there is, torch computes
 
-// Where it ran. Who shares a GPU shares its clock.
+// Where it ran.
 function placeOf(W, models, machine) {
-  if (/^cuda/.test(models.device) && machine.gpu)
-    return machine.shared ? words(W.meta.shared, { gpu: machine.gpu }) : machine.gpu;
+  if (/^cuda/.test(models.device) && machine.gpu) return machine.gpu;
   const cores =
     machine.cores === 1
       ? W.meta.one_core

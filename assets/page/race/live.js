@@ -61,11 +61,10 @@ export function live(W, root, part, S, term) {
     const judged = F.a.judged
       ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged })
       : "";
-    const untold = speculative(S.run).finished ? W.server.untold : W.server.later;
     return [
       U.alpha,
       F.alpha == null ? "–" : fixed(100 * F.alpha, 0) + " %",
-      F.told ? judged : untold,
+      F.told ? judged : W.server.untold,
       "alpha",
     ];
   }

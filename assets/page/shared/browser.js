@@ -5,12 +5,9 @@ import { checked, computed } from "#page/shared/computed.js";
 /** @param {any} props those of `here.js` */
 export function engine(props) {
   const W = JSON.parse(props.words),
-    [drafters, numbers, others, order] = [
-      props.drafters,
-      props.numbers,
-      props.others,
-      props.order,
-    ].map((one) => JSON.parse(one)),
+    [drafters, numbers, order] = [props.drafters, props.numbers, props.order].map((one) =>
+      JSON.parse(one),
+    ),
     base = new URL("../engine/", import.meta.url),
     /** @type {any} */ one = (selector) => document.querySelector(selector);
   const { start, stop, runs } = computed({
@@ -34,7 +31,7 @@ export function engine(props) {
   function press(values) {
     const named = Object.fromEntries(order.map((name, i) => [name, values[i]])),
       asked = { ...named, prompt: one("#prompt textarea").value };
-    start(checked(W, asked, numbers, drafters, others));
+    start(checked(W, asked, numbers, drafters));
   }
 
   return { press, stop, runs };

@@ -19,9 +19,8 @@ const fill = (text, told) => text.replace(/\{(\w+)\}/g, (_, name) => told[name])
  * @param {any} W @param {Record<string, any>} values by the names of settings
  * @param {Record<string, { low: number, high: number, step: number, label: string }>} numbers
  * @param {Record<string, Record<string, string>>} drafters by name, of every family here, the usual one first
- * @param {Record<string, { usual: any, label: string }>} others what is not computed here: only their usual values are
  * @returns {any} */
-export function checked(W, values, numbers, drafters, others) {
+export function checked(W, values, numbers, drafters) {
   const told = /** @type {any} */ ({}),
     { prompt } = values,
     family = Object.hasOwn(drafters, values.family) ? values.family : Object.keys(drafters)[0],
@@ -42,8 +41,6 @@ export function checked(W, values, numbers, drafters, others) {
       .filter(Boolean)
       .map((one) => one.replaceAll("\\n", "\n"));
   if (stop.length > 4 || stop.some((one) => one.length > 64)) return W.stop;
-  for (const [name, { usual, label }] of Object.entries(others))
-    if (String(values[name] ?? usual) !== String(usual)) return fill(W.others, { name: label });
   return {
     prompt,
     family,

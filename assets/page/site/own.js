@@ -8,7 +8,7 @@ import { checked, computed } from "#page/shared/computed.js";
  * Of what this gives, `press` is what the button does, and `offer` fills in the settings. */
 export function own({ page, root, say, write, over }) {
   const W = page.words.own,
-    { drafters, numbers, others } = page.engine,
+    { drafters, numbers } = page.engine,
     button = /** @type {HTMLElement} */ (document.getElementById("run")),
     /** @type {any} */ field = (name) => document.querySelector(`#settings [name=${name}]`),
     model = field("family"),
@@ -52,7 +52,7 @@ export function own({ page, root, say, write, over }) {
     const values = { prompt: prompt.value, family: family() };
     for (const name of ["drafter", "stop", ...Object.keys(numbers)])
       values[name] = field(name).value;
-    engine.start(checked(W, values, numbers, drafters, others));
+    engine.start(checked(W, values, numbers, drafters));
   }
 
   if (model)

@@ -1,7 +1,7 @@
 /* Links to the settings of a run. */
 
-/* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones; so
-   is what a server decides by itself. */
+/* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones. Of
+   a server's run it has the prompt and the sampling: a server decides the rest by itself. */
 export function linkOf(run, base, rules, settings) {
   const { header } = run,
     started = run.lanes[run.names[0]].started || {},
@@ -10,16 +10,19 @@ export function linkOf(run, base, rules, settings) {
     ...params,
     stop: (params.stop || []).map((one) => one.replace(/\n/g, "\\n")).join("\n"),
     prompt: header.prompt,
-    drafter: started.drafter,
-    k: started.k,
-    rule: rules[started.rule],
-    family: (header.models || {}).family,
-    peer: run.names.length > 2,
   };
+  if (!started.server)
+    Object.assign(values, {
+      drafter: started.drafter,
+      k: started.k,
+      rule: rules[started.rule],
+      family: (header.models || {}).family,
+      peer: run.names.length > 2,
+    });
   const query = new URLSearchParams();
-  for (const { name, usual, main, served } of settings) {
+  for (const { name, usual, main } of settings) {
     const value = values[name];
-    if (value == null || (started.server && !served)) continue;
+    if (value == null) continue;
     if (main || value !== usual) query.set(name, value === true ? "1" : value);
   }
   return base + "?" + query;

@@ -15,7 +15,7 @@ from .drawn import drawn
 
 Cells = Sequence[Sequence[str | float | None]]
 WORDS = ("method", "domain")
-WHOLE = ("k", "context", "batch", "tokens_per_second", "plain_tokens_per_second")
+WHOLE = ("k", "tokens_per_second")
 # How many digits a column shows, None for words; all other columns show two.
 DIGITS = dict.fromkeys(WORDS) | dict.fromkeys(WHOLE, 0) | {"temperature": 1, "draft_cost": 3}
 

@@ -41,7 +41,7 @@ def traces() -> gr.HTML:
 def for_links() -> list[dict[str, Any]]:
     """What a link to a run's settings holds."""
     usual = {name: None if one.default is REQUIRED else one.default for name, one in SETTINGS.items()}
-    return [{"name": n, "usual": usual[n], "main": one.main, "served": one.served} for n, one in SETTINGS.items()]
+    return [{"name": name, "usual": usual[name], "main": one.main} for name, one in SETTINGS.items()]
 
 
 def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:

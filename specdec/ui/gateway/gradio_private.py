@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,14 +40,6 @@ def wrap(demo: gr.Blocks, wrapper: Callable[[Any], Any]) -> None:
     for event in demo.fns.values():
         if event.fn and event.page == demo.current_page:
             event.fn = wrapper(event.fn)
-
-
-def only_tools(demo: gr.Blocks, names: Collection[str]) -> None:
-    """List only these of the public functions as tools for models. Gradio lists all that have no other type."""
-    for event in demo.fns.values():
-        function: Any = event.fn
-        if function and event.api_visibility == "public" and event.api_name not in names:
-            function._mcp_type = "endpoint"
 
 
 class Messages(LRUCache[str, Any]):

@@ -59,12 +59,7 @@ def has_queue_priority() -> bool:
 
 
 def address_of(request: Any) -> str:
-    """Return where a request of Starlette's or Gradio's comes from.
-
-    All callers of Gradio's MCP server count as one address: it asks the page for them, from this machine.
-    """
-    if request.headers.get("x-gradio-user") == "mcp":
-        return "mcp"
+    """Return where a request of Starlette's or Gradio's comes from."""
     return network_of(request.client.host if request.client else "")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -13,14 +13,14 @@ from markdown_it import MarkdownIt
 
 from ...families import presets
 from ...methods import DEFAULT_DRAFTER, EMBEDDED, ROUNDED, RULES
-from ...settings import Setting, SETTINGS, taking
-from .. import browser, menu, session, watch
+from ...settings import Setting, SETTINGS
+from .. import browser, menu, session
 from ..components.drawn import drawn, handler
-from ..components.engine import BROWSER, check_server, Engine, engine, SERVER
+from ..components.engine import BROWSER, engine
 from ..components.player import pack, player
 from ..components.section import ended, notice, tell
 from ..components.traces import traces
-from ..request import check, check_family, from_link, InputError
+from ..request import CALL, check, check_family, from_link, InputError
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND = 8
@@ -28,10 +28,11 @@ UPDATES_PER_SECOND = 8
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
+BESIDE_SAMPLING = [one.name for one in SETTINGS.values() if not one.sampling and one.name != "prompt"]
 RULE_KEYS = {name: key for key, name in menu.RULE_NAMES.items()}
 
 
-def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML]:
+def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
     """The settings by name, whose engine runs them, and the player."""
     with gr.Column(elem_classes="sd-race"):
         screen = player(log := session.first_recorded(), render=False)
@@ -45,7 +46,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML]:
     return fields, who, screen
 
 
-def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], Engine, gr.Button, gr.Button, gr.HTML]:
+def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
     """The settings by name, in the order of their table; those of the run on show to begin with."""
     words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.hosts()
     shown = without_choices(shown)
@@ -81,7 +82,7 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], Engine,
             made |= {one.name: field(one, shown) for one in SETTINGS.values() if one.name not in made}
         fields = {name: made[name] for name in SETTINGS}
         with engine_place:
-            who = engine({name: fields[name] for name, one in SETTINGS.items() if not one.served}, INSTANT)
+            who = engine({name: fields[name] for name in BESIDE_SAMPLING}, INSTANT)
     with gr.Column(elem_classes="sd-fold", elem_id="deeds"):
         traces()
     explain(drafter, rule, family, peer)
@@ -274,7 +275,7 @@ def settings_of(log: str) -> dict[str, Any]:
         header, started = map(json.loads, log.split("\n", 2)[:2])
         params = started["params"]
         values = {"prompt": header["prompt"], **params, "stop": "\n".join(params["stop"] or ())}
-        if not started.get("server"):  # which decides the others by itself
+        if not started.get("server"):  # a server decided the others by itself
             values["family"] = header["models"].get("family", EMBEDDED)
             values["rule"] = RULE_KEYS.get(started["rule"], RULES[0])  # older traces name none
             values["peer"] = len(header["lanes"]) > 2
@@ -288,9 +289,9 @@ def settings_of(log: str) -> dict[str, Any]:
 
 
 def connect(
-    screen: gr.HTML, line: gr.HTML, who: Engine, fields: dict[str, Any], run_button: gr.Button, stop_button: gr.Button
+    screen: gr.HTML, line: gr.HTML, who: gr.Radio, fields: dict[str, Any], run_button: gr.Button, stop_button: gr.Button
 ) -> None:
-    inputs, outputs = [*who, *fields.values()], [screen, line, run_button, stop_button]
+    inputs, outputs = [who, *fields.values()], [screen, line, run_button, stop_button]
     family, drafter = fields["family"], fields["drafter"]
     again = screen.tried(tried, None, [drafter, fields["k"]], **INSTANT)
     running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (run_button.click, again.then)]
@@ -306,34 +307,21 @@ def tried(event: gr.EventData) -> tuple[Any, Any]:
     return (gr.skip(), event.k) if event.k else (DEFAULT_DRAFTER, 0)
 
 
-def begin(engine: Any, address: Any, plain: Any, key: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
-    """Updates of the page for one live run, of our engine or of a server."""
-    if engine == BROWSER:  # its script did not take the press
-        yield gr.skip(), tell(strings("page")["errors"]["browser"], wrong=True), gr.skip(), gr.skip()
-    elif engine == SERVER:
-        settings = dict(zip(SETTINGS, fields, strict=True))
-        yield from streamed(lambda: watch.run(check_server(settings, address, plain, key)))
-    else:
-        yield from start(*fields)
-
-
-def start(*fields: Any) -> Iterator[tuple[Any, ...]]:
-    return streamed(lambda: session.run(check(*fields)))
-
-
-def streamed(run: Callable[[], Iterator[session.News]]) -> Iterator[tuple[Any, ...]]:
-    """The log as it grows. A refused input leaves everything on the page as it was."""
+def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
+    """Updates of the page for one live run: the log as it grows. A refused input leaves the page as it was."""
     try:
-        events = run()
+        if engine == BROWSER:  # its script did not take the press
+            raise InputError(strings("page")["errors"]["browser"])
+        request = check(*fields)
     except InputError as error:
         yield gr.skip(), tell(str(error), wrong=True), gr.skip(), gr.skip()
         return
     yield gr.skip(), tell(""), gr.update(interactive=False), gr.update(interactive=True)
     log, words = "", strings("page")["notice"]
     stopped = {"waiting": words["left"], "notice": words["stopped"], "fetching": words["kept"]}
-    for news in batches(events):
-        if news.kind in ("lines", "whole"):
-            log = pack(news.text) if news.kind == "whole" else log + pack(news.text)
+    for news in batches(session.run(request)):
+        if news.kind == "lines":
+            log += pack(news.text)
             yield log or gr.skip(), gr.skip(), gr.skip(), gr.skip()  # what is on show stays until there is another run
         else:
             line = tell(news.text, news.kind == "error", stopped.get(news.kind, ""), news.share)
@@ -349,7 +337,7 @@ def batches(news: Iterator[session.News]) -> Iterator[session.News]:
             text += item.text
             if time.monotonic() - last < 1 / UPDATES_PER_SECOND:
                 continue
-        if item.kind == "lines" or (text and item.kind != "whole"):
+        if item.kind == "lines" or text:
             yield session.News("lines", text)
             last = time.monotonic()
         text = ""
@@ -369,8 +357,7 @@ def chosen(family: Any, drafter: Any) -> Any:
     return gr.update(info=session.chosen_line(family)) if drafter == DEFAULT_DRAFTER else gr.skip()
 
 
-@taking(list(SETTINGS.values()))
-def run(**settings: Any) -> Iterator[str]:
+def run(*settings: Any, **named: Any) -> Iterator[str]:
     """Run a prompt live, speculatively and plainly; streams the run as NDJSON: a header, then one event a line.
 
     `peer` is a lane where transformers has such a drafter and k is 1 or more.
@@ -383,7 +370,7 @@ def run(**settings: Any) -> Iterator[str]:
         {settings}
     """
     try:
-        request = check(**settings)
+        request = check(*settings, **named)
     except InputError as error:
         yield json.dumps({"error": str(error)})
         return
@@ -396,3 +383,10 @@ def run(**settings: Any) -> Iterator[str]:
             yield news.text
         elif news.kind in ("waiting", "fetching"):
             yield ""  # a place where a client that left is noticed
+
+
+# Gradio documents the endpoint by these.
+run.__annotations__ = {name: one.type_ for name, one in SETTINGS.items()} | {"return": Iterator[str]}
+run.__signature__ = CALL.replace(return_annotation=Iterator[str])  # type: ignore[attr-defined]
+_about = "\n        ".join(f"{name}: {one.about}" for name, one in SETTINGS.items())
+run.__doc__ = str(run.__doc__).replace("{settings}", _about)

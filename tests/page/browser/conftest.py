@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 
 import chrome
@@ -22,7 +21,6 @@ def recorded(tmp_path_factory):
     toyrun.tree_trace("typical acceptance", lossless=False).save(traces / "code.jsonl")
     toyrun.peer_trace().save(traces / "repetitive.jsonl")
     toyreport.save(reports)
-    (reports / "batch.json").write_text(json.dumps(toyreport.batches()), encoding="utf-8")
 
     @contextmanager
     def found():

@@ -9,6 +9,7 @@ import pytest
 import toyrun
 from chrome import (
     expect,
+    part,
     PATIENCE,
     says,
     settings,
@@ -23,7 +24,9 @@ from specdec.traces.file import Trace
 from specdec.ui import session
 from specdec.ui.standalone import standalone
 from specdec.ui.tabs import labels
-from specdec.ui.text import speaking
+from specdec.ui.text import speaking, strings
+
+SERVED = Path(__file__).parents[3] / "docs" / "vllm-race.jsonl"
 
 
 def live(page, monkeypatch):
@@ -236,6 +239,23 @@ def test_a_dropped_file_opens(open_page):
     until_said(page, "audit holds")
     assert "capital of France" in page.inner_text("[data-part=lane0]")
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def test_a_run_of_a_server_opens_and_is_drawn_with_what_it_reports(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.evaluate(DROP, ["vllm-race.jsonl", SERVED.read_text(encoding="utf-8")])
+    until_said(page, "audit holds")
+    expect(part(page, "counted")).to_be_visible()
+    expect(part(page, "sub0")).to_contain_text("vLLM 0.32.0, watched from outside")
+    unnamed = page.locator("[data-part=lane0] .sd-rej[data-unnamed]").first
+    assert f"{strings('player')['server']['unnamed']}, rejected" in unnamed.get_attribute("aria-label")
+    unnamed.click()
+    expect(part(page, "card")).to_contain_text(strings("player")["server"]["unnamed_tip"])
+    page.get_by_role("tab", name="Step through").click()
+    step = page.locator(".sd-step")
+    expect(step).to_contain_text(strings("step")["served"]["no_q"])
+    expect(step).to_contain_text(strings("step")["lacks"]["server"])
+    expect(step.locator("[data-part=rule]")).to_be_disabled()
 
 
 def test_a_link_brings_the_settings_back(open_page, address):

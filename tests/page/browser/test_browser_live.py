@@ -1,4 +1,4 @@
-"""What is run live: by this page's engine, in the browser, by a server of others; the line before it, and its end."""
+"""What is run live: by this page's engine, or in the browser; the line before it, and its end."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from chrome import (
     expect,
     no_engine,
     OVER,
-    part,
     says,
     settings,
     slowed,
     SlowEngine,
     tokens,
     until_free,
-    wait_for,
 )
 from chrome import long as pytestmark  # noqa: F401
-from test_watch import KEY, PLAIN, PROMPT, SPECULATIVE, vllm
 
 from specdec import exposure
 from specdec.events import Committed
@@ -178,45 +175,3 @@ def test_in_a_class_all_but_the_teacher_compute_in_their_browsers(browser, serve
         page.wait_for_function("window.told === 'own'")
         settings(page, advanced=True)
         expect(page.locator("#engine").get_by_label("This page’s own")).to_be_checked()
-
-
-PAGE = f"?prompt={PROMPT}&temperature=0&max_tokens=24&seed=3"
-
-
-@pytest.fixture(scope="module")
-def servers():
-    with vllm(SPECULATIVE) as server, vllm(PLAIN) as plain:
-        yield server, plain
-
-
-def choose(page, address, plain="", key=""):
-    settings(page, advanced=True)
-    page.get_by_label("A server", exact=True).click()
-    for name, value in (("address", address), ("plain", plain), ("key", key)):
-        page.locator(f"#{name}").locator("input, textarea").fill(value)
-
-
-def test_a_server_is_watched_and_drawn_with_what_it_tells(open_page, servers):
-    page = open_page(query=PAGE)
-    choose(page, *(one.address for one in servers), key=KEY)
-    expect(page.get_by_label("Verification rule")).to_be_hidden()  # the server decides it
-    expect(page.locator("#key input, #key textarea")).to_have_attribute("type", "password")
-    page.click("#run")
-    wait_for(page, "done")
-    expect(part(page, "counted")).to_be_visible()
-    expect(page.locator(".sd-meters dt").first).to_contain_text("Measured speed-up")
-    expect(part(page, "sub0")).to_contain_text("vLLM 0.32.0, watched from outside")
-    expect(part(page, "foot")).to_contain_text("Same words: at temperature 0")
-    unnamed = page.locator("[data-part=lane0] .sd-rej[data-unnamed]").first
-    assert f"{strings('player')['server']['unnamed']}, rejected" in unnamed.get_attribute("aria-label")
-    unnamed.click()
-    expect(part(page, "card")).to_contain_text(strings("player")["server"]["unnamed_tip"])
-    kept = page.evaluate("JSON.stringify([location.href, {...sessionStorage}, {...localStorage}])")
-    log = page.evaluate("document.querySelector('.sd-player').log()")
-    for secret in (KEY, *(one.address for one in servers), *(one.address.partition("//")[2] for one in servers)):
-        assert secret not in kept + log
-    page.get_by_role("tab", name="Step through").click()
-    step = page.locator(".sd-step")
-    expect(step).to_contain_text(strings("step")["served"]["no_q"])
-    expect(step).to_contain_text(strings("step")["lacks"]["server"])
-    expect(step.locator("[data-part=rule]")).to_be_disabled()

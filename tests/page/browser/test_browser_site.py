@@ -122,8 +122,7 @@ def test_every_tab_works_from_files(opened):
     assert file.value.suggested_filename == "specdec-methods.csv"
 
     press_tab(page, "theory")
-    page.locator("[data-fold=many] > summary").click()
-    expect(page.locator("#batch-chart .scatterlayer .trace").first).to_be_visible()
+    expect(page.locator("[data-part=wall] svg")).to_be_visible()
 
     press_tab(page, "guide")
     expect(page.locator(".sd-gd-page:visible section").first).to_be_visible()

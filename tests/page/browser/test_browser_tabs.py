@@ -27,7 +27,6 @@ TABS = {
             "Formula and clock": ("[data-part=measured] svg rect", "[data-part=kept] svg rect"),
             "What the formula assumes": ("[data-part=positions] svg circle",),
             "The memory wall": ("[data-part=roof] svg path",),
-            "Many texts at once": ("#batch-chart .scatterlayer .point", "#rates-chart .scatterlayer .point"),
         },
     ),
     "methods": (
