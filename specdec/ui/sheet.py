@@ -6,10 +6,9 @@ What only an engine can do is left out, or a sentence stands in its place.
 from __future__ import annotations
 
 import html
-import itertools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import gradio as gr
@@ -58,16 +57,15 @@ class Sheet:
         demo = gr.Blocks(analytics_enabled=False)
         page(demo, teaching=False)
         self.body = self.inside(demo)
-        self.files[f"{self.data}/page.js"] = datum("page", as_text(self.host_data(demo)))
+        self.files[f"{self.data}/page.js"] = datum("page", as_text(self.host_data()))
 
-    def host_data(self, demo: gr.Blocks) -> dict[str, Any]:
+    def host_data(self) -> dict[str, Any]:
         """What `host.js` needs to stand in for Gradio."""
         words = {name: text for name, text in self.words.items() if name != "instead"}
         words["other_trace"] = strings("page")["notice"]["other_trace"]
         words["no_tab"] = strings("traces")["link"]["tab"].format(names=", ".join(TABS))
         return {
             "parts": self.parts,
-            "charts": self.charts(demo),
             "runs": {kind: {"prompt": prompts()[kind][0], "files": files} for kind, files in self.runs.items()},
             "begin": self.begin,
             "up": self.up,
@@ -93,8 +91,6 @@ class Sheet:
             "HTML": self.html,
             "Tabs": self.tablist,
             "Accordion": self.accordion,
-            "Radio": self.radio,
-            "Plot": self.plot,
         }
         if write := special.get(name) or general.get(kind):
             return write(block)
@@ -172,19 +168,6 @@ class Sheet:
         label = f'<span>{html.escape(block.label)}</span><span class="icon" aria-hidden="true">▼</span></button>'
         return self.box(block, "block padded", f"{button}{label}<div hidden>{self.inside(block)}</div>")
 
-    def radio(self, block: Any) -> str:
-        number, choices = self.number(block), ""
-        for i, (text, value) in enumerate(block.choices):
-            chosen, on = (' class="selected"', " checked") if value == block.value else ("", "")
-            field = f'<input type="radio" name="r{number}" value="{i}"{on}>'
-            choices += f"<label{chosen}>{field}<span>{html.escape(text)}</span></label>"
-        label = f'<span id="r{number}">{html.escape(block.label)}</span><div class="wrap">{choices}</div>'
-        more = f' data-at="{number}" role="radiogroup" aria-labelledby="r{number}"'
-        return self.box(block, "block padded", label, more)
-
-    def plot(self, block: Any) -> str:
-        return self.box(block, "block", f'<div class="js-plotly-plot" data-at="{self.number(block)}"></div>')
-
     # ---- in place of the fields of the race ----
 
     def prompt(self, _: Any) -> str:
@@ -220,42 +203,6 @@ class Sheet:
         engine = f'<p class="sd-sub sd-engine">{html.escape(self.words["live"])} {command}</p>'
         return self.box(block, "column", form + about + engine)
 
-    # ---- charts, and the sentences about them ----
-
-    def charts(self, demo: gr.Blocks) -> list[dict[str, Any]]:
-        """What tabs draw when they are opened, and for each choice.
-
-        All answers of a function whose arguments are choices are in one file, by the numbers of the choices.
-        """
-        charts: dict[str, dict[str, Any]] = {}
-        for event in demo.fns.values():
-            choices: Sequence[Any] = event.inputs
-            shown: Sequence[Any] = event.outputs
-            function: Any = event.fn
-            here = all(id(one) in self.numbers for one in (*choices, *shown))
-            draws = function and any(isinstance(one, gr.Plot) for one in shown)
-            if not (here and draws and all(isinstance(one, gr.Radio) for one in choices)):
-                continue
-            name = f"{self.data}/{self.number(shown[0])}"
-            if name in charts:
-                continue  # another event of the same function
-            charts[name] = {
-                "asked": [*map(self.number, choices)],
-                "shown": [*map(self.number, shown)],
-                "file": name,
-            }
-            answers = {}
-            for way in itertools.product(*(enumerate(one.choices) for one in choices)):
-                numbers = "-".join(str(i) for i, _ in way)
-                answers[numbers] = [update(value) for value in function(*(value for _, (_, value) in way))]
-            self.write(name, answers)
-        return list(charts.values())
-
     def write(self, name: str, content: Any) -> None:
         """A data file."""
         self.files[f"{name}.js"] = datum(name, as_text(content))
-
-
-def update(value: Any) -> dict[str, Any]:
-    """A new value of a component; a chart as plotly writes it."""
-    return {"value": json.loads(value.to_json()) if hasattr(value, "to_json") else value}
