@@ -15,7 +15,7 @@ from specdec.ui.tabs import labels
 TABS = labels()
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(11, 16, 32)"}
 DRAWN = {  # what comes late on a tab, when it is opened or a part of it is
-    "step": (".sd-game", ".sd-game > [data-part=title]:not(:empty)"),
+    "step": (".sd-step [data-part=title]:not(:empty)",),
     "methods": ("#arena tbody td",),
     "theory": ("[data-part=headline]:not(:empty)",),
 }

@@ -14,7 +14,7 @@ from chrome import long as pytestmark  # noqa: F401
 
 from specdec.methods import METHODS
 from specdec.ui import session
-from specdec.ui.text import ASSETS, strings
+from specdec.ui.text import strings
 
 SHORT = 2400  # pixels of the whole page: three screens of a laptop
 HEIGHT = "document.documentElement.scrollHeight"
@@ -104,32 +104,6 @@ def test_keys_and_words_lead_from_decision_to_decision(open_page):
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
     fits = "[...document.querySelectorAll('.sd-bar > button')].every((one) => one.scrollWidth <= one.clientWidth)"
     assert page.evaluate(fits)
-
-
-def test_the_end_of_a_race_leads_to_ten_guesses_that_the_visitor_judges_by_keyboard(open_page):
-    page = open_page(reduced_motion="reduce")
-    log = (ASSETS / "traces" / "tips.jsonl").read_text(encoding="utf-8")
-    page.evaluate("log => document.querySelector('.sd-player').load(log)", log)
-    page.press("[data-part=stage]", "End")
-    page.get_by_role("button", name="Be the big model").click()
-    start = page.locator(".sd-game button")
-    expect(start).to_be_focused()
-    start.dblclick()  # once is enough
-    expect(page.locator(".sd-game")).to_contain_text("Guess 1 of 10")
-    page.locator(".sd-game button", has_text="Keep").focus()
-    agreed = 0
-    for number in range(1, 11):
-        keep = page.locator(".sd-game button", has_text="Keep")
-        expect(keep).to_be_focused()
-        assert f"Guess {number} of 10" in page.inner_text(".sd-game")
-        page.keyboard.press("Enter")
-        agreed += page.locator(".sd-game .sd-tok.sd-acc").count()  # as the rule did
-        assert page.locator(".sd-game .sd-tok.sd-acc, .sd-game .sd-tok.sd-rej").count() == 1
-        page.keyboard.press("Enter")
-    assert f"You and the rule agreed on {agreed} of 10." in page.inner_text(".sd-game-result")
-    assert 0 < agreed < 10
-    page.get_by_role("button", name="Judge ten more").click()
-    expect(page.locator(".sd-game")).to_contain_text("Guess 1 of 10")
 
 
 def verdict(page):
