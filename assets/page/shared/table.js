@@ -39,13 +39,15 @@ export function mount(element, props) {
       value,
     );
 
-  /* Stronger the further the figure is from the even one, beside the furthest of the table. */
+  /* Stronger the further the figure is from the even one, beside the furthest on its side. */
   function tinted(node, value) {
     if (typeof value !== "number" || props.even == null) return node;
-    const off = (figure) => (typeof figure === "number" ? Math.abs(figure - props.even) : 0),
-      furthest = Math.max(...props.value.flat().map(off));
-    node.dataset.side = value < props.even ? "below" : "above";
-    node.style.setProperty("--share", `${(60 * off(value)) / furthest}%`);
+    const off = (figure) => Math.abs(figure - props.even),
+      isBelow = (figure) => figure < props.even,
+      figures = props.value.flat().filter((figure) => typeof figure === "number"),
+      furthest = Math.max(...figures.filter((one) => isBelow(one) === isBelow(value)).map(off));
+    node.dataset.side = isBelow(value) ? "below" : "above";
+    node.style.setProperty("--share", `${(80 * off(value)) / furthest}%`);
     return node;
   }
 

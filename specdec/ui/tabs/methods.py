@@ -20,11 +20,11 @@ def build(_: gr.Tab) -> None:
         title(words["head"]["title"], words["head"]["lead"])
         lines(provenance(report), elem_classes="sd-recorded-badge")
         with gr.Row(elem_classes="sd-beside"):
-            with gr.Column(scale=3, min_width=300):
+            with gr.Column(scale=2, min_width=300):
                 columns, cells = results.speedups(rows)
                 table(words["speedups"]["title"], columns, cells, even=1.0, elem_id="arena")
                 lines([words["speedups"]["lead"]], elem_classes="sd-about")
-            with gr.Column(scale=2, min_width=280):
+            with gr.Column(scale=1, min_width=280):
                 lines(results.findings(rows), elem_classes="sd-findings", elem_id="findings")
     with gr.Column(elem_classes="sd-methods sd-folds"):
         with folded("cards", words["open"]):
