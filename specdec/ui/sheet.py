@@ -29,12 +29,12 @@ Runs = Mapping[str, Mapping[str, str]]
 
 
 def datum(name: str, value: str) -> str:
-    """A script that sets `specdec[name]`; `value` is JavaScript."""
+    """Write a script that sets `specdec[name]`; `value` is JavaScript."""
     return f"\n(self.specdec ||= {{}})[{as_text(name)}] = {value};\n"
 
 
 def merged(words: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
-    """`words` with `others` in their places, at any depth."""
+    """Put `others` into their places in `words`, at any depth."""
     deep = {name: merged(words[name], one) for name, one in others.items() if isinstance(one, dict)}
     return {**words, **others, **deep}
 
@@ -53,14 +53,13 @@ class Sheet:
         self.files: dict[str, str] = {}
         self.parts: list[dict[str, Any]] = []  # what scripts draw
         self.tab = ""  # the one that is being written
-        self.numbers: dict[int, int] = {}  # of blocks, by identity
         demo = gr.Blocks(analytics_enabled=False)
         page(demo, teaching=False)
         self.body = self.inside(demo)
         self.files[f"{self.data}/page.js"] = datum("page", as_text(self.host_data()))
 
     def host_data(self) -> dict[str, Any]:
-        """What `host.js` needs to stand in for Gradio."""
+        """Collect what `host.js` needs to stand in for Gradio."""
         words = {name: text for name, text in self.words.items() if name != "instead"}
         words["other_trace"] = strings("page")["notice"]["other_trace"]
         words["no_tab"] = strings("traces")["link"]["tab"].format(names=", ".join(TABS))
@@ -80,39 +79,31 @@ class Sheet:
     # ---- markup ----
 
     def inside(self, block: Any) -> str:
-        """The visible blocks in it."""
+        """Write the visible blocks in it."""
         return "".join(self.markup(one) for one in block.children if one.visible)
 
     def markup(self, block: Any) -> str:
-        self.number(block)
         name, kind = block.elem_id or (block.elem_classes or [""])[0], type(block).__name__
         special = {"prompt": self.prompt, "run": self.run, "sd-pills": self.pills, "settings": self.settings}
-        general = {
-            "HTML": self.html,
-            "Tabs": self.tablist,
-            "Accordion": self.accordion,
-        }
+        general = {"HTML": self.html, "Tabs": self.tablist, "Accordion": self.accordion}
         if write := special.get(name) or general.get(kind):
             return write(block)
         return self.box(block, kind.lower(), self.inside(block)) if kind in ("Column", "Row", "Form") else ""
 
-    def number(self, block: Any) -> int:
-        """The same in every language."""
-        return self.numbers.setdefault(id(block), len(self.numbers))
-
-    def box(self, block: Any, kind: str, inside: str, more: str = "") -> str:
-        """An element with the name, classes and width that Gradio gives it."""
+    def box(self, block: Any, kind: str, inside: str) -> str:
+        """Write an element with the name, classes and width that Gradio gives it."""
         name = f' id="{block.elem_id}"' if block.elem_id else ""
         scale, width = getattr(block, "scale", None), getattr(block, "min_width", None)
         wide = f' style="flex-grow: {scale}; min-width: min({width}px, 100%)"' if scale and width else ""
         classes = " ".join([kind, *(block.elem_classes or [])])
-        return f'<div{name} class="{classes}"{wide}{more}>{inside}</div>'
+        return f'<div{name} class="{classes}"{wide}>{inside}</div>'
 
     def html(self, block: Any) -> str:
-        """A component that a script draws, or markup alone."""
+        """Write a component that a script draws, or markup alone."""
         module = MODULE.search(block.js_on_load or "")
         if module and module[1] in APP_ONLY:
             return ""
+        number = f' data-at="{len(self.parts)}"' if module else ""
         if module:
             self.parts.append(self.part(block, module[1]))
         inside = block.html_template.replace("${value}", str(block.value or ""))
@@ -120,10 +111,10 @@ class Sheet:
         for name in LANGUAGES:
             folder = "" if name == ENGLISH else f"{name}/"
             inside = inside.replace(f'href="?lang={name}"', f'href="{self.up}{folder}index.html"')
-        return self.box(block, "block", f'<div class="html-container" data-at="{self.number(block)}">{inside}</div>')
+        return self.box(block, "block", f'<div class="html-container"{number}>{inside}</div>')
 
     def part(self, block: Any, name: str) -> dict[str, Any]:
-        """A component, as the host mounts it."""
+        """Describe a component as the host mounts it."""
         props, instead = {**block.props, "value": block.value}, self.words["instead"].get(name)
         if name == "shared/keep":
             props["names"] = "[]"  # the host writes the address
@@ -135,18 +126,18 @@ class Sheet:
             props["words"] = as_text(merged(json.loads(props["words"]), instead))
         elif instead:
             props["words"] = instead
-        at = self.number(block)
-        return {"at": at, "tab": self.tab, "script": name, "props": props, "server": self.answers(block)}
+        return {"at": len(self.parts), "tab": self.tab, "script": name, "props": props, "server": self.answers(block)}
 
     def answers(self, block: Any) -> dict[str, str]:
-        """The files of what its script may ask Python for, by function; `*` stands for the argument."""
+        """Name the files of what its script may ask Python for, by function; `*` stands for the argument."""
         functions = {function.__name__: function for function in block.server_fns}
         files = {"sampled_run": f"traces/{session.sampled_name()}", "recorded_certificates": "certificates/*"}
         answers = {name: file for name, file in files.items() if name in functions}
         if "file" in functions:
-            answers["file"] = f"{self.data}/{self.number(block)}-*"
+            answers["file"] = f"{self.data}/{len(self.parts)}-*"
             for kind in block.value:
-                self.write(answers["file"].replace("*", kind), functions["file"](kind))
+                name = answers["file"].replace("*", kind)
+                self.files[f"{name}.js"] = datum(name, as_text(functions["file"](kind)))
         return answers
 
     def tablist(self, block: Any) -> str:
@@ -202,7 +193,3 @@ class Sheet:
         command = f"<code>{html.escape(COMMAND)}</code>"
         engine = f'<p class="sd-sub sd-engine">{html.escape(self.words["live"])} {command}</p>'
         return self.box(block, "column", form + about + engine)
-
-    def write(self, name: str, content: Any) -> None:
-        """A data file."""
-        self.files[f"{name}.js"] = datum(name, as_text(content))

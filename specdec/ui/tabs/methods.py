@@ -20,7 +20,7 @@ def build(_: gr.Tab) -> None:
         title(words["head"]["title"], words["head"]["lead"])
         lines(provenance(report), elem_classes="sd-recorded-badge")
         with gr.Row(elem_classes="sd-beside"):
-            with gr.Column(scale=2, min_width=300):
+            with gr.Column(scale=3, min_width=300):
                 columns, cells = results.speedups(rows)
                 table(words["speedups"]["title"], columns, cells, even=1.0, elem_id="arena")
                 lines([words["speedups"]["lead"]], elem_classes="sd-about")
