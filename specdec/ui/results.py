@@ -58,13 +58,18 @@ def places(rows: list[Row]) -> list[tuple[str, float]]:
     return sorted({(row["domain"], row["temperature"]): None for row in rows}, key=lambda place: place[1])
 
 
-def by_place(rows: list[Row]) -> dict[tuple[str, str, float], Row]:
-    return {(row["drafter"], row["domain"], row["temperature"]): row for row in rows}
+def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
+    """Arrange the measured speed-ups: the headings by column, and a row a method of its name and its figures."""
+    columns = {f"{name} {heat}": f"{domain(name)}, {at(heat)}" for name, heat in places(rows)}
+    by_place = {(row["drafter"], row["domain"], row["temperature"]): row["measured_speedup"] for row in rows}
+    drafters = dict.fromkeys(row["drafter"] for row in rows)
+    cells = [[method(one), *(by_place.get((one, *place)) for place in places(rows))] for one in drafters]
+    return {"method": strings("methods")["table"]["columns"]["method"]} | columns, cells
 
 
 def findings(rows: list[Row]) -> list[str]:
     """The speed-ups in sentences: what is fastest where, what is slower than plain decoding, and whether α decides."""
-    words = strings("methods")["chart"]
+    words = strings("methods")["findings"]
     fastest = {place: best(rows, place, "measured_speedup") for place in places(rows)}
     texts = []
     for temperature in dict.fromkeys(place[1] for place in fastest):

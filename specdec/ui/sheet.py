@@ -6,10 +6,9 @@ What only an engine can do is left out, or a sentence stands in its place.
 from __future__ import annotations
 
 import html
-import itertools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import gradio as gr
@@ -30,12 +29,12 @@ Runs = Mapping[str, Mapping[str, str]]
 
 
 def datum(name: str, value: str) -> str:
-    """A script that sets `specdec[name]`; `value` is JavaScript."""
+    """Write a script that sets `specdec[name]`; `value` is JavaScript."""
     return f"\n(self.specdec ||= {{}})[{as_text(name)}] = {value};\n"
 
 
 def merged(words: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
-    """`words` with `others` in their places, at any depth."""
+    """Put `others` into their places in `words`, at any depth."""
     deep = {name: merged(words[name], one) for name, one in others.items() if isinstance(one, dict)}
     return {**words, **others, **deep}
 
@@ -54,20 +53,18 @@ class Sheet:
         self.files: dict[str, str] = {}
         self.parts: list[dict[str, Any]] = []  # what scripts draw
         self.tab = ""  # the one that is being written
-        self.numbers: dict[int, int] = {}  # of blocks, by identity
         demo = gr.Blocks(analytics_enabled=False)
         page(demo, teaching=False)
         self.body = self.inside(demo)
-        self.files[f"{self.data}/page.js"] = datum("page", as_text(self.host_data(demo)))
+        self.files[f"{self.data}/page.js"] = datum("page", as_text(self.host_data()))
 
-    def host_data(self, demo: gr.Blocks) -> dict[str, Any]:
-        """What `host.js` needs to stand in for Gradio."""
+    def host_data(self) -> dict[str, Any]:
+        """Collect what `host.js` needs to stand in for Gradio."""
         words = {name: text for name, text in self.words.items() if name != "instead"}
         words["other_trace"] = strings("page")["notice"]["other_trace"]
         words["no_tab"] = strings("traces")["link"]["tab"].format(names=", ".join(TABS))
         return {
             "parts": self.parts,
-            "charts": self.charts(demo),
             "runs": {kind: {"prompt": prompts()[kind][0], "files": files} for kind, files in self.runs.items()},
             "begin": self.begin,
             "up": self.up,
@@ -82,41 +79,31 @@ class Sheet:
     # ---- markup ----
 
     def inside(self, block: Any) -> str:
-        """The visible blocks in it."""
+        """Write the visible blocks in it."""
         return "".join(self.markup(one) for one in block.children if one.visible)
 
     def markup(self, block: Any) -> str:
-        self.number(block)
         name, kind = block.elem_id or (block.elem_classes or [""])[0], type(block).__name__
         special = {"prompt": self.prompt, "run": self.run, "sd-pills": self.pills, "settings": self.settings}
-        general = {
-            "HTML": self.html,
-            "Tabs": self.tablist,
-            "Accordion": self.accordion,
-            "Radio": self.radio,
-            "Plot": self.plot,
-        }
+        general = {"HTML": self.html, "Tabs": self.tablist, "Accordion": self.accordion}
         if write := special.get(name) or general.get(kind):
             return write(block)
         return self.box(block, kind.lower(), self.inside(block)) if kind in ("Column", "Row", "Form") else ""
 
-    def number(self, block: Any) -> int:
-        """The same in every language."""
-        return self.numbers.setdefault(id(block), len(self.numbers))
-
-    def box(self, block: Any, kind: str, inside: str, more: str = "") -> str:
-        """An element with the name, classes and width that Gradio gives it."""
+    def box(self, block: Any, kind: str, inside: str) -> str:
+        """Write an element with the name, classes and width that Gradio gives it."""
         name = f' id="{block.elem_id}"' if block.elem_id else ""
         scale, width = getattr(block, "scale", None), getattr(block, "min_width", None)
         wide = f' style="flex-grow: {scale}; min-width: min({width}px, 100%)"' if scale and width else ""
         classes = " ".join([kind, *(block.elem_classes or [])])
-        return f'<div{name} class="{classes}"{wide}{more}>{inside}</div>'
+        return f'<div{name} class="{classes}"{wide}>{inside}</div>'
 
     def html(self, block: Any) -> str:
-        """A component that a script draws, or markup alone."""
+        """Write a component that a script draws, or markup alone."""
         module = MODULE.search(block.js_on_load or "")
         if module and module[1] in APP_ONLY:
             return ""
+        number = f' data-at="{len(self.parts)}"' if module else ""
         if module:
             self.parts.append(self.part(block, module[1]))
         inside = block.html_template.replace("${value}", str(block.value or ""))
@@ -124,10 +111,10 @@ class Sheet:
         for name in LANGUAGES:
             folder = "" if name == ENGLISH else f"{name}/"
             inside = inside.replace(f'href="?lang={name}"', f'href="{self.up}{folder}index.html"')
-        return self.box(block, "block", f'<div class="html-container" data-at="{self.number(block)}">{inside}</div>')
+        return self.box(block, "block", f'<div class="html-container"{number}>{inside}</div>')
 
     def part(self, block: Any, name: str) -> dict[str, Any]:
-        """A component, as the host mounts it."""
+        """Describe a component as the host mounts it."""
         props, instead = {**block.props, "value": block.value}, self.words["instead"].get(name)
         if name == "shared/keep":
             props["names"] = "[]"  # the host writes the address
@@ -139,18 +126,18 @@ class Sheet:
             props["words"] = as_text(merged(json.loads(props["words"]), instead))
         elif instead:
             props["words"] = instead
-        at = self.number(block)
-        return {"at": at, "tab": self.tab, "script": name, "props": props, "server": self.answers(block)}
+        return {"at": len(self.parts), "tab": self.tab, "script": name, "props": props, "server": self.answers(block)}
 
     def answers(self, block: Any) -> dict[str, str]:
-        """The files of what its script may ask Python for, by function; `*` stands for the argument."""
+        """Name the files of what its script may ask Python for, by function; `*` stands for the argument."""
         functions = {function.__name__: function for function in block.server_fns}
         files = {"sampled_run": f"traces/{session.sampled_name()}", "recorded_certificates": "certificates/*"}
         answers = {name: file for name, file in files.items() if name in functions}
         if "file" in functions:
-            answers["file"] = f"{self.data}/{self.number(block)}-*"
+            answers["file"] = f"{self.data}/{len(self.parts)}-*"
             for kind in block.value:
-                self.write(answers["file"].replace("*", kind), functions["file"](kind))
+                name = answers["file"].replace("*", kind)
+                self.files[f"{name}.js"] = datum(name, as_text(functions["file"](kind)))
         return answers
 
     def tablist(self, block: Any) -> str:
@@ -171,19 +158,6 @@ class Sheet:
         button = '<button type="button" class="label-wrap" aria-expanded="false">'
         label = f'<span>{html.escape(block.label)}</span><span class="icon" aria-hidden="true">▼</span></button>'
         return self.box(block, "block padded", f"{button}{label}<div hidden>{self.inside(block)}</div>")
-
-    def radio(self, block: Any) -> str:
-        number, choices = self.number(block), ""
-        for i, (text, value) in enumerate(block.choices):
-            chosen, on = (' class="selected"', " checked") if value == block.value else ("", "")
-            field = f'<input type="radio" name="r{number}" value="{i}"{on}>'
-            choices += f"<label{chosen}>{field}<span>{html.escape(text)}</span></label>"
-        label = f'<span id="r{number}">{html.escape(block.label)}</span><div class="wrap">{choices}</div>'
-        more = f' data-at="{number}" role="radiogroup" aria-labelledby="r{number}"'
-        return self.box(block, "block padded", label, more)
-
-    def plot(self, block: Any) -> str:
-        return self.box(block, "block", f'<div class="js-plotly-plot" data-at="{self.number(block)}"></div>')
 
     # ---- in place of the fields of the race ----
 
@@ -219,43 +193,3 @@ class Sheet:
         command = f"<code>{html.escape(COMMAND)}</code>"
         engine = f'<p class="sd-sub sd-engine">{html.escape(self.words["live"])} {command}</p>'
         return self.box(block, "column", form + about + engine)
-
-    # ---- charts, and the sentences about them ----
-
-    def charts(self, demo: gr.Blocks) -> list[dict[str, Any]]:
-        """What tabs draw when they are opened, and for each choice.
-
-        All answers of a function whose arguments are choices are in one file, by the numbers of the choices.
-        """
-        charts: dict[str, dict[str, Any]] = {}
-        for event in demo.fns.values():
-            choices: Sequence[Any] = event.inputs
-            shown: Sequence[Any] = event.outputs
-            function: Any = event.fn
-            here = all(id(one) in self.numbers for one in (*choices, *shown))
-            draws = function and any(isinstance(one, gr.Plot) for one in shown)
-            if not (here and draws and all(isinstance(one, gr.Radio) for one in choices)):
-                continue
-            name = f"{self.data}/{self.number(shown[0])}"
-            if name in charts:
-                continue  # another event of the same function
-            charts[name] = {
-                "asked": [*map(self.number, choices)],
-                "shown": [*map(self.number, shown)],
-                "file": name,
-            }
-            answers = {}
-            for way in itertools.product(*(enumerate(one.choices) for one in choices)):
-                numbers = "-".join(str(i) for i, _ in way)
-                answers[numbers] = [update(value) for value in function(*(value for _, (_, value) in way))]
-            self.write(name, answers)
-        return list(charts.values())
-
-    def write(self, name: str, content: Any) -> None:
-        """A data file."""
-        self.files[f"{name}.js"] = datum(name, as_text(content))
-
-
-def update(value: Any) -> dict[str, Any]:
-    """A new value of a component; a chart as plotly writes it."""
-    return {"value": json.loads(value.to_json()) if hasattr(value, "to_json") else value}

@@ -98,13 +98,10 @@ def document(sheet: Sheet, version: str, base: str) -> str:
 
 def shared() -> dict[str, str]:
     """The files that all languages need."""
-    from plotly.offline import get_plotlyjs
-
     files = {
         "assets/site.css": "".join(asset(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
         "assets/fonts.css": fonts(),
         "assets/modules.js": carrying(*(name for name in sources() if not name.startswith(("class/", "engine/")))),
-        "assets/plotly.js": get_plotlyjs() + datum("assets/plotly", "true"),
     }
     files |= {name: text for name, text in sources().items() if name.startswith("engine/")}
     for pair in PAIRS:

@@ -15,9 +15,8 @@ from safetensors.torch import save_file
 
 from specdec.figures.stats import token_kind, TOKEN_KINDS
 from specdec.methods import METHODS
-from specdec.ui import charts, menu, results, text
+from specdec.ui import menu, results, text
 from specdec.ui.components import cards
-from specdec.ui.tabs import methods
 
 # ---- kinds of token ----
 
@@ -64,27 +63,11 @@ def test_the_table_and_the_files_hold_every_row():
     assert len(again) == 12 and json.loads(again["alpha_by_kind"][0]) == toyreport.KINDS
 
 
-def test_a_place_shows_positions_and_kinds():
-    positions, spelled, by_kind, in_words = methods.breakdown_charts(toyreport.report()["rows"], "story", 0.8)
-    assert drawn(positions)["data"][0]["z"] == [[0.8, 0.7, 0.6]] * 3
-    assert spelled[0] == "Prompt lookup: 1 0.80, 2 0.70, 3 0.60"
-    assert all(map(any, drawn(by_kind)["data"][0]["z"])) and "the rest of a word 0.90" in in_words[0]
-
-
-# ---- charts ----
-
-
-def drawn(chart):
-    return json.loads(chart.to_json())
-
-
-def test_a_heat_map_writes_its_figures_and_marks_the_best():
-    plot = drawn(charts.heat_map(["a", "b"], ["x", "y"], [[0.8, 1.2], [1.5, None]], even=1.0))
-    assert plot["data"][0]["text"] == [["0.80", "<b>1.20</b>"], ["<b>1.50</b>", ""]]
-    trace = plot["data"][0]
-    middle = (1 - trace["zmin"]) / (trace["zmax"] - trace["zmin"])
-    assert (trace["zmin"], trace["zmax"]) == (0.75, 1.5) and trace["colorscale"][1] == [middle, charts.MIDDLE]
-    assert plot["layout"]["dragmode"] is False and "http" not in json.dumps(plot)
+def test_speed_ups_stand_by_method_and_place():
+    columns, cells = results.speedups(toyreport.report()["rows"])
+    assert list(columns.values()) == ["Method", "Story, T = 0", "Code, T = 0", "Story, T = 0.8", "Code, T = 0.8"]
+    assert cells[0] == ["Prompt lookup", 0.9, 1.1, 0.8, 1.05] and len(cells) == 3
+    assert None in results.speedups(toyreport.report()["rows"][1:])[1][0]
 
 
 # ---- cards and words ----

@@ -189,8 +189,8 @@ CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also 
 
 
 def sent(folder):
-    """The scripts of a folder of the page; the game has words of its own."""
-    return "".join(text for name, text in scripts.sources().items() if name.startswith(folder) and "game" not in name)
+    """The scripts of a folder of the page."""
+    return "".join(text for name, text in scripts.sources().items() if name.startswith(folder))
 
 
 @pytest.mark.parametrize("tab", LETTERS)

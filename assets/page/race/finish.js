@@ -25,12 +25,6 @@ export function finish(box, W, root) {
       node.onclick = () => act(node);
       return node;
     };
-    const step = document.getElementById("step-button"); // a saved page has no tabs
-    function judgeYourself() {
-      root.wantsGame = true; // its tab may not have been opened before
-      step?.click();
-      root.dispatchEvent(new Event("sd-game"));
-    }
     box.replaceChildren(
       h(
         "div",
@@ -48,7 +42,6 @@ export function finish(box, W, root) {
                 answer(node, (await copied(link)) ? word : W.finish.refused);
               })
             : null,
-          step ? button("game", judgeYourself) : null,
         ),
       ),
     );

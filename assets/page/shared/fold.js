@@ -1,6 +1,6 @@
 /* A section that a press opens. Gradio puts what is in it beside the template, perhaps later: it is moved into it. */
 
-export function mount(element, props, watch, trigger) {
+export function mount(element) {
   const fold = /** @type {HTMLDetailsElement} */ (element.querySelector("details"));
   function fill() {
     const inside = element.querySelector(":scope > .column");
@@ -11,12 +11,4 @@ export function mount(element, props, watch, trigger) {
     const waiting = new MutationObserver(() => fill() && waiting.disconnect());
     waiting.observe(element, { childList: true });
   }
-
-  let seen = false;
-  fold.addEventListener("toggle", () => {
-    if (!fold.open) return;
-    if (!seen) trigger("expand"); // what is in it is drawn when it is looked at
-    seen = true;
-    dispatchEvent(new Event("resize")); // plotly's charts measure their room again
-  });
 }

@@ -1,5 +1,6 @@
 /* A table that a press on a heading sorts: rows of words and figures, null where there is none. Of each column `digits`
- * tells how many its figures show, null for words. First what decides, for Node; then the drawing, by `textContent`. */
+ * tells how many its figures show, null for words; `even` is the figure that is not tinted. First what decides, for
+ * Node; then the drawing, by `textContent`. */
 
 const compare = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b));
 
@@ -33,7 +34,22 @@ export function mount(element, props) {
   const written = (value, i) =>
     value === null ? "–" : isWords(i) || value === 0 ? String(value) : formats[i].format(value);
   const cell = (value, i) =>
-    make(i ? "td" : "th", { ...align(i), ...(i ? {} : { scope: "row" }) }, written(value, i));
+    tinted(
+      make(i ? "td" : "th", { ...align(i), ...(i ? {} : { scope: "row" }) }, written(value, i)),
+      value,
+    );
+
+  /* Stronger the further the figure is from the even one, beside the furthest on its side. */
+  function tinted(node, value) {
+    if (typeof value !== "number" || props.even == null) return node;
+    const off = (figure) => Math.abs(figure - props.even),
+      isBelow = (figure) => figure < props.even,
+      figures = props.value.flat().filter((figure) => typeof figure === "number"),
+      furthest = Math.max(...figures.filter((one) => isBelow(one) === isBelow(value)).map(off));
+    node.dataset.side = isBelow(value) ? "below" : "above";
+    node.style.setProperty("--share", `${(80 * off(value)) / furthest}%`);
+    return node;
+  }
 
   /* The largest figure first, words from A; a second press reverses the order. */
   function press(i) {

@@ -1,7 +1,6 @@
-/* Stands in for Gradio where the page is files. A component gets from it what it gets from Gradio: `element`,
 /* Stands in for Gradio where the page is files: a component's script gets from it `element`, `props`, `watch`,
- * `trigger` and `server`, as from Gradio. It opens tabs and folds, plays recorded runs, and draws charts. Every answer
- * was worked out beforehand by `specdec/ui/site.py`; nothing is asked of a server. */
+ * `trigger` and `server`, as from Gradio. It opens tabs and folds, and plays recorded runs. Every
+ * answer was worked out beforehand by `specdec/ui/site.py`; nothing is asked of a server. */
 
 import { handler } from "#page/handlers/kept.js";
 import { own } from "#page/site/own.js";
@@ -55,7 +54,6 @@ async function mount(part) {
   const watch = (names, act) => watched.push([[names].flat(), act]);
   const trigger = (event, told) => {
     if (event === "opened") show(told.head);
-    if (event === "expand") drawIn(element);
   };
   const module = await import(`#page/${part.script}.js`);
   module.mount(element, props, watch, trigger, server(part));
@@ -112,60 +110,12 @@ async function openTab(name) {
   }
   const fresh = page.parts.filter((part) => part.tab === name && !mounted.has(part.at));
   await Promise.all(fresh.map(mount));
-  drawIn(one("#" + name));
 }
 
 function fold(heading) {
   const is = heading.classList.toggle("open");
   heading.setAttribute("aria-expanded", String(is));
   heading.nextElementSibling.hidden = !is;
-}
-
-/* ---- charts, and what is said of them ------------------------------------------------------------------------ */
-
-/* All that are new there, but in sections that are shut. */
-function drawIn(element) {
-  for (const chart of page.charts) {
-    const place = at(chart.shown[0]);
-    if (
-      chart.drawn === undefined &&
-      element.contains(place) &&
-      !place.closest("details:not([open])")
-    )
-      draw(chart);
-  }
-}
-
-/** @param {{ asked: number[], shown: number[], file: string, drawn?: string }} chart */
-async function draw(chart) {
-  const chosen = (number) => at(number).querySelector("input:checked").value,
-    way = (chart.drawn = chart.asked.map(chosen).join("-"));
-  try {
-    const [answers] = await Promise.all([load(chart.file), load("assets/plotly")]);
-    if (way !== chart.drawn) return; // another was chosen meanwhile
-    chart.shown.forEach((number, i) => apply(number, answers[way][i]));
-  } catch (error) {
-    chart.drawn = undefined;
-    console.warn(error);
-    say(W.missing, true);
-  }
-}
-
-function apply(number, change) {
-  if (mounted.has(number)) return update(number, change);
-  const place = at(number),
-    { value, visible } = change;
-  if (visible !== undefined) place.parentElement.hidden = !visible;
-  if (!value) return;
-  const { Plotly } = /** @type {any} */ (window);
-  Plotly.react(place, value.data, value.layout, { responsive: true, displaylogo: false });
-}
-
-function choose({ target }) {
-  const group = target.closest("[role=radiogroup]");
-  for (const label of group.querySelectorAll("label"))
-    label.classList.toggle("selected", label.contains(target));
-  for (const chart of page.charts) if (chart.asked.includes(+group.dataset.at)) draw(chart);
 }
 
 /* ---- recorded runs -------------------------------------------------------------------------------------------- */
@@ -295,5 +245,4 @@ drafter.addEventListener("change", () => {
   const kind = kindOf(prompt.value);
   if (kind && page.runs[kind].files[drafter.value]) play(kind, drafter.value);
 });
-for (const group of all("[role=radiogroup]")) group.addEventListener("change", choose);
 begin();

@@ -1,4 +1,4 @@
-"""Parts of a section of a tab: headings, choices, sentences, charts, tables, files; and notices."""
+"""Parts of a section of a tab: headings, sentences, tables, files; and notices."""
 
 from __future__ import annotations
 
@@ -26,38 +26,31 @@ def title(text: str, lead: str, level: str = "h2") -> None:
 
 
 @contextmanager
-def folded(name: str, words: dict[str, Any]) -> Iterator[gr.HTML]:
-    """Collapsible section: `title` and `lid` in the summary, `lead` first in the body.
-
-    Its event `expand` comes when it is opened for the first time.
-    """
+def folded(name: str, words: dict[str, Any]) -> Iterator[None]:
+    """Make a section that a press opens: `title` and `lid` in the summary, `lead` first in the body."""
     heading, lid = html.escape(words["title"]), html.escape(words["lid"])
     summary = f"<summary><h2>{heading}</h2><span>{lid}</span></summary>"
     template = f'<details class="sd-fold sd-section" data-fold="{name}">{summary}</details>@children'
-    with drawn("shared/fold", words={}, template=template, events=["expand"]) as section, gr.Column():
+    with drawn("shared/fold", words={}, template=template), gr.Column():
         if "lead" in words:
             lines([words["lead"]], elem_classes="sd-about")
-        yield section
+        yield
 
 
-def choice(label: str, choices: list[tuple[str, Any]], style: str = "") -> gr.Radio:
-    """One of a few; the first to begin with."""
-    return gr.Radio(choices, value=choices[0][1], label=label, elem_classes=style or None)
+def lines(texts: Sequence[str], **more: Any) -> None:
+    """Write a few sentences as paragraphs."""
+    inside = "".join(f"<p>{html.escape(text)}</p>" for text in texts)
+    gr.HTML(html_template=f'<div class="sd-lines">{inside}</div>', apply_default_css=False, **more)
 
 
-def plot(name: str) -> gr.Plot:
-    return gr.Plot(show_label=False, container=False, elem_classes="sd-plot", elem_id=f"{name}-chart")
+def table(caption: str, columns: dict[str, str], rows: Cells, even: float | None = None, **more: Any) -> None:
+    """Draw a table to sort by its headings: `columns` by figure, `rows` of words and figures, None for none.
 
-
-def lines(value: list[str] | None = None, **more: Any) -> gr.HTML:
-    """A few sentences as paragraphs."""
-    return drawn("shared/lines", value or [], {}, **more)
-
-
-def table(caption: str, columns: dict[str, str], rows: Cells) -> gr.HTML:
-    """A table to sort by its headings: `columns` by figure, `rows` of words and figures, None where there is none."""
+    Figures are tinted by how far they are above `even` or below it.
+    """
     digits = [DIGITS.get(name, 2) for name in columns]
-    return drawn("shared/table", rows, {}, caption=caption, heads=list(columns.values()), digits=digits)
+    heads = list(columns.values())
+    drawn("shared/table", rows, {}, caption=caption, heads=heads, digits=digits, even=even, **more)
 
 
 def downloads(filename: str, texts: Callable[[], dict[str, str]]) -> gr.HTML:

@@ -1,5 +1,5 @@
 """The tab Step through: the run of the tab Race, one decision at a time. All of it happens in the browser:
-see `assets/page/step/step.js`; below it the visitor judges guesses, `game.js`.
+see `assets/page/step/step.js`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,5 @@ from .. import session
 from ..components.drawn import drawn
 
 
-def build(tab: gr.Tab) -> None:
-    functions = [session.sampled_run]
-    drawn("step/step", elem_id="stepper", server_functions=functions)
-    drawn("step/game", elem_id="game", server_functions=functions)
+def build(_: gr.Tab) -> None:
+    drawn("step/step", elem_id="stepper", server_functions=[session.sampled_run])

@@ -38,7 +38,7 @@ DRAWN = {  # what is there once a tab is
     "race": "[data-part=lane0] .sd-tok",
     "step": ".sd-step[data-state=ready] .sd-tells",
     "lossless": ".sd-proof [data-part=verdict] h2",
-    "methods": "#arena-chart .heatmaplayer image",
+    "methods": "#arena tbody td",
     "theory": "[data-part=curves] svg",
     "guide": ".sd-gd-page:visible section",
 }

@@ -15,9 +15,10 @@ from specdec.ui.tabs import labels
 TABS = labels()
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(11, 16, 32)"}
 DRAWN = {  # what comes late on a tab, when it is opened or a part of it is
-    "step": (".sd-game", ".sd-game > [data-part=title]:not(:empty)"),
-    "methods": ("#arena-chart .heatmaplayer image", "#kind-chart .heatmaplayer image"),
-    "theory": ("[data-part=headline]:not(:empty)",),
+    "step": (".sd-step[data-state=ready]", ".sd-step [data-part=title]:not(:empty)"),
+    "lossless": (".sd-proof [data-part=run]:not(:empty)", ".sd-verdict h2"),
+    "methods": ("#arena tbody td", "[data-fold=figures] tbody td"),
+    "theory": ("[data-part=headline]:not(:empty)", "[data-part=roof] svg path"),
 }
 UNFOLD = """() => {
     for (const page of document.querySelectorAll(".sd-gd-page")) page.hidden = false;

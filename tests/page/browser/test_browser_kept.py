@@ -243,7 +243,7 @@ def test_a_dropped_file_opens(open_page):
 
 def test_a_run_of_a_server_opens_and_is_drawn_with_what_it_reports(open_page):
     page = open_page(reduced_motion="reduce")
-    page.evaluate(DROP, ["vllm-race.jsonl", SERVED.read_text(encoding="utf-8")])
+    choose(page, "Open a trace", SERVED)
     until_said(page, "audit holds")
     expect(part(page, "counted")).to_be_visible()
     expect(part(page, "sub0")).to_contain_text("vLLM 0.32.0, watched from outside")
