@@ -11,15 +11,21 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
+import os
+import secrets
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from torch import Tensor
 from tqdm import tqdm
 
+from .. import children
 from ..rules import named, RULES
 from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
@@ -81,21 +87,54 @@ class UserRule(Rule):
 def judge(path: Path) -> int:
     """Print how far a verifier's output distribution lies from the target's; 0 if it is lossless, else 1.
 
-    The file runs in this process. ValueError says what is wrong with one that cannot be judged.
+    The file runs in a process of its own. How that ends, or what it prints, is no verdict: only a line counts that
+    begins with a word which the file was not given. ValueError says what is wrong with a file that cannot be judged.
     """
+    word, verdict = secrets.token_hex(8), None
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
+    with children.start(__name__, str(path), **pipes) as child:
+        assert child.stdin and child.stdout
+        child.stdin.write(word + "\n")
+        child.stdin.close()
+        for line in child.stdout:
+            if line.startswith(word):
+                verdict = json.loads(line.removeprefix(word))
+                break
+            print(line, end="", flush=True)
+        child.kill()
+    if not isinstance(verdict, int):
+        raise ValueError(verdict or f"{path.name} ended its process before it was judged")
+    return verdict
+
+
+def main(path: Path) -> None:
+    """Judge a file in this process and write the verdict for `judge`; what the file prints goes to the error stream."""
+    word = sys.stdin.readline().rstrip()
+    with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as out:
+        os.dup2(2, 1)
+        verdict: int | str
+        try:
+            verdict = judge_here(path, out)
+        except ValueError as error:
+            verdict = str(error)
+        out.write(word + json.dumps(verdict) + "\n")
+
+
+def judge_here(path: Path, out: TextIO | None = None) -> int:
+    """As `judge`, in this process. Lines are written to `out`, by default the standard output."""
     rule, worst = UserRule(load(path), path.name), 0.0
-    print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation")
+    print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation", file=out)
     try:
         for line, error in looks(rule):
-            print(f"{line}  {error:.3g}", flush=True)
+            print(f"{line}  {error:.3g}", file=out, flush=True)
             worst = max(worst, error)
     except TooManyPaths as error:
         raise ValueError(f"{path.name} asks for too many random numbers to walk every path: {error}") from error
     except (Exception, SystemExit) as error:
         raise ValueError(f"{path.name} raised {type(error).__name__}: {error}") from error
     verdict = "lossless" if worst <= EXACT else "NOT lossless"
-    print(f"{path.name}: {verdict}; largest total variation {worst:.3g}")
-    print(looked_at(loops_of_chains(), groups(trees=False)))
+    print(f"{path.name}: {verdict}; largest total variation {worst:.3g}", file=out)
+    print(looked_at(loops_of_chains(), groups(trees=False)), file=out)
     return 0 if worst <= EXACT else 1
 
 
@@ -179,3 +218,7 @@ def single_cycles(rule: Rule, groups: dict[str, list[Cycle]]) -> Iterator[tuple[
     for name, cycles in groups.items():
         distances, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
         yield name, max(distances), sum(counts)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

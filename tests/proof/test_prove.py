@@ -39,7 +39,7 @@ def few(trees: bool) -> dict[str, list[Cycle]]:
 
 
 def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert prove.judge(written(tmp_path, RIGHT)) == 0
+    assert prove.judge_here(written(tmp_path, RIGHT)) == 0
     out = capsys.readouterr().out
     assert out.count("my_verify.py: lossless") == 1 and "V up to 5 with K up to 3; K up to 16" in out
     assert "single cycles: K up to 16" in out and "V up to 32, and up to 262,144" in out
@@ -47,8 +47,31 @@ def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_lossy_verifier_is_not_lossless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert prove.judge(written(tmp_path, RIGHT.replace("left / left.sum()", "p[i]"))) == 1
+    assert prove.judge_here(written(tmp_path, RIGHT.replace("left / left.sum()", "p[i]"))) == 1
     assert "my_verify.py: NOT lossless" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import sys\ndef verify(*_):\n    return [0, 0]\nsys.exit()",
+        "import os\ndef verify(*_):\n    return [0, 0]\nos._exit(0)",
+        "import os\ndef verify(*_):\n    os._exit(0)",
+        "print('my_verify.py: lossless')\ndef verify(*_):\n    exit()",
+    ],
+    ids=["exits", "ends", "ends in verify", "forges and exits"],
+)
+def test_a_verifier_that_ends_its_process_is_not_taken_for_lossless(
+    tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ValueError):
+        prove.judge(written(tmp_path, source))
+    assert "lossless" not in capsys.readouterr().out
+
+
+def test_a_verifier_is_judged_in_a_process_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert prove.judge(written(tmp_path, RIGHT)) == 0
+    assert "my_verify.py: lossless" in capsys.readouterr().out
 
 
 def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +79,7 @@ def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: 
     source = "def verify(tokens, p, q, sampler):\n    return [sampler.categorical(p[0], 0) for _ in range(40)]"
     monkeypatch.setattr(prove, "output_distribution", lambda run: enumeration.output_distribution(run, 100))
     with pytest.raises(ValueError, match="asks for too many random numbers"):
-        prove.judge(written(tmp_path, source))
+        prove.judge_here(written(tmp_path, source))
 
 
 @pytest.mark.parametrize(
@@ -67,17 +90,16 @@ def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: 
         ("def verify(tokens, p, q, sampler)\n    return tokens", "cannot be run: SyntaxError"),
         ("import nothing_of_this_name", "cannot be run: ModuleNotFoundError"),
         ("def verify(tokens, p, q, sampler):\n    exit()", "SystemExit"),
-        ("import sys\nsys.exit()", "cannot be run: SystemExit"),
     ],
 )
 def test_a_file_that_cannot_be_judged_says_why(tmp_path: Path, source: str, advice: str) -> None:
     with pytest.raises(ValueError, match=advice):
-        prove.judge(written(tmp_path, source))
+        prove.judge_here(written(tmp_path, source))
 
 
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot read"):
-        prove.judge(tmp_path / "none.py")
+        prove.judge_here(tmp_path / "none.py")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +109,7 @@ def test_a_verifier_that_looks_at_u_is_refused_with_a_sentence(tmp_path: Path, l
     """One path stands for every u with that answer, so a second look at u would go unseen."""
     source = RIGHT.replace("if not accepted:", f"if not (accepted or {look}):")
     with pytest.raises(ValueError, match="use `accepted`"):
-        prove.judge(written(tmp_path, source))
+        prove.judge_here(written(tmp_path, source))
 
 
 # ---- wrong in a corner only ----
