@@ -24,7 +24,7 @@ BESIDE = " + "
 ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafting that need nothing but the target
 # Of a target without a draft, the quickest to begin first.
 ALONE = ("suffix", "prompt_lookup", QUANTISED)
-ANY = brought_by(*(m.name for m in METHODS.values() if m.published))
+ANY = brought_by(DRAFT_MODEL, "medusa", "eagle3")  # which others publish
 MODEL = brought_by(DRAFT_MODEL)
 EAGLE3 = brought_by("eagle3")
 MEDUSA = brought_by("medusa")
