@@ -104,10 +104,6 @@ def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
     return build(as_library(read_config(folder)), weights, dtype, device)
 
 
-class Left(BaseException):
-    """Nobody waits for the next block."""
-
-
 class AssistedExecutor:
     """Takes each cycle from the library's `generate`. All of its tokens but the last count as accepted drafts.
 
@@ -162,7 +158,7 @@ class AssistedExecutor:
     def put(self, tokens: Tensor) -> None:
         self.answers.put(tokens.flatten().tolist())
         if not self.turns.get():
-            raise Left
+            raise GeneratorExit  # nobody waits for the next block
 
     def end(self) -> None:
         """Called by `generate` as the text is done."""

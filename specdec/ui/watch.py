@@ -22,7 +22,6 @@ from .session import HEARTBEAT, News, notice
 from .text import kind_of
 
 MAX_MODEL_NAME = 80  # characters that are shown
-THREAD = "watching a server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def run(request: WatchRequest) -> Iterator[News]:
     yield News("notice", notice("connecting"))
     left = Left()
     try:
-        for news in within(limits().seconds, with_heartbeat(race(request, Limits(left=left)), THREAD)):
+        for news in within(limits().seconds, with_heartbeat(race(request, Limits(left=left)))):
             yield news or HEARTBEAT
     finally:
         left.set()  # hangs up, whatever is being waited for

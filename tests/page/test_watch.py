@@ -15,6 +15,7 @@ from stub import Asked, recording, Reply, Stub
 
 from specdec import settings
 from specdec.exposure import OWN
+from specdec.lanes.heartbeat import THREAD
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
 from specdec.ui import session, watch
@@ -134,7 +135,7 @@ def test_closing_a_run_hangs_up_and_it_never_took_the_machine() -> None:
         running.close()
         asked = len(server.asked)
         deadline = time.monotonic() + PATIENCE
-        while any(thread.name.startswith(watch.THREAD) for thread in threading.enumerate()):
+        while any(thread.name.startswith(THREAD) for thread in threading.enumerate()):
             assert time.monotonic() < deadline, "somebody still reads"
             time.sleep(0.05)
         assert len(server.asked) == asked
