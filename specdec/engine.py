@@ -70,19 +70,13 @@ class Task:
 class Stopwatch:
     """The lane's clock: runs only inside `with`, so neither a reader of the events nor another lane counts."""
 
-    def __init__(self) -> None:
-        self.elapsed = 0.0
-        self._since: float | None = None
+    elapsed = 0.0
 
-    def __enter__(self) -> Stopwatch:
+    def __enter__(self) -> None:
         self._since = time.perf_counter()
-        return self
 
     def __exit__(self, *_: object) -> None:
-        self.elapsed, self._since = self.now(), None
-
-    def now(self) -> float:
-        return self.elapsed + (time.perf_counter() - self._since if self._since is not None else 0.0)
+        self.elapsed += time.perf_counter() - self._since
 
 
 @dataclass(frozen=True)
@@ -244,8 +238,8 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
             noise.at(len(tokens))
             # At most what is still wanted, minus the token that the target adds.
             k = min(task.k, transcript.wanted - 1) if number else 0
+            start = watch.elapsed
             with watch, torch.inference_mode():
-                start = watch.now()
                 cycle = executor.cycle(tokens, k)
             transcript.spent["prefill"] += cycle.prefill_s
             transcript.spent["draft" if number else "prefill"] += cycle.draft_s

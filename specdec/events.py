@@ -199,7 +199,7 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _fields(kind: type) -> tuple[tuple[str, str, Any, bool], ...]:
+def _fields(kind: Any) -> tuple[tuple[str, str, Any, bool], ...]:
     """Of a dataclass' fields the key in a trace, the name, the type, and whether it has no default; else ()."""
     if not dataclasses.is_dataclass(kind):
         return ()
