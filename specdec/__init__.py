@@ -4,10 +4,7 @@
 """
 
 from importlib import import_module
-
-TYPE_CHECKING = False  # `python -m` runs this before it can leave the folder that it was started in
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -24,7 +21,7 @@ _HOMES = {
 __all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> "Any":
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
@@ -188,101 +187,57 @@ def from_dict(data: dict[str, Any]) -> Event:
         raise ValueError(TranslatableText("unknown event {event!r}", event=name))
     if kind is Started and isinstance(data.get("params"), dict) and data["params"].get("grammar"):
         data = data | {"guided": True}
-    return typing.cast(Event, _reader(kind)(data, kind.__name__))
+    return typing.cast(Event, _read(kind, data, kind.__name__))
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    if names := _names(type(value)):
-        return {key: _plain(item) for key, name in names if (item := getattr(value, name)) is not None}
+    if fields := _fields(type(value)):
+        return {key: _plain(item) for key, name, *_ in fields if (item := getattr(value, name)) is not None}
     return value
 
 
-def _names(kind: type) -> tuple[tuple[str, str], ...]:
-    """Of a dataclass' fields the key in a trace and the name, cached: `fields()` is slow."""
-    if kind not in _NAMES:
-        fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-        _NAMES[kind] = tuple((_key(one), one.name) for one in fields)
-    return _NAMES[kind]
-
-
-def _key(one: dataclasses.Field[Any]) -> str:
-    return str(one.metadata.get("key", one.name))
-
-
-_NAMES: dict[type, tuple[tuple[str, str], ...]] = {}
-
-
-Reader = Callable[[Any, str], Any]  # a value of a file and its name; ValueError where it is not what it should be
+@cache
+def _fields(kind: Any) -> tuple[tuple[str, str, Any, bool], ...]:
+    """Of a dataclass' fields the key in a trace, the name, the type, and whether it has no default; else ()."""
+    if not dataclasses.is_dataclass(kind):
+        return ()
+    hints = typing.get_type_hints(kind)
+    return tuple(
+        (one.metadata.get("key", one.name), one.name, hints[one.name], one.default is dataclasses.MISSING)
+        for one in dataclasses.fields(kind)
+    )
 
 
 @cache
-def _reader(hint: Any) -> Reader:
-    """Reads what `hint` names. Files come from anywhere, so everything is checked."""
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...], tuple[tuple[str, str, Any, bool], ...]]:
+    return typing.get_origin(hint), typing.get_args(hint), _fields(hint)
+
+
+def _read(hint: Any, value: Any, name: str) -> Any:
+    """Read a value of a file as what `hint` names. Files come from anywhere, so everything is checked."""
+    origin, inner, fields = _parts(hint)
     if origin in (typing.Union, types.UnionType):
-        return _optional(_reader(next(part for part in inner if part is not type(None))))
+        return None if value is None else _read(inner[0], value, name)
     if origin is tuple:
-        return _list_of(_reader(inner[0]))
-    if origin is Literal:
-        return _one_of(inner)
-    return _object(hint) if dataclasses.is_dataclass(hint) else _plain_value(hint)
-
-
-def _optional(read: Reader) -> Reader:
-    return lambda value, name: None if value is None else read(value, name)
-
-
-def _list_of(read: Reader) -> Reader:
-    def items(value: Any, name: str) -> tuple[Any, ...]:
         if not isinstance(value, list):
             raise ValueError(TranslatableText("{name} must be a list", name=name))
-        return tuple(read(item, name) for item in value)
-
-    return items
-
-
-def _one_of(choices: tuple[str, ...]) -> Reader:
-    def choice(value: Any, name: str) -> str:
-        if value not in choices:
+        return tuple([_read(inner[0], item, name) for item in value])
+    if origin is Literal:
+        if value not in inner:
             raise ValueError(TranslatableText("{name} cannot be {value!r}", name=name, value=value))
-        return typing.cast(str, value)
-
-    return choice
-
-
-def _object(kind: Any) -> Reader:
-    hints = typing.get_type_hints(kind)
-    fields = [
-        (one, _key(one), f"{kind.__name__}.{_key(one)}", _reader(hints[one.name])) for one in dataclasses.fields(kind)
-    ]
-
-    def instance(value: Any, name: str) -> Any:
+        return value
+    if fields:
         if not isinstance(value, dict):
-            raise ValueError(TranslatableText("{name} must be an object", name=kind.__name__))
-        arguments = {}
-        for one, key, path, read in fields:
-            if key in value:
-                arguments[one.name] = read(value[key], path)
-            elif one.default is dataclasses.MISSING:
-                if type(None) not in typing.get_args(hints[one.name]):
-                    raise ValueError(TranslatableText("{name} lacks {field!r}", name=kind.__name__, field=key))
-                arguments[one.name] = None
-        return kind(**arguments)
-
-    return instance
-
-
-def _plain_value(hint: type) -> Reader:
-    def plain(value: Any, name: str) -> int | float | str | bool:
-        if hint is float and type(value) is int and abs(value) < MAX_NUMBER:
-            value = float(value)
-        if type(value) is not hint:
-            types = {"wanted": hint.__name__, "found": type(value).__name__}
-            raise ValueError(TranslatableText("{name} must be of type {wanted}, not {found}", name=name, **types))
-        if hint in (int, float) and not abs(typing.cast(float, value)) < MAX_NUMBER:
-            raise ValueError(TranslatableText("{name} must be a number below 2^64", name=name))
-        return value  # type: ignore[return-value]
-
-    return plain
+            raise ValueError(TranslatableText("{name} must be an object", name=hint.__name__))
+        read = [one for one in fields if one[0] in value or one[-1]]
+        return hint(**{name: _read(of, value.get(key), f"{hint.__name__}.{key}") for key, name, of, _ in read})
+    if hint is float and type(value) is int and abs(value) < MAX_NUMBER:
+        value = float(value)
+    if type(value) is not hint:
+        sorts = {"wanted": hint.__name__, "found": type(value).__name__}
+        raise ValueError(TranslatableText("{name} must be of type {wanted}, not {found}", name=name, **sorts))
+    if hint in (int, float) and not abs(value) < MAX_NUMBER:
+        raise ValueError(TranslatableText("{name} must be a number below 2^64", name=name))
+    return value

@@ -54,14 +54,15 @@ class Method:
     takes: tuple[str, ...] = ()  # what the class is made from, in order: view, part, capacity
     part: str = ""  # what it drafts with: a class that loads weights and may name `taps`, or EXIT; "" nothing
     folder: str = ""  # where a family keeps those weights
-    embedded: bool = True  # the embedded family has it; else pairs alone
     tree: bool = False  # else it drafts chains
-    copies: str = ""  # what a search copies from: the text of the run
-    wraps: tuple[str, ...] = ()  # the drafter that it drafts with where none is named
-    published: bool = False  # others publish such drafts, and `families/published.py` knows them by their tensors
     peer: bool = False  # transformers can draft so, too
     variant_of: str = ""  # the method whose code it shares, with other weights
     card: Card | None = None
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the embedded family has it; else pairs alone."""
+        return bool(self.folder) or self.part in ("", EXIT)
 
     @property
     def drafter_class(self) -> type[Any]:
@@ -100,7 +101,6 @@ DRAFT_MODEL_METHOD = Method(
     ("part", "capacity"),
     part=MODEL,
     folder=DRAFT_MODEL,
-    published=True,
     peer=True,
     card=Card(
         {
@@ -120,7 +120,6 @@ MEDUSA = Method(
     ("view", "part"),
     part="drafters.medusa.MedusaHeads",
     folder="medusa",
-    published=True,
     card=Card(
         {"Cai et al. 2024": "https://arxiv.org/abs/2401.10774"},
         {"FasterDecoding/medusa-vicuna-7b-v1.3": "lmsys/vicuna-7b-v1.3"},
@@ -133,7 +132,6 @@ EAGLE3 = Method(
     ("view", "part", "capacity"),
     part="drafters.eagle3.Eagle3Head",
     folder="eagle3",
-    published=True,
     card=Card(
         {"Li et al. 2025": "https://arxiv.org/abs/2503.01840"},
         {
@@ -150,7 +148,6 @@ EVERY = (  # in the menu's order
         "drafters.draft_model.QuantisedDrafter",
         ("part", "capacity"),
         part="models.quantised.QuantisedCopy",
-        embedded=False,
         card=Card(
             {
                 "Georganas et al. 2025": "https://arxiv.org/abs/2503.13565",
@@ -164,7 +161,6 @@ EVERY = (  # in the menu's order
         "drafters.adaptive.AdaptiveDrafter",
         part=MODEL,
         folder=DRAFT_MODEL,
-        wraps=(DRAFT_MODEL,),
         card=Card(
             {
                 "Huang et al. 2024": "https://arxiv.org/abs/2405.19715",
@@ -211,7 +207,6 @@ EVERY = (  # in the menu's order
         LOOKUP,
         "lookup",
         "drafters.prompt_lookup.PromptLookupDrafter",
-        copies="text",
         peer=True,
         card=Card({"Saxena 2023": "https://github.com/apoorvumang/prompt-lookup-decoding"}),
     ),
@@ -219,7 +214,6 @@ EVERY = (  # in the menu's order
         "suffix",
         "lookup",
         "drafters.suffix.SuffixDrafter",
-        copies="text",
         card=Card({"Oliaro et al. 2024": "https://arxiv.org/abs/2411.04975"}),
     ),
     replace(
@@ -234,12 +228,6 @@ def adapted(name: str) -> str:
     """The drafter that `adaptive` or `adaptive:NAME` wraps; "" for any other name."""
     kind, _, inner = name.partition(":")
     return (inner or DRAFT_MODEL) if kind == ADAPTIVE else ""
-
-
-def is_wrapper(name: str) -> bool:
-    """Whether it drafts with another drafter: `adaptive`, `adaptive:NAME`."""
-    method = METHODS.get(name.partition(":")[0])
-    return method is not None and bool(method.wraps)
 
 
 def find_method(name: str) -> Method | None:
@@ -272,7 +260,7 @@ def check_request(prompt: str, drafter: str, k: int, rule: str) -> None:
 
 def of_part(part: object) -> list[Method]:
     """Find the ways of drafting that use such a loaded part."""
-    fitting = (m for m in METHODS.values() if not m.wraps and (not m.variant_of or m.tree))
+    fitting = (m for m in METHODS.values() if m.name != ADAPTIVE and (not m.variant_of or m.tree))
     return [m for m in fitting if m.part_class is not None and isinstance(part, m.part_class)]
 
 

@@ -63,9 +63,6 @@ class Pieces:
         except UnicodeDecodeError:
             return "".join(f"<0x{byte:02X}>" for byte in data)
 
-    def encode(self, text: str) -> list[int]:
-        return ids_of(text, self._tokenizer)
-
 
 def byte_of_character() -> dict[str, int]:
     """Make GPT-2's table: byte-level BPE writes every byte as a printable character."""

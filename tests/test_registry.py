@@ -11,7 +11,7 @@ import pytest
 from specdec import rules
 from specdec.drafters.eagle3 import Eagle3Head
 from specdec.families.zoo import ways_of
-from specdec.methods import CHAINS_ONLY, EXIT, find_method, located, LOSSY, Method, METHODS, of_part, RULES
+from specdec.methods import ADAPTIVE, CHAINS_ONLY, EXIT, find_method, located, LOSSY, Method, METHODS, of_part, RULES
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
@@ -38,18 +38,17 @@ def test_it_is_lossless_with_the_rules_that_say_so(method: Method) -> None:
 
 @every_method
 def test_its_kind_is_what_it_drafts_with(method: Method) -> None:
-    """Menus and the page's scripts go by kind, by what is copied and by what is wrapped, never by a name."""
+    """Menus and the page's scripts go by kind, never by a name."""
     assert (method.kind == "layers") is (method.part == EXIT)
     assert (method.kind in ("lookup", "none")) is (not method.part)
-    assert (method.kind == "lookup") is bool(method.copies)
-    assert (method.kind == "wrapper") is bool(method.wraps) and {*method.wraps} <= METHODS.keys()
+    assert (method.kind == "wrapper") is (method.name == ADAPTIVE)
     assert (method.kind in ("heads", "layers")) is ("view" in method.takes)
 
 
 @every_method
 def test_what_it_needs_is_told_whole(method: Method) -> None:
     assert set(method.takes) <= {"view", "part", "capacity"}
-    assert bool(method.folder) is (method.part_class is not None and method.embedded)
+    assert not method.folder or method.part_class is not None
     assert method.part != EXIT or method.takes == ("view",)
     if method.variant_of:
         assert METHODS[method.variant_of].part == method.part and method.card is None
@@ -64,7 +63,7 @@ def test_names_of_ones_own_are_known_by_their_kind() -> None:
 
 def test_a_part_serves_every_method_that_names_it() -> None:
     served = {}
-    for kind in {m.part for m in METHODS.values() if m.part_class and not m.wraps}:
+    for kind in {m.part for m in METHODS.values() if m.part_class and m.name != ADAPTIVE}:
         part = object.__new__(located(kind))
         served[kind.rpartition(".")[2]] = [m.name for m in of_part(part)]
     assert served == {

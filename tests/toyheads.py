@@ -15,7 +15,7 @@ from specdec.drafters.block import BlockHead
 from specdec.drafters.eagle3 import Eagle3Head
 from specdec.drafters.medusa import MedusaHeads
 from specdec.drafters.mtp import MTPHead
-from specdec.methods import EXIT, Method, METHODS
+from specdec.methods import ADAPTIVE, EXIT, Method, METHODS
 from specdec.methods import MODEL as MODEL_PLACE
 from specdec.models.config import Config
 from specdec.models.quantised import QuantisedCopy
@@ -195,7 +195,9 @@ def maker(method: Method) -> Make:
 
 
 # Every class of drafter there is; a variant is the same with other weights.
-MAKERS: dict[str, Make] = {m.name: maker(m) for m in METHODS.values() if not m.wraps and (m.tree or not m.variant_of)}
+MAKERS: dict[str, Make] = {
+    m.name: maker(m) for m in METHODS.values() if m.name != ADAPTIVE and (m.tree or not m.variant_of)
+}
 
 
 def adaptive(inner: Make) -> Make:

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from specdec.families import zoo
 from specdec.families.star import NAME as STAR
 from specdec.lanes.race import race
-from specdec.methods import DRAFT_MODEL, EMBEDDED, METHODS
+from specdec.methods import ADAPTIVE, DRAFT_MODEL, EMBEDDED
 from specdec.paths import ASSETS
 from specdec.traces import file as trace
 from specdec.types import SamplingParams
@@ -43,7 +43,7 @@ def record(options: Options) -> int:
     """Save a run of each drafter in each domain. ValueError for a drafter that the family lacks."""
     family = zoo.load(options.family)
     every = [name for name in family.drafters if name != "none"]
-    every += [method.name for method in METHODS.values() if method.wraps]
+    every.append(ADAPTIVE)
     if unknown := set(options.drafters) - set(every):
         raise ValueError(f"there is no drafter {', '.join(sorted(unknown))}; choose from {', '.join(every)}")
     if options.family == EMBEDDED:

@@ -23,7 +23,7 @@ BESIDE = " + "
 ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafting that need nothing but the target
 # Of a target without a draft, the quickest to begin first.
 ALONE = ("suffix", "prompt_lookup", QUANTISED)
-ANY = brought_by(*(m.name for m in METHODS.values() if m.published))
+ANY = brought_by(DRAFT_MODEL, "medusa", "eagle3")  # which others publish
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 

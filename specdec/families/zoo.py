@@ -253,7 +253,7 @@ def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str,
     return {method.name: LoadedMethod(method, part) for part in parts for method in ways_of(part, target)}
 
 
-def ways_of(part: Any, target: Target) -> list[Method]:
+def ways_of(part: Any, target: LoadedModel) -> list[Method]:
     """The ways of drafting with `part`. On a GPU no trees: checking one takes as long there as two plain steps."""
     return [method for method in of_part(part) if not method.tree or target.device == "cpu"]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..families.zoo import Family
 from ..figures.theory import tokens_by_position
-from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, is_wrapper, QUANTISED
+from ..methods import adapted, DEFAULT_DRAFTER, DRAFT_MODEL, QUANTISED
 from .probe import DEPTHS, probe
 
 # The chance that a drafted token is accepted, where the drafter's config.json does not say it. Drafters that copy from
@@ -40,7 +40,7 @@ def candidates(family: Family, drafter: str, k: int) -> list[str]:
 
 def has_to_measure(family: Family, drafter: str, k: int) -> bool:
     """Whether `choose` begins with a measurement, which takes seconds."""
-    first = [family.wrapped(drafter)] if is_wrapper(drafter) else candidates(family, drafter, k)[:1]
+    first = [family.wrapped(drafter)] if adapted(drafter) else candidates(family, drafter, k)[:1]
     return any(name not in family.costs for name in first)
 
 
@@ -50,10 +50,10 @@ def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperatu
     Where nothing is expected to pay, one token is drafted.
     """
     names = candidates(family, drafter, k)
-    if is_wrapper(drafter):
+    if adapted(drafter):
         probe(family, family.wrapped(drafter))
     if not names:
-        usual = USUAL_ADAPTIVE_K if is_wrapper(drafter) else USUAL_K
+        usual = USUAL_ADAPTIVE_K if adapted(drafter) else USUAL_K
         return Choice(family.default_drafter if drafter == DEFAULT_DRAFTER else drafter, k or usual)
     best = Choice(names[0], 1)
     for name in names:

@@ -11,14 +11,15 @@ from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
 
 HEARTBEAT_S = 0.25
+THREAD = "heartbeat"
 T = TypeVar("T")
 END = EOFError()
 
 
-def with_heartbeat(items: Generator[T, Any, Any], name: str = "heartbeat") -> Generator[T | None, None, None]:
+def with_heartbeat(items: Generator[T, Any, Any]) -> Generator[T | None, None, None]:
     """Yield `items`, and None whenever none has come for `HEARTBEAT_S`.
 
-    A thread of that name makes them, in this context. Closing this iterator does not wait for it: the thread closes
+    A thread makes them, in this context. Closing this iterator does not wait for it: the thread closes
     `items` once the next one has come.
     """
     came: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
@@ -35,7 +36,7 @@ def with_heartbeat(items: Generator[T, Any, Any], name: str = "heartbeat") -> Ge
         except Exception as error:
             came.put(error)
 
-    threading.Thread(target=contextvars.copy_context().run, args=(forward,), name=name, daemon=True).start()
+    threading.Thread(target=contextvars.copy_context().run, args=(forward,), name=THREAD, daemon=True).start()
     try:
         while True:
             try:

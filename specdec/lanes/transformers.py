@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -20,10 +21,11 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from .. import engine
 from ..drafters.draft_model import DraftModelDrafter
 from ..drafters.prompt_lookup import PromptLookupDrafter
-from ..engine import Stopwatch, Task, Transcript
-from ..events import Drafted, Event, Position, Started, Verified
+from ..engine import CycleResult, Task
+from ..events import Event, Finished, Position, Started
 from ..families.zoo import Family
 from ..methods import DRAFT_MODEL, LOOKUP
 from ..models.checkpoint import open_weights, read_config
@@ -34,7 +36,7 @@ from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import MIN_TEMPERATURE
-from ..types import Verdict
+from ..types import Proposal, Verdict
 
 NO_CODES = "transformers has no target in these codes: leave out the peer, or choose another precision."
 REDUCED = (
@@ -63,7 +65,16 @@ def assisted(task: Task) -> Generator[Event, None, None]:
         raise ValueError(f"Assisted generation is raced with a draft model or prompt lookup, not with {name}.")
     if checked(task.target).stored in CODES:
         raise ValueError(NO_CODES)
-    return _run(task, checked(task.drafter.model) if isinstance(task.drafter, DraftModelDrafter) else None)
+    draft = checked(task.drafter.model) if isinstance(task.drafter, DraftModelDrafter) else None
+    return as_of_a_server(engine.generate(task, executor=AssistedExecutor(task, draft)))
+
+
+def as_of_a_server(events: Iterator[Event]) -> Generator[Event, None, None]:
+    version = f"transformers {importlib.metadata.version('transformers')}"
+    for event in events:
+        if isinstance(event, Started):
+            event = replace(event, server=version, rule="")
+        yield replace(event, counted="totals") if isinstance(event, Finished) else event
 
 
 def checked(model: object) -> Peered:
@@ -93,78 +104,64 @@ def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
     return build(as_library(read_config(folder)), weights, dtype, device)
 
 
-def _run(task: Task, draft: Peered | None) -> Generator[Event, None, None]:
-    transcript, clock, start = Transcript(task), Stopwatch(), 0.0
-    version = f"transformers {importlib.metadata.version('transformers')}"
-    yield Started(task.lane, task.drafter.name, task.k, task.params, len(task.prompt), server=version)
-    try:
-        with contextlib.closing(blocks(task, draft, transcript.wanted, clock)) as cycles:
-            while transcript.reason is None and (emitted := next(cycles, None)):
-                transcript.spend("verify", clock.elapsed - start)
-                yield from events_of(transcript, emitted, start, clock.elapsed)
-                start = clock.elapsed
-    except Exception as error:
-        yield transcript.fail(f"{type(error).__name__}: {error}", clock.elapsed)
-    yield replace(transcript.finished(clock.elapsed), counted="totals")
+class AssistedExecutor:
+    """Takes each cycle from the library's `generate`. All of its tokens but the last count as accepted drafts.
 
+    `generate` has a thread of its own, which runs only while the next block is awaited; this is its streamer.
+    """
 
-def events_of(transcript: Transcript, emitted: list[int], start: float, end: float) -> Generator[Event, None, None]:
-    """The events of one cycle. All of its tokens but the last count as accepted drafts."""
-    task, cycle = transcript.task, transcript.cycle
-    pieces, drafts = tuple(map(task.piece, emitted)), range(len(emitted) - 1)
-    positions = tuple(Position(node, emitted[node], pieces[node], "accepted", None, None, None) for node in drafts)
-    committed, readable = transcript.commit(emitted)
-    if drafts:
-        parents = tuple(node - 1 for node in drafts)
-        yield Drafted(task.lane, cycle, tuple(emitted[:-1]), pieces[:-1], parents, start, start)
-    yield Verified(task.lane, cycle, positions, start, end)
-    verdict = Verdict(tuple(drafts), emitted[-1], "bonus", ())
-    yield transcript.committed(committed, pieces, readable, verdict, end)
+    eager: str | None = None
 
+    def __init__(self, task: Task, draft: Peered | None) -> None:
+        self.task, self.draft = task, draft
+        self.turns: SimpleQueue[bool] = SimpleQueue()
+        self.answers: SimpleQueue[list[int] | BaseException] = SimpleQueue()
 
-class Left(BaseException):
-    """Nobody waits for the next block."""
-
-
-def blocks(task: Task, draft: Peered | None, wanted: int, clock: Stopwatch) -> Generator[list[int], None, None]:
-    """What each cycle of `generate` adds. Its thread runs only while the next block is awaited, and so does `clock`."""
-    turns: SimpleQueue[bool] = SimpleQueue()
-    answers: SimpleQueue[list[int] | BaseException | None] = SimpleQueue()
-
-    class Streamer:
-        def put(self, tokens: Tensor) -> None:
-            answers.put(tokens.flatten().tolist())
-            if not turns.get():
-                raise Left
-
-        def end(self) -> None:
-            """Called as the text is done."""
-
-    def work() -> None:
+    @contextlib.contextmanager
+    def opened(self, limit: int) -> Iterator[None]:
+        thread = Thread(target=self.work, args=(limit - len(self.task.prompt),), name="transformers", daemon=True)
+        thread.start()
         try:
-            generate(task, draft, wanted, Streamer())
-            answers.put(None)
-        except BaseException as error:  # for whoever still waits
-            answers.put(error)
+            yield
+        finally:
+            self.turns.put(False)
+            thread.join()
 
-    def next_block() -> list[int] | None:
-        with clock:
-            answer = answers.get()
+    def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
+        start = time.perf_counter()
+        if len(tokens) == len(self.task.prompt):
+            self.next_block()  # the prompt
+        *drafted, last = self.next_block()
+        took = time.perf_counter() - start
+        verdict = Verdict(tuple(range(len(drafted))), last, "bonus", ())
+        positions = [Position(i, t, self.task.piece(t), "accepted", None, None, None) for i, t in enumerate(drafted)]
+        return CycleResult(Proposal.chain(drafted), verdict, lambda noise: {"positions": tuple(positions)}, 0.0, took)
+
+    def stop_drafting(self) -> None:
+        """Never called: no draft of it fails."""
+
+    def next_block(self) -> list[int]:
+        self.turns.put(True)
+        answer = self.answers.get()
         if isinstance(answer, BaseException):
             raise answer
         return answer
 
-    thread = Thread(target=work, name="transformers", daemon=True)
-    thread.start()
-    try:
-        next_block()  # the prompt
-        turns.put(True)
-        while (block := next_block()) is not None:
-            yield block
-            turns.put(True)
-    finally:
-        turns.put(False)
-        thread.join()
+    def work(self, wanted: int) -> None:
+        try:
+            if self.turns.get():
+                generate(self.task, self.draft, wanted, self)
+            raise EOFError("transformers ended before the text did")
+        except BaseException as error:  # for whoever still waits
+            self.answers.put(error)
+
+    def put(self, tokens: Tensor) -> None:
+        self.answers.put(tokens.flatten().tolist())
+        if not self.turns.get():
+            raise GeneratorExit  # nobody waits for the next block
+
+    def end(self) -> None:
+        """Called by `generate` as the text is done."""
 
 
 def generate(task: Task, draft: Peered | None, wanted: int, streamer: Any) -> None:

@@ -6,6 +6,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -120,14 +121,14 @@ def test_stopping_the_race_ends_its_thread_between_two_cycles(family: zoo.Family
 def test_a_fault_of_its_own_harms_no_other_lane(
     family: zoo.Family, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
-    alone, told = list(race(family, PROMPT, "draft_model", K, WARM)), peer.events_of
+    alone, cycle, calls = list(race(family, PROMPT, "draft_model", K, WARM)), peer.AssistedExecutor.cycle, count()
 
     def broken(*given: Any) -> Any:
-        if fails_at and given[0].cycle < fails_at:
-            return told(*given)
+        if next(calls) < fails_at:
+            return cycle(*given)
         raise RuntimeError("out of paper")
 
-    monkeypatch.setattr(peer, "events_of" if fails_at else "library_model", broken)
+    monkeypatch.setattr(*((peer.AssistedExecutor, "cycle") if fails_at else (peer, "library_model")), broken)
     events = run(family)
     (failure,), (end,) = only(events, Failed), only(events, Finished)
     assert failure.fatal and failure.cycle == fails_at and "out of paper" in failure.reason

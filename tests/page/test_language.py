@@ -215,7 +215,7 @@ def test_files_are_refused_in_the_language_of_the_visitor() -> None:
         answer = bound(open_trace)
     broken = toyrun.trace().header.line() + '{"event":"committed"}'
     assert answer("{}")["said"] == "文件未被接受：第一行不是轨迹的文件头。"  # bound for good
-    assert "第 2 行：Committed 缺少" in answer(broken)["said"]
+    assert "第 2 行：Committed.lane 的类型必须是 str" in answer(broken)["said"]
 
 
 def test_a_standalone_page_speaks_the_language_of_the_page_it_came_from() -> None:

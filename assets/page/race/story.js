@@ -82,7 +82,7 @@ export function story(W, S, numbersOf, triggerOf) {
     const rule = started ? started.rule : "",
       drafter = started ? started.drafter : "",
       method = methodOf(W.methods, drafter),
-      copied = method.copies;
+      copied = method.kind === "lookup";
     const { small, big } = method.kind === "model" ? Y.by_model : Y.by_other,
       values = {
         draft: tinted("rej", spelled.draft),
@@ -142,7 +142,7 @@ export function story(W, S, numbersOf, triggerOf) {
     if (!F.a.drafted)
       return [
         sentences(
-          words(methodOf(W.methods, drafter).copies ? Y.inactive_lookup : Y.inactive, values),
+          words(methodOf(W.methods, drafter).kind === "lookup" ? Y.inactive_lookup : Y.inactive, values),
           endings(),
         ),
       ];

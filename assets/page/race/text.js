@@ -57,7 +57,7 @@ export function short(piece, room) {
    it says of that one. */
 export function methodOf(methods, name) {
   const [first, ...rest] = name.split(":"),
-    wraps = Object.hasOwn(methods, first) && methods[first].wraps.length > 0;
+    wraps = Object.hasOwn(methods, first) && methods[first].kind === "wrapper";
   let known = (wraps && rest.join(":")) || name;
   while (known && !Object.hasOwn(methods, known))
     known = known.slice(0, Math.max(0, known.lastIndexOf(":")));

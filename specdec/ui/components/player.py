@@ -15,7 +15,7 @@ from ...methods import METHODS
 from ..text import of_drafters, strings
 from .drawn import drawn
 
-METHOD_FIELDS = ("kind", "copies", "wraps", "tree")  # what the scripts know of a way of drafting
+METHOD_FIELDS = ("kind", "tree")  # what the scripts know of a way of drafting
 
 
 def player(log: str = "", render: bool = True) -> gr.HTML:
