@@ -24,14 +24,12 @@ UNREAD = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints keep these; the
 
 
 @contextmanager
-def naming(folder: Path) -> Iterator[None]:
-    """Puts `folder` before the reason of a ValueError, once."""
+def naming(name: str | Path) -> Iterator[None]:
+    """Put the name of a checkpoint before the reason of a ValueError."""
     try:
         yield
     except ValueError as error:
-        if str(error).startswith(f"{folder}: "):
-            raise
-        raise ValueError(f"{folder}: {error}") from error
+        raise ValueError(f"{name}: {error}") from error
 
 
 def brief(message: object) -> str:

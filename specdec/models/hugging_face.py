@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..types import is_chain
-from .checkpoint import brief, check_quantisation, naming, read_config, read_weights, Weights
+from .checkpoint import brief, check_quantisation, read_config, read_weights, Weights
 from .config import as_library, quiet
 from .device import configure_cuda
 
@@ -69,9 +69,7 @@ class HuggingFaceModel:
     def load(cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> HuggingFaceModel:
         """Read a folder in the Hub's layout (config.json, safetensors). ValueError with the reason."""
         folder = Path(folder)
-        with naming(folder):
-            config = config_of(read_config(folder))
-            model = cls(config, read_weights(folder), dtype or torch.float32, device)
+        model = cls(config_of(read_config(folder)), read_weights(folder), dtype or torch.float32, device)
         model.source = folder
         return model
 

@@ -21,7 +21,7 @@ from torch.nn.functional import silu
 from ..types import is_chain
 from .base import common_prefix, tree_depths
 from .cache import StaticCache
-from .checkpoint import check_tensors, described, naming, open_weights
+from .checkpoint import check_tensors, described, open_weights
 from .config import Config
 from .device import configure_cuda
 from .gguf import Stored
@@ -216,10 +216,9 @@ class Transformer:
     ) -> Transformer:
         """Read a folder in the Hub's layout (config.json, safetensors), or a GGUF file. ValueError with the reason."""
         folder = Path(folder)
-        with naming(folder):
-            config, weights = Config.load(folder), open_weights(folder)
-            check_tensors(weights, model_tensors(config, weights))
-            model = cls(config, weights, dtype or torch.float32, device, stored)
+        config, weights = Config.load(folder), open_weights(folder)
+        check_tensors(weights, model_tensors(config, weights))
+        model = cls(config, weights, dtype or torch.float32, device, stored)
         model.source = folder
         return model
 

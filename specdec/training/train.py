@@ -19,6 +19,7 @@ from safetensors.torch import save as serialised
 
 from ..families import hub, zoo
 from ..figures.machine import give_memory_back
+from ..models.checkpoint import naming
 from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
 from . import examples as example_files
@@ -144,7 +145,7 @@ def load_target(target: str, device: str) -> zoo.Family:
     folder = tokenizer_folder = zoo.EMBEDDED if target == "embedded" else hub.find(target)
     if (folder / "target").is_dir():
         folder, tokenizer_folder = folder / "target", folder / "tokenizer"
-    with zoo.rename_in_errors({folder: target}):
+    with naming(target):
         family = zoo.load_target(target, folder, tokenizer_folder, precision(device), device)
         if not isinstance(family.target, Transformer):
             raise ValueError("drafters are trained for models of our own decoder; transformers runs this one")
