@@ -87,12 +87,7 @@ class Transformer:
 
         self.parameters = sum(w.numel() for name, w in described(weights).items() if not name.endswith("inv_freq"))
         embedding, width = take("model.embed_tokens.weight"), config.hidden_size
-        # A file may hold the tied matrix twice. Where it holds another one, its config.json is wrong to tie them.
-        tied = config.tie_word_embeddings
-        other = weights.get("lm_head.weight") if tied else None
-        if tied and other is not None:
-            tied = torch.equal(other, weights["model.embed_tokens.weight"])
-            self.parameters -= tied * other.numel()
+        tied = config.tie_word_embeddings and "lm_head.weight" not in weights
         shared = tied and self.stored is not FILE
         head = embedding if shared else take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
         self.embedding = embedding.to(dtype)
