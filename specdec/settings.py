@@ -126,6 +126,7 @@ BENCH_SERVER = "the bench measures no servers any more: `specdec doctor --server
 GONE = {
     "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
     "run --key-env": "--key-env is gone: the key is read from SPECDEC_SERVER_KEY",
+    "run --exit-layer": '--exit-layer is gone: name the layer in the target\'s config.json, as "exit_layers": [4]',
     "doctor --json": "`doctor --json` is gone: its exit status says whether something is wrong",
     "app --pair": "`app --pair` is gone: name the pair, or TARGET + DRAFT, in --target",
     "site --language": "`site --language` is gone: a site holds every language",

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..models.base import Target
 from ..models.cache import StaticCache
-from ..models.checkpoint import brief, check_tensors, Weights
+from ..models.checkpoint import check_tensors, Weights
 from ..models.config import Config, FULL, SLIDING
 from ..models.matrix import linear
 from ..models.reduced import MAP, output_rows, parse_map, WRITES
@@ -39,12 +39,12 @@ def default_taps(layers: int) -> tuple[int, int, int]:
     return 2, layers // 2, layers - 3
 
 
-def checked_taps(names: Any, layers: int, after: bool = False) -> tuple[int, ...]:
+def checked_taps(names: Sequence[int], layers: int, after: bool = False) -> tuple[int, ...]:
     """The layers that config.json names, or, with `after`, those after them. ValueError unless the target has them."""
-    taps = [tap + after for tap in names if type(tap) is int] if isinstance(names, (list, tuple)) else []
-    if not taps or len(taps) < len(names) or min(taps) < 0 or max(taps) > layers:
-        raise ValueError(f"the EAGLE-3 head reads layers {brief(repr(names))}; the target has {layers}")
-    return tuple(taps)
+    taps = tuple(tap + after for tap in names)
+    if min(taps) < 0 or max(taps) > layers:
+        raise ValueError(f"the EAGLE-3 head reads layers {list(names)}; the target has {layers}")
+    return taps
 
 
 def layer_config(data: Mapping[str, Any]) -> Config:

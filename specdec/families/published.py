@@ -37,7 +37,7 @@ from ..models.matrix import draft_dtype
 from ..models.packed import is_packed
 from ..models.reduced import READS, ReducedDraft
 from ..models.transformer import model_tensors, Transformer
-from ..text import ids_of, Pieces
+from ..text import Pieces
 from . import gguf_tokenizer
 
 MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
@@ -109,11 +109,9 @@ def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
     their architecture and count outputs: the output of layer 1 is the input of layer 2.
     """
     key = "eagle_aux_hidden_state_layer_ids"
-    if ids := config.get(key):
-        return checked_taps(ids, layers)
-    if ids := section(config, "eagle_config").get(key):
-        return checked_taps(ids, layers, after=bool(config.get("architectures")))
-    return checked_taps(default_taps(layers), layers)
+    inputs, outputs = config.get(key), section(config, "eagle_config").get(key)
+    after = not inputs and bool(outputs and config.get("architectures"))
+    return checked_taps(inputs or outputs or default_taps(layers), layers, after)
 
 
 def medusa(weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None) -> MedusaHeads:
@@ -144,7 +142,6 @@ def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel
 
 def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
     """The tokens that the tokenizer's template puts before every text. What it appends is left out."""
-    ids_of("a", tokenizer)  # says so if it breaks off
     encoded = tokenizer.encode("a")
     of_text = [part is not None for part in encoded.sequence_ids]
     return tuple(encoded.ids[: of_text.index(True)]) if True in of_text else ()

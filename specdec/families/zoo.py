@@ -23,7 +23,7 @@ from ..methods import adapted, DRAFT_MODEL, EXIT, Method, METHODS, of_part, QUAN
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
 from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
-from ..models.config import FAMILIES, is_ours
+from ..models.config import is_ours
 from ..models.device import multiplies_bfloat16
 from ..models.grouped import CODES, FILE, INT7
 from ..models.matrix import draft_dtype
@@ -84,7 +84,8 @@ class Family:
         self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
         self.drafters |= {draft_name: LoadedMethod(METHODS[DRAFT_MODEL], draft) for draft_name, draft in drafts.items()}
         if isinstance(target, Transformer) and target.exit_layers:
-            self.drafters |= early_exit_methods(target.exit_layers[0])
+            exits = (method for method in METHODS.values() if method.part == EXIT)
+            self.drafters |= {method.name: LoadedMethod(method, target.exit_layers[0]) for method in exits}
 
     @property
     def draft(self) -> LoadedModel | None:
@@ -244,18 +245,11 @@ def draft_folders(folder: Path) -> dict[str, Path]:
     return {path.name.replace(f"{DRAFT_MODEL}_", f"{DRAFT_MODEL}:", 1): path for path in places if path.is_dir()}
 
 
-def load_pair(
-    target: str | Path,
-    *drafts: str | Path,
-    exit_layer: int = 0,
-    dtype: torch.dtype | None = None,
-    device: str = "cpu",
-) -> Family:
+def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
     """A target in the Hub's layout and any number of drafters for it, each recognised by its tensors.
 
-    Each is a folder, a GGUF file, or a name on the Hub. `exit_layer` offers early exit at that layer: LayerSkip's files
-    do not name one. A second drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for
-    what cannot be loaded.
+    Each is a folder, a GGUF file, or a name on the Hub. A second drafter of a kind is suffixed with its folder's name.
+    ValueError, with one reason, for what cannot be loaded.
     """
     device, drafts = resolved(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = map(hub.find, (target, *drafts))
@@ -266,12 +260,6 @@ def load_pair(
         computed, stored = compute_dtypes(dtype, device)
         family = load_target(str(target), folder, folder, computed, device, stored)
         model, tokenizer = family.target, family.tokenizer
-        if exit_layer and not isinstance(model, Transformer):
-            raise ValueError(f"early exit is offered with {', '.join(FAMILIES)} models alone; leave out the exit layer")
-        if not 0 <= exit_layer < model.depth:
-            raise ValueError(f"the exit layer must lie between 1 and {model.depth - 1}, not {exit_layer}")
-    if exit_layer:
-        family.drafters |= early_exit_methods(exit_layer)
     for source, place in zip(drafts, others, strict=True):
         with naming(source):
             part = published.load_drafter(place, model, tokenizer)
@@ -327,11 +315,6 @@ def stored_bytes(place: Path) -> int:
     if not any(place.glob("*.safetensors")):
         return 0  # loading says so
     return sum((place / file).stat().st_size for file in weight_files(place) if (place / file).is_file())
-
-
-def early_exit_methods(exit_layer: int) -> dict[str, LoadedMethod]:
-    """The drafters that are the target's own layers below `exit_layer`."""
-    return {m.name: LoadedMethod(m, exit_layer) for m in METHODS.values() if m.part == EXIT}
 
 
 def autotune(family: Family) -> Family:

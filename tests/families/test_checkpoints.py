@@ -167,7 +167,8 @@ REFUSED: dict[str, tuple[str, Edit, str]] = {
         "llama", lambda folder: truncate(folder / "model.safetensors", -40), r"model\.safetensors cannot be read",
     ),
     "a shard missing": (
-        "llama", both(sharded, lambda f: (f / "model-00002-of-00002.safetensors").unlink()), "model-00002-of-00002.safetensors cannot be read",
+        "llama", both(sharded, lambda f: (f / "model-00002-of-00002.safetensors").unlink()),
+        "00002-of-00002.safetensors cannot be read",
     ),
     "config.json is broken": ("llama", file("config.json", "{1"), "config.json is no JSON that can be read"),
     "tokenizer.json is broken": ("llama", file("tokenizer.json", '{"model": 3}'), r"tokenizer\.json cannot be read"),

@@ -174,8 +174,6 @@ def test_its_own_assisted_generation_races_beside_ours(gemma: zoo.Family) -> Non
 
 def test_what_is_not_offered_with_such_a_target_is_said(tmp_path: Path) -> None:
     target = folder_of(tmp_path / "target", reference("gpt_neo", layers=2))
-    with pytest.raises(ValueError, match="early exit is offered with llama"):
-        zoo.load_pair(target, exit_layer=1, dtype=torch.float32)
     (tmp_path / "medusa").mkdir()
     save_file(medusa_weights(), tmp_path / "medusa" / "model.safetensors")
     with pytest.raises(ValueError, match="heads draft for models of our own decoder"):
