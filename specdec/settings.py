@@ -126,6 +126,7 @@ GONE = {
     "costs and best K, and the Guide's “Why do I gain nothing?” says what to change",
     "prove --paths": "`prove --paths` is gone: every toy of up to 100 random paths is walked",
     "trace FILE OTHER": "`specdec trace` compares no runs now: a diff of the two .jsonl files shows where they part",
+    "run --exit-layer": '--exit-layer is gone: name the layer in the target\'s config.json, as "exit_layers": [4]',
     "app --pair": "`app --pair` is gone: name the pair, or TARGET + DRAFT, in --target",
     "site --language": "`site --language` is gone: a site holds every language",
     "certify --draft": "`certify --draft` is gone: the power is told for a draft that resembles the target",

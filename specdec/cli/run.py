@@ -60,7 +60,6 @@ def run(
     *,
     target: Annotated[str | None, Option(help="instead of a family: a folder, a GGUF file, a name on the Hub")] = None,
     draft: Drafts = [],  # noqa: B006
-    exit_layer: Annotated[int, Option(help="offer early_exit of --target at this layer (Llama, Qwen, …)")] = 0,
     dtype: Annotated[
         Precision | None,
         Option(help="of the target, another distribution in each; int8: its matrices [default: by its size]"),
@@ -76,8 +75,8 @@ def run(
     """One race in the terminal: speculative and plain decoding of a prompt, as coloured text and figures."""
     if target is not None and not target.strip():
         raise ValueError("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
-    if target is None and (draft or exit_layer):
-        raise ValueError("--draft and --exit-layer belong to a --target")
+    if target is None and draft:
+        raise ValueError("--draft belongs to a --target")
     request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_request(request.prompt, request.drafter, request.k, request.rule)
     check_family(request.family)
@@ -105,7 +104,7 @@ def run(
 
     number = zoo.dtype_of(dtype)
     if target is not None:
-        models = zoo.load_pair(target, *draft, exit_layer=exit_layer, dtype=number, device=device)
+        models = zoo.load_pair(target, *draft, dtype=number, device=device)
     else:
         models = zoo.load(request.family, number, device)
     if request.peer and request.drafter == DEFAULT_DRAFTER:

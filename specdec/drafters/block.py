@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from ..models.base import Target
 from ..models.cache import StaticCache
-from ..models.checkpoint import check_tensors, naming, read_json, read_weights
+from ..models.checkpoint import check_tensors
 from ..models.config import Config
 from ..models.matrix import linear, pack_weight
 from ..models.transformer import layer_tensors, Transformer
@@ -47,11 +46,8 @@ class BlockHead:
         taps: Sequence[int],
         stored: torch.dtype | None = None,
     ) -> None:
-        """ValueError where the weights do not fit `target`. `stored` is what matrices are rounded to (`kept`)."""
+        """`stored` is what matrices are rounded to (`draft_dtype`). ValueError where they do not fit `target`."""
         check_tensors(weights, head_tensors(config, weights, target, len(taps)))
-        if any(type(tap) is not int or not 0 <= tap <= target.depth for tap in taps):
-            raise ValueError(f"the block drafter reads layers {list(taps)}; the target has {target.depth}")
-
         self.slots, self.taps = 1 + len(weights["slots.weight"]), tuple(taps)
         # A block may begin at the context's last token: its slots need places after that.
         room = target.context + self.slots
@@ -69,16 +65,6 @@ class BlockHead:
         self.before = weights[W1].to(target.device, target.dtype)  # [V, rank]
         self.after = pack_weight(weights[W2].float(), target.dtype, target.device, stored)
         self.parameters = sum(tensor.numel() for tensor in weights.values())
-
-    @classmethod
-    def load(cls, folder: Path, target: Target, stored: torch.dtype | None = None) -> BlockHead:
-        """Tensors under the names of DFlash and DSpark, where those have them, and a config.json."""
-        with naming(folder):
-            facts = read_json(folder / "config.json")
-            taps = facts.get(TAPS)
-            if not isinstance(taps, list):
-                raise ValueError(f"config.json names no {TAPS}")
-            return cls(Config.parse(facts), read_weights(folder), target, taps, stored)
 
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity + self.slots)

@@ -12,7 +12,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,7 +20,7 @@ from torch import Tensor
 
 from ..models.base import Target
 from ..models.cache import StaticCache
-from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights, section, Weights
+from ..models.checkpoint import check_tensors, Weights
 from ..models.config import Config, FULL, SLIDING
 from ..models.matrix import linear
 from ..models.reduced import MAP, output_rows, parse_map, WRITES
@@ -40,12 +39,12 @@ def default_taps(layers: int) -> tuple[int, int, int]:
     return 2, layers // 2, layers - 3
 
 
-def checked_taps(names: Any, layers: int, after: bool = False) -> tuple[int, ...]:
+def checked_taps(names: Sequence[int], layers: int, after: bool = False) -> tuple[int, ...]:
     """The layers that config.json names, or, with `after`, those after them. ValueError unless the target has them."""
-    taps = [tap + after for tap in names if type(tap) is int] if isinstance(names, (list, tuple)) else []
-    if not taps or len(taps) < len(names) or min(taps) < 0 or max(taps) > layers:
-        raise ValueError(f"the EAGLE-3 head reads layers {brief(repr(names))}; the target has {layers}")
-    return tuple(taps)
+    taps = tuple(tap + after for tap in names)
+    if min(taps) < 0 or max(taps) > layers:
+        raise ValueError(f"the EAGLE-3 head reads layers {list(names)}; the target has {layers}")
+    return taps
 
 
 def layer_config(data: Mapping[str, Any]) -> Config:
@@ -75,7 +74,7 @@ class Eagle3Head:
         """`weights` under the names of the authors' checkpoints. ValueError where they fit no head for `target`.
 
         With `norm_before_residual` (`speculators`) the stream begins with the normed feature, not the feature.
-        `stored` is what matrices are rounded to (`kept`).
+        `stored` is what matrices are rounded to (`draft_dtype`).
         """
         weights = with_output_matrix(weights, target)
         width = target.width
@@ -97,15 +96,6 @@ class Eagle3Head:
         self.fc = self.decoder.matrix(fc)
         self.vocabulary, self.taps = target.vocabulary, tuple(taps)
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
-
-    @classmethod
-    def load(cls, folder: Path, target: Target, stored: torch.dtype | None = None) -> Eagle3Head:
-        """The authors' layout: `midlayer.*`, `fc`, `norm`, `lm_head`, `d2t`, and a config.json."""
-        with naming(folder):
-            facts = read_json(folder / "config.json")
-            taps = section(facts, "eagle_config").get("eagle_aux_hidden_state_layer_ids")
-            taps = checked_taps(taps or default_taps(target.depth), target.depth)
-            return cls(layer_config(facts), read_weights(folder), target, taps, stored=stored)
 
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity + WIDTH * DEPTH)

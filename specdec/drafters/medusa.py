@@ -10,15 +10,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..models.base import Target
-from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights
+from ..models.checkpoint import check_tensors
 from ..models.matrix import linear, pack_weight
 from ..models.view import TargetView
 from ..sampling import probabilities, Sampler
@@ -27,10 +25,9 @@ from .base import ChainDrafter, siblings
 
 Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is the third choice of head 1 after the best of head 0
 
-# For a checkpoint without a tree of its own: the chain, and a second choice for its first token. Every row of a pass
-# costs, and further choices are accepted too seldom to pay for theirs.
+# The chain, and a second choice for its first token. Every row of a pass costs, and further choices are accepted too
+# seldom to pay for theirs.
 TREE: Tree = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
-NODES = 64  # of a checkpoint's tree, at most; the authors' largest has 63
 
 
 class MedusaHeads:
@@ -46,13 +43,11 @@ class MedusaHeads:
         tree: Tree | None = None,
         stored: torch.dtype | None = None,
     ) -> None:
-        """`stored` is what the heads' own output matrices are rounded to (`kept`). ValueError for what does not fit.
+        """`stored` is what the heads' own output matrices are rounded to (`draft_dtype`).
 
-        Without a tree of their own, heads get as much of TREE as they are deep.
+        Without a `tree`, heads get as much of TREE as they are deep. ValueError for what does not fit.
         """
         count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
-        if not count:
-            raise ValueError("these are no Medusa heads: there is no tensor 0.0.linear.weight")
         layers = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
         width, own = target.width, f"{layers}.weight"
         shapes: dict[str, tuple[int, ...]] = {f"{i}.linear.weight": (width, width) for i in range(layers)}
@@ -62,7 +57,6 @@ class MedusaHeads:
         check_tensors(weights, {f"{head}.{part}": shape for head in range(count) for part, shape in shapes.items()})
         if tree is None:
             tree = [path for path in TREE if len(path) <= count]
-        check_tree(tree, count, target.vocabulary)
         self.taps = (target.depth,)
         self.target, self.count, self.tree = target, count, sorted(tree, key=lambda path: (len(path), path))
         self.parameters = sum(tensor.numel() for tensor in weights.values())
@@ -77,14 +71,6 @@ class MedusaHeads:
         outputs = [weights[f"{head}.{own}"].float() for head in range(count)] if own in shapes else []
         self.outputs = [pack_weight(output, target.dtype, target.device, stored) for output in outputs]
 
-    @classmethod
-    def load(cls, folder: Path, target: Target, stored: torch.dtype | None = None) -> MedusaHeads:
-        """The published layout: `{head}.0.linear.weight|bias`, perhaps `{head}.1.weight`; the tree in config.json."""
-        with naming(folder):
-            path = folder / "config.json"
-            config = read_json(path) if path.exists() else {}
-            return cls(read_weights(folder), target, chosen_tree(config), stored)
-
     def logits(self, state: Tensor, count: int) -> Tensor:
         """Logits of the first `count` heads, from the state after the last layer that gave the text's last token.
 
@@ -96,25 +82,6 @@ class MedusaHeads:
         if self.outputs:
             return torch.cat([linear(row, output) for row, output in zip(x, self.outputs, strict=False)])
         return self.target.project(x[:, 0])
-
-
-def chosen_tree(config: Mapping[str, Any]) -> Tree | None:
-    """The paths of a checkpoint's `medusa_choices`, if it has some. ValueError where it is no list of lists."""
-    choices = config.get("medusa_choices")
-    try:
-        return [tuple(map(int, path)) for path in choices] if choices else None
-    except (TypeError, ValueError):
-        raise ValueError(f"medusa_choices in config.json is {brief(repr(choices))}, not a list of paths") from None
-
-
-def check_tree(tree: Tree, heads: int, vocabulary: int) -> None:
-    """ValueError unless every node has its parent, a head and a token, and stands there once."""
-    paths = set(tree) | {()}
-    good = all(path and path[:-1] in paths and min(path) >= 0 and max(path) < vocabulary for path in tree)
-    if not good or len(paths) != len(tree) + 1 or len(tree) > NODES or max(map(len, tree)) > heads:
-        raise ValueError(
-            f"medusa_choices in config.json is no tree of at most {NODES} nodes for {heads} heads; leave it out"
-        )
 
 
 def last_state(view: TargetView) -> Tensor:

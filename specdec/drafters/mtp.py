@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from ..models.base import Target
 from ..models.cache import StaticCache
-from ..models.checkpoint import check_tensors, naming, read_json, read_weights
+from ..models.checkpoint import check_tensors
 from ..models.config import Config
 from ..models.matrix import linear
 from ..models.transformer import layer_tensors, Transformer
@@ -35,7 +34,7 @@ class MTPHead:
     ) -> None:
         """`weights` under DeepSeek-V3's names. ValueError where they do not fit `target`.
 
-        `stored` is what all matrices are rounded to (`kept`), the shared one too.
+        `stored` is what all matrices are rounded to (`draft_dtype`), the shared one too.
         """
         width = target.width
         layer = layer_tensors(config, width)
@@ -51,12 +50,6 @@ class MTPHead:
         self.eh_proj = self.decoder.matrix(weights["eh_proj.weight"].float() * scale * self.decoder.unit(width))
         self.target, self.taps = target, (target.depth,)
         self.parameters = sum(tensor.numel() for tensor in weights.values())
-
-    @classmethod
-    def load(cls, folder: Path, target: Target, stored: torch.dtype | None = None) -> MTPHead:
-        """The layer's tensors, without the prefix that they have within a model, and a config.json."""
-        with naming(folder):
-            return cls(Config.parse(read_json(folder / "config.json")), read_weights(folder), target, stored)
 
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity)

@@ -19,7 +19,6 @@ from . import gguf_tokenizer
 FILE = "chat_template.jinja"
 TABLE = "tokenizer_config.json"
 MESSAGE = "speculative-decoding"  # stands for a prompt while the template is rendered
-MAX_AROUND = 4_000  # characters round a prompt
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,8 @@ def load_chat(place: Path) -> Chat | None:
         spaced = render(template, controls, f" {MESSAGE} ")
     except Exception as error:  # a program fails in its own way
         raise ValueError(f"the chat template cannot be rendered: {' '.join(str(error).split())[:200]}") from error
-    if not prompt or MESSAGE in after or len(before) + len(after) > MAX_AROUND:
-        raise ValueError(
-            f"the chat template does not hold a prompt once, in at most {MAX_AROUND:,} characters of its own"
-        )
+    if not prompt or MESSAGE in after:
+        raise ValueError("the chat template does not hold a prompt once")
     return Chat(before, after, f" {MESSAGE} " not in spaced)
 
 

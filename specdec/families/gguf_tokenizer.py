@@ -39,10 +39,7 @@ def load_tokenizer(header: Header) -> Tokenizer:
         return loaded
     split = header.value("tokenizer.ggml.pre", "")
     if kind != "gpt2" or split not in SPLITS:
-        raise ValueError(
-            f"its tokenizer is of the kind {kind} {split}, which is not among {', '.join(SPLITS)}; "
-            "name the checkpoint with its tokenizer.json instead"
-        )
+        raise ValueError(f"its tokenizer is of the kind {kind} {split}, which is not among {', '.join(SPLITS)}")
     words = header.value("tokenizer.ggml.tokens")
     kinds = header.value("tokenizer.ggml.token_type", [1] * len(words))
     # Rows of the matrices that no token belongs to are called so by the converter.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..exposure import limits
-from ..methods import brought_by, EMBEDDED, METHODS, QUANTISED, ROUNDED
+from ..methods import brought_by, DRAFT_MODEL, EMBEDDED, METHODS, QUANTISED, ROUNDED
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
 from . import chat, hub

@@ -1,7 +1,8 @@
-"""Drafters as others publish them: recognised by the names of their tensors, which are renamed to ours.
+"""Models and drafters, ours and as others publish them: recognised by the names of their tensors.
 
-EAGLE-3 (the authors and SGLang: `midlayer.*`; `speculators`: `layers.0.*`), Medusa 1 and draft models. No code from a
-checkpoint is ever run. What fits no drafter here, or not this target, is refused with the reason.
+EAGLE-3 (the authors and SGLang: `midlayer.*`; `speculators`: `layers.0.*`), Medusa 1, an MTP layer, a block drafter and
+draft models. No code from a checkpoint is ever run. What fits no drafter here, or not this target, is refused with the
+reason.
 """
 
 from __future__ import annotations
@@ -15,112 +16,90 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from ..drafters.block import BlockHead, TAPS
 from ..drafters.eagle3 import checked_taps, default_taps, Eagle3Head, layer_config
-from ..drafters.medusa import chosen_tree, MedusaHeads
+from ..drafters.medusa import MedusaHeads
+from ..drafters.mtp import MTPHead
 from ..models import gguf, gguf_header
 from ..models.base import LoadedModel, Target
 from ..models.checkpoint import (
     brief,
-    check_quantisation,
     check_tensors,
-    naming,
     open_weights,
     read_config,
     read_json,
-    read_weights,
     section,
-    Weights,
 )
 from ..models.config import Config, is_ours
 from ..models.grouped import CODES, FILE
 from ..models.hugging_face import config_of, HuggingFaceModel
 from ..models.matrix import draft_dtype
+from ..models.packed import is_packed
 from ..models.reduced import READS, ReducedDraft
 from ..models.transformer import model_tensors, Transformer
-from ..text import ids_of, Pieces
+from ..text import Pieces
 from . import gguf_tokenizer
 
-EAGLE3_NAME = re.compile(r"midlayer\.|(fc|norm|lm_head|embed_tokens|writes)\.weight$|d2t$|t2d$")
 MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
-FITS = "an EAGLE-3 head, Medusa heads or a plain draft model would fit"
 
 Model = Transformer | HuggingFaceModel
-Drafting = Eagle3Head | MedusaHeads | Model
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Model:
     """By our own decoder where it has the model's family, which then says what is wrong; else by transformers."""
-    with naming(folder):
-        if is_ours(read_config(folder)):
-            return Transformer.load(folder, dtype, device, stored)
-        if stored in CODES:
-            raise ValueError("transformers runs this model, in float32 or bfloat16; codes are for our own decoder")
+    if is_ours(read_config(folder)):
+        return Transformer.load(folder, dtype, device, stored)
+    if stored in CODES:
+        raise ValueError("transformers runs this model, in float32 or bfloat16; codes are for our own decoder")
     return HuggingFaceModel.load(folder, stored or dtype, device)
 
 
-def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Drafting:
-    """What `folder` holds, ready to draft for `target`. ValueError says what was found and what would fit."""
-    with naming(folder):
-        if gguf_header.is_file(folder):
-            return draft_model(folder, open_weights(folder), read_config(folder), target, tokenizer)
-        path = folder / "config.json"
-        config = read_json(path) if path.exists() else {}
-        check_quantisation(config)
-        weights = read_weights(folder)
-        kind = kind_of(weights, config)
-        if not config and kind != "medusa":
-            raise ValueError("there is no config.json beside the weights")
-        if kind == "draft_model":
-            return draft_model(folder, weights, config, target, tokenizer)
-        if not isinstance(target, Transformer):
-            raise ValueError("heads draft for models of our own decoder; for this target a plain draft model would fit")
-        if kind == "medusa":
-            return medusa(weights, config, target)
-        if kind == "eagle3":
-            return eagle3(weights, config, target)
-        return ReducedDraft(Config.parse(config), weights, target, draft_dtype(target.device))
+def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any:
+    """What `folder` holds, ready to draft for `target`. ValueError says what does not fit."""
+    weights = open_weights(folder)
+    # Others' heads stay as they are: ours were packed in 8 bits before.
+    stored = draft_dtype(target.device) if is_packed(folder) else None
+    return load_head(folder, weights, target, stored) or draft_model(folder, weights, target, tokenizer)
 
 
-def kind_of(weights: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """By the names of the tensors: medusa, eagle3, reduced or draft_model. ValueError for everything else."""
+def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None) -> Any:
+    """Make the drafter on the target's own states or embeddings that these tensors are, by their names; else None.
+
+    `stored` is what matrices are rounded to (`draft_dtype`).
+    """
     names = {name.removeprefix("model.") for name in weights}
-    whole = {"embed_tokens.weight", "layers.0.self_attn.q_proj.weight"} <= names
-    if READS in names:
-        return "reduced"
-    if config.get("speculators_model_type", "eagle3") != "eagle3":
-        raise ValueError(f"this is a speculator of the kind {config['speculators_model_type']}; {FITS}")
-    if any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names) and not whole:
-        return "medusa"
-    if "fc.weight" in names and names & {"midlayer.hidden_norm.weight", "layers.0.hidden_norm.weight"}:
-        return "eagle3"
-    if "fc.weight" not in names and (whole or not is_ours(config)):
-        return "draft_model"
-    raise ValueError(f"tensors like {', '.join(sorted(weights)[:3])} belong to no drafter known here; {FITS}")
+    is_medusa = any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names)
+    own = {READS, "slots.weight", "eh_proj.weight", "fc.weight"} & names
+    if not own and not is_medusa:
+        return None
+    if not isinstance(target, Transformer):
+        raise ValueError("heads draft for models of our own decoder; for this target a plain draft model would fit")
+    if is_medusa:
+        return medusa(weights, target, stored)
+    config = read_config(folder)
+    if READS in own:
+        return ReducedDraft(Config.parse(config), weights, target, stored)
+    if "slots.weight" in own:
+        return BlockHead(Config.parse(config), weights, target, config[TAPS], stored)
+    if "eh_proj.weight" in own:
+        return MTPHead(Config.parse(config), weights, target, stored)
+    return eagle3(weights, config, target, stored)
 
 
-def eagle3(weights: Weights, config: Mapping[str, Any], target: Target) -> Eagle3Head:
+def eagle3(
+    weights: Mapping[str, Tensor], config: Mapping[str, Any], target: Target, stored: torch.dtype | None
+) -> Eagle3Head:
     """A head under the authors' names (github.com/SafeAILab/EAGLE, cnets.py), in any author's file."""
-    weights = {re.sub(r"^layers\.0\.", "midlayer.", name): w for name, w in weights.items()}
+    renamed = {re.sub(r"^layers\.0\.", "midlayer.", name): w for name, w in weights.items()}
     # Copies of the target's own parts, and tables that are computed again.
-    weights = {name: w for name, w in weights.items() if not re.search(r"^verifier_|inv_freq$", name)}
+    own = {name: w for name, w in renamed.items() if not re.search(r"^verifier_|inv_freq$", name)}
     if more := [name for name in ("norm_before_fc", "norm_output") if config.get(name)]:
         raise ValueError(f"the EAGLE-3 head was trained with {more[0]}, which is not supported")
-    if unread := sorted(name for name in weights if not EAGLE3_NAME.match(name)):
-        raise ValueError(
-            f"the EAGLE-3 head holds {unread[0]}; a head of one layer, under its authors' names, would fit"
-        )
-    taps, width, fc = eagle3_taps(config, target.depth), target.width, weights["fc.weight"]
-    if fc.shape != (width, len(taps) * width):
-        raise ValueError(
-            f"the EAGLE-3 head fuses {fc.shape[-1]} numbers into {len(fc)}; "
-            f"for this target it would fuse {len(taps)} features of {width} into {width}"
-        )
-    if "lm_head.weight" in weights and "d2t" not in weights:
-        weights["lm_head.weight"] = weights["lm_head.weight"][: target.vocabulary]  # the rest only pads
+    if "lm_head.weight" in own and "d2t" not in own:
+        own["lm_head.weight"] = own["lm_head.weight"][: target.vocabulary]  # the rest only pads
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
-    before = bool(config.get("norm_before_residual"))
-    ours = "trained" in config  # by `specdec train`; others' stay as they are
-    return Eagle3Head(layer, weights, target, taps, before, draft_dtype(target.device) if ours else None)
+    taps, before = eagle3_taps(config, target.depth), bool(config.get("norm_before_residual"))
+    return Eagle3Head(layer, own, target, taps, before, stored)
 
 
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
@@ -130,37 +109,21 @@ def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
     their architecture and count outputs: the output of layer 1 is the input of layer 2.
     """
     key = "eagle_aux_hidden_state_layer_ids"
-    if ids := config.get(key):
-        return checked_taps(ids, layers)
-    if ids := section(config, "eagle_config").get(key):
-        return checked_taps(ids, layers, after=bool(config.get("architectures")))
-    return checked_taps(default_taps(layers), layers)
+    inputs, outputs = config.get(key), section(config, "eagle_config").get(key)
+    after = not inputs and bool(outputs and config.get("architectures"))
+    return checked_taps(inputs or outputs or default_taps(layers), layers, after)
 
 
-def medusa(weights: Weights, config: Mapping[str, Any], target: Target) -> MedusaHeads:
+def medusa(weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None) -> MedusaHeads:
     """Heads of Medusa 1; how many, and of how many blocks, the tensors say (config.json is often wrong)."""
-    weights = {MEDUSA_PREFIX.sub("", name): w for name, w in weights.items()}
-    width = target.width
-    for name, tensor in weights.items():
-        if name.endswith("weight") and tensor.shape[-1] != width:
-            raise ValueError(
-                f"the Medusa heads read states of {tensor.shape[-1]}; for this target they would read {width}"
-            )
-        if not name.endswith(("linear.weight", "linear.bias")):
-            if len(tensor) < target.vocabulary:
-                raise ValueError(f"the Medusa heads know {len(tensor)} tokens, the target {target.vocabulary}")
-            weights[name] = tensor[: target.vocabulary]  # the rest only pads
-    return MedusaHeads(weights, target, chosen_tree(config))
+    own = {MEDUSA_PREFIX.sub("", name): w for name, w in weights.items()}
+    outputs = {name: w[: target.vocabulary] for name, w in own.items() if ".linear." not in name}  # the rest only pads
+    return MedusaHeads(own | outputs, target, stored=stored)
 
 
-def draft_model(
-    folder: Path,
-    weights: Mapping[str, Tensor],
-    config: Mapping[str, Any],
-    target: LoadedModel,
-    tokenizer: Tokenizer,
-) -> Model:
+def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, tokenizer: Tokenizer) -> Model:
     """A smaller model: its vocabulary cut to the target's."""
+    config = read_config(folder)
     check_same_tokens(tokenizer, load_tokenizer(folder), target.vocabulary)
     draft: Model
     if is_ours(config):
@@ -179,7 +142,6 @@ def draft_model(
 
 def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
     """The tokens that the tokenizer's template puts before every text. What it appends is left out."""
-    ids_of("a", tokenizer)  # says so if it breaks off
     encoded = tokenizer.encode("a")
     of_text = [part is not None for part in encoded.sequence_ids]
     return tuple(encoded.ids[: of_text.index(True)]) if True in of_text else ()
@@ -203,11 +165,8 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     """
     if gguf_header.is_file(folder):
         return gguf_tokenizer.load_tokenizer(gguf_header.read_header(folder))
-    path = folder / "tokenizer.json"
-    if not path.exists():
-        raise ValueError("there is no tokenizer.json")
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     except Exception as error:  # the library has no class for it
         raise ValueError(f"tokenizer.json cannot be read: {brief(error)}") from error
     tokenizer.no_truncation()

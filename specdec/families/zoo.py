@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -20,17 +19,15 @@ from tokenizers import Tokenizer
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
-from ..methods import adapted, DRAFT_MODEL, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
+from ..methods import adapted, DRAFT_MODEL, EXIT, Method, METHODS, of_part, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
-from ..models.base import LanguageModel, LoadedModel, Target
+from ..models.base import LanguageModel, LoadedModel
 from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
-from ..models.config import Config, FAMILIES, is_ours
+from ..models.config import is_ours
 from ..models.device import multiplies_bfloat16
 from ..models.grouped import CODES, FILE, INT7
 from ..models.matrix import draft_dtype
-from ..models.packed import is_packed
 from ..models.quantised import QuantisedCopy
-from ..models.reduced import READS, ReducedDraft
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -86,7 +83,8 @@ class Family:
         self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
         self.drafters |= {draft_name: LoadedMethod(METHODS[DRAFT_MODEL], draft) for draft_name, draft in drafts.items()}
         if isinstance(target, Transformer) and target.exit_layers:
-            self.drafters |= early_exit_methods(target.exit_layers[0])
+            exits = (method for method in METHODS.values() if method.part == EXIT)
+            self.drafters |= {method.name: LoadedMethod(method, target.exit_layers[0]) for method in exits}
 
     @property
     def draft(self) -> LoadedModel | None:
@@ -223,20 +221,20 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
     """A folder with `target/`, `tokenizer/`, perhaps `draft_model/`, `draft_model_NAME/` and the folders of METHODS."""
     if not (folder / "target").is_dir():
         raise ValueError(f"{folder} holds no folder 'target' with a model in it")
-    tokenizer_folder = folder / "tokenizer"
-    with naming(tokenizer_folder):
-        tokenizer = published.load_tokenizer(tokenizer_folder)
-    dtype, stored = compute_dtypes(dtype, device)
-    stored_draft = draft_dtype(device, stored)
-    target = Transformer.load(folder / "target", dtype, device, stored)
-    drafts = dict[str, LoadedModel]()
-    for draft, path in draft_folders(folder).items():
-        if is_packed(path) and READS in read_weights(path):
-            drafts[draft] = ReducedDraft(Config.load(path), read_weights(path), target, stored_draft)
-        else:
-            drafts[draft] = Transformer.load(path, dtype, device, stored_draft)
-    family = Family(name, target, tokenizer, drafts)
-    family.drafters |= heads(folder, target, stored_draft)
+    with naming(folder):
+        tokenizer = published.load_tokenizer(folder / "tokenizer")
+        dtype, stored = compute_dtypes(dtype, device)
+        stored_draft = draft_dtype(device, stored)
+        target = Transformer.load(folder / "target", dtype, device, stored)
+        drafts = dict[str, LoadedModel]()
+        for draft, path in draft_folders(folder).items():
+            reduced = published.load_head(path, read_weights(path), target, stored_draft)
+            drafts[draft] = reduced or Transformer.load(path, dtype, device, stored_draft)
+        family = Family(name, target, tokenizer, drafts)
+        for place in dict.fromkeys(m.folder for m in METHODS.values() if m.kind == "heads" and m.folder):
+            if (folder / place).is_dir():
+                part = published.load_head(folder / place, read_weights(folder / place), target, stored_draft)
+                family.drafters |= {method.name: LoadedMethod(method, part) for method in ways_of(part, target)}
     return autotune(family)
 
 
@@ -246,59 +244,41 @@ def draft_folders(folder: Path) -> dict[str, Path]:
     return {path.name.replace(f"{DRAFT_MODEL}_", f"{DRAFT_MODEL}:", 1): path for path in places if path.is_dir()}
 
 
-def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str, LoadedMethod]:
-    """Load the drafters that are small networks trained on the target's states: Medusa, EAGLE-3, MTP, block."""
-    kinds = {m.folder: m.part_class for m in METHODS.values() if m.part_class and m.folder and m.part != MODEL}
-    parts = (kind.load(folder / name, target, stored) for name, kind in kinds.items() if (folder / name).is_dir())
-    return {method.name: LoadedMethod(method, part) for part in parts for method in ways_of(part, target)}
-
-
 def ways_of(part: Any, target: LoadedModel) -> list[Method]:
     """The ways of drafting with `part`. On a GPU no trees: checking one takes as long there as two plain steps."""
     return [method for method in of_part(part) if not method.tree or target.device == "cpu"]
 
 
-def load_pair(
-    target: str | Path,
-    *drafts: str | Path,
-    exit_layer: int = 0,
-    dtype: torch.dtype | None = None,
-    device: str = "cpu",
-) -> Family:
+def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
     """A target in the Hub's layout and any number of drafters for it, each recognised by its tensors.
 
-    Each is a folder, a GGUF file, or a name on the Hub. `exit_layer` offers early exit at that layer: LayerSkip's files
-    do not name one. A second drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for
-    what cannot be loaded.
+    Each is a folder, a GGUF file, or a name on the Hub. A second drafter of a kind is suffixed with its folder's name.
+    ValueError, with one reason, for what cannot be loaded.
     """
     device, drafts = resolved(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = map(hub.find, (target, *drafts))
-    dtype = dtype or fastest_dtype(folder, device)
-    check_room(str(target), [folder, *others], dtype, device)
-    with rename_in_errors(dict(zip((folder, *others), map(str, (target, *drafts)), strict=True))):
+    with naming(target):
+        dtype = dtype or fastest_dtype(folder, device)
+    check_room(list(zip((target, *drafts), (folder, *others), strict=True)), dtype, device)
+    with naming(target):
         computed, stored = compute_dtypes(dtype, device)
         family = load_target(str(target), folder, folder, computed, device, stored)
         model, tokenizer = family.target, family.tokenizer
-        if exit_layer and not isinstance(model, Transformer):
-            raise ValueError(f"early exit is offered with {', '.join(FAMILIES)} models alone; leave out the exit layer")
-        if not 0 <= exit_layer < model.depth:
-            raise ValueError(f"the exit layer must lie between 1 and {model.depth - 1}, not {exit_layer}")
-        if exit_layer:
-            family.drafters |= early_exit_methods(exit_layer)
-        for source, place in zip(drafts, others, strict=True):
+    for source, place in zip(drafts, others, strict=True):
+        with naming(source):
             part = published.load_drafter(place, model, tokenizer)
-            for method in ways_of(part, model):
-                name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
-                family.drafters[name] = LoadedMethod(method, part)
-                if (place / "config.json").is_file():
-                    family.trained[name] = section(read_config(place), "trained")
-                if isinstance(part, published.Model):
-                    family.drafts[name] = part
-        if isinstance(model, Transformer) and QuantisedCopy.pays(model):
-            free = machine.free_memory()
-            if free is None or quantised.MORE * model.parameters < free:
-                family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], QuantisedCopy(model))
-        return autotune(family)
+        for method in ways_of(part, model):
+            name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
+            family.drafters[name] = LoadedMethod(method, part)
+            if (place / "config.json").is_file():
+                family.trained[name] = section(read_config(place), "trained")
+            if isinstance(part, published.Model):
+                family.drafts[name] = part
+    if isinstance(model, Transformer) and QuantisedCopy.pays(model):
+        free = machine.free_memory()
+        if free is None or quantised.MORE * model.parameters < free:
+            family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], QuantisedCopy(model))
+    return autotune(family)
 
 
 def load_target(
@@ -311,52 +291,34 @@ def load_target(
 ) -> Family:
     """Load a checkpoint without drafters; its tokenizer and its chat template lie in `tokenizer_folder`."""
     model = published.load_model(folder, dtype, device, stored)
-    with naming(folder):
-        tokenizer, end_tokens = published.load_tokenizer(tokenizer_folder), published.end_tokens(folder)
-        template = chat.load_chat(tokenizer_folder)
+    tokenizer = published.load_tokenizer(tokenizer_folder)
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
     family = Family(name, model, tokenizer, {})
-    family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, template
+    family.prefix, family.end_tokens = published.prefix(tokenizer), published.end_tokens(folder)
+    family.chat = chat.load_chat(tokenizer_folder)
     return family
 
 
-@contextmanager
-def rename_in_errors(names: dict[Path, str]) -> Iterator[None]:
-    """In errors, name a checkpoint as the user did, and not by its path in the Hub's cache."""
-    try:
-        yield
-    except ValueError as error:
-        message = str(error)
-        for place, name in names.items():
-            message = message.replace(str(place), name)
-        raise ValueError(message) from error
-
-
-def check_room(name: str, folders: Sequence[Path], dtype: torch.dtype, device: str) -> None:
-    """Raise ValueError if the weights do not fit into free memory."""
-    stored = sum(stored_bytes(folder) for folder in folders)
+def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, device: str) -> None:
+    """Raise ValueError if the weights of all these checkpoints, each with its name, do not fit into free memory."""
+    stored = 0
+    for name, place in places:
+        with naming(name):
+            stored += stored_bytes(place)
     wide = torch.bfloat16.itemsize  # published weights have 16 bits; an int8 target needs as much, with its embeddings
     needed = hub.MORE * stored * max(dtype.itemsize, wide) / wide
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:
-        raise hub.too_large(name, needed, free)
+        raise hub.too_large(str(places[0][0]), needed, free)
 
 
 def stored_bytes(place: Path) -> int:
     """The bytes of the weights as published. Weights that a GGUF file has quantised count with 16 bits each."""
     if gguf_header.is_file(place):
-        with naming(place):
-            return torch.bfloat16.itemsize * gguf_header.read_header(place).numbers
+        return torch.bfloat16.itemsize * gguf_header.read_header(place).numbers
     if not any(place.glob("*.safetensors")):
         return 0  # loading says so
-    with naming(place):
-        files = [place / file for file in weight_files(place)]
-    return sum(file.stat().st_size for file in files if file.is_file())
-
-
-def early_exit_methods(exit_layer: int) -> dict[str, LoadedMethod]:
-    """The drafters that are the target's own layers below `exit_layer`."""
-    return {m.name: LoadedMethod(m, exit_layer) for m in METHODS.values() if m.part == EXIT}
+    return sum((place / file).stat().st_size for file in weight_files(place) if (place / file).is_file())
 
 
 def autotune(family: Family) -> Family:
@@ -377,8 +339,7 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
         return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
     if stored_bytes(folder) <= SMALL:
         return torch.float32
-    with naming(folder):
-        fast = multiplies_bfloat16(device) or (native.runs_on(device) and is_ours(read_config(folder)))
+    fast = multiplies_bfloat16(device) or (native.runs_on(device) and is_ours(read_config(folder)))
     return torch.bfloat16 if fast else torch.float32
 
 

@@ -60,11 +60,9 @@ class LanguageModel(Protocol[C]):
         ...
 
 
-class LoadedModel(Protocol):
+class LoadedModel(LanguageModel[Any], Protocol):
     """A `LanguageModel` with what labels and loading ask of it."""
 
-    vocabulary: int
-    context: int
     width: int  # of its states
     depth: int  # layers
     parameters: int
@@ -76,8 +74,6 @@ class LoadedModel(Protocol):
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> Any:
         """With `states[i]` [capacity, width] for every i of `taps`: what layer i reads, or the last layer's output."""
         ...
-
-    def forward(self, tokens: Sequence[int], cache: Any, parents: Sequence[int] = (), rows: int = 1) -> Tensor: ...
 
     def cut_vocabulary(self, count: int) -> None:
         """Give logits of the first `count` tokens alone."""

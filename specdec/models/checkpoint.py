@@ -19,19 +19,16 @@ from . import gguf, gguf_header, packed
 Weights = dict[str, Tensor]
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
-LFS = b"version https://git-lfs"
 UNREAD = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints keep these; they are computed again
 
 
 @contextmanager
-def naming(folder: Path) -> Iterator[None]:
-    """Puts `folder` before the reason of a ValueError, once."""
+def naming(name: str | Path) -> Iterator[None]:
+    """Put the name of a checkpoint before the reason of a ValueError."""
     try:
         yield
     except ValueError as error:
-        if str(error).startswith(f"{folder}: "):
-            raise
-        raise ValueError(f"{folder}: {error}") from error
+        raise ValueError(f"{name}: {error}") from error
 
 
 def brief(message: object) -> str:
@@ -42,12 +39,12 @@ def brief(message: object) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. ValueError for a file that is missing or damaged."""
-    if not path.is_file():
-        raise ValueError(f"there is no {path.name}")
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise ValueError(f"there is no {path.name}") from error
     except ValueError as error:
-        raise ValueError(f"{path.name} is no JSON that can be read: {brief(error)}") from error
+        raise ValueError(f"{path.name} is no JSON that can be read: {error}") from error
     return content
 
 
@@ -92,8 +89,7 @@ def weight_files(folder: Path) -> list[str]:
         return sorted(set(read_json(folder / INDEX)["weight_map"].values()))
     files = sorted(path.name for path in folder.glob("*.safetensors"))
     if len(files) != 1:
-        pickles = "; pickles (.bin, .pt) are not read: convert them to safetensors" if not files else ""
-        raise ValueError(f"there are {len(files)} .safetensors files, and no {SINGLE} or {INDEX}{pickles}")
+        raise ValueError(f"there are {len(files)} .safetensors files, and no {SINGLE} or {INDEX}; pickles are not read")
     return files
 
 
@@ -101,37 +97,19 @@ def read_file(path: Path) -> Weights:
     """The tensors of one safetensors file."""
     from safetensors.torch import load_file
 
-    if not path.is_file():
-        raise ValueError(f"there is no {path.name}; download it")
-    with path.open("rb") as file:
-        if file.read(len(LFS)) == LFS:
-            raise ValueError(f"{path.name} is a Git LFS pointer, not the weights; fetch them with `git lfs pull`")
     try:
         return load_file(path)
     except Exception as error:  # the library has a class for each way it can be wrong
-        raise ValueError(f"{path.name} is damaged ({brief(error)}); download it again") from error
-
-
-def check_quantisation(config: Mapping[str, Any]) -> None:
-    """ValueError if config.json says that the weights are quantised: GPTQ, AWQ, bitsandbytes, FP8."""
-    if facts := config.get("quantization_config") or config.get("compression_config"):
-        method = facts.get("quant_method", "compression_config")
-        raise ValueError(
-            f"this checkpoint is quantised (config.json names {method}), which is not supported; "
-            "use the one that is not"
-        )
+        raise ValueError(f"{path.name} cannot be read ({brief(error)}); download it again") from error
 
 
 def check_tensors(weights: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
     """ValueError unless `weights` are the tensors of `shapes`, no more and no less."""
     weights = described(weights)
-    if missing := [name for name in shapes if name not in weights]:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise ValueError(f"the checkpoint lacks {missing[0]}{more}")
     for name, shape in shapes.items():
+        if name not in weights:
+            raise ValueError(f"the checkpoint lacks {name}")
         if tuple(weights[name].shape) != shape:
             raise ValueError(f"{name} has the shape {list(weights[name].shape)}; config.json makes it {list(shape)}")
     if unread := [name for name in weights if name not in shapes and not UNREAD.search(name)]:
-        raise ValueError(
-            f"the checkpoint holds {unread[0]}, which by its config.json it would not; one of them is wrong"
-        )
+        raise ValueError(f"the checkpoint holds {unread[0]}, which by its config.json it would not")

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .checkpoint import brief, check_quantisation, read_config
+from .checkpoint import brief, read_config
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 NUMBERS = (
@@ -59,15 +59,14 @@ class Config:
         """ValueError, with the reason, for a model that is not of the Llama family."""
         kind = data.get("model_type")
         if kind not in FAMILIES:
-            raise ValueError(f"{brief(kind)} models are not among {', '.join(FAMILIES)}")
-        check_quantisation(data)
+            raise ValueError(f"{kind} models are not among {', '.join(FAMILIES)}")
         exits = tuple(data.get("exit_layers") or ())
         if not is_complete(data):
-            data = completed(data)
+            config = as_library(data)
+            config.standardize_rope_params()  # as its models do again: by then it has read what stands outside
+            data = config.to_dict()
         if data["hidden_act"] != "silu":
-            raise ValueError(f"the activation {brief(data['hidden_act'])} is not supported")
-        if data.get("mlp_bias"):
-            raise ValueError("biases in the MLP are not supported")
+            raise ValueError(f"the activation {data['hidden_act']} is not supported")
         return cls(
             **{name: data[name] for name in NUMBERS},
             model_type=kind,
@@ -126,14 +125,6 @@ def as_library(data: Mapping[str, Any]) -> Any:
         raise ValueError(f"config.json is none that transformers reads: {brief(error)}") from error
 
 
-def completed(data: Mapping[str, Any]) -> dict[str, Any]:
-    """`data` with the defaults of transformers' class for that type."""
-    config = as_library(data)
-    config.standardize_rope_params()  # as its models do again: by then it has read what stands outside
-    full: dict[str, Any] = config.to_dict()
-    return full
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     """transformers prints bars and reports; what matters of them is raised here."""
@@ -157,8 +148,7 @@ def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
     rope = {name: value for name, value in data["rope_parameters"].items() if name != "type" and value is not None}
     kind = rope.get("rope_type")
     if kind not in SCALINGS:
-        why = ": it depends on the length of the text" if kind in ("dynamic", "longrope") else ""
-        raise ValueError(f"rotary scaling {brief(kind)} is not among {', '.join(SCALINGS)}{why}")
+        raise ValueError(f"rotary scaling {kind} is not among {', '.join(SCALINGS)}")
     if rope.pop("partial_rotary_factor", 1.0) != 1.0:
         raise ValueError("partial_rotary_factor is not 1: turning only a part of each head is not supported")
     return rope
@@ -166,7 +156,7 @@ def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def biases(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
     """The projections of attention that have a bias."""
-    inner: tuple[str, ...] = ("q_proj", "k_proj", "v_proj")
+    inner = ("q_proj", "k_proj", "v_proj")
     if kind in ("qwen2", "mistral"):  # by their architecture
         return inner if kind == "qwen2" else ()
     return (*inner, "o_proj") if data.get("attention_bias") else ()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import struct
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -55,7 +54,7 @@ class Header:
     def value(self, name: str, default: Any = None) -> Any:
         """A field. ValueError where there is none, and no default."""
         if (value := self.fields.get(name, default)) is None:
-            raise ValueError(f"its header lacks {name}; use another file")
+            raise ValueError(f"its header lacks {name}")
         return value
 
     def of_model(self, name: str, default: Any = None) -> Any:
@@ -66,20 +65,13 @@ class Header:
 @lru_cache(maxsize=4)
 def read_header(path: Path) -> Header:
     """The header of a file. ValueError with the reason for one that is damaged or that cannot run here."""
-    with path.open("rb") as file:
-        if file.read(4) != b"GGUF":
-            raise ValueError("this is no GGUF file; download it again")
-        try:
+    try:
+        with path.open("rb") as file:
             header = parse(file, path)
-        except (struct.error, KeyError, ValueError) as error:
-            raise ValueError("its header is damaged; download it again") from error
-    if header.fields.get("split.count", 1) > 1 or re.search(r"-\d{5}-of-\d{5}\.gguf$", path.name, re.I):
-        raise ValueError("this GGUF file is one part of several; join them first: llama-gguf-split --merge")
+    except (struct.error, KeyError, ValueError) as error:
+        raise ValueError("this is no GGUF file, or its header is damaged; download it again") from error
     if (architecture := header.value("general.architecture")) not in ARCHITECTURES:
-        raise ValueError(
-            f"GGUF files of {architecture} models are not among {', '.join(ARCHITECTURES)}; "
-            "name the checkpoint with its config.json and safetensors instead"
-        )
+        raise ValueError(f"GGUF files of {architecture} models are not among {', '.join(ARCHITECTURES)}")
     if any(entry.start + entry.size > path.stat().st_size for entry in header.entries.values()):
         raise ValueError("it ends too early; download it again")
     return header
@@ -88,6 +80,8 @@ def read_header(path: Path) -> Header:
 def parse(file: BinaryIO, path: Path) -> Header:
     from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
+    if file.read(4) != b"GGUF":
+        raise ValueError
     header = Header(path)
     _version, tensors, fields = (read_number(file, code) for code in "IQQ")
     for _ in range(fields):

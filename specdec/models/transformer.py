@@ -21,7 +21,7 @@ from torch.nn.functional import silu
 from ..types import is_chain
 from .base import common_prefix, tree_depths
 from .cache import StaticCache
-from .checkpoint import check_tensors, described, naming, open_weights
+from .checkpoint import check_tensors, described, open_weights
 from .config import Config
 from .device import configure_cuda
 from .gguf import Stored
@@ -87,12 +87,7 @@ class Transformer:
 
         self.parameters = sum(w.numel() for name, w in described(weights).items() if not name.endswith("inv_freq"))
         embedding, width = take("model.embed_tokens.weight"), config.hidden_size
-        # A file may hold the tied matrix twice. Where it holds another one, its config.json is wrong to tie them.
-        tied = config.tie_word_embeddings
-        other = weights.get("lm_head.weight") if tied else None
-        if tied and other is not None:
-            tied = torch.equal(other, weights["model.embed_tokens.weight"])
-            self.parameters -= tied * other.numel()
+        tied = config.tie_word_embeddings and "lm_head.weight" not in weights
         shared = tied and self.stored is not FILE
         head = embedding if shared else take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
         self.embedding = embedding.to(dtype)
@@ -216,10 +211,9 @@ class Transformer:
     ) -> Transformer:
         """Read a folder in the Hub's layout (config.json, safetensors), or a GGUF file. ValueError with the reason."""
         folder = Path(folder)
-        with naming(folder):
-            config, weights = Config.load(folder), open_weights(folder)
-            check_tensors(weights, model_tensors(config, weights))
-            model = cls(config, weights, dtype or torch.float32, device, stored)
+        config, weights = Config.load(folder), open_weights(folder)
+        check_tensors(weights, model_tensors(config, weights))
+        model = cls(config, weights, dtype or torch.float32, device, stored)
         model.source = folder
         return model
 

@@ -152,8 +152,6 @@ def read_file(path: Path, vocabulary: int) -> tuple[list[Numbers], list[int]]:
             tokens, lengths, starts = (file[name].astype(np.int64) for name in ("tokens", "lengths", "starts"))
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} holds no examples: tokens, lengths and starts in a NumPy archive") from error
-    if lengths.sum() != len(tokens) or len(starts) != len(lengths) or (starts > lengths).any():
-        raise ValueError(f"{path}: its lengths and starts do not fit its tokens")
     if len(tokens) and not 0 <= tokens.min() <= tokens.max() < vocabulary:
         raise ValueError(f"{path} holds tokens beyond the {vocabulary} of the target: another model wrote it")
     return np.split(tokens, np.cumsum(lengths)[:-1]), starts.tolist()

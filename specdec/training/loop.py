@@ -49,10 +49,9 @@ def fit(
     seconds: float,
     checkpoint: Path,
     measure: Callable[[Progress], None],
-    stop: Callable[[], bool] = lambda: False,
     extra: Mapping[str, Any] | None = None,
 ) -> Progress:
-    """Train for that long, or until `stop()`, on from the checkpoint where there is one.
+    """Train for that long, on from the checkpoint where there is one.
 
     Muon takes `matrices`, AdamW the rest. A batch comes with the tokens that it counts for. `measure` is called with
     the averaged weights in place, about twenty times and at the end; a checkpoint, with `extra` in it, is written each
@@ -89,7 +88,7 @@ def fit(
     interval = min(REPORT_MAX_S, max(REPORT_MIN_S, seconds / REPORTS))
     for steps, (batch, tokens) in enumerate(batches):
         now = time.monotonic()
-        if steps and (now - began >= seconds or stop()):
+        if steps and now - began >= seconds:
             break
         for optimiser, highest in optimisers:
             for group in optimiser.param_groups:

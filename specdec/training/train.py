@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from safetensors.torch import save as serialised
 
 from ..families import hub, zoo
 from ..figures.machine import give_memory_back
+from ..models.checkpoint import naming
 from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
 from . import examples as example_files
@@ -65,17 +63,13 @@ def train(
     """
     if method not in METHODS:
         raise ValueError(f"there is no way to train {method!r} here; choose from {', '.join(METHODS)}")
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"{out} is a file; --out names a folder")
-    if out.is_dir() and any(out.iterdir()) and not (out / EXAMPLES).is_dir():
-        raise ValueError(f"{out} holds other files; --out names a new folder, or one that this command began")
+    if out.exists() and not (out / EXAMPLES).is_dir():
+        raise ValueError(f"{out} is there already; --out names a new folder, or one that this command began")
     checkpoint = out / CHECKPOINT
     saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
     if saved and ("eagle3" if "fc" in saved["model"] else "draft_model") != method:  # only EAGLE-3 has a tensor "fc"
         raise ValueError(f"{out} holds a drafter of another method; --out names a new folder, or --method that one")
-    given = read_prompts(prompts) if prompts else []
-    if lacking := [path for path in texts if not path.is_file()]:
-        raise ValueError(f"there is no file {lacking[0]}; --examples names a NumPy archive of texts")
+    lines = prompts.read_text(encoding="utf-8").splitlines() if prompts else []
     device = zoo.resolved(device)
     start = time.monotonic()
     give_memory_back()  # otherwise memory fragments between the examples' tensors: half a gigabyte a minute is lost
@@ -85,56 +79,55 @@ def train(
     (out / EXAMPLES).mkdir(parents=True, exist_ok=True)
     # Grows with every call that wrote a file or took a step, so that no call repeats the random numbers of another.
     seed = len(list((out / EXAMPLES).iterdir())) + (saved["progress"]["steps"] if saved else 0)
-    with until(start + 60.0 * minutes) as stop:
-        if not texts:
-            end = start + WRITING_SHARE * 60.0 * minutes
-            writer = Writer(family, given, seed=seed)
-            write(writer, out / EXAMPLES, lambda: stop() or time.monotonic() >= end, tell)
-        paths = [*texts, *sorted((out / EXAMPLES).glob("*.npz"))]
-        examples = example_files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
-        if len(examples) < MIN_EXAMPLES:
-            advice = "" if texts else "; they stay there: give the same command more --minutes"
-            where = ", ".join(map(str, texts or [out / EXAMPLES]))
-            raise ValueError(f"at least {MIN_EXAMPLES} texts are needed, {len(examples)} are in {where}{advice}")
-        held = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
-        taught = examples.select(np.setdiff1d(np.arange(len(examples)), held))
-        frequent = torch.from_numpy(taught.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
-        draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
-        torch.manual_seed(seed)
-        draft: Draft = DraftModel(model, draft_ids, width, layers)
-        if method == "eagle3":
-            draft = Eagle3(model, draft_ids)
+    if not texts:
+        end = start + WRITING_SHARE * 60.0 * minutes
+        writer = Writer(family, [line.strip() for line in lines if line.strip()], seed=seed)
+        write(writer, out / EXAMPLES, lambda: time.monotonic() >= end, tell)
+    paths = [*texts, *sorted((out / EXAMPLES).glob("*.npz"))]
+    examples = example_files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
+    if len(examples) < MIN_EXAMPLES:
+        advice = "" if texts else "; they stay there: give the same command more --minutes"
+        where = ", ".join(map(str, texts or [out / EXAMPLES]))
+        raise ValueError(f"at least {MIN_EXAMPLES} texts are needed, {len(examples)} are in {where}{advice}")
+    held = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
+    taught = examples.select(np.setdiff1d(np.arange(len(examples)), held))
+    frequent = torch.from_numpy(taught.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
+    draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
+    torch.manual_seed(seed)
+    draft: Draft = DraftModel(model, draft_ids, width, layers)
+    if method == "eagle3":
+        draft = Eagle3(model, draft_ids)
+    tell(
+        f"{len(taught):,} texts to learn from, with {taught.answer_tokens:,} tokens of answers, and {len(held)} to "
+        f"measure with; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
+    )
+    low, size = precision(device), BATCH_TOKENS[kind]
+
+    def reading(batch: Batch) -> Reading:
+        return read_batch(model, batch, draft.taps, low)
+
+    measured_with = HeldOut(model, map(reading, examples.select(held).in_order(size)), draft_ids)
+    batches = ((reading(batch), len(batch.places)) for batch in taught.shuffled(size, random.Random(seed)))
+    best, figures = exported_overlap(out) if saved else -1.0, dict[str, Any]()
+
+    def measure(progress: Progress) -> None:
+        nonlocal best
+        agreement, overlap = measured_with.measure(draft)
+        figures.update(asdict(progress), agreement=agreement, overlap=overlap)
+        figures["seconds"] = round(progress.seconds, 1)
         tell(
-            f"{len(taught):,} texts to learn from, with {taught.answer_tokens:,} tokens of answers, and {len(held)} to "
-            f"measure with; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
+            f"{(time.monotonic() - start) / 60:6.1f} min  {progress.tokens:,} tokens learned from  same favourite "
+            f"{' '.join(map(str, agreement))}  overlap {' '.join(map(str, overlap))}"
         )
-        low, size = precision(device), BATCH_TOKENS[kind]
+        with (out / CURVE).open("a", encoding="utf-8") as curve:
+            curve.write(json.dumps(figures) + "\n")
+        if sum(overlap) > best:
+            best = sum(overlap)
+            export(draft, family, out, {"target": target, **figures})
 
-        def reading(batch: Batch) -> Reading:
-            return read_batch(model, batch, draft.taps, low)
-
-        measured_with = HeldOut(model, map(reading, examples.select(held).in_order(size)), draft_ids)
-        batches = ((reading(batch), len(batch.places)) for batch in taught.shuffled(size, random.Random(seed)))
-        best, figures = exported_overlap(out) if saved else -1.0, dict[str, Any]()
-
-        def measure(progress: Progress) -> None:
-            nonlocal best
-            agreement, overlap = measured_with.measure(draft)
-            figures.update(asdict(progress), agreement=agreement, overlap=overlap)
-            figures["seconds"] = round(progress.seconds, 1)
-            tell(
-                f"{(time.monotonic() - start) / 60:6.1f} min  {progress.tokens:,} tokens learned from  same favourite "
-                f"{' '.join(map(str, agreement))}  overlap {' '.join(map(str, overlap))}"
-            )
-            with (out / CURVE).open("a", encoding="utf-8") as curve:
-                curve.write(json.dumps(figures) + "\n")
-            if sum(overlap) > best:
-                best = sum(overlap)
-                export(draft, family, out, {"target": target, **figures})
-
-        remaining = start + 60.0 * minutes - time.monotonic()
-        extra = {"draft_ids": draft_ids.cpu()}
-        fit(draft, draft.matrices(), draft.loss, batches, remaining, checkpoint, measure, stop, extra)
+    remaining = start + 60.0 * minutes - time.monotonic()
+    extra = {"draft_ids": draft_ids.cpu()}
+    fit(draft, draft.matrices(), draft.loss, batches, remaining, checkpoint, measure, extra)
     tell(f"written: {out}; use it with --target {target} --draft {out}")
     return figures
 
@@ -144,39 +137,11 @@ def load_target(target: str, device: str) -> zoo.Family:
     folder = tokenizer_folder = zoo.EMBEDDED if target == "embedded" else hub.find(target)
     if (folder / "target").is_dir():
         folder, tokenizer_folder = folder / "target", folder / "tokenizer"
-    with zoo.rename_in_errors({folder: target}):
+    with naming(target):
         family = zoo.load_target(target, folder, tokenizer_folder, precision(device), device)
         if not isinstance(family.target, Transformer):
             raise ValueError("drafters are trained for models of our own decoder; transformers runs this one")
     return family
-
-
-@contextmanager
-def until(deadline: float) -> Iterator[Stop]:
-    """Yield a function that says whether to stop: the time is over, or Ctrl-C or SIGTERM came.
-
-    Such a signal does not end the process: training stops at this check, and saves what it has.
-    """
-    ended, handlers = threading.Event(), dict[signal.Signals, Any]()
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGINT):
-            handlers[number] = signal.signal(number, lambda *_: ended.set())
-    try:
-        yield lambda: ended.is_set() or time.monotonic() >= deadline
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
-def read_prompts(path: Path) -> list[str]:
-    """Read a file of one prompt a line. ValueError for a file of anything else."""
-    try:
-        prompts = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no text that can be read: one prompt a line, in UTF-8") from error
-    if not prompts:
-        raise ValueError(f"{path} holds no prompt; write one a line")
-    return prompts
 
 
 def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
-from pathlib import Path
 
 import pytest
 import torch
 from naiveheads import naive_eagle3, naive_medusa
-from safetensors.torch import save_file
 from torch import Tensor
 from toyheads import (
     block_config,
     block_weights,
     decoder,
     DRAFT_IDS,
-    EAGLE3,
     eagle3_config,
     eagle3_weights,
     Make,
@@ -34,7 +30,6 @@ from toyheads import (
     TARGET,
     TEXT,
     WARM,
-    WIDTH,
 )
 
 from specdec.drafters.base import ChainDrafter
@@ -176,26 +171,6 @@ def test_the_losses_are_least_where_the_head_says_what_the_target_does() -> None
     assert 0.0 < fresh < wrong
 
 
-def saved(folder: Path, weights: dict[str, Tensor], config: dict[str, object]) -> Path:
-    folder.mkdir()
-    save_file({name: weight.contiguous() for name, weight in weights.items()}, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
-
-
-def test_published_layouts_are_read(tmp_path: Path) -> None:
-    choices = [[0], [1], [0, 0]]
-    medusa = MedusaHeads.load(
-        saved(tmp_path / "medusa", medusa_weights(3, outputs=23), {"medusa_choices": choices}), TARGET
-    )
-    assert medusa.count == 3 and medusa.tree == [(0,), (1,), (0, 0)]
-    assert medusa.parameters == 3 * (WIDTH * WIDTH + WIDTH + 23 * WIDTH)
-    eagle = Eagle3Head.load(saved(tmp_path / "eagle3", eagle3_weights(), eagle3_config()), TARGET)
-    assert eagle.taps == TAPS and eagle.ids.tolist() == DRAFT_IDS
-    drafts = [Run(lambda view, head=head: Eagle3Drafter(view, head, 99)).propose(4).tokens for head in (eagle, EAGLE3)]
-    assert drafts[0] == drafts[1]
-
-
 def test_a_head_with_the_whole_vocabulary_needs_no_map() -> None:
     weights = eagle3_weights(ids=range(23))
     del weights["d2t"], weights["t2d"]
@@ -213,8 +188,6 @@ def test_what_is_no_head_for_this_target_is_refused_with_the_reason() -> None:
         Eagle3Head(config, weights, TARGET, (2, 3))
     with pytest.raises(ValueError, match="does not name 15 different tokens"):
         Eagle3Head(config, {**weights, "d2t": weights["d2t"] + 5}, TARGET, TAPS)
-    with pytest.raises(ValueError, match="no Medusa heads"):
-        MedusaHeads(weights, TARGET)
     with pytest.raises(ValueError, match=r"lacks 0\.1\.linear\.bias and 6 more"):
         MedusaHeads({**medusa_weights(), "0.1.linear.weight": torch.ones(1)}, TARGET)
 

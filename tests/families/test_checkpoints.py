@@ -160,16 +160,15 @@ def test_a_checkpoint_is_read_as_transformers_reads_it(what: str, tmp_path: Path
 
 
 LAYER = "model.layers.1"
-POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 REFUSED: dict[str, tuple[str, Edit, str]] = {
     # Files.
     "no weights": ("llama", lambda folder: (folder / "model.safetensors").unlink(), r"no model\.safetensors"),
-    "LFS pointer": ("llama", file("model.safetensors", POINTER), "Git LFS pointer.* `git lfs pull`"),
     "truncated": (
-        "llama", lambda folder: truncate(folder / "model.safetensors", -40), r"model\.safetensors is damaged",
+        "llama", lambda folder: truncate(folder / "model.safetensors", -40), r"model\.safetensors cannot be read",
     ),
     "a shard missing": (
-        "llama", both(sharded, lambda f: (f / "model-00002-of-00002.safetensors").unlink()), "no model-00002-of-00002",
+        "llama", both(sharded, lambda f: (f / "model-00002-of-00002.safetensors").unlink()),
+        "00002-of-00002.safetensors cannot be read",
     ),
     "config.json is broken": ("llama", file("config.json", "{1"), "config.json is no JSON that can be read"),
     "tokenizer.json is broken": ("llama", file("tokenizer.json", '{"model": 3}'), r"tokenizer\.json cannot be read"),
@@ -180,24 +179,20 @@ REFUSED: dict[str, tuple[str, Edit, str]] = {
     ),
     "a word for a number": ("qwen2", config(hidden_size="32"), "none that transformers reads: .*hidden_size"),
     "no model_type": ("llama", config("model_type"), "None models are not among"),
-    "dynamic": ("llama", config(rope_scaling={"type": "dynamic", "factor": 2.0}), "length of the text"),
+    "dynamic": ("llama", config(rope_scaling={"type": "dynamic", "factor": 2.0}), "scaling dynamic is not among"),
     "llama3 without its factors": (
         "llama", config(rope_parameters={"rope_type": "llama3", "factor": 2.0}), "low_freq",
     ),
     "partial rotary": ("llama", config(partial_rotary_factor=0.5), "partial_rotary_factor is not 1"),
     # Tensors.
     "more layers than said": ("llama", config(num_hidden_layers=3), r"holds model\.layers\.3"),
-    "fewer layers than said": ("llama", config(num_hidden_layers=5), r"lacks model\.layers\.4\..* and 8 more"),
+    "fewer layers than said": ("llama", config(num_hidden_layers=5), r"lacks model\.layers\.4\."),
     "biases that the config denies": (
         "llama", weights(**{f"{LAYER}.self_attn.q_proj.bias": torch.zeros(WIDTH)}),
         "holds .*q_proj.bias, which by its config",
     ),
     "qwen2 without biases": ("qwen2", weights(f"{LAYER}.self_attn.k_proj.bias"), r"lacks .*1\.self_attn\.k_proj\.bias"),
     "no head, not tied": ("llama", weights("lm_head.weight"), r"lacks lm_head\.weight"),
-    "FP8": (
-        "qwen3", config(quantization_config={"quant_method": "fp8", "weight_block_size": [128, 128]}),
-        r"quantised \(config\.json names fp8\), which is not supported; use the one that is not",
-    ),
 }  # fmt: skip
 
 

