@@ -15,12 +15,12 @@ Row = dict[str, Any]
 
 
 def report(name: str = "methods") -> dict[str, Any]:
-    """{} if it was not recorded."""
+    """Read a report; {} if it was not recorded."""
     return read_json(RESULTS / f"{name}.json")
 
 
 def cells(rows: list[Row]) -> list[list[Any]]:
-    """The figures of the table of all methods, in the order of its headings."""
+    """List the figures of the table of all methods, in the order of its headings."""
     columns = strings("methods")["table"]["columns"]
     shown = [
         row
@@ -35,7 +35,7 @@ def cells(rows: list[Row]) -> list[list[Any]]:
 
 
 def files(content: Any, rows: list[Row]) -> dict[str, str]:
-    """What is saved of a report, by the kind of file: `content` as JSON, and the rows as CSV with JSON in its cells."""
+    """Write what is saved, by the kind of file: `content` as JSON, the rows as CSV with JSON in its cells."""
     flat = [{name: json.dumps(v) if isinstance(v, list | dict) else v for name, v in row.items()} for row in rows]
     text = json.dumps(content, ensure_ascii=False, indent=1)
     return {"csv": pandas.DataFrame(flat).to_csv(index=False), "json": text}
@@ -54,7 +54,7 @@ def at(temperature: float) -> str:
 
 
 def places(rows: list[Row]) -> list[tuple[str, float]]:
-    """Every text and temperature, greedy first."""
+    """List every text and temperature, greedy first."""
     return sorted({(row["domain"], row["temperature"]): None for row in rows}, key=lambda place: place[1])
 
 
@@ -68,7 +68,7 @@ def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
 
 
 def findings(rows: list[Row]) -> list[str]:
-    """The speed-ups in sentences: what is fastest where, what is slower than plain decoding, and whether α decides."""
+    """Tell the speed-ups: what is fastest where, what is slower than plain decoding, and whether α decides."""
     words = strings("methods")["findings"]
     fastest = {place: best(rows, place, "measured_speedup") for place in places(rows)}
     texts = []
@@ -87,7 +87,7 @@ def findings(rows: list[Row]) -> list[str]:
 
 
 def best(rows: list[Row], place: tuple[str, float], name: str) -> Row:
-    """The row of a place whose figure of that name is largest."""
+    """Return the row of a place whose figure of that name is largest."""
     here = [row for row in rows if (row["domain"], row["temperature"]) == place]
     return max(here, key=lambda row: row[name] or 0.0)
 
