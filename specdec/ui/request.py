@@ -162,14 +162,10 @@ def check_certificate(
         raise InputError(say("pair", names=", ".join(PAIRS)))
     if mistake not in ("", *mistakes):
         raise InputError(say("mistake", names=", ".join(mistakes)))
-    draws, seed = check_draws(DRAWS, draws), check_number(SETTINGS["seed"], seed)
-    return CertificateRequest(pair, mistake, draws, seed, check_prompt(text) if pair == "embedded" else "")
-
-
-def check_draws(choices: Sequence[int], draws: Any) -> int:
-    if draws not in choices:
-        raise InputError(say("draws", names=", ".join(f"{n:,}" for n in choices)))
-    return int(draws)
+    if draws not in DRAWS:
+        raise InputError(say("draws", names=", ".join(f"{n:,}" for n in DRAWS)))
+    seed = check_number(SETTINGS["seed"], seed)
+    return CertificateRequest(pair, mistake, int(draws), seed, check_prompt(text) if pair == "embedded" else "")
 
 
 # ---- links ----

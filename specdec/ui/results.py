@@ -1,4 +1,4 @@
-"""The bench's recorded reports, as the tab Methods shows them: tables, names, and a few sentences."""
+"""The bench's recorded report on all methods, as the tab Methods shows it: tables, names, and a few sentences."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ RESULTS = ASSETS / "results"
 Row = dict[str, Any]
 
 
-def report(name: str = "methods") -> dict[str, Any]:
-    """Read a report; {} if it was not recorded."""
-    return read_json(RESULTS / f"{name}.json")
+def report() -> dict[str, Any]:
+    """Read the bench's report on all methods."""
+    return read_json(RESULTS / "methods.json")
 
 
 def cells(rows: list[Row]) -> list[list[Any]]:
@@ -34,10 +34,11 @@ def cells(rows: list[Row]) -> list[list[Any]]:
     return [[row[name] for name in columns] for row in shown]
 
 
-def files(content: Any, rows: list[Row]) -> dict[str, str]:
-    """Write what is saved, by the kind of file: `content` as JSON, the rows as CSV with JSON in its cells."""
+def files(report: dict[str, Any]) -> dict[str, str]:
+    """Write what is saved, by the kind of file: the report as JSON, its rows as CSV with JSON in its cells."""
+    rows = report["rows"]
     flat = [{name: json.dumps(v) if isinstance(v, list | dict) else v for name, v in row.items()} for row in rows]
-    text = json.dumps(content, ensure_ascii=False, indent=1)
+    text = json.dumps(report, ensure_ascii=False, indent=1)
     return {"csv": pandas.DataFrame(flat).to_csv(index=False), "json": text}
 
 

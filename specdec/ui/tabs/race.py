@@ -225,8 +225,8 @@ def fitting(family: Any) -> list[Any]:
 
 
 def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
-    """Play the recording of this kind. Where there is none, its prompt stands there already, or another model is to take
-    it, fill in its next example: then the run on show stays, and the line says so."""
+    """Play the recording of this kind. Where there is none, its prompt stands there already, or another model is to
+    take it, fill in its next example: then the run on show stays, and the line says so."""
     examples, target, ours = prompts()[kind], menu.target_of(kind), menu.is_ours(family)
     other_model = not ours and family != target and menu.answers(family) == menu.answers(target)
     if not other_model and kind in session.recorded_names() and prompt != examples[0]:
