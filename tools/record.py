@@ -15,7 +15,7 @@ from tqdm import tqdm
 from specdec.families import zoo
 from specdec.families.star import NAME as STAR
 from specdec.lanes.race import race
-from specdec.methods import ADAPTIVE, EMBEDDED
+from specdec.methods import ADAPTIVE, DRAFT_MODEL, EMBEDDED
 from specdec.paths import ASSETS
 from specdec.traces import file as trace
 from specdec.types import SamplingParams

@@ -47,14 +47,14 @@ def bounds(one: Setting) -> dict[str, Any]:
 
 @functools.cache
 def offered() -> list[str]:
-    """The families whose models this machine has; without the built-in ones the engine is not offered."""
+    """List the families whose models this machine has; without the built-in ones the engine is not offered."""
     if not any(path.suffix == ".safetensors" for path in built_in()):
         return []
     return [EMBEDDED, *([presets.STAR] if hub.is_here(presets.STAR) else [])]
 
 
 def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """The path and size of every file that a run fetches.
+    """List the path and size of every file that a run fetches.
 
     SmolLM2's output matrix has codes of 8 bits, which relaxed SIMD does not multiply.
     """
@@ -67,7 +67,7 @@ def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]
 
 @functools.cache
 def made(family: str) -> dict[str, bytes]:
-    """Its models' files by name. OSError or SubprocessError where they cannot be had."""
+    """Write a family's models, and return the files by name. OSError or SubprocessError where they cannot be had."""
     with tempfile.TemporaryDirectory() as place:
         with children.start("specdec.families.browser", family, place, stdout=subprocess.DEVNULL) as child:
             try:
@@ -92,7 +92,7 @@ class Files:
         await (await self.answer(name))(scope, receive, send)
 
     async def answer(self, name: str) -> Response:
-        """A script, or a part of the engine; 404 for any other name."""
+        """Answer with a script, or a part of the engine; 404 for any other name."""
         if name in sources():
             return Response(sources()[name], 200, HEADERS, "text/javascript")
         try:
@@ -104,7 +104,7 @@ class Files:
         return Response(content, 200, HEADERS, "application/octet-stream")
 
     async def part(self, name: str) -> bytes | None:
-        """`engine/LAYERS.wasm`, `engine/FAMILY.json`, which lists what a run fetches, and `engine/FAMILY.PART`."""
+        """Read `engine/LAYERS.wasm`, `engine/FAMILY.json`, which lists what a run fetches, or `engine/FAMILY.PART`."""
         place, _, file = name.partition("/")
         stem, _, kind = file.partition(".")
         if place == "engine" and kind == "wasm":

@@ -21,7 +21,7 @@ from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, stri
 
 
 def build(teaching: bool = False) -> gr.Blocks:
-    """A page for each language, at the paths of `language.PATHS`. Whatever a page asks is answered in its language.
+    """Build a page for each language, at the paths of `language.PATHS`; each is answered in its language.
 
     `teaching` adds the teacher's panel, which shows to whoever has the class's secret (`classroom.py`).
     """
@@ -64,7 +64,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
 
 
 def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
-    """Settings and tab stay in the address, the run on `screen` in the browser tab."""
+    """Keep settings and tab in the address, the run on `screen` in the browser tab."""
     usual = {name: field.value for name, field in fields.items()}
     drawn("shared/keep", words={}, names=list(fields), usual=usual, tabs=list(TABS))
     changes = [field.change for field in fields.values()]
@@ -73,7 +73,7 @@ def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
 
 
 def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: gr.Radio, line: gr.HTML) -> None:
-    """`?tab=step` opens a tab, `?drafter=…` fills in a setting; what cannot be gets a sentence above the tabs."""
+    """Let `?tab=step` open a tab, `?drafter=…` fill in a setting; what cannot be gets a sentence above the tabs."""
 
     def follow(request: gr.Request) -> list[Any]:
         session.warm()

@@ -151,7 +151,7 @@ class Room:
             await pause(moved)
 
     def asking(self, counted: bool) -> dict[str, Any]:
-        """The question, its answer once it is revealed and, if `counted`, how many votes each choice has."""
+        """Return the question, its answer once it is revealed and, if `counted`, how many votes each choice has."""
         counts = [0] * (self.question["choices"] if self.question else 0)
         for choice in self.votes.values():
             counts[choice] += 1

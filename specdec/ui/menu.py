@@ -25,7 +25,7 @@ MAX_PAIR = 300  # characters of two names
 
 
 def families() -> list[str]:
-    """The embedded family, then the pairs that this host names.
+    """List the embedded family, then the pairs that this host names.
 
     The embedded family in 8 bits is offered on a CPU alone.
     """
@@ -37,33 +37,33 @@ def families() -> list[str]:
 
 
 def kinds(answers: bool = False) -> list[str]:
-    """The kinds of example prompts: texts to continue or, with `answers`, questions for models that answer."""
+    """List the kinds of example prompts: texts to continue or, with `answers`, questions for models that answer."""
     return [kind for kind in prompts() if (kind in questions()) == answers]
 
 
 def answers(family: str) -> bool:
-    """Whether a family answers a prompt; others continue it."""
+    """Say whether a family answers a prompt; others continue it."""
     return not is_ours(family) and presets.answers(family)
 
 
 def target_of(kind: str) -> str:
-    """The family whose runs of this kind are recorded."""
+    """Return the family whose runs of this kind are recorded."""
     return presets.STAR if kind in questions() else EMBEDDED
 
 
 def drafter_of(kind: str) -> str:
-    """The drafter of the first recording of this kind."""
+    """Return the drafter of the first recording of this kind."""
     return drafters(presets.STAR)[0] if kind in questions() else DRAFT_MODEL
 
 
 @functools.cache
 def memory() -> int:
-    """Bytes for models, of the GPU if there is one. Where the size is unknown, every pair is offered."""
+    """Return the bytes for models, of the GPU if there is one. Where the size is unknown, every pair is offered."""
     return machine.gpu_memory() or machine.free_memory() or 2**62
 
 
 def is_offered(family: Any) -> bool:
-    """Whether a visitor may run `family`: one of the menu or, on their own machine, any pair on the Hub or on disk."""
+    """Say whether a visitor may run it: one of the menu or, on their own machine, any pair on the Hub or on disk."""
     if family in families():
         return True
     typed = isinstance(family, str) and len(family) <= MAX_PAIR and presets.allowed() is None
@@ -71,7 +71,7 @@ def is_offered(family: Any) -> bool:
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """The drafters whose weights are there. The draft model is always listed: without it, the engine says so.
+    """List the drafters whose weights are there. The draft model is always listed: without it, the engine says so.
 
     Trees are offered on a CPU alone.
     """
@@ -84,7 +84,7 @@ def drafters(family: str = EMBEDDED) -> list[str]:
 
 
 def is_ours(family: str) -> bool:
-    """Whether `family` is the embedded family, in any precision."""
+    """Say whether `family` is the embedded family, in any precision."""
     return family == EMBEDDED or family in ROUNDED
 
 
@@ -96,7 +96,7 @@ def family_name(family: str) -> str:
 
 
 def family_line(family: str) -> str:
-    """A sentence about a family."""
+    """Describe a family in a sentence."""
     words = strings("page")["settings"]
     if family == EMBEDDED:
         return sentences(words["embedded_line"], words["target_note"] if presets.allowed() is None else "")
@@ -115,7 +115,7 @@ def has_weights(name: str) -> bool:
 
 
 def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
-    """Each drafter in one line: what it is, what it costs, and whether the text stays the target's under this rule."""
+    """Describe each drafter in a line: what it is, what it costs, and whether the text stays the target's."""
     words = strings("page")["settings"]
     lines = of_drafters("line")
     verdict = words["lossy" if rule in LOSSY else "lossless"]
@@ -133,20 +133,20 @@ def cost(name: str) -> str:
 
 
 def has_peer(drafter: str) -> bool:
-    """Whether transformers can draft like `drafter`; `draft_model:NAME` is a draft model like any other."""
+    """Say whether transformers can draft like `drafter`; `draft_model:NAME` is a draft model like any other."""
     method = find_method(drafter)
     return method is not None and method.peer and not adapted(drafter)
 
 
 def peer_lines() -> dict[str, str]:
-    """For each drafter, what the lane of transformers would do, or why there is none."""
+    """Say for each drafter what the lane of transformers would do, or why there is none."""
     words = of_drafters("peer_line")
     lines = {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}
     return lines | {DEFAULT_DRAFTER: words[DRAFT_MODEL]}
 
 
 def parameters(folder: Path) -> int:
-    """The number of weights in a folder's files; scales and integer tables do not count. 0 if there are no files."""
+    """Count the weights in a folder's files; scales and integer tables do not count. 0 if there are no files."""
     count = 0
     for path in folder.glob("*.safetensors"):
         with safe_open(path, "numpy") as file:

@@ -39,7 +39,7 @@ def say(error: str, **values: Any) -> str:
 
 
 def check(*settings: Any, **named: Any) -> RunRequest:
-    """The request, or an InputError for the first thing that is wrong with it.
+    """Return the request, or raise an InputError for the first thing that is wrong with it.
 
     The settings are those of the table, in its order or by name. An unsupported peer is dropped silently.
     """
@@ -58,7 +58,7 @@ def check(*settings: Any, **named: Any) -> RunRequest:
 
 
 def check_setting(setting: Setting, value: Any) -> Any:
-    """The value, as the engine takes it."""
+    """Return the value as the engine takes it."""
     if setting.name in CHECKS:
         return CHECKS[setting.name](value)
     if setting.type_ is bool:
@@ -69,7 +69,7 @@ def check_setting(setting: Setting, value: Any) -> Any:
 
 
 def check_number(setting: Setting, value: Any) -> Any:
-    """Within the bounds. Sliders send 4.0 for 4; 4.5 is refused where a whole number is wanted."""
+    """Return a number within its bounds. Sliders send 4.0 for 4; 4.5 is refused where a whole number is wanted."""
     low, high, whole = setting.low, setting.high, setting.type_ is int
     good = is_number(value) and low <= value <= high and not (setting.above and value == low)
     if not good or (whole and value != int(value)):
@@ -104,7 +104,7 @@ def check_family(name: Any) -> str:
 
 
 def check_drafter(name: Any, family: str) -> str:
-    """`DEFAULT_DRAFTER`, one of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
+    """Accept `DEFAULT_DRAFTER`, one of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
     if gone := GONE.get(f"--drafter {name}".replace(f"{ADAPTIVE}:", "")):
         raise InputError(translated(gone))
     names = drafters(family)
@@ -121,7 +121,7 @@ def check_rule(name: Any) -> str:
 
 
 def check_stops(lines: Any) -> tuple[str, ...]:
-    r"""One stop string a line; `\n` stands for a line break."""
+    r"""Read one stop string a line; `\n` stands for a line break."""
     if isinstance(lines, str | None):
         stops = tuple(line.replace("\\n", "\n") for line in (lines or "").split("\n") if line)
         if len(stops) <= MAX_STOPS and all(len(stop) <= MAX_STOP_LENGTH for stop in stops):
@@ -162,21 +162,17 @@ def check_certificate(
         raise InputError(say("pair", names=", ".join(PAIRS)))
     if mistake not in ("", *mistakes):
         raise InputError(say("mistake", names=", ".join(mistakes)))
-    draws, seed = check_draws(DRAWS, draws), check_number(SETTINGS["seed"], seed)
-    return CertificateRequest(pair, mistake, draws, seed, check_prompt(text) if pair == "embedded" else "")
-
-
-def check_draws(choices: Sequence[int], draws: Any) -> int:
-    if draws not in choices:
-        raise InputError(say("draws", names=", ".join(f"{n:,}" for n in choices)))
-    return int(draws)
+    if draws not in DRAWS:
+        raise InputError(say("draws", names=", ".join(f"{n:,}" for n in DRAWS)))
+    seed = check_number(SETTINGS["seed"], seed)
+    return CertificateRequest(pair, mistake, int(draws), seed, check_prompt(text) if pair == "embedded" else "")
 
 
 # ---- links ----
 
 
 def from_link(query: Mapping[str, str], target: str = EMBEDDED) -> tuple[dict[str, Any], str]:
-    """What a link asks for: the good ones among its settings, by name, and what is wrong with each of the others.
+    """Read a link: the good ones among its settings, by name, and what is wrong with each of the others.
 
     Without a family of its own its drafter is one of `target`, the page's by default.
     """
@@ -194,7 +190,7 @@ def from_link(query: Mapping[str, str], target: str = EMBEDDED) -> tuple[dict[st
 
 
 def as_typed(setting: Setting, text: str) -> Any:
-    """Of the type that the setting has, where the text can be read so; else the text, for `check` to refuse."""
+    """Read the text as the setting's type, where that can be done; else the text, for `check` to refuse."""
     if setting.type_ is bool:
         return SWITCH.get(text.lower(), text)
     if setting.type_ is str:
@@ -207,7 +203,7 @@ def as_typed(setting: Setting, text: str) -> Any:
 
 
 def tab_of_link(query: Mapping[str, str], tabs: Sequence[str]) -> tuple[str, str]:
-    """The tab to open, "" for none, and a sentence if there is no such tab."""
+    """Return the tab to open, "" for none, and a sentence if there is no such tab."""
     tab = query.get("tab", "")
     if tab in ("", *tabs):
         return tab, ""

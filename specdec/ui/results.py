@@ -1,4 +1,4 @@
-"""The bench's recorded reports, as the tab Methods shows them: tables, names, and a few sentences."""
+"""The bench's recorded report on all methods, as the tab Methods shows it: tables, names, and a few sentences."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ RESULTS = ASSETS / "results"
 Row = dict[str, Any]
 
 
-def report(name: str = "methods") -> dict[str, Any]:
-    """{} if it was not recorded."""
-    return read_json(RESULTS / f"{name}.json")
+def report() -> dict[str, Any]:
+    """Read the bench's report on all methods."""
+    return read_json(RESULTS / "methods.json")
 
 
 def cells(rows: list[Row]) -> list[list[Any]]:
-    """The figures of the table of all methods, in the order of its headings."""
+    """List the figures of the table of all methods, in the order of its headings."""
     columns = strings("methods")["table"]["columns"]
     shown = [
         row
@@ -34,10 +34,11 @@ def cells(rows: list[Row]) -> list[list[Any]]:
     return [[row[name] for name in columns] for row in shown]
 
 
-def files(content: Any, rows: list[Row]) -> dict[str, str]:
-    """What is saved of a report, by the kind of file: `content` as JSON, and the rows as CSV with JSON in its cells."""
+def files(report: dict[str, Any]) -> dict[str, str]:
+    """Write what is saved, by the kind of file: the report as JSON, its rows as CSV with JSON in its cells."""
+    rows = report["rows"]
     flat = [{name: json.dumps(v) if isinstance(v, list | dict) else v for name, v in row.items()} for row in rows]
-    text = json.dumps(content, ensure_ascii=False, indent=1)
+    text = json.dumps(report, ensure_ascii=False, indent=1)
     return {"csv": pandas.DataFrame(flat).to_csv(index=False), "json": text}
 
 
@@ -54,7 +55,7 @@ def at(temperature: float) -> str:
 
 
 def places(rows: list[Row]) -> list[tuple[str, float]]:
-    """Every text and temperature, greedy first."""
+    """List every text and temperature, greedy first."""
     return sorted({(row["domain"], row["temperature"]): None for row in rows}, key=lambda place: place[1])
 
 
@@ -68,7 +69,7 @@ def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
 
 
 def findings(rows: list[Row]) -> list[str]:
-    """The speed-ups in sentences: what is fastest where, what is slower than plain decoding, and whether α decides."""
+    """Tell the speed-ups: what is fastest where, what is slower than plain decoding, and whether α decides."""
     words = strings("methods")["findings"]
     fastest = {place: best(rows, place, "measured_speedup") for place in places(rows)}
     texts = []
@@ -87,7 +88,7 @@ def findings(rows: list[Row]) -> list[str]:
 
 
 def best(rows: list[Row], place: tuple[str, float], name: str) -> Row:
-    """The row of a place whose figure of that name is largest."""
+    """Return the row of a place whose figure of that name is largest."""
     here = [row for row in rows if (row["domain"], row["temperature"]) == place]
     return max(here, key=lambda row: row[name] or 0.0)
 

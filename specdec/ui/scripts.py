@@ -19,25 +19,25 @@ FIRST = ("race", "shared/head", "shared/arrival", "shared/here", "handlers/chang
 
 @cache
 def sources() -> dict[str, str]:
-    """The scripts' texts, by their names below `assets/page`."""
+    """Read the scripts' texts, by their names below `assets/page`."""
     return {path.relative_to(PAGE).as_posix(): path.read_text(encoding="utf-8") for path in sorted(PAGE.glob("*/*.js"))}
 
 
 @cache
 def layers() -> dict[str, bytes]:
-    """`native.cpp` in WebAssembly, as `tools.wasm` writes it."""
+    """Read `native.cpp` in WebAssembly, as `tools.wasm` writes it."""
     return {path.stem: path.read_bytes() for path in sorted((PAGE / "engine").glob("*.wasm"))}
 
 
 def built_in() -> list[Path]:
-    """The models that the engine in a browser runs without a download."""
+    """List the models that the engine in a browser runs without a download."""
     parts = ("target", "draft_model", "tokenizer")
     return [path for part in parts for path in sorted((ASSETS / "family" / part).glob("*.*"))]
 
 
 @cache
 def folder() -> str:
-    """The address where the app serves them; it changes with the scripts, the layers and the models."""
+    """Return the address where the app serves them; it changes with the scripts, the layers and the models."""
     digest = hashlib.sha256("".join([*sources().values(), star.SHA256]).encode() + b"".join(layers().values()))
     for path in built_in():
         digest.update(path.read_bytes())
@@ -45,7 +45,7 @@ def folder() -> str:
 
 
 def served() -> str:
-    """The markup for a page of the app: the import map, before any module, and what the first screen needs at once."""
+    """Write the markup for a page of the app: the import map, before any module, and what the first screen needs."""
     early = "".join(
         f'<link rel="modulepreload" href=".{folder()}/{name}">' for name in sources() if name.startswith(FIRST)
     )
@@ -53,19 +53,19 @@ def served() -> str:
 
 
 def carried(*begin: str) -> str:
-    """The markup for a page that is one file: an import map that carries the modules whose names begin so."""
+    """Write the markup for a page that is one file: an import map with the modules whose names begin so."""
     return import_map(inlined(*(name for name in sources() if name.startswith(begin))))
 
 
 def carrying(*names: str) -> str:
-    """A script that adds an import map with these modules to the page that loads it."""
+    """Write a script that adds an import map with these modules to the page that loads it."""
     text = as_text(import_text(inlined(*names)))
     made = f'Object.assign(document.createElement("script"), {{ type: "importmap", textContent: {text} }})'
     return f"document.head.append({made});\n"
 
 
 def inlined(*names: str) -> dict[str, str]:
-    """Modules as `data:` addresses; characters that would end an address, or be dropped from it, are escaped."""
+    """Write modules as `data:` addresses; characters that would end an address, or be dropped from it, are escaped."""
     marks = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%#\n"})
     return {f"#page/{name}": f"data:text/javascript,{sources()[name].translate(marks)}" for name in names}
 

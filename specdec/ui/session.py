@@ -259,7 +259,7 @@ def sampled_name() -> str:
 
 
 def sampled_run(_: Any = None) -> str:
-    """The recorded run for lessons about the coin: at temperature 0 it decides nothing."""
+    """Read the recorded run for lessons about the coin: at temperature 0 it decides nothing."""
     return recorded(sampled_name())
 
 

@@ -36,7 +36,7 @@ def write(
     base: str = "",
     families: Sequence[str] = (EMBEDDED,),
 ) -> int:
-    """Writes the site, in place of an earlier one. How many bytes it has.
+    """Write the site, in place of an earlier one, and return how many bytes it has.
 
     `models` gives what a run of each of `families` fetches (`families.browser.files`), and is asked only where the
     folder may be written. `base` is the address that the page will have: previews of links to it need one. ValueError
@@ -71,7 +71,7 @@ def write(
 
 
 def earlier(folder: Path) -> list[Path]:
-    """The files of an earlier site there; ValueError where anything else is."""
+    """List the files of an earlier site there; ValueError where anything else is."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; name a folder")
     if not folder.is_dir() or not any(folder.iterdir()):
@@ -82,7 +82,7 @@ def earlier(folder: Path) -> list[Path]:
 
 
 def document(sheet: Sheet, version: str, base: str) -> str:
-    """The page itself, in the current language."""
+    """Write the page itself, in the current language."""
     words, scripts = strings("site"), ("assets/modules.js", f"{begin()}.js", f"{sheet.data}/page.js")
     parts = {
         "language": TAGS[language()],
@@ -97,7 +97,7 @@ def document(sheet: Sheet, version: str, base: str) -> str:
 
 
 def shared() -> dict[str, str]:
-    """The files that all languages need."""
+    """Write the files that all languages need."""
     files = {
         "assets/site.css": "".join(asset(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
         "assets/fonts.css": fonts(),
@@ -115,18 +115,18 @@ def shared() -> dict[str, str]:
 
 
 def quoted(text: str) -> str:
-    """As a script writes it; double quotes, of which a log is full, stay single characters."""
+    """Write the text as a script does; double quotes, of which a log is full, stay single characters."""
     return "'" + text.translate(MARKS) + "'"
 
 
 def recorded_runs() -> dict[str, dict[str, str]]:
-    """The files of the runs of each kind of example."""
+    """Name the files of the runs of each kind of example."""
     kinds = [kind for kind in prompts() if kind in session.recorded_names()]
     return {kind: runs_of(kind) for kind in sorted(kinds, key=lambda kind: kind not in menu.questions())}
 
 
 def runs_of(kind: str) -> dict[str, str]:
-    """The files of recorded runs by drafter, the usual one first; without `.js`."""
+    """Name the files of recorded runs by drafter, the usual one first; without `.js`."""
     runs = {menu.drafter_of(kind): f"traces/{kind}"}
     for drafter in of_drafters("name"):
         path = recording(session.TRACES, kind, drafter)
@@ -136,5 +136,5 @@ def runs_of(kind: str) -> dict[str, str]:
 
 
 def begin() -> str:
-    """The file of the first screen's run."""
+    """Name the file of the first screen's run."""
     return f"traces/{session.recorded_names()[0]}"

@@ -29,7 +29,7 @@ ADDRESS = re.compile(r"https?://[^\s\"'<>]{1,500}")
 
 
 def standalone(trace: Trace, home: str = "") -> str:
-    """`home` is the address of the page that made it; it is left out unless it is one of the web."""
+    """Write a page that plays the run. `home`, where it was made, is left out unless it is an address of the web."""
     data = {
         "player": {"value": trace.dumps(), "words": as_text(player_words())},
         "step": {"words": as_text(strings("step"))},
@@ -50,14 +50,14 @@ def standalone(trace: Trace, home: str = "") -> str:
 
 
 def filled(template: str, parts: dict[str, str]) -> str:
-    """A page of its own, with the player and the cycle view in it."""
+    """Fill in a page of its own, with the player and the cycle view in it."""
     parts |= {"player": asset("race/player.html"), "step": asset("step/step.html")}
     return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], asset(template))
 
 
 @cache
 def fonts() -> str:
-    """Rules with the files in them; of a file that is not there, the reader's own font stands in."""
+    """Write rules with the font files in them; of a file that is not there, the reader's own font stands in."""
     return "".join(
         f'@font-face {{ font-family: "{family}"; font-weight: {weight}; '
         f"src: url(data:font/woff2;base64,{base64.b64encode(content).decode()}) }}\n"

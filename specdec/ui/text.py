@@ -44,7 +44,7 @@ def speaking(language: str) -> Iterator[None]:
 
 
 def bound(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function or generator, in the current language, whichever thread it will run in."""
+    """Bind a function or generator to the current language, whichever thread it will run in."""
     here = language()
 
     @functools.wraps(handler)
@@ -67,17 +67,17 @@ def bound(handler: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def strings(name: str) -> dict[str, Any]:
-    """The strings of one part of the page; callers only read them."""
+    """Read the strings of one part of the page; callers only read them."""
     return _strings(name, language())
 
 
 def of_drafters(field: str) -> dict[str, Any]:
-    """One of the words that every drafter has (`drafters.json`), by the drafter's name; "other" is any other one."""
+    """Return one of the words that every drafter has (`drafters.json`), by its name; "other" is any other one."""
     return {name: words[field] for name, words in strings("drafters").items() if field in words}
 
 
 def translated(sentence: str) -> str:
-    """What the engine says, in the current language, by its template in `engine.json`; any other text as it is."""
+    """Translate what the engine says, by its template in `engine.json`; any other text as it is."""
     if not isinstance(sentence, TranslatableText) or language() == ENGLISH:
         return sentence
     template = _engine(language()).get(sentence.template, sentence.template)
@@ -85,7 +85,7 @@ def translated(sentence: str) -> str:
 
 
 def sentences(*parts: str) -> str:
-    """Side by side. A Chinese full stop is as wide as a character, so no space follows it."""
+    """Put sentences side by side. A Chinese full stop is as wide as a character, so no space follows it."""
     return re.sub("(?<=[。：？！]) ", "", " ".join(filter(None, parts)))
 
 
@@ -100,7 +100,7 @@ def _strings(name: str, language: str) -> dict[str, Any]:
 
 @functools.cache
 def _engine(language: str) -> dict[str, str]:
-    """The engine's sentences by their English templates; {} where they are not translated."""
+    """Read the engine's sentences by their English templates; {} where they are not translated."""
     file = TEXT / language / "engine.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
@@ -112,17 +112,17 @@ def _file(name: str, language: str) -> Path:
 
 @functools.cache
 def prompts() -> dict[str, list[str]]:
-    """Example prompts by kind. Always in English: the embedded models know no other language."""
+    """Read the example prompts by kind. Always in English: the embedded models know no other language."""
     examples: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
     return examples | {kind: one["page"] for kind, one in questions().items()}
 
 
 @functools.cache
 def questions() -> dict[str, dict[str, list[str]]]:
-    """Questions for models that answer, by SPEED-Bench's categories: the page's, and the bench's."""
+    """Read the questions for models that answer, by SPEED-Bench's categories: the page's, and the bench's."""
     return json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
 
 
 def kind_of(prompt: str) -> str:
-    """The kind of an example prompt, "" for a prompt of the visitor's own."""
+    """Return the kind of an example prompt, "" for a prompt of the visitor's own."""
     return next((kind for kind, examples in prompts().items() if prompt in examples), "")

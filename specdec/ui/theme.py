@@ -96,7 +96,7 @@ def theme() -> gr.themes.Base:
 
 
 def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
-    """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere.
+    """Return the settings of `launch`: nothing is kept of a visit, and no file is served but the page's own.
 
     With a `room`, a class is served beside the page. `host` is where it listens.
     """

@@ -59,7 +59,7 @@ def test_the_table_and_the_files_hold_every_row():
     rows = toyreport.report()["rows"]
     cells = results.cells(rows)
     assert len(cells) == 12 and cells[0] == ["Prompt lookup", "Story", 0.0, 4, 0.9, None, *cells[0][6:-1], 0.001]
-    again = pandas.read_csv(io.StringIO(results.files(rows, rows)["csv"]))
+    again = pandas.read_csv(io.StringIO(results.files(toyreport.report())["csv"]))
     assert len(again) == 12 and json.loads(again["alpha_by_kind"][0]) == toyreport.KINDS
 
 

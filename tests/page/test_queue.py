@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-THEORY = [0.7, 4, 0.1, 1.0, 0.0]
+EMPTY = ["", "default", 0, 0.0, 1.0, 0, 64, 0, "", "rejection", "embedded", False]  # a run that is refused at once
 
 
 @pytest.fixture(scope="module")
@@ -21,18 +21,18 @@ def page(address: str) -> Iterator[tuple[httpx.Client, list[dict[str, object]]]]
 
 def answered(client: httpx.Client) -> bool:
     """Perhaps once the queue, which is full, is shorter."""
-    while "event_id" not in (told := client.post("gradio_api/call/theory", json={"data": THEORY}).json()):
+    while "event_id" not in (told := client.post("gradio_api/call/run", json={"data": EMPTY}).json()):
         assert "full" in told["detail"]
         time.sleep(0.1)
-    return "2.7731" in client.get(f"gradio_api/call/theory/{told['event_id']}").text
+    return "The prompt is empty" in client.get(f"gradio_api/call/run/{told['event_id']}").text
 
 
 @pytest.mark.parametrize("session", ["", "one", "gone"])
 def test_no_call_ends_the_queue(page: tuple[httpx.Client, list[dict[str, object]]], session: str) -> None:
     """Eighty at once of a session without a name, of one that never listens, of one that leaves at the wrong moment."""
     client, events = page
-    number = next(one["id"] for one in events if one["api_name"] == "theory")
-    sent = {"fn_index": number, "data": THEORY, "session_hash": session}
+    number = next(one["id"] for one in events if one["api_name"] == "run")
+    sent = {"fn_index": number, "data": EMPTY, "session_hash": session}
 
     def call(_: int) -> int:
         status = client.post("gradio_api/queue/join", json=sent).status_code

@@ -54,7 +54,7 @@ def picture(name: str, text: str) -> Markup:
 
 
 def weights(method: Method) -> str:
-    """What the method adds to the target; "" where the family does not have it."""
+    """Say what the method adds to the target; "" where the family does not have it."""
     words = strings("methods")["cards"]
     target = menu.parameters(menu.FAMILY / "target")
     if method.part == EXIT and menu.has_weights(method.name):
@@ -69,7 +69,7 @@ def weights(method: Method) -> str:
 
 
 def training(name: str, how: str) -> str:
-    """How it was trained, then how much, as far as the family's provenance says."""
+    """Say how it was trained, then how much, as far as the family's provenance says."""
     words, provenance = strings("methods")["cards"], menu.read_json(menu.FAMILY / "provenance.json")
     exits = provenance.get("target", {}).get("exit_layers", [])
     how = how.format(exits=words["and"].join(map(str, exits)))
@@ -84,7 +84,7 @@ def training(name: str, how: str) -> str:
 
 
 def controls(name: str) -> str:
-    """The variants of a method with other weights that the family holds, with their size."""
+    """List a method's variants with other weights that the family holds, with their size."""
     others = [m for m in METHODS.values() if m.variant_of == name and not m.tree and m.embedded]
     names, sizes = of_drafters("name"), {m.name: menu.parameters(menu.FAMILY / m.folder) for m in others}
     return ", ".join(f"{names[one]} ({menu.size(count)})" for one, count in sizes.items() if count)

@@ -19,7 +19,7 @@ def drawn(
     events: Sequence[str] = (),
     **properties: Any,
 ) -> gr.HTML:
-    """A component that the module `name` draws.
+    """Add a component that the module `name` draws.
 
     `words` are by default those of that name. Its script finds `properties` in `props`, and may trigger `events`.
     A page that must hold its words before any script runs passes its own `template`.
@@ -46,7 +46,7 @@ def as_text(content: Any) -> str:
 
 
 def mounting(name: str, events: Sequence[str]) -> str:
-    """What Gradio runs when it has drawn the component; it also reads the names of the events there.
+    """Write what Gradio runs when it has drawn the component; it also reads the names of the events there.
 
     The import map of `scripts.py` says where the module is.
     """
@@ -55,6 +55,6 @@ def mounting(name: str, events: Sequence[str]) -> str:
 
 
 def handler(name: str, **properties: Any) -> str:
-    """The `js` of an event: the function that `handlers/NAME.js` makes of `properties`."""
+    """Write the `js` of an event: it calls the function that `handlers/NAME.js` makes of `properties`."""
     made = f'(await import("#page/handlers/{name}.js")).handler({as_text(properties)})'
     return f"async (...values) => {made}(...values)"

@@ -52,5 +52,5 @@ def engine(beside_sampling: Mapping[str, Any], instant: Mapping[str, Any]) -> gr
 
 
 def for_visitor(leads: bool) -> Any:
-    """An update of the choice: whoever `leads` a class has this page's engine."""
+    """Update the choice: whoever `leads` a class has this page's engine."""
     return gr.update(value=OWN) if leads and limits().in_browser else gr.skip()

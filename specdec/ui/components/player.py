@@ -19,14 +19,14 @@ METHOD_FIELDS = ("kind", "tree")  # what the scripts know of a way of drafting
 
 
 def player(log: str = "", render: bool = True) -> gr.HTML:
-    """The player, with `log` on show. Its property `ended` changes when a live run is over, however it ended."""
+    """Add the player, with `log` on show. Its property `ended` changes when a live run is over, however it ended."""
     return drawn(
         "race/player", pack(log), player_words(), elem_id="player", ended="", render=render, events=["opened", "tried"]
     )
 
 
 def player_words() -> dict[str, Any]:
-    """The player's own, and what it says of each drafter."""
+    """Collect the player's own words, and what it says of each drafter."""
     words = strings("player")
     return words | {
         "drafter": of_drafters("lane"),
@@ -38,5 +38,5 @@ def player_words() -> dict[str, Any]:
 
 
 def pack(log: str) -> str:
-    """The same JSON without a "<", so that nothing between server and script can take a token for markup."""
+    """Write the same JSON without a "<", so that nothing between server and script can take a token for markup."""
     return log.replace("<", "\\u003c")

@@ -54,7 +54,7 @@ def table(caption: str, columns: dict[str, str], rows: Cells, even: float | None
 
 
 def downloads(filename: str, texts: Callable[[], dict[str, str]]) -> gr.HTML:
-    """Buttons that save a text as csv or json: `texts` makes both when one is pressed."""
+    """Add buttons that save a text as csv or json: `texts` makes both when one is pressed."""
 
     def file(kind: Any) -> str:
         return texts().get(kind, "") if isinstance(kind, str) else ""
@@ -64,12 +64,12 @@ def downloads(filename: str, texts: Callable[[], dict[str, str]]) -> gr.HTML:
 
 
 def notice(name: str = "notice") -> gr.HTML:
-    """A line that says what is going on, how far it is, or what is wrong with the input or with a link."""
+    """Add a line that says what is going on, how far it is, or what is wrong with the input or with a link."""
     return drawn("shared/notice", "", {}, elem_id=name, wrong=False, stopped="", share=1.0)
 
 
 def tell(words: str, wrong: bool = False, stopped: str = "", share: float = 1.0) -> Any:
-    """An update of that line; with a `share` below 1, a bar shows it.
+    """Update that line; with a `share` below 1, a bar shows it.
 
     `stopped` takes the place of `words` if the work is stopped before the next update.
     """
@@ -77,5 +77,5 @@ def tell(words: str, wrong: bool = False, stopped: str = "", share: float = 1.0)
 
 
 def ended() -> Any:
-    """An update that says no more of this work will come, however it ended."""
+    """Tell a component that no more of this work will come, however it ended."""
     return gr.update(ended=str(time.time_ns()))

@@ -39,13 +39,13 @@ def traces() -> gr.HTML:
 
 
 def for_links() -> list[dict[str, Any]]:
-    """What a link to a run's settings holds."""
+    """List what a link to a run's settings holds."""
     usual = {name: None if one.default is REQUIRED else one.default for name, one in SETTINGS.items()}
     return [{"name": name, "usual": usual[name], "main": one.main} for name, one in SETTINGS.items()]
 
 
 def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
-    """The same function; what is no trace gets one sentence."""
+    """Wrap a question: what is no trace is answered with one sentence."""
 
     @functools.wraps(question)
     def answer(sent: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict
 
 @answering
 def open_trace(text: Any) -> dict[str, Any]:
-    """The run of a file as a log to play, and its audit. A file that fails the audit opens, and says so."""
+    """Read the run of a file as a log to play, and audit it. A file that fails the audit opens, and says so."""
     trace = recorded(parse(text))
     return {"log": pack(trace.dumps()), **audited(trace)}
 
@@ -71,13 +71,13 @@ def audit_trace(text: Any) -> dict[str, Any]:
 
 @answering
 def make_page(sent: Any) -> dict[str, Any]:
-    """Of a run and the address of the page that it was made on, a page that plays it."""
+    """Make a page that plays a run, of its text and the address of the page that it was made on."""
     text, home = sent
     return {"page": standalone(recorded(parse(text)), home), "said": strings("traces")["saved_page"]}
 
 
 def parse(text: Any) -> Trace:
-    """TraceError says why a text is no run."""
+    """Read a run; TraceError says why a text is none."""
     if not isinstance(text, str):
         raise TraceError("it is not text")
     trace = Trace.loads(text)
@@ -87,12 +87,12 @@ def parse(text: Any) -> Trace:
 
 
 def recorded(trace: Trace) -> Trace:
-    """The same run, marked as one that is over."""
+    """Mark the run as one that is over."""
     return replace(trace, header=replace(trace.header, source="recorded"))
 
 
 def audited(trace: Trace) -> dict[str, Any]:
-    """The audit in a sentence or two, and its first faults."""
+    """Tell the audit in a sentence or two, with its first faults."""
     words, accounts = strings("traces")["audit"], audit(trace.header.lanes, trace.events)
     faults = [translated(str(fault)) for account in accounts for fault in account.faults]
     counts = {

@@ -30,7 +30,7 @@ def with_first_screen(page: bytes, language: str) -> bytes:
 
 
 def tags(language: str, picture: str) -> str:
-    """Title, description and preview; `picture` is the address of its image."""
+    """Write title, description and preview; `picture` is the address of its image."""
     with speaking(language):
         words = strings("page")
     title, about, brand, alt = map(
@@ -52,7 +52,7 @@ def tags(language: str, picture: str) -> str:
 
 @cache
 def screen(language: str) -> bytes:
-    """The first screen's markup and script."""
+    """Fill in the first screen's markup and script."""
     template, script = ((PAGE / f"shared/first.{kind}").read_text(encoding="utf-8") for kind in ("html", "js"))
     with speaking(language):
         waiting = html.escape(strings("page")["waiting"])

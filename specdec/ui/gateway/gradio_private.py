@@ -26,7 +26,7 @@ MOST_SESSIONS = 2_000  # whose messages wait to be fetched
 
 
 def request() -> gr.Request | None:
-    """The request of what is being computed; None outside of one."""
+    """Return the request of what is being computed; None outside of one."""
     return LocalContext.request.get(None)
 
 
@@ -59,25 +59,25 @@ def guard_queue(demo: gr.Blocks) -> None:
 
 
 def address_in(page: bytes) -> str:
-    """The page's own address, as a proxy names it; "" where Gradio writes none."""
+    """Read the page's own address, as a proxy names it; "" where Gradio writes none."""
     root = ROOT.search(page)
     return root[1].decode("latin-1").rstrip("/") if root else ""
 
 
 def with_head(page: bytes, tags: bytes) -> bytes:
-    """The page with these tags in place of Gradio's; without a head it is as it was."""
+    """Put these tags in place of Gradio's; a page without a head stays as it was."""
     head, end, rest = page.partition(b"</head>")
     return METAS.sub(b"", head) + tags + b"\n" + end + rest if end else page
 
 
 def before_app(page: bytes, screen: bytes) -> bytes:
-    """The page with `screen` before the element that Gradio mounts."""
+    """Put `screen` before the element that Gradio mounts."""
     return page.replace(APP, screen + APP, 1)
 
 
 @cache
 def scripts() -> list[str]:
-    """Names, in Gradio's folder `assets`, of the scripts that the page waits for, the entry first.
+    """List the scripts that the page waits for, by their names in Gradio's folder `assets`, the entry first.
 
     Its modules name each other, and a browser finds each level only after it has read the one before. Where another
     version is built otherwise, fewer are named, and the page is as it is, later.

@@ -41,7 +41,7 @@ class Turns:
         self._lock = threading.Lock()
 
     def locked(self) -> bool:
-        """Whether somebody has the machine."""
+        """Say whether somebody has the machine."""
         return bool(self._line)
 
     def join(self, kind: str, address: str = "", leads: bool = False) -> Ticket | None:

@@ -23,7 +23,7 @@ class RateLimit:
         self._lock = threading.Lock()
 
     def wait_s(self, address: str) -> float:
-        """Seconds until this address may begin another run; 0 begins one."""
+        """Return the seconds until this address may begin another run; 0 begins one."""
         with self._lock:
             now = time.monotonic()
             while self._runs and now - self._runs[0][0] >= MINUTE_S:
@@ -45,7 +45,7 @@ def visitor_address() -> str:
 
 
 def has_queue_priority() -> bool:
-    """Whether the visitor goes before all others: the teacher of a class, else the user at this machine.
+    """Say whether the visitor goes before all others: the teacher of a class, else the user at this machine.
 
     On a public page nobody does: a proxy of strangers may be on this machine.
     """

@@ -8,5 +8,5 @@ TABS = ("race", "step", "lossless", "methods", "theory", "guide")
 
 
 def labels() -> dict[str, str]:
-    """What stands on each tab, in the language of now."""
+    """Say what stands on each tab, in the current language."""
     return {name: strings(name)["tab"] for name in TABS}

@@ -39,7 +39,7 @@ def build(tab: gr.Tab) -> None:
 
 
 def start(event: gr.EventData) -> Iterator[Any]:
-    """Updates of the page for one live certificate."""
+    """Yield updates of the page for one live certificate."""
     names = inspect.signature(check_certificate).parameters
     try:
         running = session.certify(check_certificate(**{name: getattr(event, name, None) for name in names}))
@@ -54,5 +54,5 @@ def start(event: gr.EventData) -> Iterator[Any]:
 
 
 def say(words: str, wrong: bool = False) -> Any:
-    """An update of the line beside the button."""
+    """Update the line beside the button."""
     return gr.update(said=words, wrong=wrong)

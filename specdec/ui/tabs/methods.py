@@ -35,7 +35,7 @@ def build(_: gr.Tab) -> None:
                     title(one["title"], one["text"], "h3")
         with folded("figures", words["table"]):
             table(words["table"]["title"], words["table"]["columns"], results.cells(rows))
-            downloads("specdec-methods", partial(results.files, report, rows))
+            downloads("specdec-methods", partial(results.files, report))
 
 
 def provenance(report: dict[str, Any]) -> list[str]:

@@ -33,7 +33,7 @@ RULE_KEYS = {name: key for key, name in menu.RULE_NAMES.items()}
 
 
 def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
-    """The settings by name, whose engine runs them, and the player."""
+    """Build the tab; return the settings by name, the choice of engine, and the player."""
     with gr.Column(elem_classes="sd-race"):
         screen = player(log := session.first_recorded(), render=False)
         with gr.Column(elem_classes="sd-console"):
@@ -47,7 +47,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
 
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
-    """The settings by name, in the order of their table; those of the run on show to begin with."""
+    """Build the settings, in the order of their table; those of the run on show to begin with."""
     words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.hosts()
     shown = without_choices(shown)
     if chosen == EMBEDDED and first in menu.families():
@@ -98,7 +98,7 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
 
 
 def in_browser(values: list[Any], chosen: str) -> None:
-    """The script of the engine in the visitor's browser, which takes the presses that are meant for it.
+    """Add the script of the engine in the visitor's browser, which takes the presses that are meant for it.
 
     It stands outside the tab: even a component that shows nothing has a gap around it.
     """
@@ -118,7 +118,7 @@ def in_browser(values: list[Any], chosen: str) -> None:
 
 
 def field(setting: Setting, shown: dict[str, Any]) -> Any:
-    """A slider where there is a step, else a number, a switch or lines of text."""
+    """Add a slider where there is a step, else a number, a switch or lines of text."""
     label = strings("page")["settings"][setting.label or setting.name]
     value = shown.get(setting.name, setting.default)
     if setting.type_ is bool:
@@ -132,7 +132,7 @@ def field(setting: Setting, shown: dict[str, Any]) -> Any:
 
 
 def family_menu(chosen: str) -> gr.Dropdown:
-    """The menu of targets with their drafts. Where the host allows it, any other pair can be typed."""
+    """Add the menu of targets with their drafts. Where the host allows it, any other pair can be typed."""
     any_pair = presets.allowed() is None
     return gr.Dropdown(
         [(menu.family_name(name), name) for name in menu.families()],
@@ -146,7 +146,7 @@ def family_menu(chosen: str) -> gr.Dropdown:
 
 
 def dropdown(name: str, choices: list[tuple[str, str]], lines: dict[str, str]) -> gr.Dropdown:
-    """A menu whose first entry is the default, with a line below it about the chosen one."""
+    """Add a menu whose first entry is the default, with a line below it about the chosen one."""
     first = choices[0][1]
     label = strings("page")["settings"][name]
     return gr.Dropdown(choices, value=first, label=label, info=lines[first], filterable=False)
@@ -162,7 +162,7 @@ def drafter_names() -> dict[str, str]:
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
-    """The lines follow the choices, in the browser: whether a drafter is lossless depends on the rule, too."""
+    """Let the lines follow the choices, in the browser: whether a drafter is lossless depends on the rule, too."""
     families = [name for name in (*menu.families(), "") if name not in ROUNDED]
     drafters = {family: {rule: menu.drafter_lines(rule, family) for rule in RULES} for family in families}
     rules, same = strings("page")["settings"]["rule_lines"], dict.fromkeys(ROUNDED, EMBEDDED)
@@ -172,7 +172,7 @@ def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: 
 
 
 def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
-    """Updates for another target, which has other drafters; the chosen drafter stays if it can."""
+    """Update the menus for another target, which has other drafters; the chosen drafter stays if it can."""
     try:
         check_family(family)
     except InputError as error:
@@ -184,7 +184,7 @@ def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
 
 
 def filled_in(settings: dict[str, Any]) -> list[Any]:
-    """Updates of all fields, of which these get a value; another target brings its drafters."""
+    """Update all fields, of which these get a value; another target brings its drafters."""
     updates = {name: gr.update(value=value) for name, value in settings.items()}
     if "family" in settings:
         drafter, rule = settings.get("drafter", DEFAULT_DRAFTER), settings.get("rule", "rejection")
@@ -197,7 +197,7 @@ def filled_in(settings: dict[str, Any]) -> list[Any]:
 
 
 def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fields: dict[str, Any]) -> None:
-    """Two rows of examples, texts to continue and questions, of which the target wants one: a press plays its
+    """Add two rows of examples, texts to continue and questions, of which the target wants one: a press plays its
     recording. The fields always show the settings of the run on show."""
     family, drafter = fields["family"], fields["drafter"]
     inputs, outputs = [fields["prompt"], drafter, family], [screen, line, *fields.values()]
@@ -213,20 +213,20 @@ def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fiel
 
 
 def opened(event: gr.EventData) -> list[Any]:
-    """Updates for a file of the visitor's: its settings, as far as they can be chosen here."""
+    """Fill in the settings of a visitor's file, as far as they can be chosen here."""
     settings = settings_of(event.head)
     return filled_in(from_link({name: str(value) for name, value in settings.items()})[0])
 
 
 def fitting(family: Any) -> list[Any]:
-    """Which of the two rows of examples is shown beside this target."""
+    """Show the one of the two rows of examples that fits this target."""
     answers = isinstance(family, str) and menu.answers(family)
     return [gr.update(visible=not answers), gr.update(visible=answers)]
 
 
 def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
-    """The recording of this kind. Its next example where there is none, its prompt stands there already, or another
-    model is to take it: then the run on show stays, and the line says so."""
+    """Play the recording of this kind. Where there is none, its prompt stands there already, or another model is to
+    take it, fill in its next example: then the run on show stays, and the line says so."""
     examples, target, ours = prompts()[kind], menu.target_of(kind), menu.is_ours(family)
     other_model = not ours and family != target and menu.answers(family) == menu.answers(target)
     if not other_model and kind in session.recorded_names() and prompt != examples[0]:
@@ -250,7 +250,7 @@ def show_drafter(prompt: str, drafter: str, family: str) -> list[Any]:
 
 
 def played(kind: str, drafter: str) -> list[Any]:
-    """The chosen drafter's run; where it has none, the first one's, and a word about that."""
+    """Play the chosen drafter's run; where it has none, the first one's, and a word about that."""
     words, names, first = strings("page")["notice"], of_drafters("name"), menu.drafter_of(kind)
     log = session.recorded(kind, drafter) if drafter != first else ""
     word = ""
@@ -265,12 +265,12 @@ def played(kind: str, drafter: str) -> list[Any]:
 
 
 def without_choices(settings: dict[str, Any]) -> dict[str, Any]:
-    """Of a recorded run without what a live one may leave open: a recording does not choose for its visitor."""
+    """Leave out what a live run may leave open: a recording does not choose for its visitor."""
     return {name: value for name, value in settings.items() if name not in ("drafter", "k")}
 
 
 def settings_of(log: str) -> dict[str, Any]:
-    """The settings of a run, by its header and its first lane; {} where they cannot be read."""
+    """Read the settings of a run, by its header and its first lane; {} where they cannot be read."""
     try:
         header, started = map(json.loads, log.split("\n", 2)[:2])
         params = started["params"]
@@ -303,12 +303,12 @@ def connect(
 
 
 def tried(event: gr.EventData) -> tuple[Any, Any]:
-    """Drafter and K of the press below a run that lost: a depth for the same drafter, or the default."""
+    """Set drafter and K by the press below a run that lost: a depth for the same drafter, or the default."""
     return (gr.skip(), event.k) if event.k else (DEFAULT_DRAFTER, 0)
 
 
 def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
-    """Updates of the page for one live run: the log as it grows. A refused input leaves the page as it was."""
+    """Yield updates of the page for one live run: the log as it grows. A refused input leaves the page as it was."""
     try:
         if engine == BROWSER:  # its script did not take the press
             raise InputError(strings("page")["errors"]["browser"])
@@ -329,7 +329,7 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def batches(news: Iterator[session.News]) -> Iterator[session.News]:
-    """The same with lines put together: few updates a second, whatever the engine's speed, but that many while lines
+    """Put lines together: few updates a second, whatever the engine's speed, but that many while lines
     come at all, for there a visitor who left is noticed."""
     text, last = "", time.monotonic()
     for item in news:
@@ -348,12 +348,12 @@ def batches(news: Iterator[session.News]) -> Iterator[session.News]:
 
 
 def over() -> tuple[Any, ...]:
-    """However it ended: the page learns that no more will come, and Run is there again."""
+    """Tell the page that no more will come, however it ended, and enable Run."""
     return ended(), gr.update(interactive=True), gr.update(interactive=False)
 
 
 def chosen(family: Any, drafter: Any) -> Any:
-    """After a run, the menu's line says what the default is here."""
+    """Say in the menu's line, after a run, what the default is here."""
     return gr.update(info=session.chosen_line(family)) if drafter == DEFAULT_DRAFTER else gr.skip()
 
 
