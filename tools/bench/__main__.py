@@ -2,9 +2,9 @@
 
 *embedded* and *methods* are the family's ways of drafting beside transformers (`methods.py`). *gpu* is six minutes on
 a card: what holds there, and where the time goes, with models of known shapes and synthetic acceptance (`gpu.py`).
-With `--json` a second start goes on where the first ended. *passes* is what a pass of SmolLM2 costs by its rows, in each
-precision, beside llama.cpp and transformers. *browsers* is what speculation gains in browsers, *default* what a visitor
-gains who leaves drafter and K open.
+With `--json` a second start goes on where the first ended. *passes* is what a pass of SmolLM2 costs by its rows, in
+each precision, beside llama.cpp and transformers. *browsers* is what speculation gains in browsers, *default* what a
+visitor gains who leaves drafter and K open.
 """
 
 from __future__ import annotations
