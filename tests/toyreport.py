@@ -11,7 +11,6 @@ SPEEDUPS = {  # by drafter: story and code, greedy; then both at 0.8
     "draft_model": (1.8, 1.3, 1.2, 1.25),
     "medusa:tree": (1.4, 1.5, 1.1, 1.0),
 }
-KINDS = {"word_start": 0.5, "continuation": 0.9, "punctuation": 0.7, "digit": 0.25, "white_space": 0.8}
 
 
 def row(drafter: str, domain: str, temperature: float, speedup: float) -> dict[str, Any]:
@@ -24,7 +23,6 @@ def row(drafter: str, domain: str, temperature: float, speedup: float) -> dict[s
         "worst_prompt_speedup": None,
         "alpha": 0.4 + speedup / 4,
         "alpha_by_position": [0.8, 0.7, 0.6],
-        "alpha_by_kind": KINDS,
         "tau": 1.0 + speedup,
         "draft_cost": 0.1234,
         "verify_cost": 1.5,

@@ -8,7 +8,6 @@ tokens drafted. In a chain, each level is one node.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
@@ -21,7 +20,6 @@ from .theory import accounted_speedup
 MAX_SPEEDUP_OVER_TAU = 1.05  # a larger speed-up cannot be: the plain lane was slowed down
 MAX_MEAN_OVER_MEDIAN = 1.5  # of the seconds of passes; above it, something slowed some of them down
 MIN_PASSES = 8  # with fewer passes, mean and median are not compared
-TOKEN_KINDS = ("word_start", "continuation", "punctuation", "digit", "white_space")
 
 
 @dataclass
@@ -35,8 +33,6 @@ class LaneStats:
     drafting_cycles: int = 0
     accepted_at: list[int] = field(default_factory=list)  # levels passed, by depth in the draft
     judged_at: list[int] = field(default_factory=list)
-    accepted_of: Counter[str] = field(default_factory=Counter)  # by the kind of token that was committed there
-    judged_of: Counter[str] = field(default_factory=Counter)
     prefill_seconds: float = 0.0
     draft_seconds: float = 0.0
     verify_seconds: list[float] = field(default_factory=list)  # cycles with a draft
@@ -53,7 +49,6 @@ class LaneStats:
         stats = cls()
         parents: tuple[int, ...] = ()
         verified: Verified | None = None
-        before = ""  # the text's last token
         for event in events:
             if event.lane != lane:
                 continue
@@ -71,8 +66,7 @@ class LaneStats:
                     passes.append(event.end - event.start)
             elif isinstance(event, Committed):
                 if verified is not None and event.cycle > 0:
-                    stats._judge(verified, event, parents, before)
-                before = event.pieces[-1] if event.pieces else before
+                    stats._judge(verified, event, parents)
                 stats.ids += event.tokens
                 stats.tokens, stats.seconds = event.total, event.at
                 if event.cycle == 0:
@@ -91,9 +85,9 @@ class LaneStats:
     def sums_only(self, drafted: int, accepted: int) -> None:
         """Store the sums alone, for a server that does not report what became of each cycle's drafts."""
         self.drafted, self.sums = drafted, (drafted, accepted)
-        self.accepted_at, self.judged_at, self.accepted_of, self.judged_of = [], [], Counter(), Counter()
+        self.accepted_at, self.judged_at = [], []
 
-    def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...], before: str) -> None:
+    def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...]) -> None:
         """Count levels of the draft: a level is judged if one of its nodes was, and passed if one was accepted.
 
         Nodes after the end of the text were judged, but do not count.
@@ -113,11 +107,6 @@ class LaneStats:
                 self.accepted_at.append(0)
             self.judged_at[depth] += 1
             self.accepted_at[depth] += accepted
-        for accepted, piece in zip(passed, committed.pieces, strict=False):
-            kind = token_kind(piece, before)
-            self.judged_of[kind] += 1
-            self.accepted_of[kind] += accepted
-            before = piece
 
     @property
     def judged(self) -> int:
@@ -279,31 +268,6 @@ def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
     return rates
 
 
-def pooled_alpha_by_kind(lanes: Sequence[LaneStats]) -> dict[str, float]:
-    """Acceptance by kind of token over all runs, of the kinds that occurred."""
-    rates = {}
-    for kind in TOKEN_KINDS:
-        if judged := sum(lane.judged_of[kind] for lane in lanes):
-            rates[kind] = sum(lane.accepted_of[kind] for lane in lanes) / judged
-    return rates
-
-
-def token_kind(piece: str, before: str = "") -> str:
-    """One of TOKEN_KINDS, by the token's first visible character; `before` is the previous token.
-
-    A letter continues a word if a letter, a digit or an apostrophe (’) comes directly before it.
-    """
-    visible = piece.lstrip()
-    if not visible:
-        return "white_space"
-    if visible[0].isdigit():
-        return "digit"
-    if not visible[0].isalpha():
-        return "punctuation"
-    inside = visible == piece and (before[-1:].isalnum() or before[-1:] == "’")
-    return "continuation" if inside else "word_start"
-
-
 def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
     """Summarise several races: acceptance pooled over all cycles, medians of costs, rates and speed-ups.
 
@@ -314,7 +278,6 @@ def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
     return {
         "alpha": ratio(sum(sum(lane.accepted_at) for lane in lanes), sum(lane.judged for lane in lanes)),
         "alpha_by_position": [round(rate, 4) for rate in pooled_alpha(lanes)],
-        "alpha_by_kind": {kind: round(rate, 4) for kind, rate in pooled_alpha_by_kind(lanes).items()},
         "draft_acceptance_rate": ratio(accepted, sum(lane.drafted for lane in lanes)),
         "tau": round(pooled_tau(lanes), 4) if any(lane.cycles for lane in lanes) else None,
         "draft_cost": middle(run.draft_cost for run in runs),

@@ -25,8 +25,8 @@ NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # each request has a conne
 MAX_EXCERPT = 120  # characters of a server's own words
 
 
-class Left(threading.Event):
-    """An event that hangs up all requests when it is set, even while the server is silent."""
+class Deadline(threading.Event):
+    """Hangs up all requests of a client when it is set, even while the server is silent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,13 +48,12 @@ class Left(threading.Event):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds and bytes that a server may take, `total_s` for all requests together. `left` ends them at any time."""
+    """Seconds and bytes that a server may take, `total_s` for all requests together."""
 
     connect_s: float = 10.0
     silence_s: float = 120.0
     total_s: float = 3_600.0
     answer: int = 16_000_000
-    left: Left | None = None
 
 
 class Client:
@@ -64,7 +63,7 @@ class Client:
         if not (key.isascii() and key.isprintable()):
             raise ServerError("The key holds a character that cannot be sent. Copy it again.")
         self.limits, self._key = limits or Limits(), key
-        self._left, self._until = self.limits.left or Left(), time.monotonic() + self.limits.total_s
+        self._over, self._until = Deadline(), time.monotonic() + self.limits.total_s
         trusted = ssl.create_default_context()  # the system's authorities, or SSL_CERT_FILE's
         self._http = httpx.Client(
             base_url=origin,
@@ -117,23 +116,23 @@ class Client:
     @contextlib.contextmanager
     def _response(self, path: str, body: dict[str, Any] | None) -> Iterator[httpx.Response]:
         """Send one request. What goes wrong until the context ends becomes a ServerError."""
-        left = self._left
-        timer = threading.Timer(max(0.0, self._until - time.monotonic()), left.set)
+        over = self._over
+        timer = threading.Timer(max(0.0, self._until - time.monotonic()), over.set)
         timer.daemon = True
         timer.start()
-        method, trace = "GET" if body is None else "POST", {"trace": left.connected}
+        method, trace = "GET" if body is None else "POST", {"trace": over.connected}
         try:
             with self._http.stream(method, path, json=body, extensions=trace) as response:
                 yield response
         except httpx.HTTPError as error:
-            if not left.is_set():
+            if not over.is_set():
                 raise ServerError(
                     "The server cannot be reached, or broke off: {message}. Is it running, and is the address right?",
                     message=self._excerpt(str(error) or type(error).__name__),
                 ) from None
         finally:
             timer.cancel()
-        if left.is_set():
+        if over.is_set():
             raise ServerError("The server did not finish within {seconds:g} seconds.", seconds=self.limits.total_s)
 
     def _check(self, response: httpx.Response) -> None:

@@ -1,4 +1,4 @@
-"""The tab Methods without a browser: kinds of token, the report as table and sentences, the cards."""
+"""The tab Methods without a browser: the report as table and sentences, the cards."""
 
 from __future__ import annotations
 
@@ -8,36 +8,13 @@ import re
 import xml.etree.ElementTree as xml
 
 import pandas
-import pytest
 import torch
 import toyreport
 from safetensors.torch import save_file
 
-from specdec.figures.stats import token_kind, TOKEN_KINDS
 from specdec.methods import METHODS
 from specdec.ui import menu, results, text
 from specdec.ui.components import cards
-
-# ---- kinds of token ----
-
-
-@pytest.mark.parametrize(
-    ("piece", "before", "kind"),
-    [
-        (" house", " the", "word_start"),
-        ("wife", " house", "continuation"),
-        ("name", "self.", "word_start"),
-        ("\n    def", ":", "word_start"),
-        ("2nd", " ", "digit"),
-        ("b", "4", "continuation"),
-        ("\n\n", ".", "white_space"),
-        ('."', "word", "punctuation"),
-        ("中", "。", "word_start"),
-    ],
-)
-def test_a_token_is_of_the_kind_of_its_first_visible_character(piece, before, kind):
-    assert token_kind(piece, before) == kind and kind in TOKEN_KINDS
-
 
 # ---- the report ----
 
@@ -60,7 +37,7 @@ def test_the_table_and_the_files_hold_every_row():
     cells = results.cells(rows)
     assert len(cells) == 12 and cells[0] == ["Prompt lookup", "Story", 0.0, 4, 0.9, None, *cells[0][6:-1], 0.001]
     again = pandas.read_csv(io.StringIO(results.files(toyreport.report())["csv"]))
-    assert len(again) == 12 and json.loads(again["alpha_by_kind"][0]) == toyreport.KINDS
+    assert len(again) == 12 and json.loads(again["alpha_by_position"][0]) == [0.8, 0.7, 0.6]
 
 
 def test_speed_ups_stand_by_method_and_place():

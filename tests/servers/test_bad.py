@@ -6,7 +6,6 @@ import json
 import shutil
 import ssl
 import subprocess
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from specdec.events import Committed, Failed, Finished
 from specdec.servers import lane
 from specdec.servers.base import Server, ServerError
 from specdec.servers.connect import connect
-from specdec.servers.stream import Left, Limits
+from specdec.servers.stream import Limits
 from specdec.types import SamplingParams
 
 KEY = "sk-very-secret"
@@ -197,17 +196,6 @@ def test_who_stops_hangs_up() -> None:
             pass
         race.close()
         assert stub.hung_up.wait(10)
-
-
-def test_who_left_hangs_up_on_a_silent_server() -> None:
-    with Stub(vllm(lambda _: Reply.stream([event(), *[0.05] * 600]))) as stub:
-        left = Left()
-        race = lane.race(connect(stub.address, limits=replace(QUICK, left=left)), None, "Once", PARAMS)
-        while not isinstance(next(race), Committed):
-            pass
-        threading.Timer(0.2, left.set).start()
-        *_, last = race
-    assert isinstance(last, lane.FinalTrace) and last.events[-1].reason == "failed"  # type: ignore[union-attr]
 
 
 def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path: Path, monkeypatch) -> None:

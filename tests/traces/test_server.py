@@ -13,7 +13,6 @@ from specdec.cli.trace import audit_lines
 from specdec.events import Committed, Drafted, Event, from_dict, to_dict, UNNAMED, Verified
 from specdec.figures.stats import Comparison, summary
 from specdec.traces.audit import audit, holds
-from specdec.traces.explain import explain
 from specdec.traces.file import Trace, TraceError
 
 
@@ -100,15 +99,6 @@ def test_its_figures() -> None:
     assert [one["draft_acceptance_rate"] for one in figures] == [0.625, 0.625]
     for one in figures:  # what it does not tell: the share of drafting in a cycle
         assert not any(one[name] for name in ("draft_cost", "verify_cost", "overhead", "accounted_speedup"))
-    assert figures[1]["alpha_by_position"] == [] and figures[1]["alpha_by_kind"] == {}
+    assert figures[1]["alpha_by_position"] == []
     alone = Comparison.from_events(toyrun.server_trace().events)
     assert alone.measured_speedup is None and alone.speculative.tau == 9 / 4
-
-
-def test_one_decision_in_words() -> None:
-    trace = toyrun.server_trace()
-    accepted, rejected = explain(trace, 1, 1), explain(trace)
-    assert (accepted.token, accepted.p, accepted.q, accepted.u) == (" a0", 0.5, None, None)
-    assert "neither q nor the coin" in accepted.said and "p = 0.5" in accepted.said
-    assert (rejected.cycle, rejected.status, rejected.token) == (2, "rejected", "")
-    assert "a token that it does not report" in rejected.said

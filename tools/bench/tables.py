@@ -260,8 +260,9 @@ def gpu_steps(report: Any) -> str:
 
 def gpu_smollm2(report: Any) -> str:
     """A line a drafter of SmolLM2 and K: speed-up, α and τ, greedy and sampled."""
-    rows = report["stages"]["smollm2"]
-    cells = {((f"`{row['drafter']}`", str(row["k"])), f"T = {row['temperature']:g}"): brief(row) for row in rows}
+    cells = dict[tuple[tuple[str, ...], str], str]()
+    for row in report["stages"]["smollm2"]:
+        cells[(f"`{row['drafter']}`", str(row["k"])), f"T = {row['temperature']:g}"] = brief(row)
     return pivot(["drafter", "K"], cells)
 
 
