@@ -20,6 +20,7 @@ def row(drafter: str, domain: str, temperature: float, speedup: float) -> dict[s
         "temperature": temperature,
         "k": 4,
         "measured_speedup": speedup,
+        "measured_speedup_interval": [speedup - 0.05, speedup + 0.1],
         "worst_prompt_speedup": None,
         "alpha": 0.4 + speedup / 4,
         "alpha_by_position": [0.8, 0.7, 0.6],

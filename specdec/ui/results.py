@@ -68,6 +68,33 @@ def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
     return {"method": strings("methods")["table"]["columns"]["method"]} | columns, cells
 
 
+def chart(rows: list[Row]) -> Any:
+    """Draw the measured speed-ups by plotly, each with its interval: a line a method, a colour a place."""
+    from plotly import graph_objects
+
+    words = strings("methods")["intervals"]
+    title = {"text": words["title"], "subtitle": {"text": words["lead"]}, "x": 0}
+    clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
+    figure = graph_objects.Figure(layout={**clear, "title": title, "legend": {"orientation": "h"}, "height": 640})
+    figure.update_layout(scattermode="group", scattergap=0.3)
+    for place in places(rows):
+        here = [row for row in rows if (row["domain"], row["temperature"]) == place]
+        values, ends = [row["measured_speedup"] for row in here], [row["measured_speedup_interval"] for row in here]
+        figure.add_scatter(
+            x=values,
+            y=[method(row["drafter"]) for row in here],
+            name=f"{domain(place[0])}, {at(place[1])}",
+            mode="markers",
+            orientation="h",
+            error_x={
+                "array": [end[1] - value for value, end in zip(values, ends, strict=True)],
+                "arrayminus": [value - end[0] for value, end in zip(values, ends, strict=True)],
+            },
+        )
+    figure.add_vline(1.0, line={"color": "gray", "dash": "dot"})
+    return figure.update_xaxes(gridcolor="rgba(128,128,128,.25)").update_yaxes(gridcolor="rgba(128,128,128,.25)")
+
+
 def findings(rows: list[Row]) -> list[str]:
     """Tell the speed-ups: what is fastest where, what is slower than plain decoding, and whether α decides."""
     words = strings("methods")["findings"]

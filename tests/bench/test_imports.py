@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-SELDOM = {"gradio", "gradio_client", "playwright", "starlette", "segno"}
+SELDOM = {"gradio", "gradio_client", "playwright", "plotly", "starlette", "segno"}
 
 
 def test_no_suite_needs_the_pages_packages_to_start() -> None:

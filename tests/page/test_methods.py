@@ -8,6 +8,7 @@ import re
 import xml.etree.ElementTree as xml
 
 import pandas
+import pytest
 import torch
 import toyreport
 from safetensors.torch import save_file
@@ -80,3 +81,12 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
     assert "the first 8 of the target’s 24 layers" in page and "its layers 8 and 12" in page
     assert "Story-only draft (1.0 M)" in page and "Large draft" not in page
     assert "${" not in page and "{{" not in page and "\\" not in page and "`" not in page
+
+
+def test_the_chart_holds_every_speed_up_within_its_interval():
+    rows = toyreport.report()["rows"]
+    lines = results.chart(rows).data
+    points = [p for line in lines for p in zip(line.x, line.error_x.arrayminus, line.error_x.array, strict=True)]
+    drawn = sorted([x - below, x, x + above] for x, below, above in points)
+    ends = ((*row["measured_speedup_interval"], row["measured_speedup"]) for row in rows)
+    assert drawn == [pytest.approx([low, x, high]) for low, x, high in sorted((low, x, high) for low, high, x in ends)]

@@ -11,9 +11,10 @@ from .. import results
 from ..components.cards import cards
 from ..components.section import downloads, folded, lines, table, title
 from ..text import sentences, strings
+from .race import INSTANT
 
 
-def build(_: gr.Tab) -> None:
+def build(tab: gr.Tab) -> None:
     words, report = strings("methods"), results.report()
     rows = report["rows"]
     with gr.Column(elem_classes="sd-methods"):
@@ -26,6 +27,8 @@ def build(_: gr.Tab) -> None:
                 lines([words["speedups"]["lead"]], elem_classes="sd-about")
             with gr.Column(scale=1, min_width=280):
                 lines(results.findings(rows), elem_classes="sd-findings", elem_id="findings")
+        plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
+        tab.select(lambda: results.chart(rows), None, plot, **INSTANT)  # plotly would slow down every start
     with gr.Column(elem_classes="sd-methods sd-folds"):
         with folded("cards", words["open"]):
             cards()
