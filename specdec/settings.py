@@ -116,6 +116,8 @@ SAME_TOKENIZER = TranslatableText(
 )
 TUNED = TranslatableText("The target tuned on edits has gone, with its draft; choose the embedded one.")
 CONTROLS = TranslatableText("The draft models large and scratch have gone; choose draft_model or draft_model:story.")
+PRESETS = TranslatableText("Pairs have no names of their own any more; write TARGET + DRAFT, as the Hub calls the two.")
+NAMES = "smollm2-1.7b qwen3-1.7b qwen3-8b qwen3-8b-eagle3 llama-3.1-8b llama-layerskip-1b mistral-7b-medusa".split()
 BENCH_SERVER = "the bench measures no servers any more: `specdec run PROMPT --server ADDRESS --plain ADDRESS` does"
 # What went, by the first words, the option (a link's setting, too) or the drafter that named it; what takes its place.
 GONE = {
@@ -144,6 +146,7 @@ GONE = {
     "--drafter draft_model:large": CONTROLS,
     "--drafter draft_model:scratch": CONTROLS,
     "--family tuned": TUNED,
+    **{f"--family {name}": PRESETS for name in NAMES},
     "export vllm": "`export` names no engine any more: `specdec export --out FOLDER` writes what vLLM reads",
     "export llama_cpp": "`export` writes no GGUF files any more; llama.cpp's own converter does, see docs/serving.md",
 }

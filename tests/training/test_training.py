@@ -172,7 +172,7 @@ def test_what_is_exported_computes_what_was_trained(family: zoo.Family, archive:
     examples = loaded(family, archive)
     model = DraftModel(family.target, torch.from_numpy(examples.most_frequent(300, 4096)), width=64, layers=1)
     draft = exported(model, family, tmp_path)
-    assert isinstance(draft, ReducedDraft) and draft.draft_ids.tolist() == model.draft_ids.tolist()
+    assert isinstance(draft, ReducedDraft) and draft.ids.tolist() == model.draft_ids.tolist()
     tokens = torch.from_numpy(examples.tokens[:20])
     logits = draft.forward(tokens.tolist(), draft.new_cache(20), rows=20)[:, model.draft_ids]
     with torch.no_grad():
