@@ -193,7 +193,7 @@ def from_dict(data: dict[str, Any]) -> Event:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    if fields := _fields(type(value)):
+    if fields := _fields(value.__class__):
         return {key: _plain(item) for key, name, *_ in fields if (item := getattr(value, name)) is not None}
     return value
 
