@@ -142,7 +142,10 @@ export function story(W, S, numbersOf, triggerOf) {
     if (!F.a.drafted)
       return [
         sentences(
-          words(methodOf(W.methods, drafter).kind === "lookup" ? Y.inactive_lookup : Y.inactive, values),
+          words(
+            methodOf(W.methods, drafter).kind === "lookup" ? Y.inactive_lookup : Y.inactive,
+            values,
+          ),
           endings(),
         ),
       ];
