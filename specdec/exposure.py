@@ -1,7 +1,7 @@
-"""Who can reach this page, and what a stranger may do there. One table, and no other place decides it.
+"""Says who can reach this page, and what a stranger may do there: one table of all that depends on who visits.
 
-Everything that bounds a visitor reads it: request bodies, host names, proxies, pairs of models, places in the
-queue, and the size of a run.
+Request bodies, host names, proxies, pairs of models, places in the queue and the size of a run are bounded by it. What
+holds for everybody is in `settings.py` and `types.py`.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         *([] if torch.cuda.is_available() else [(["x", "--device", "cuda"], "sees no NVIDIA GPU")]),
         (["x", "--family", "/nowhere"], "no folder 'target'"),
         (["x", "--target", ""], "--target is empty"),
-        (["x", "--draft", "y"], "belong to a --target"),
+        (["x", "--draft", "y"], "belongs to a --target"),
         (["x", "--drafter", "adaptive:adaptive"], "cannot be adapted once more"),
         (["x", "--seed", "many"], "valid integer"),
         (["x", "--nonsense"], "No such option"),

@@ -95,6 +95,10 @@ def test_the_files_that_it_names_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text) + re.findall(r"(?:src|srcset)=\"([^\"]+)\"", text)
     assert [link for link in links if not (page.parent / link).exists()] == []
+    for file, heading in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", text):
+        there = (page.parent / file if file else page).read_text(encoding="utf-8")
+        titles = re.findall(r"^#+ (.+)$", there, re.M)
+        assert heading in [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles], heading
     paths = re.findall(r"`((?:specdec|tests|assets|docs)/[\w/.-]+)`", text)
     assert [path for path in paths if not (ROOT / path).exists() and "NAME" not in path] == []
 

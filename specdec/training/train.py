@@ -63,7 +63,7 @@ def train(
     """
     if method not in METHODS:
         raise ValueError(f"there is no way to train {method!r} here; choose from {', '.join(METHODS)}")
-    if out.exists() and not (out / EXAMPLES).is_dir():
+    if out.exists() and not (out.is_dir() and ((out / EXAMPLES).is_dir() or not any(out.iterdir()))):
         raise ValueError(f"{out} is there already; --out names a new folder, or one that this command began")
     checkpoint = out / CHECKPOINT
     saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
@@ -115,15 +115,15 @@ def train(
         agreement, overlap = measured_with.measure(draft)
         figures.update(asdict(progress), agreement=agreement, overlap=overlap)
         figures["seconds"] = round(progress.seconds, 1)
-        tell(
-            f"{(time.monotonic() - start) / 60:6.1f} min  {progress.tokens:,} tokens learned from  same favourite "
-            f"{' '.join(map(str, agreement))}  overlap {' '.join(map(str, overlap))}"
-        )
         with (out / CURVE).open("a", encoding="utf-8") as curve:
             curve.write(json.dumps(figures) + "\n")
         if sum(overlap) > best:
             best = sum(overlap)
             export(draft, family, out, {"target": target, **figures})
+        tell(
+            f"{(time.monotonic() - start) / 60:6.1f} min  {progress.tokens:,} tokens learned from  same favourite "
+            f"{' '.join(map(str, agreement))}  overlap {' '.join(map(str, overlap))}"
+        )
 
     remaining = start + 60.0 * minutes - time.monotonic()
     extra = {"draft_ids": draft_ids.cpu()}

@@ -1,4 +1,4 @@
-"""What the page offers, read from the embedded family's files and the table of pairs: the menus need no engine.
+"""What the page offers, read from the embedded family's files and the host's pairs: the menus need no engine.
 
 A test holds these names against the engine's own.
 """

@@ -5,7 +5,7 @@ machine, because two would spoil each other's clocks. The queue for it is ours (
 visitor in it sees the place, and can leave.
 
 Every generator here yields at least every half second, empty lines if there is nothing to tell: Gradio can cancel only
-between two yields. `guarded` is the one place where an error becomes a sentence, `within` the one that has a deadline.
+between two yields. `guarded` makes a sentence of whatever breaks a run, `within` has its deadline.
 """
 
 from __future__ import annotations

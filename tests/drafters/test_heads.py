@@ -188,7 +188,7 @@ def test_what_is_no_head_for_this_target_is_refused_with_the_reason() -> None:
         Eagle3Head(config, weights, TARGET, (2, 3))
     with pytest.raises(ValueError, match="does not name 15 different tokens"):
         Eagle3Head(config, {**weights, "d2t": weights["d2t"] + 5}, TARGET, TAPS)
-    with pytest.raises(ValueError, match=r"lacks 0\.1\.linear\.bias and 6 more"):
+    with pytest.raises(ValueError, match=r"0\.1\.linear\.weight has the shape"):
         MedusaHeads({**medusa_weights(), "0.1.linear.weight": torch.ones(1)}, TARGET)
 
 

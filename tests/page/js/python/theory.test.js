@@ -1,4 +1,4 @@
-// The page's formulas against specdec/theory.py, and what it reads off a run against specdec/stats.py. CASES
+// The page's formulas against specdec/figures/theory.py, and what it reads off a run against specdec/figures/stats.py. CASES
 // names both.
 import test from "node:test";
 import assert from "node:assert";
