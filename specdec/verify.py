@@ -1,11 +1,11 @@
 """The walk: a proposal, the target's rows and randomness in; a verdict out. Pure.
 
 It serves chains and trees, greedy and sampled, model drafts and point masses. At a node, p is the target's
-row. Each child in turn is kept with probability min(1, p/q); after a rejection p becomes the residual and the
-next sibling is tried. When no child is kept, the target's own token is drawn from what p has become.
+row. Each child in turn is kept with probability min(1, p/q); after a rejection the residual takes p's place, and
+the next sibling is tried. When no child is kept, the target's own token is drawn from what p has become.
 
 Chains: Leviathan et al. 2022 (arXiv 2211.17192), Chen et al. 2023 (2302.01318). Siblings: SpecInfer
-(2305.09781). Lossless when each `probs[i]` is the distribution that token i was drawn from given its elder siblings.
+(2305.09781). Lossless when each `probs[i]` is the distribution that token i was drawn from after its earlier siblings.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Rule(Protocol):
 
 
 class RejectionSampling(Rule):
-    """The lossless rule of the papers. `proof/wrong_rules.py` plants its mistakes in the four small methods."""
+    """The lossless rule of the papers. `proof/wrong_rules.py` plants known mistakes in the four small methods."""
 
     name = "rejection sampling"
     lossless = True
@@ -71,5 +71,5 @@ class RejectionSampling(Rule):
         return residual(p, q, token)
 
     def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
-        # The number of levels that were accepted, minus 1: -1 if the token follows the text itself.
+        # The level of the last accepted token; -1 if there is none.
         return sampler.categorical(p, ("own", proposal.depth(node) - 1))

@@ -1,7 +1,7 @@
 """Every word on the page, read from `assets/text/<language>`: strings in JSON, paragraphs in Markdown.
 
 The language belongs to the request, never to the process: `speaking` sets it for what runs inside, `bound`
-for whatever is called later. A file that is not translated is shown in English, as a whole.
+keeps it for a handler that Gradio calls later. A file that is not translated is shown in English, as a whole.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ def strings(name: str) -> dict[str, Any]:
 
 
 def of_drafters(field: str) -> dict[str, Any]:
-    """Return one of the words that every drafter has (`drafters.json`), by its name; "other" is any other one."""
+    """Return a field of all drafters (`drafters.json`), by their names; "other" serves unknown names."""
     return {name: words[field] for name, words in strings("drafters").items() if field in words}
 
 
 def translated(sentence: str) -> str:
-    """Translate what the engine says, by its template in `engine.json`; any other text as it is."""
+    """Translate a sentence of the engine by the template that it carries (`engine.json`); leave other text as it is."""
     if not isinstance(sentence, TranslatableText) or language() == ENGLISH:
         return sentence
     template = _engine(language()).get(sentence.template, sentence.template)

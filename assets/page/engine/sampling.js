@@ -1,15 +1,15 @@
 /* Logits to distributions, as in `specdec/sampling.py`. Rows are Float32Array of the vocabulary's length. */
 
-const COLDEST = 1e-30; // a smaller temperature is greedy but for exact ties
+const COLDEST = 1e-30; // smaller temperatures count as this one: one-hot, except where logits tie exactly
 
-/** The first of the highest. @param {ArrayLike<number>} row */
+/** The index of the highest value, the first of ties. @param {ArrayLike<number>} row */
 export function argmax(row) {
   let best = 0;
   for (let i = 1; i < row.length; i++) if (row[i] > row[best]) best = i;
   return best;
 }
 
-/** The indices of the `count` highest, the highest first; of equals the first.
+/** The indices of the `count` highest, the highest first; of ties the lower index first.
  * @param {ArrayLike<number>} row @param {number} count */
 export function highest(row, count) {
   /** @type {number[]} */
@@ -49,7 +49,7 @@ export function probabilities(logits, { temperature, top_k, top_p }) {
  * @param {Float32Array} probs @param {number} top_p */
 function applyTopP(probs, top_p) {
   if (top_p >= 1) return probs;
-  const least = (1 - top_p) / 2 / probs.length, // all below it are not needed
+  const least = (1 - top_p) / 2 / probs.length, // all tokens below it are together less than half of what top-p leaves out
     likely = [...probs.keys()]
       .filter((i) => probs[i] >= least)
       .sort((a, b) => probs[b] - probs[a] || a - b),
@@ -72,7 +72,7 @@ export function residual(p, q, token) {
     all += p[i];
     mass += left[i] = Math.max(0, p[i] - (q ? q[i] : i === token ? 1 : 0));
   }
-  // Nothing is left where both agree to the last digit: the rejection was a rounding, and p is the answer.
+  // Where p equals q to rounding no residual is left: the token is drawn from p.
   for (let i = 0; i < p.length; i++) left[i] = mass > 0 ? left[i] / mass : p[i] / all;
   return left;
 }
@@ -84,14 +84,14 @@ export function overlap(p, q) {
   return sum;
 }
 
-/** In nats. @param {ArrayLike<number>} probs */
+/** Entropy in nats. @param {ArrayLike<number>} probs */
 export function entropy(probs) {
   let sum = 0;
   for (let i = 0; i < probs.length; i++) if (probs[i] > 0) sum -= probs[i] * Math.log(probs[i]);
   return sum;
 }
 
-/** h of block verification after a prefix of this weight.
+/** The chance h to keep a block, after a prefix of weight w: `block_chance` of specdec/sampling.py.
  * @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
 export function blockChance(weight, p, q) {
   let mass = 0;

@@ -53,7 +53,7 @@ export class Tokenizer {
     return Uint8Array.from(name, (one) => BYTES.get(one) ?? 63);
   }
 
-  /* For people: the text, or bytes as <0xF0> where they are not text by themselves. */
+  /* As shown on the page: the text, or bytes as <0xF0> where they are not text by themselves. */
   piece(token) {
     const special = this.special.get(token);
     if (special) return special;
@@ -73,8 +73,8 @@ export class Tokenizer {
     return chat ? this.within(prompt, chat) : [begin, ...this.plain(prompt)];
   }
 
-  /** A prompt within a model's chat template, as in `specdec/families/chat.py`: what looks like a control token in it
-   * is none.
+  /** A prompt within a model's chat template, as in `specdec/families/chat.py`: control tokens that a
+   * visitor typed are read as text.
    * @param {string} prompt @param {{ before: string, after: string, trims: boolean }} chat @returns {number[]} */
   within(prompt, { before, after, trims }) {
     if (trims) prompt = prompt.replace(EDGES, "");
@@ -105,7 +105,7 @@ export class Tokenizer {
     return parts.flatMap((part) => (part.match(WORDS) || []).flatMap((word) => this.word(word)));
   }
 
-  /* The merges of a word, in the order in which they were learned. */
+  /* The ids of a word's tokens: merges apply in the order in which they were learned. */
   word(word) {
     const known = this.known.get(word);
     if (known) return known;

@@ -1,5 +1,6 @@
 /* The engine of a page without a server, in a worker of its own. It is told `{ run, number, files, base }` or
- * `{ stop }`; it answers with `{ fetched, of }`, `{ lines }`, `{ done }`, or `{ wrong, ... }`. */
+ * `{ stop }`, a worker that shares its memory `{ help }`; it answers with `{ fetched, of }`, of so many bytes, `{ lines }`,
+ * `{ done }`, or `{ wrong }`, the key of a sentence, with its values. */
 
 import { DraftModel, NoDrafter, PromptLookup } from "./drafters.js";
 import { generate, interleave } from "./engine.js";
@@ -34,7 +35,7 @@ const help = (told) =>
     worker.postMessage({ help: told });
   });
 
-/* All that a run needs; on the way it tells how many bytes have arrived. What is not whole is refused. */
+/* All that a run needs; on the way it tells how many bytes have arrived. A file of the wrong size is refused. */
 async function load(parts, base) {
   const { tokenizer, target, draft } = parts,
     kind = parts.relaxed && isRelaxed() ? "relaxed" : "layers",
@@ -70,7 +71,7 @@ async function load(parts, base) {
   };
 }
 
-/* Every number of rows that a run will ask for, until they are compiled. */
+/* Run passes of 1 to K + 1 rows for WARM ms, so that the browser compiles them. */
 function warm({ target, draft }, k, drafts) {
   const cache = target.newCache(64),
     other = drafts && draft.newCache(64),

@@ -1,7 +1,7 @@
 /* The certificate: is this decoding lossless? Draws what the engine computed, recorded or live; it computes none of it.
  *
- * What is read off a certificate is in reading.js. The small makers of elements are the player's. Words are looked up;
- * tokens enter by `append`: one may be `<script>`. */
+ * What is read off a certificate is in reading.js. Elements are made by the player's kit. Texts come from `words`; tokens
+ * are inserted as text, never as markup: one may be `<script>`. */
 
 import { h, choice, parts } from "#page/race/kit.js";
 import { words, visible } from "#page/race/text.js";
@@ -52,7 +52,7 @@ function lossless(element, props, watch, trigger, server, player) {
     (S.pair !== "embedded" || S.asked.text === part.text.value);
   const isLive = () => Boolean(S.live && isAsked());
 
-  /* Asked for when it is first looked at, so that the page itself stays light. */
+  /* A pair's certificate is fetched when it is first shown, so that the page itself stays light. */
   async function fetchRecorded(pair) {
     RECORDED[pair] = await server.recorded_certificates(pair).catch(() => ({}));
     draw();
@@ -146,8 +146,8 @@ function lossless(element, props, watch, trigger, server, player) {
     draw();
   }
 
-  /* What arrives after a stop, or for another question, is late. News may come faster than a busy machine draws: a
-   * frame draws the newest. A hidden page draws it when it is seen again. */
+  /* Updates that arrive after Stop, or belong to an earlier request, are ignored. At most one a frame is drawn, the
+   * newest; a hidden page draws it when it is shown again. */
   function arrived() {
     if (!S.running || !props.value) return;
     const certificate = JSON.parse(props.value);
@@ -160,7 +160,7 @@ function lossless(element, props, watch, trigger, server, player) {
     });
   }
 
-  /* -- what stands still, and listening -- */
+  /* -- fixed labels, and event handlers -- */
 
   const pressPair = choice(part.pair, Object.entries(W.rail.pairs), (pair) => choose({ pair }));
 

@@ -152,7 +152,7 @@ export function numbers(W, S) {
     return parts;
   }
 
-  /* The strip from 0 to 1: green stays, hatched goes, a pin where the coin fell. */
+  /* The strip from 0 to 1: green is kept, hatched is rejected, the pin is the coin u. */
   function coin({ label, stay, u, words }) {
     const width = 298,
       H = hatch(),
@@ -189,7 +189,7 @@ export function numbers(W, S) {
       }
     const [first, ...others] = [...rows.values()].filter(
       (one) => one.piece !== "" || one.p != null,
-    ); // of an unnamed draft there is the target's row alone
+    ); // a server that does not name its draft shows the target's tokens alone
     others.sort((a, b) => Math.max(b.p || 0, b.q || 0) - Math.max(a.p || 0, a.q || 0));
     const columns = [{ x: 96, title: W.card.target, of: "p", model: "target" }];
     if (source.length) columns.push({ x: 204, title: W.card.draft, of: "q", model: "draft" });
@@ -205,7 +205,7 @@ export function numbers(W, S) {
     return g;
   }
 
-  /* A row a token, a bar in each column to the scale of the largest, `room` pixels wide. */
+  /* Draw one row per token and one bar per column; the largest bar is `room` pixels wide. */
   function bars(rows, columns, room, below = 0) {
     const height = 22 + rows.length * 20 + below,
       titles = columns.map(({ x, title }) => text(x, 12, title)),

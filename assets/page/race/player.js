@@ -81,7 +81,7 @@ function player(element, props, watch, trigger) {
     const begun = reader.run && (fresh || S.run === null || reader.run !== S.run);
     S.run = reader.run;
     if (!S.run) return empty();
-    S.run.closed ||= S.run.header.source !== "live"; // all of a recorded run is there, even if it was stopped
+    S.run.closed ||= S.run.header.source !== "live"; // a recording is complete, even of a stopped run
     S.first ??= S.run;
     if (begun) begin(fresh);
     text.build();
@@ -99,14 +99,14 @@ function player(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-ended"));
   }
 
-  /* Another run in place of this one, by hand of the visitor: even one with the same first line begins anew. */
+  /* Show another run that the visitor chose: it begins anew even if its header is the same. */
   function load(log, sent = false) {
     props.value = log;
     Object.assign(reader, newReader());
     S.run = null;
     S.sent = sent; // by a link: it opens at its end
     pull();
-    S.sent = false; // the rail tells of it, too
+    S.sent = false; // only now: `pull` needs it
     if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) });
   }
 
@@ -123,7 +123,7 @@ function player(element, props, watch, trigger) {
     clearTimeout(S.timer);
     card.hide();
     const live = S.run.header.source === "live",
-      // or the same run, as its server counted it
+      // or a finished server run that came again with its counts
       again = S.sent || (fresh && live && isServed(S.run) && isOver(S.run));
     S.sentRun = S.sent ? S.run : null;
     Object.assign(S, {
@@ -193,7 +193,7 @@ function player(element, props, watch, trigger) {
     paintAccount(F);
   }
 
-  /* One cycle as token flow; at the end both lanes as bars. Cycles too fast to be seen show their ends. */
+  /* One cycle as token flow; at the end both lanes as bars. Cycles too fast to animate are drawn finished. */
   function drawPicture(F, over) {
     const cycles = speculative(S.run).cycles,
       done = over && atEnd(S) && F.a.k > 0 && (F.b.k > 0 || !plain(S.run)) && !wasStopped(S.run);
@@ -217,7 +217,7 @@ function player(element, props, watch, trigger) {
   function resized() {
     picture.resized();
     drawn = null;
-    draw(true); // else what is too wide would stand there
+    draw(true); // even where nobody sees it: else the old, wider drawing would stay
   }
 
   /* Whether the charts have other widths than before; a hidden page has none, and keeps those that it had. */
@@ -243,7 +243,7 @@ function player(element, props, watch, trigger) {
       S.seen = changes[changes.length - 1].isIntersecting;
       S.last = performance.now();
       draw();
-    }).observe(root); // a busy page is told of several at once
+    }).observe(root); // several changes may arrive in one call
     new IntersectionObserver((changes) => {
       S.below = changes[changes.length - 1].isIntersecting;
       draw();
@@ -257,7 +257,7 @@ function player(element, props, watch, trigger) {
   Object.assign(root, {
     words: W,
     run: () => S.run,
-    isFirst: () => S.run !== null && S.run === S.first, // that the page came with
+    isFirst: () => S.run !== null && S.run === S.first, // the run that the page loaded with
     log,
     load,
     grow(log) {

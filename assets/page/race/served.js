@@ -1,4 +1,4 @@
-/* What the page says of a server that was watched from outside: what became of its drafts, and never why. */
+/* What the page says of a server that was watched from outside: which drafts were kept; the reason is not reported. */
 
 import { speculative, plain, firstRejection, isTold, serverOf, countedOf } from "#page/race/run.js";
 import { fixed, fill, words } from "#page/race/text.js";
@@ -24,7 +24,7 @@ export function served(W, S, tinted, numbersOf) {
     ];
   }
 
-  /* What the run came to; a speed-up only beside a plain server. Drafts in vain are said loudly. */
+  /* What the run came to; a speed-up only beside a plain server; a warning where every draft was rejected. */
   function end(F, values) {
     const sums = speculative(S.run).finished || {},
       drafted = F.told ? F.a.drafted : sums.drafted || 0,
@@ -56,7 +56,7 @@ export function counted(W, node, lane) {
   node.dataset.counted = name;
 }
 
-/* Beside a lane's name: whose it is, by the facts of a header. */
+/* Beside a lane's name: the server's name and version, from the trace header. */
 export const lines = (W, { kind, version, k }) =>
   words(k ? W.server.drafts : W.server.watched, { server: nameOf({ kind, version }), k });
 export const nameOf = ({ kind, version }) => `${kind || ""} ${version || ""}`.trim();

@@ -1,5 +1,5 @@
-"""The tab Guide: what is often asked or got wrong, the words, and what a teacher needs; and the guided tour, which
-stands outside the tabs because it drives them all."""
+"""The tab Guide: questions and misconceptions, the glossary, notes for teachers; and the guided tour, which is built
+outside the tabs because it switches between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tab Methods: a card a method, and who drafts best where, by recorded figures."""
+"""The tab Methods: recorded speed-ups by method and text, and a card a method."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def build(tab: gr.Tab) -> None:
             with gr.Column(scale=1, min_width=280):
                 lines(results.findings(rows), elem_classes="sd-findings", elem_id="findings")
         plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
-        tab.select(lambda: results.chart(rows), None, plot, **INSTANT)  # plotly would slow down every start
+        tab.select(lambda: results.chart(rows), None, plot, **INSTANT)  # importing plotly is slow
     with gr.Column(elem_classes="sd-methods sd-folds"):
         with folded("cards", words["open"]):
             cards()

@@ -1,5 +1,6 @@
-"""The tab Step through: the run of the tab Race, one decision at a time. All of it happens in the browser:
-see `assets/page/step/step.js`.
+"""The tab Step through: the run of the tab Race, one decision at a time, drawn by `assets/page/step/step.js`.
+
+The server gives a sampled run where the tab opens on a greedy one.
 """
 
 from __future__ import annotations
