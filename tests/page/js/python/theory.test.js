@@ -1,5 +1,5 @@
-// The page's formulas against specdec/figures/theory.py, and what it reads off a run against specdec/figures/stats.py. CASES
-// names both.
+// The page's formulas against specdec/figures/theory.py, and what it reads off a run against specdec/figures/stats.py.
+// CASES names both.
 import test from "node:test";
 import assert from "node:assert";
 import fs from "node:fs";
