@@ -49,7 +49,7 @@ export function probabilities(logits, { temperature, top_k, top_p }) {
  * @param {Float32Array} probs @param {number} top_p */
 function applyTopP(probs, top_p) {
   if (top_p >= 1) return probs;
-  const least = (1 - top_p) / 2 / probs.length, // all tokens below it are together less than half of what top-p leaves out
+  const least = (1 - top_p) / 2 / probs.length, // all tokens below: less than half of what top-p omits
     likely = [...probs.keys()]
       .filter((i) => probs[i] >= least)
       .sort((a, b) => probs[b] - probs[a] || a - b),

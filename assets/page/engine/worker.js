@@ -1,6 +1,6 @@
 /* The engine of a page without a server, in a worker of its own. It is told `{ run, number, files, base }` or
- * `{ stop }`, a worker that shares its memory `{ help }`; it answers with `{ fetched, of }`, of so many bytes, `{ lines }`,
- * `{ done }`, or `{ wrong }`, the key of a sentence, with its values. */
+ * `{ stop }`, a worker that shares its memory `{ help }`. It answers with `{ fetched, of }`, of so many bytes,
+ * `{ lines }`, `{ done }`, or `{ wrong }`, the key of a sentence, with its values. */
 
 import { DraftModel, NoDrafter, PromptLookup } from "./drafters.js";
 import { generate, interleave } from "./engine.js";

@@ -1,7 +1,7 @@
 /* The certificate: is this decoding lossless? Draws what the engine computed, recorded or live; it computes none of it.
  *
- * What is read off a certificate is in reading.js. Elements are made by the player's kit. Texts come from `words`; tokens
- * are inserted as text, never as markup: one may be `<script>`. */
+ * What is read off a certificate is in reading.js. Elements are made by the player's kit. Texts come from `words`;
+ * tokens are inserted as text, never as markup: one may be `<script>`. */
 
 import { h, choice, parts } from "#page/race/kit.js";
 import { words, visible } from "#page/race/text.js";
