@@ -156,12 +156,8 @@ class Cycle:
             if self.drawn:
                 distribution = probabilities(logits, self.params)[0]
                 token = draw(distribution, uniform[i : i + 1])
-                row = self.distributions[i]
-                row.copy_(distribution) if ids is None else row.index_copy_(0, ids, distribution)  # else zero for good
-            if ids is None:
-                self.drafted[i : i + 1].copy_(token)
-            else:
-                torch.index_select(ids, 0, token, out=self.drafted[i : i + 1])
+                self.distributions[i].index_copy_(0, ids, distribution)  # zero elsewhere, from the start
+            torch.index_select(ids, 0, token, out=self.drafted[i : i + 1])
         self.sound.copy_(torch.cat(highest).sum(0, keepdim=True).isfinite())
         self.limit.mul_(self.sound)  # a draft whose logits are not finite is ignored
 

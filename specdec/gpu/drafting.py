@@ -57,11 +57,12 @@ class Steps:
     """
 
     reach: int
-    ids: Tensor | None = None  # [V of the draft]
+    ids: Tensor  # [V of the draft]
 
     def __init__(self, text: Text) -> None:
         self.text, self.k = text, text.depth
         self.reach = len(text.tokens)  # the whole text: without a cache of its own there is nothing to catch up on
+        self.ids = torch.arange(text.target.model.vocabulary, device=text.tokens.device)
 
     def prefill(self, prompt: Sequence[int]) -> None:
         """Read the prompt, after the target has read it."""
@@ -88,7 +89,8 @@ class DraftModelSteps(Steps):
     def __init__(self, text: Text, model: Transformer) -> None:
         super().__init__(text)
         self.decoder, self.reach = StaticDecoder(model, len(text.tokens)), 2
-        self.ids = model.ids if isinstance(model, ReducedDraft) else None
+        if isinstance(model, ReducedDraft):
+            self.ids = model.ids
 
     def prefill(self, prompt: Sequence[int]) -> None:
         self.decoder.prefill(prompt)

@@ -158,10 +158,10 @@ def smollm2(at: Scale) -> Iterator[Row]:
         return
     family = zoo.load("smollm2", torch.bfloat16, at.device)
     prompts = [prompt for kind in QUESTIONS.values() for prompt in kind[: at.asked]]
-    names = [name for name in family.drafters if name not in ("none", "suffix")]
-    first = [name for name in ("eagle3", "draft_model") if name in names]  # whatever the budget, these are measured
-    for name in first + [name for name in names if name not in first] if at == FULL else names[:1]:
-        cases = [Case(name, "qa", 0.0, k) for k in ((4, 3, 6, 8) if name in first else (4,))]
+    best = ("eagle3", "draft_model")  # first, so that they are measured whatever the budget
+    names = sorted(set(family.drafters) - {"none", "suffix"}, key=lambda name: (name not in best, name))
+    for name in names if at == FULL else names[:1]:
+        cases = [Case(name, "qa", 0.0, k) for k in ((4, 3, 6, 8) if name in best else (4,))]
         cases.append(Case(name, "qa", 0.8, 4))
         yield from measure(family, prompts, cases, replace(at, repeats=1))
 
