@@ -78,6 +78,7 @@ def test_a_press_below_a_run_that_lost_runs_again(open_page, monkeypatch):
 @pytest.fixture
 def busy(monkeypatch):
     """Somebody else's run has the machine, until the test lets it go."""
+    until_free()  # the run of a page that has just been closed may still leave
     engine = SlowEngine()
     monkeypatch.setattr(session, "_worker", toyrun.Engine(engine.race))
     ticket = session._machine.join("run")
