@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import torch
 from torch import nn, Tensor
 
+from .muon import Muon
+
 ADAMW_LR = 2e-3
 MUON_LR = 6e-3
 WEIGHT_DECAY = 0.05  # of matrices
@@ -61,7 +63,7 @@ def fit(
     others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]
     optimisers: list[tuple[torch.optim.Optimizer, float]] = [
         (torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0, fused=device.type == "cuda"), ADAMW_LR),
-        (torch.optim.Muon(matrices, weight_decay=WEIGHT_DECAY, adjust_lr_fn="match_rms_adamw"), MUON_LR),
+        (Muon(matrices, MUON_LR, WEIGHT_DECAY), MUON_LR),
     ]
     progress, mean = Progress(), [parameter.detach().clone() for parameter in model.parameters()]
     if checkpoint.exists():

@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import count, islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +35,7 @@ from specdec.training.eagle3 import distinct_taps, Eagle3
 from specdec.training.examples import EARLIEST, Text
 from specdec.training.loop import rate
 from specdec.training.loss import DECAY, Divergence, HeldOut, read_batch, TEMPERATURE, VARIATION
+from specdec.training.muon import Muon
 from specdec.training.target_pass import hidden_states, new_cache
 from specdec.training.train import load_target, train
 from specdec.training.writing import continued, tokens_around, Writer
@@ -43,11 +45,11 @@ PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The embedded target as others publish theirs: with its tokenizer."""
+def target(shallow: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few layers of the embedded target, as others publish theirs: with its tokenizer."""
     folder = tmp_path_factory.mktemp("training") / "target"
     for part in ("target", "tokenizer"):
-        shutil.copytree(zoo.EMBEDDED / part, folder, dirs_exist_ok=True)
+        shutil.copytree(Path(shallow) / part, folder, dirs_exist_ok=True)
     return folder
 
 
@@ -63,7 +65,7 @@ def texts(family: zoo.Family) -> list[Text]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("specdec.training.writing.MAX_ANSWER", 24)
         written = Writer(family, PROMPTS * 8, rows=24).texts(lambda: False)
-        return [text for part in islice(written, 3) for text in part]
+        return [text for part in islice(written, 8) for text in part]
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +157,26 @@ def test_the_loss_is_the_divergence_and_so_is_its_gradient(monkeypatch: pytest.M
     torch.testing.assert_close(loss, meant, rtol=1e-4, atol=1e-5)
     for one, other in zip(gradients, torch.autograd.grad(meant, (first, second, rows)), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(24, 40), (40, 24)])
+def test_muon_takes_the_steps_of_torchs(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bfloat16 the same steps; in float32 nearly."""
+    noise = torch.Generator().manual_seed(0)
+    start, gradients = torch.randn(shape, generator=noise), torch.randn(4, *shape, generator=noise)
+
+    def end(optimiser: Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]) -> torch.Tensor:
+        matrix = torch.nn.Parameter(start.clone())
+        steps = optimiser([matrix])
+        for gradient in gradients:
+            matrix.grad = gradient.clone()
+            steps.step()
+        return matrix.detach()
+
+    theirs = end(lambda matrices: torch.optim.Muon(matrices, 0.1, 0.05, adjust_lr_fn="match_rms_adamw"))
+    for in_bfloat16, error in ((True, 1e-6), (False, 0.01)):
+        monkeypatch.setattr("specdec.training.muon.multiplies_bfloat16", lambda device, there=in_bfloat16: there)
+        torch.testing.assert_close(end(lambda matrices: Muon(matrices, 0.1, 0.05)), theirs, rtol=0, atol=error)
 
 
 def exported(model: DraftModel | Eagle3, family: zoo.Family, folder: Path) -> ReducedDraft | Eagle3Head:
