@@ -30,6 +30,7 @@ from specdec.models.packed import FILE, pack_rows, ROWS
 from specdec.training import examples
 from specdec.training.examples import Text
 from specdec.training.loop import fit, Progress
+from specdec.training.loss import precision
 from specdec.training.train import load_target, train
 from specdec.training.writing import Writer
 
@@ -71,7 +72,8 @@ class Workshop:
     @cached_property
     def teacher(self) -> LlamaForCausalLM:
         """The target, frozen."""
-        model = LlamaForCausalLM.from_pretrained(self.out / "target", dtype=torch.bfloat16, attn_implementation="eager")
+        dtype = precision(self.options.device)
+        model = LlamaForCausalLM.from_pretrained(self.out / "target", dtype=dtype, attn_implementation="eager")
         return model.to(self.options.device).eval().requires_grad_(False)
 
     def seconds(self, stage: str) -> float:

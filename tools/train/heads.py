@@ -10,6 +10,7 @@ from torch import nn, Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
+from specdec.models.device import multiplies_bfloat16
 from specdec.training.loss import DECAY, VARIATION
 
 # Sharper than what the target was trained on: people decode greedily or below temperature 1.
@@ -44,7 +45,7 @@ class Loss:
         with torch.no_grad():
             read = self.teacher.model(input_ids=ids, use_cache=False, output_hidden_states=bool(self.taps))
         features = [read.hidden_states[tap] for tap in self.taps]
-        with torch.autocast(ids.device.type, torch.bfloat16):
+        with torch.autocast(ids.device.type, torch.bfloat16, enabled=multiplies_bfloat16(str(ids.device))):
             return self.of_states(ids, read.last_hidden_state, torch.cat(features, -1) if features else None)
 
     def of_states(self, ids: Tensor, last: Tensor, features: Tensor | None) -> Tensor:

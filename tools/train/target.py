@@ -9,6 +9,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
+from specdec.models.device import multiplies_bfloat16
+
 from .data import VOCABULARY
 
 # Deep and narrow: one draft layer is then a small part of a target pass, as it is for large models.
@@ -66,7 +68,7 @@ class TargetLoss:
     def __call__(self, ids: Tensor) -> Tensor:  # [rows, length + 1]
         self.step += 1
         inputs, targets = ids[:, :-1], ids[:, 1:]
-        with torch.autocast(ids.device.type, torch.bfloat16):
+        with torch.autocast(ids.device.type, torch.bfloat16, enabled=multiplies_bfloat16(str(ids.device))):
             out = self.model.model(input_ids=inputs, use_cache=False, output_hidden_states=True)
             rows = max(1, len(inputs) // 4)
             early = self.model.model.norm(out.hidden_states[self.exits[self.step % 2]][:rows])
