@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -53,6 +54,7 @@ def test_the_head_of_the_readme_fits_what_is_required() -> None:
 EXTRAS = {"ui": ["app"], "bench": ["bench"], "app.py": ["app"]}  # what rooms need beside the engine's packages
 
 
+@functools.cache
 def bringing(name: str) -> set[str]:
     """A package and those that it cannot do without."""
     needed = (Requirement(line) for line in requires(name) or [])

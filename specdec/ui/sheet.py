@@ -131,8 +131,11 @@ class Sheet:
     def answers(self, block: Any) -> dict[str, str]:
         """Name the files of what its script may ask Python for, by function; `*` stands for the argument."""
         functions = {function.__name__: function for function in block.server_fns}
-        files = {"sampled_run": f"traces/{session.sampled_name()}", "recorded_certificates": "certificates/*"}
-        answers = {name: file for name, file in files.items() if name in functions}
+        answers = {}
+        if "sampled_run" in functions:
+            answers["sampled_run"] = f"traces/{session.sampled_name()}"
+        if "recorded_certificates" in functions:
+            answers["recorded_certificates"] = "certificates/*"
         if "file" in functions:
             answers["file"] = f"{self.data}/{len(self.parts)}-*"
             for kind in block.value:

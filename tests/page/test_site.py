@@ -21,7 +21,11 @@ LINK = re.compile(r'(?:src|href)="([^"]*)"')
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site") / "page"
+    """A site where an earlier one was."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "old.html").write_text("", encoding="utf-8")
+    (folder / "note.txt").write_text("", encoding="utf-8")
+    (folder / site.MADE).write_text(json.dumps(["old.html", "gone.js"]), encoding="utf-8")
     size = site.write(folder, "1.0", files, "https://host.example/some/path/")
     assert size == sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= WHOLE
     return folder
@@ -75,10 +79,6 @@ def test_another_folder_is_refused_in_one_sentence_and_stays(
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_an_earlier_site_goes_and_what_lies_beside_it_stays(tmp_path: Path) -> None:
-    (tmp_path / "old.html").write_text("", encoding="utf-8")
-    (tmp_path / "note.txt").write_text("", encoding="utf-8")
-    (tmp_path / site.MADE).write_text(json.dumps(["old.html", "gone.js"]), encoding="utf-8")
-    site.write(tmp_path, "1.0", lambda family: {})
-    assert (tmp_path / "note.txt").exists() and (tmp_path / "index.html").exists()
-    assert not (tmp_path / "old.html").exists()
+def test_an_earlier_site_goes_and_what_lies_beside_it_stays(made: Path) -> None:
+    assert (made / "note.txt").exists() and (made / "index.html").exists()
+    assert not (made / "old.html").exists()
