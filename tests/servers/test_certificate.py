@@ -13,7 +13,8 @@ import pytest
 from ours import MakeTask, of_pair, Ours, serving
 
 from specdec import cli as terminal
-from specdec.proof.mistakes import MISTAKES
+from specdec.proof import power
+from specdec.proof.mistakes import CATALOGUE, MISTAKES
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
 from specdec.servers import vllm
@@ -27,8 +28,15 @@ MANY = 50_000  # texts a request: our server draws them together
 
 
 @pytest.fixture(autouse=True)
-def large_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large requests, and a certificate that predicts the draws for a few of the known mistakes."""
     monkeypatch.setattr(vllm, "AT_ONCE", MANY)
+    monkeypatch.setattr(power, "CATALOGUE", [MISTAKES[key] for key in ("accept_all", "from_target", "draft_bonus")])
+
+
+@pytest.fixture
+def every_mistake(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(power, "CATALOGUE", CATALOGUE)
 
 
 def told_of(
@@ -61,6 +69,7 @@ REFERENCES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.usefixtures("every_mistake")
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_a_lossless_server_is_green_whatever_it_is_held_against(reference: str) -> None:
     told = told_of(of_pair(toy()), **REFERENCES[reference])
@@ -188,6 +197,7 @@ def predicted(k: int) -> dict[str, int | None]:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("every_mistake")
 @pytest.mark.parametrize("key", SOME)
 def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, record_property: Any) -> None:
     needed = predicted(max(2, MISTAKES[key].least_k))[key]
