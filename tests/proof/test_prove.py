@@ -176,7 +176,10 @@ def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path: Path, name:
 @pytest.mark.parametrize(
     "source", [COINS_FIRST, MATCHES, SEVEN], ids=["all coins first", "sample and match", "seven drafts at most"]
 )
-def test_a_verifier_that_is_right_in_its_own_way_is_not(tmp_path: Path, source: str) -> None:
+def test_a_verifier_that_is_right_in_its_own_way_is_not(
+    tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prove, "groups", lambda trees: {name: some[::4] for name, some in groups(trees).items()})
     assert all(error <= EXACT for _, error in looks(rule_of(tmp_path, source)))
 
 

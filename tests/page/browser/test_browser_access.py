@@ -60,14 +60,6 @@ SMALL = """() => [...document.querySelectorAll("button, a, summary, select, inpu
 }).map((node) => node.outerHTML.slice(0, 140))"""
 
 
-@pytest.fixture(params=["light", "dark"])
-def page(request, open_page):
-    page = open_page(query=f"?__theme={request.param}", reduced_motion="reduce")
-    page.press("[data-part=stage]", "End")
-    expect(page.locator(".sd-stage")).to_have_css("background-color", GROUND[request.param])
-    return page
-
-
 def each_tab(page):
     """The names of the tabs, each while it is shown, with nothing folded."""
     for name in TABS:
@@ -76,9 +68,11 @@ def each_tab(page):
         yield name
 
 
-@pytest.mark.parametrize("width", [1280, 360])
-def test_axe_finds_nothing_in_all_of_it(page, width):
-    page.set_viewport_size({"width": width, "height": 900})
+@pytest.mark.parametrize(("theme", "width"), [("dark", 1280), ("light", 360)])
+def test_axe_finds_nothing_in_all_of_it(open_page, theme, width):
+    page = open_page(width, 900, query=f"?__theme={theme}", reduced_motion="reduce")
+    page.press("[data-part=stage]", "End")
+    expect(page.locator(".sd-stage")).to_have_css("background-color", GROUND[theme])
     for name in each_tab(page):
         assert axe_told(page) == "", name
 
