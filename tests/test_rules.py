@@ -147,10 +147,9 @@ def test_a_tree_is_refused_with_a_sentence() -> None:
 # Shared noise gives the text of plain decoding.
 
 
-@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(6), marks=pytest.mark.long)], ids=len)
-def test_shared_noise_gives_the_plain_text_for_any_drafter_and_k(seeds: range) -> None:
+def test_shared_noise_gives_the_plain_text_for_any_drafter_and_k() -> None:
     compared, kept, drafted = 0, 0, 0
-    for seed, temperature in itertools.product(seeds, (0.0, 0.7, 1.2)):
+    for seed, temperature in itertools.product(range(2), (0.0, 0.7, 1.2)):
         prompt = ((0,), (3, 1, 2))[seed % 2]
         params = SamplingParams(temperature, max_tokens=16, seed=seed)
         case = Case(6, params=params, seed=4)
@@ -163,7 +162,7 @@ def test_shared_noise_gives_the_plain_text_for_any_drafter_and_k(seeds: range) -
             compared += 1
             kept += sum(e.accepted for e in events if isinstance(e, Committed))
             drafted += sum(len(e.positions) for e in events if isinstance(e, Verified))
-    assert compared == 45 * len(seeds)
+    assert compared == 90
     assert 0.1 * drafted < kept < 0.9 * drafted
 
 
