@@ -61,7 +61,7 @@ def cases() -> Iterator[Any]:
                     width=(96, 1025, 33)[number % 3],
                     inner=(80, 600)[number % 2],
                 )
-                short = rows <= 3 or heads == 7
+                short = rows <= 3
                 yield pytest.param(case, marks=() if short else pytest.mark.long, id=f"{number}")
 
 
