@@ -23,7 +23,7 @@ from .. import __version__
 from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..gpu import lane
-from ..methods import adapted, ADAPTIVE, DRAFT_MODEL, METHODS
+from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter, METHODS
 from .measure import Case, measure_pairs, Row, row
 from .prompts import PROMPTS, QUESTIONS
 
@@ -68,9 +68,9 @@ def drafters_of(suite: str, family: Family) -> list[str]:
 def measure(family: Family, options: Options, prompts: Prompts) -> Iterator[Row]:
     """Yield a row for each domain, temperature and drafter: that of its best k, by the median speed-up."""
     drafters = drafters_of(options.suite, family)
-    if unknown := [name for name in options.drafter if (adapted(name) or name) not in drafters]:
+    if unknown := [name for name in options.drafter if (inner_drafter(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
-    depths = {name: [BENCH_ADAPTIVE_K] if adapted(name) else options.k for name in options.drafter or drafters}
+    depths = {name: [BENCH_ADAPTIVE_K] if inner_drafter(name) else options.k for name in options.drafter or drafters}
     rounds = sum(len(ks) * (CHOOSING_ROUNDS + 1) + options.repeats + 1 for ks in depths.values())
     total = sum(map(len, prompts.values())) * len(TEMPERATURES) * rounds
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, cast, TYPE_CHECKING
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import adapted, check_request, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULES
+from ..methods import check_request, DEFAULT_DRAFTER, EMBEDDED, find_method, inner_drafter, METHODS, ROUNDED, RULES
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
 from .commands import check_family, Device, Drafts, KEY, Plain, Precision
@@ -82,7 +82,7 @@ def run(
     check_family(request.family)
     # GONE names drafters that the embedded family had. A folder may still have one of that name.
     ours = target is None and request.family in (EMBEDDED, *ROUNDED)
-    if ours and (gone := GONE.get(f"--drafter {adapted(request.drafter) or request.drafter}")):
+    if ours and (gone := GONE.get(f"--drafter {inner_drafter(request.drafter) or request.drafter}")):
         raise ValueError(gone)
     if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..exposure import limits
-from ..methods import brought_by, DRAFT_MODEL, EMBEDDED, METHODS, QUANTISED, ROUNDED
+from ..methods import DRAFT_MODEL, EMBEDDED, METHODS, methods_sharing_parts, QUANTISED, ROUNDED
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
 from . import chat, hub
@@ -23,7 +23,7 @@ BESIDE = " + "
 ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafting that need nothing but the target
 # Of a target without a draft, the quickest to begin first.
 ALONE = ("suffix", "prompt_lookup", QUANTISED)
-ANY = brought_by(DRAFT_MODEL, "medusa", "eagle3")  # which others publish
+ANY = methods_sharing_parts(DRAFT_MODEL, "medusa", "eagle3")  # which others publish
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
-from ..methods import adapted, DRAFT_MODEL, EXIT, Method, METHODS, of_part, QUANTISED, ROUNDED
+from ..methods import DRAFT_MODEL, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
 from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
@@ -117,7 +117,7 @@ class Family:
 
     def wrapped(self, name: str) -> str:
         """The drafter that `adaptive` or `adaptive:NAME` wraps here; "" for any other name."""
-        inner = adapted(name)
+        inner = inner_drafter(name)
         return self.default_drafter if inner == DRAFT_MODEL and DRAFT_MODEL not in self.drafters else inner
 
     def use_threads(self) -> None:
@@ -246,7 +246,7 @@ def draft_folders(folder: Path) -> dict[str, Path]:
 
 def ways_of(part: Any, target: LoadedModel) -> list[Method]:
     """The ways of drafting with `part`. On a GPU no trees: checking one takes as long there as two plain steps."""
-    return [method for method in of_part(part) if not method.tree or target.device == "cpu"]
+    return [method for method in methods_using(part) if not method.tree or target.device == "cpu"]
 
 
 def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> Family:

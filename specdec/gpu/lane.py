@@ -98,8 +98,8 @@ class EagerExecutor(HostExecutor):
     """Runs the host's executor on a GPU; if memory runs out, it releases memory for the next run."""
 
     @contextlib.contextmanager
-    def opened(self, limit: int) -> Iterator[None]:
-        with releasing_memory(), super().opened(limit):
+    def allocated(self, limit: int) -> Iterator[None]:
+        with releasing_memory(), super().allocated(limit):
             yield
 
 
@@ -116,7 +116,7 @@ class CudaExecutor:
         self.stopped = False
 
     @contextlib.contextmanager
-    def opened(self, limit: int) -> Iterator[None]:
+    def allocated(self, limit: int) -> Iterator[None]:
         """Prepare a cycle for the run. If the run breaks, its cycle is dropped with its graphs."""
         key, self.limit = key_of(self.task), limit
         with releasing_memory():
@@ -142,7 +142,7 @@ class CudaExecutor:
             raise FloatingPointError("the target's logits are not finite")
         proposal = record.proposal()
         if self.adaptive:
-            self.adaptive.drafted(len(tokens), proposal)
+            self.adaptive.remember_draft(len(tokens), proposal)
         return CycleResult(
             proposal,
             record.verdict(),

@@ -26,7 +26,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from .. import children
-from ..rules import named, RULES
+from ..rules import make_rule, RULES
 from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
 from ..verify import Rule
@@ -202,7 +202,7 @@ def prove_rule(rule: str = "rejection") -> int:
                 error, count = shipped_error(case, PATHS, rule)
                 worst, total = max(worst, error), total + count
                 proved.append(case)
-    for name, error, count in single_cycles(named(rule), cycles):
+    for name, error, count in single_cycles(make_rule(rule), cycles):
         worst, total = max(worst, error), total + count
         print(f"single cycles ({name}): {count:,} random paths, largest total variation {error:.2g}", flush=True)
     print(

@@ -63,7 +63,7 @@ class TokenResidualAfterBlock(BlockVerification):
 class BlockByProduct(BlockVerification):
     """A prefix is kept with the product of its ratios alone, as only the whole block is."""
 
-    def enough(self, weight: float, p: Tensor, q: Tensor) -> float:
+    def pass_chance(self, weight: float, p: Tensor, q: Tensor) -> float:
         return weight
 
 

@@ -66,7 +66,7 @@ class ReplayedTypical(TypicalAcceptance):
     def __init__(self, cycle: AuditedCycle) -> None:
         self.cycle = cycle
 
-    def plausible(self, proposal: Proposal, rows: Tensor, node: int) -> bool:
+    def is_plausible(self, proposal: Proposal, rows: Tensor, node: int) -> bool:
         x = self.cycle.positions[node]
         if x.target is None:
             raise NotRecorded

@@ -15,7 +15,18 @@ from safetensors import safe_open
 
 from ..families import hub, presets
 from ..figures import machine
-from ..methods import adapted, DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, find_method, LOSSY, METHODS, ROUNDED, RULES
+from ..methods import (
+    DEFAULT_DRAFTER,
+    DRAFT_MODEL,
+    EMBEDDED,
+    EXIT,
+    find_method,
+    inner_drafter,
+    LOSSY,
+    METHODS,
+    ROUNDED,
+    RULES,
+)
 from ..traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
@@ -135,7 +146,7 @@ def cost(name: str) -> str:
 def has_peer(drafter: str) -> bool:
     """Say whether transformers can draft like `drafter`; `draft_model:NAME` is a draft model like any other."""
     method = find_method(drafter)
-    return method is not None and method.peer and not adapted(drafter)
+    return method is not None and method.peer and not inner_drafter(drafter)
 
 
 def peer_lines() -> dict[str, str]:

@@ -388,5 +388,5 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
 # Gradio documents the endpoint by these.
 run.__annotations__ = {name: one.type_ for name, one in SETTINGS.items()} | {"return": Iterator[str]}
 run.__signature__ = CALL.replace(return_annotation=Iterator[str])  # type: ignore[attr-defined]
-_about = "\n        ".join(f"{name}: {one.about}" for name, one in SETTINGS.items())
+_about = "\n        ".join(f"{name}: {one.help_with_bounds}" for name, one in SETTINGS.items())
 run.__doc__ = str(run.__doc__).replace("{settings}", _about)
