@@ -11,7 +11,7 @@ import pytest
 
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.cycles import Cycle, distance, groups
-from specdec.proof.prove import EXACT, load, looks, UserRule
+from specdec.proof.prove import EXACT, load, judge_chains, UserRule
 from specdec.proof.wrong_rules import ResidualIsNothing
 from specdec.rules import RULES
 
@@ -162,12 +162,12 @@ def rule_of(tmp_path: Path, source: str) -> UserRule:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path: Path, name: str) -> None:
-    """Single cycles first: they are the quickest of what `prove` looks at."""
+    """Single cycles first: they are the quickest of what `prove` judge_chains at."""
     right, wrong = WRONG[name]
     assert right in RIGHT
     rule = rule_of(tmp_path, RIGHT.replace(right, wrong))
     single = (distance(cycle, rule)[0] > EXACT for cycles in groups(trees=False).values() for cycle in cycles)
-    assert any(single) or any(error > EXACT for _, error in looks(rule))
+    assert any(single) or any(error > EXACT for _, error in judge_chains(rule))
 
 
 @pytest.mark.long
@@ -175,7 +175,7 @@ def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path: Path, name:
     "source", [COINS_FIRST, MATCHES, SEVEN], ids=["all coins first", "sample and match", "seven drafts at most"]
 )
 def test_a_verifier_that_is_right_in_its_own_way_is_not(tmp_path: Path, source: str) -> None:
-    assert all(error <= EXACT for _, error in looks(rule_of(tmp_path, source)))
+    assert all(error <= EXACT for _, error in judge_chains(rule_of(tmp_path, source)))
 
 
 # ---- the shipped loop ----
