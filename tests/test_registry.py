@@ -10,7 +10,7 @@ import pytest
 
 from specdec import rules
 from specdec.drafters.eagle3 import Eagle3Head
-from specdec.families.zoo import ways_of
+from specdec.families.zoo import methods_for
 from specdec.methods import (
     ADAPTIVE,
     CHAINS_ONLY,
@@ -89,5 +89,7 @@ def test_a_part_serves_every_method_that_names_it() -> None:
 
 def test_trees_are_drafted_on_a_cpu_alone() -> None:
     part = object.__new__(Eagle3Head)
-    offered = {device: [m.name for m in ways_of(part, SimpleNamespace(device=device))] for device in ("cpu", "cuda")}
+    offered = {
+        device: [m.name for m in methods_for(part, SimpleNamespace(device=device))] for device in ("cpu", "cuda")
+    }
     assert offered == {"cpu": ["eagle3", "eagle3:tree"], "cuda": ["eagle3"]}

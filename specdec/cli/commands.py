@@ -73,8 +73,8 @@ def begin_with(target: str | None, draft: list[str]) -> None:
 
     if draft and not target:
         raise ValueError("--draft belongs to a --target")
-    chosen = presets.written(target, draft) if target else presets.hosts()
-    if chosen not in (EMBEDDED, *ROUNDED) and presets.named(chosen) is None:
+    chosen = presets.format_pair(target, draft) if target else presets.host_pair()
+    if chosen not in (EMBEDDED, *ROUNDED) and presets.parse_pair(chosen) is None:
         raise ValueError(
             f"{chosen} is no pair; name {presets.STAR}, or write 'TARGET + DRAFT' with names on the Hub (OWNER/MODEL), "
             "folders or GGUF files"

@@ -70,7 +70,7 @@ def train(
     if saved and ("eagle3" if "fc" in saved["model"] else "draft_model") != method:  # only EAGLE-3 has a tensor "fc"
         raise ValueError(f"{out} holds a drafter of another method; --out names a new folder, or --method that one")
     lines = prompts.read_text(encoding="utf-8").splitlines() if prompts else []
-    device = zoo.resolved(device)
+    device = zoo.resolve_device(device)
     start = time.monotonic()
     give_memory_back()  # otherwise memory fragments between the examples' tensors: half a gigabyte a minute is lost
     family = load_target(target, device)

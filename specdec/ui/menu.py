@@ -44,7 +44,7 @@ def families() -> list[str]:
     allowed = presets.allowed()
     if allowed is None or hub.is_here(presets.STAR):
         ours.append(presets.STAR)
-    return list(dict.fromkeys((*ours, *([presets.hosts()] if allowed is None else allowed))))
+    return list(dict.fromkeys((*ours, *([presets.host_pair()] if allowed is None else allowed))))
 
 
 def kinds(answers: bool = False) -> list[str]:
@@ -78,7 +78,7 @@ def is_offered(family: Any) -> bool:
     if family in families():
         return True
     typed = isinstance(family, str) and len(family) <= MAX_PAIR and presets.allowed() is None
-    return typed and presets.named(family) is not None
+    return typed and presets.parse_pair(family) is not None
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
@@ -89,7 +89,7 @@ def drafters(family: str = EMBEDDED) -> list[str]:
     if is_ours(family):
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
     else:
-        pair = presets.named(family) or presets.Pair(family)
+        pair = presets.parse_pair(family) or presets.Pair(family)
         names = list(dict.fromkeys((*pair.methods, *presets.ALWAYS)))
     return [name for name in names if not (METHODS[name].tree and machine.gpu_memory())]
 

@@ -153,7 +153,7 @@ def wait(ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[News]:
 def fetch(family: str) -> Iterator[News]:
     """Download what a pair still needs. ValueError says why it cannot be had."""
     global _progress
-    pair = presets.named(family)
+    pair = presets.parse_pair(family)
     if pair is None or family in _loaded:
         return
     yield News("notice", notice("looking"))
@@ -191,7 +191,9 @@ def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prep
                 else:
                     yield News("notice", sentences(remark, notice(item))) if item else HEARTBEAT
     except ValueError as error:
-        if isinstance(error.args[0], TranslatableText) or presets.named(request.family):  # it says what does not fit
+        if isinstance(error.args[0], TranslatableText) or presets.parse_pair(
+            request.family
+        ):  # it says what does not fit
             raise
         log.exception("the models cannot be loaded")
         raise ValueError(notice("no_engine")) from error
@@ -277,7 +279,7 @@ def warm() -> None:
 def _start_and_fetch() -> None:
     _worker.start()
     try:
-        for _ in fetch(presets.hosts()):
+        for _ in fetch(presets.host_pair()):
             pass
     except ValueError as error:
         log.warning("the pair of this host: %s", error)

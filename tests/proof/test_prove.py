@@ -11,7 +11,7 @@ import pytest
 
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.cycles import Cycle, distance, groups
-from specdec.proof.prove import EXACT, load, judge_chains, UserRule
+from specdec.proof.prove import EXACT, judge_chains, load, UserRule
 from specdec.proof.wrong_rules import ResidualIsNothing
 from specdec.rules import RULES
 

@@ -24,7 +24,7 @@ from torch import nn, Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from specdec.drafters.eagle3 import default_taps
-from specdec.families.zoo import resolved
+from specdec.families.zoo import resolve_device
 from specdec.figures import machine
 from specdec.models.packed import FILE, pack_rows, ROWS
 from specdec.training import examples
@@ -223,7 +223,7 @@ def build(options: Options) -> int:
     """One stage, or all; ValueError for a stage that there is not."""
     if options.stage not in (*STAGES, "all"):
         raise ValueError(f"there is no stage {options.stage!r}; choose from {', '.join((*STAGES, 'all'))}")
-    shop = Workshop(replace(options, device=resolved(options.device)))
+    shop = Workshop(replace(options, device=resolve_device(options.device)))
     record = shop.out / "provenance.json"
     for name in STAGES if options.stage == "all" else (options.stage,):
         if not record.exists() or name not in json.loads(record.read_text()):

@@ -48,7 +48,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
     """Build the settings, in the order of their table; those of the run on show to begin with."""
-    words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.hosts()
+    words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.host_pair()
     shown = without_choices(shown)
     if chosen == EMBEDDED and first in menu.families():
         chosen = first
