@@ -1,4 +1,4 @@
-"""The commands beside `run`: each imports what it needs when it is called."""
+"""All commands except `run`. Each imports what it needs when it is called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..settings import GONE
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
-KEY = "SPECDEC_SERVER_KEY"  # the environment's variable that holds a server's key
+KEY = "SPECDEC_SERVER_KEY"  # environment variable with a server's key
 Drafts = Annotated[list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")]
 FamilyName = Annotated[str, Option(help="'embedded', or a folder with target/ and tokenizer/")]
 Plain = Annotated[str, Option(help="beside --server: one that serves the same model without speculation")]
@@ -68,7 +68,7 @@ def app(
 
 
 def begin_with(target: str | None, draft: list[str]) -> None:
-    """Have the page begin with that pair, as SPECDEC_PAIR does. ValueError where the options say no pair."""
+    """Set SPECDEC_PAIR, the pair with which the page begins. Raises ValueError if the options name no pair."""
     from ..families import presets
 
     if draft and not target:
@@ -83,7 +83,7 @@ def begin_with(target: str | None, draft: list[str]) -> None:
 
 
 def check_family(name: str) -> None:
-    """Raise ValueError for a family that came with the package once."""
+    """Raise ValueError for a family that earlier versions had."""
     if gone := GONE.get(f"--family {name}"):
         raise ValueError(gone)
 

@@ -1,4 +1,4 @@
-"""A run in a terminal: coloured text, figures below, or one JSON object per line."""
+"""Show a run in a terminal: coloured text, and figures below."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BUSY = " (the machine was busy: measure again)"
 TEXT_DIFFERS = "tokens/s, with another text than plain decoding's"
 OTHER_TARGET = ": another target than float32's; greedy texts may part at near-ties"
-# Background colours of the page's palette, always with a mark: colour is never the only sign.
+# Background colours of the page's palette. Every status has a mark too, so that colour is not the only sign.
 STYLES = {
     "accepted": ("48;5;151;38;5;16", "✓"),
     "rejected": ("48;5;216;38;5;16;9", "✗"),
@@ -39,7 +39,7 @@ STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u20
 
 
 def tell(sentence: str) -> None:
-    """Print an error on one line of the error stream. Files, models and servers may have written parts of it."""
+    """Print an error as one line on stderr. Parts of it may come from files, models and servers."""
     if sys.stderr is not None:
         if os.environ.get("SPECDEC_DEBUG") and sys.exc_info()[0]:
             traceback.print_exc()
@@ -49,9 +49,9 @@ def tell(sentence: str) -> None:
 def as_text(
     prompt: str, events: Iterable[Event], target: str = "", precision: str = "", is_chat: bool = False, note: str = ""
 ) -> list[Event]:
-    """Print a run as it comes, then its figures. A chat model's answer stands below the prompt (`is_chat`).
+    """Print a run while it goes on, then its figures. If `is_chat`, the answer is below the prompt, not behind it.
 
-    `note` says what was chosen by default.
+    `note` says which drafter and K were chosen by default.
     """
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     sys.stdout.write(prompt + "\n\n" * is_chat)
@@ -66,7 +66,7 @@ def as_text(
 
 
 def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
-    """Write a cycle's tokens once it is committed: drafts in their order, then the target's own."""
+    """Return the text of a committed cycle: its drafts in order, then the target's own token; "" for other events."""
     if isinstance(event, Failed):
         return f"\n[{event.where}: {strip_control_characters(event.reason)}]\n"
     if not isinstance(event, Committed):
@@ -78,13 +78,13 @@ def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
 
 
 def strip_control_characters(text: str) -> str:
-    """Replace what would steer a terminal, or reverse a line, by its name: models and servers write such text."""
+    """Replace control characters, which models and servers may write, by their code points."""
     return STEERING.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
 
 
 def styled(piece: str, status: str, colour: bool) -> str:
     codes, mark = STYLES[status]
-    # Discarded and rejected tokens are not part of the text: their line breaks must not break lines.
+    # Line breaks of discarded and rejected tokens are shown as ↵, since these tokens are not part of the text.
     piece = piece or "□"  # a server does not report which token was rejected
     text = piece if status in ("accepted", "resampled", "bonus") else piece.replace("\n", "↵")
     return f"\033[{codes}m{text}{mark}\033[0m" if colour else f"{text}{mark}"
@@ -93,7 +93,7 @@ def styled(piece: str, status: str, colour: bool) -> str:
 def report(
     events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None, note: str = ""
 ) -> str:
-    """Return what ran and its figures, one per line, with their units, and what a server does not report."""
+    """Return the settings and figures of a run, one per line, and what a server does not report."""
     comparison = Comparison.from_events(events)
     spec, plain = comparison.speculative, comparison.plain
     started = {event.lane: event for event in events if isinstance(event, Started)}

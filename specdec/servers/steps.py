@@ -106,7 +106,7 @@ def sizes(block: Step, places: Sequence[int | None], accepted: Sequence[int]) ->
 
 
 def cut(block: Step, parts: Sequence[int]) -> list[Step]:
-    """Cut a block into parts of these sizes. Each has the text of its pieces; if they do not match, the last has all."""
+    """Cut a block into parts of these sizes. Each has the text of its pieces; without a match, the last has all."""
     steps, text, start = list[Step](), block.text, 0
     for number, size in enumerate(parts):
         tokens = block.tokens[start : start + size]

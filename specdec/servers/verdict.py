@@ -98,8 +98,8 @@ def describe_witness(context: Any) -> str:
 def describe_difference(context: Any) -> str:
     greedy = context["greedy"]
     return (
-        f"Not lossless: greedily, {context['name']} parts from plain decoding at token {greedy['equal'] + 1}, where the
-        " f"two best logits lie {greedy['gap']:.3g} apart."
+        f"Not lossless: greedily, {context['name']} parts from plain decoding at token {greedy['equal'] + 1}, "
+        f"where the two best logits lie {greedy['gap']:.3g} apart."
     )
 
 

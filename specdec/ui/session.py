@@ -191,9 +191,8 @@ def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prep
                 else:
                     yield News("notice", sentences(remark, notice(item))) if item else HEARTBEAT
     except ValueError as error:
-        if isinstance(error.args[0], TranslatableText) or presets.parse_pair(
-            request.family
-        ):  # it says what does not fit
+        # Errors of a pair say what is wrong with the models.
+        if isinstance(error.args[0], TranslatableText) or presets.parse_pair(request.family):
             raise
         log.exception("the models cannot be loaded")
         raise ValueError(notice("no_engine")) from error

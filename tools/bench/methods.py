@@ -24,7 +24,7 @@ LOOPING = 0.1  # rows whose plain text repeats more than this flatter every draf
 def report(options: Options) -> dict[str, Any]:
     shared = {name: getattr(options, name) for name in ("suite", "family", "device", "tokens", "repeats", "k", "dtype")}
     chosen = suites.Options(**shared)
-    family = suites.loaded(chosen)
+    family = suites.load_models(chosen)
     rows = list(suites.measure(family, chosen, PROMPTS))
     print(suites.table(rows))
     result = {"rows": rows, "models": family.describe(), "peers": None}
