@@ -1,4 +1,4 @@
-"""The bench's recorded report on all methods, as the tab Methods shows it: tables, names, and a few sentences."""
+"""Prepare the bench's recorded report on all methods for the tab Methods: tables, a chart, and a few sentences."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def chart(rows: list[Row]) -> Any:
 
 
 def findings(rows: list[Row]) -> list[str]:
-    """Tell the speed-ups: what is fastest where, what is slower than plain decoding, and whether α decides."""
+    """Describe the speed-ups: the fastest methods, those slower than plain decoding, and whether α decides."""
     words = strings("methods")["findings"]
     fastest = {place: best(rows, place, "measured_speedup") for place in places(rows)}
     texts = []

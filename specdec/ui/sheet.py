@@ -1,6 +1,6 @@
-"""A page of the app as plain markup, with the data for its scripts: what `site.py` writes into files.
+"""Turn a page of the app into plain markup and data for its scripts, which `site.py` writes into files.
 
-What only an engine can do is left out, or a sentence stands in its place.
+Parts that need an engine are left out or replaced by a sentence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, strings
 
 COMMAND = "pip install -r requirements.txt && python app.py"
 MODULE = re.compile(r"#page/([\w/]+)\.js")
-APP_ONLY = ("shared/foot", "shared/here")  # the scripts of what only the app has
+APP_ONLY = ("shared/foot", "shared/here")  # scripts of parts that only the app has
 LINKED = ("prompt", "drafter")  # the settings in a link to a recorded run
 Runs = Mapping[str, Mapping[str, str]]
 
@@ -40,10 +40,10 @@ def merged(words: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
 
 
 class Sheet:
-    """The page in the current language. English is at the root of the site, other languages in folders.
+    """The page in the current language. English is at the root of the site, other languages are in folders.
 
-    `runs` are the files of recorded runs by kind and drafter, `begin` is the one on the first screen; `engine` are the
-    files of the engine in a browser by family, each with its path and size.
+    `runs` are the files of recorded runs by kind and drafter, and `begin` is that of the first screen. `engine` has the
+    path and size of the files of the engine in a browser, by family.
     """
 
     def __init__(self, runs: Runs, begin: str, engine: Mapping[str, Any]) -> None:
@@ -51,8 +51,8 @@ class Sheet:
         self.up, folder = ("", "") if language() == ENGLISH else ("../", f"{language()}/")
         self.index, self.data = f"{folder}index.html", f"data/{language()}"
         self.files: dict[str, str] = {}
-        self.parts: list[dict[str, Any]] = []  # what scripts draw
-        self.tab = ""  # the one that is being written
+        self.parts: list[dict[str, Any]] = []  # the components that scripts draw
+        self.tab = ""  # the tab that is being written
         demo = gr.Blocks(analytics_enabled=False)
         page(demo, teaching=False)
         self.body = self.inside(demo)
@@ -79,7 +79,7 @@ class Sheet:
     # ---- markup ----
 
     def inside(self, block: Any) -> str:
-        """Write the visible blocks in it."""
+        """Write the visible children of a block."""
         return "".join(self.markup(one) for one in block.children if one.visible)
 
     def markup(self, block: Any) -> str:
@@ -91,7 +91,7 @@ class Sheet:
         return self.box(block, kind.lower(), self.inside(block)) if kind in ("Column", "Row", "Form") else ""
 
     def box(self, block: Any, kind: str, inside: str) -> str:
-        """Write an element with the name, classes and width that Gradio gives it."""
+        """Write an element with the id, classes and width that Gradio gives it."""
         name = f' id="{block.elem_id}"' if block.elem_id else ""
         scale, width = getattr(block, "scale", None), getattr(block, "min_width", None)
         wide = f' style="flex-grow: {scale}; min-width: min({width}px, 100%)"' if scale and width else ""
@@ -99,7 +99,7 @@ class Sheet:
         return f'<div{name} class="{classes}"{wide}>{inside}</div>'
 
     def html(self, block: Any) -> str:
-        """Write a component that a script draws, or markup alone."""
+        """Write an HTML component, which a script may draw."""
         module = MODULE.search(block.js_on_load or "")
         if module and module[1] in APP_ONLY:
             return ""
@@ -129,7 +129,7 @@ class Sheet:
         return {"at": len(self.parts), "tab": self.tab, "script": name, "props": props, "server": self.answers(block)}
 
     def answers(self, block: Any) -> dict[str, str]:
-        """Name the files of what its script may ask Python for, by function; `*` stands for the argument."""
+        """Return the files that replace a component's Python functions, by function; `*` stands for the argument."""
         functions = {function.__name__: function for function in block.server_fns}
         files = {"sampled_run": f"traces/{session.sampled_name()}", "recorded_certificates": "certificates/*"}
         answers = {name: file for name, file in files.items() if name in functions}

@@ -1,4 +1,4 @@
-"""The tab Methods: recorded speed-ups by method and text, and a card a method."""
+"""The tab Methods: recorded speed-ups by method and text, and a card for each method."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def build(tab: gr.Tab) -> None:
 
 
 def provenance(report: dict[str, Any]) -> list[str]:
-    """Say where the figures come from."""
+    """Say on which machine, and with which versions, the figures were measured."""
     words, machine, made = strings("methods")["head"], report["machine"], report["provenance"]
     models = made["models"]
     facts = words["machine"].format(
