@@ -32,7 +32,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token.
+    """One token of a text.
 
     `logprob` is its log-probability in nats, and `top` lists those of the likeliest tokens at this place, under the
     distribution that was sampled. They are None and () if the server does not report that distribution.

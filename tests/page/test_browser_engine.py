@@ -136,4 +136,4 @@ def test_the_binary_is_what_its_source_compiles_to(name: str) -> None:
     headers = Path(wasm.COMPILE[wasm.COMPILE.index("-isystem") + 1])
     if shutil.which(wasm.COMPILE[0]) is None or not headers.is_dir():
         pytest.skip("clang, or the C++ library for wasm32-wasi, is not installed")
-    assert wasm.compiled(name) == (wasm.PLACE / name).read_bytes()
+    assert wasm.compile_module(name) == (wasm.PLACE / name).read_bytes()

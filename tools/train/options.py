@@ -1,4 +1,4 @@
-"""What a training is asked for."""
+"""The options of `python -m tools.train`."""
 
 from __future__ import annotations
 
