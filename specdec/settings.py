@@ -130,7 +130,7 @@ GONE = {
     "run --exit-layer": '--exit-layer is gone: name the layer in the target\'s config.json, as "exit_layers": [4]',
     "app --pair": "`app --pair` is gone: name the pair, or TARGET + DRAFT, in --target",
     "site --language": "`site --language` is gone: a site holds every language",
-    "certify --draft": "`certify --draft` is gone: the power is told for a draft that resembles the target",
+    "certify --draft": "`certify --draft` is gone: the power is computed for a draft that resembles the target",
     "bench --suite server": BENCH_SERVER,
     "bench --server": BENCH_SERVER,
     "serve": "`specdec serve` is gone; two lines of shell start such a pair of vLLM servers, see docs/servers.md",

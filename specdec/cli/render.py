@@ -99,7 +99,7 @@ def report(
     started = {event.lane: event for event in events if isinstance(event, Started)}
     failed = {event.lane: " ".join(event.reason.split()) for event in events if isinstance(event, Failed)}
     first = started.get("speculative")
-    beside = server is None or "plain" in started
+    has_plain = server is None or "plain" in started
     busy = BUSY if comparison.machine_busy or (server is None and machine.busy()) else ""
     rows = [("target", target), ("target in", precision + OTHER_TARGET * (precision not in ("", "float32")))]
     if server is not None:
@@ -116,7 +116,10 @@ def report(
         ]
     rows += [
         ("speculative", figure(spec.tokens_per_second, 1, "tokens/s")),
-        ("plain decoding", figure(plain.tokens_per_second, 1, "tokens/s") if beside else "– no --plain server given"),
+        (
+            "plain decoding",
+            figure(plain.tokens_per_second, 1, "tokens/s") if has_plain else "– no --plain server given",
+        ),
     ]
     for name in [lane for lane in started if lane not in ("speculative", "plain")]:
         peer = LaneStats.from_events(events, name)
@@ -127,9 +130,9 @@ def report(
         rows += [(f"{name}, assisted", figure(rate, 1, unit))]
         rows += [("  against plain decoding", figure(rate / base if rate and base else None, 2, "×"))]
     judged = "not reported" if spec.sums is not None else f"{spec.accepted} of {spec.judged} judged"
-    ms = f"ms (plain {1e3 * plain.prefill_seconds:.1f} ms)" if beside else "ms"
+    ms = f"ms (plain {1e3 * plain.prefill_seconds:.1f} ms)" if has_plain else "ms"
     rows += [
-        ("measured speed-up", figure(comparison.measured_speedup, 2, f"×{busy}") if beside else ""),
+        ("measured speed-up", figure(comparison.measured_speedup, 2, f"×{busy}") if has_plain else ""),
         ("acceptance rate α", figure(spec.alpha, 2, judged)),
         ("draft acceptance rate", figure(spec.draft_acceptance_rate, 2, f"{spec.accepted} of {spec.drafted} drafted")),
         ("block efficiency τ", figure(spec.tau, 2, "tokens per cycle")),

@@ -61,8 +61,8 @@ def measure(family: Family, name: str) -> Costs:
                 passes.setdefault(usual, []).append(cycle.verify)
     if not drafts:
         raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
-    step = median(one.step or 0.0 for one in comparisons)
-    draft_costs, pass_costs = ({k: median(each) / step for k, each in of.items()} for of in (drafts, passes))
+    step = median(comparison.step or 0.0 for comparison in comparisons)
+    draft_costs, pass_costs = ({k: median(s) / step for k, s in seconds.items()} for seconds in (drafts, passes))
     level, start = fit_line(draft_costs)
     deepest = max(drafts)
     sampled = [cycle.draft for cycle in cycles_of(events_of(family, name, deepest, WARM)) if cycle.depth == deepest]
@@ -70,7 +70,7 @@ def measure(family: Family, name: str) -> Costs:
     return Costs(
         round(level, 4),
         tuple(round(cost, 4) for cost in interpolated(pass_costs)),
-        round(median(one.overhead or 0.0 for one in comparisons), 4),
+        round(median(comparison.overhead or 0.0 for comparison in comparisons), 4),
         round(max(0.0, draws / deepest), 4),
         round(start, 4),
     )

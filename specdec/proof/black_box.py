@@ -64,10 +64,10 @@ def distributions_of_cells(row: Row, length: int, smallest: float) -> list[Joint
             if text[-1:] == (OTHER,) or chance < 2 * smallest:
                 longer[text] = chance
                 continue
-            each = row(text)
-            listed = {token: chance * p for token, p in each.items() if chance * p >= smallest}
+            following = row(text)
+            listed = {token: chance * p for token, p in following.items() if chance * p >= smallest}
             longer |= {(*text, token): p for token, p in listed.items()}
-            if len(listed) < len(each) or math.fsum(each.values()) < 1.0 - SUM_TOLERANCE:
+            if len(listed) < len(following) or math.fsum(following.values()) < 1.0 - SUM_TOLERANCE:
                 longer[(*text, OTHER)] = max(0.0, chance - math.fsum(listed.values()))
         distributions.append(longer)
     return distributions[1:]

@@ -134,8 +134,8 @@ def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     plain_task = Task(target, pair.text, params, NoDrafter(), 0, details=False)
     task = replace(plain_task, drafter=drafter_of(mistake, draft), k=GREEDY_K)
     plain, speculative = (
-        [token for event in generate(one) if isinstance(event, Committed) for token in event.tokens]
-        for one in (plain_task, mistake.apply(task, draft) if mistake else task)
+        [token for event in generate(each_task) if isinstance(event, Committed) for token in event.tokens]
+        for each_task in (plain_task, mistake.apply(task, draft) if mistake else task)
     )
     same = next((i for i in range(pair.greedy) if plain[i : i + 1] != speculative[i : i + 1]), pair.greedy)
     start = 0 if same == pair.greedy else max(0, same - WINDOW // 2)

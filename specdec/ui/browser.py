@@ -40,9 +40,9 @@ def settings_there(families: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def bounds(one: Setting) -> dict[str, Any]:
-    low, step = one.step if one.above else one.low, 1 if one.type_ is int else one.step
-    return {"low": low, "high": one.high, "step": step, "label": strings("page")["settings"][one.name]}
+def bounds(setting: Setting) -> dict[str, Any]:
+    low, step = setting.step if setting.above else setting.low, 1 if setting.type_ is int else setting.step
+    return {"low": low, "high": setting.high, "step": step, "label": strings("page")["settings"][setting.name]}
 
 
 @functools.cache

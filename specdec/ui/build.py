@@ -26,9 +26,9 @@ def build(teaching: bool = False) -> gr.Blocks:
     `teaching` adds the teacher's panel, which is shown only with the secret of the class (`classroom.py`).
     """
     demo = gr.Blocks(title=strings("page")["title"], analytics_enabled=False, delete_cache=(600, 1800))
-    for one in LANGUAGES:
-        with speaking(one):
-            page(demo if one == ENGLISH else demo.route(LANGUAGES[one], one, show_in_navbar=False), teaching)
+    for name, label in LANGUAGES.items():
+        with speaking(name):
+            page(demo if name == ENGLISH else demo.route(label, name, show_in_navbar=False), teaching)
             gradio_private.wrap(demo, bound)
     demo.queue(max_size=64, default_concurrency_limit=1, api_open=False)
     gradio_private.guard_queue(demo)

@@ -108,7 +108,7 @@ def check_drafter(name: Any, family: str) -> str:
     if gone := GONE.get(f"--drafter {name}".replace(f"{ADAPTIVE}:", "")):
         raise InputError(translated(gone))
     names = drafters(family)
-    adaptive = [f"{ADAPTIVE}:{one}" for one in names if METHODS[one].kind not in ("wrapper", "none")]
+    adaptive = [f"{ADAPTIVE}:{inner}" for inner in names if METHODS[inner].kind not in ("wrapper", "none")]
     if name not in (DEFAULT_DRAFTER, *names, *adaptive):
         raise InputError(say("drafter", names=", ".join((DEFAULT_DRAFTER, *names))))
     return name
@@ -129,7 +129,7 @@ def check_stops(lines: Any) -> tuple[str, ...]:
     raise InputError(say("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
 
 
-CALL = inspect.Signature([one.parameter for one in SETTINGS.values()])
+CALL = inspect.Signature([setting.parameter for setting in SETTINGS.values()])
 IN_TURN = sorted(SETTINGS, key=lambda name: name != "family")  # the family first, since the drafter depends on it
 CHECKS: dict[str, Callable[[Any], Any]] = {
     "prompt": check_prompt,

@@ -64,7 +64,7 @@ def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
     columns = {f"{name} {heat}": f"{domain(name)}, {at(heat)}" for name, heat in places(rows)}
     by_place = {(row["drafter"], row["domain"], row["temperature"]): row["measured_speedup"] for row in rows}
     drafters = dict.fromkeys(row["drafter"] for row in rows)
-    cells = [[method(one), *(by_place.get((one, *place)) for place in places(rows))] for one in drafters]
+    cells = [[method(drafter), *(by_place.get((drafter, *place)) for place in places(rows))] for drafter in drafters]
     return {"method": strings("methods")["table"]["columns"]["method"]} | columns, cells
 
 

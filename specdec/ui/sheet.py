@@ -35,7 +35,7 @@ def datum(name: str, value: str) -> str:
 
 def merged(words: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
     """Put `others` into their places in `words`, at any depth."""
-    deep = {name: merged(words[name], one) for name, one in others.items() if isinstance(one, dict)}
+    deep = {name: merged(words[name], inner) for name, inner in others.items() if isinstance(inner, dict)}
     return {**words, **others, **deep}
 
 
@@ -80,7 +80,7 @@ class Sheet:
 
     def inside(self, block: Any) -> str:
         """Write the visible children of a block."""
-        return "".join(self.markup(one) for one in block.children if one.visible)
+        return "".join(self.markup(child) for child in block.children if child.visible)
 
     def markup(self, block: Any) -> str:
         name, kind = block.elem_id or (block.elem_classes or [""])[0], type(block).__name__
@@ -121,7 +121,7 @@ class Sheet:
         elif name == "race/player":
             props["value"] = ""  # a file of its own
         elif name == "traces/traces":
-            props["settings"] = as_text([one for one in json.loads(props["settings"]) if one["name"] in LINKED])
+            props["settings"] = as_text([s for s in json.loads(props["settings"]) if s["name"] in LINKED])
         if isinstance(instead, dict):
             props["words"] = as_text(merged(json.loads(props["words"]), instead))
         elif instead:
@@ -142,14 +142,14 @@ class Sheet:
 
     def tablist(self, block: Any) -> str:
         buttons, panels = "", ""
-        for one in block.children:
-            name = self.tab = one.elem_id
+        for tab in block.children:
+            name = self.tab = tab.elem_id
             first = ' class="selected" aria-selected="true"' if not buttons else ' aria-selected="false" tabindex="-1"'
             buttons += f'<button type="button" id="{name}-button" role="tab" aria-controls="{name}"{first}>'
-            buttons += f"{html.escape(one.label)}</button>"
+            buttons += f"{html.escape(tab.label)}</button>"
             hidden = " hidden" if panels else ""
             panels += f'<div id="{name}" class="tabitem" role="tabpanel" aria-labelledby="{name}-button"{hidden}>'
-            panels += f'<div class="column">{self.inside(one)}</div></div>'
+            panels += f'<div class="column">{self.inside(tab)}</div></div>'
         self.tab = ""
         row = f'<div class="tab-wrapper"><div class="tab-container" role="tablist">{buttons}</div></div>'
         return self.box(block, "tabs", row + panels)
@@ -183,11 +183,11 @@ class Sheet:
             options = [f'<option value="{name}">{html.escape(own["families"][name])}</option>' for name in self.engine]
             fields = {words["target"]: f'<select name="family">{"".join(options)}</select>', **fields}
         for name in browser.NUMBERS:
-            one = browser.bounds(SETTINGS[name])
-            bounds = f'min="{one["low"]:g}" max="{one["high"]:.10g}" step="{one["step"]:g}"'
-            fields[one["label"]] = f'<input type="number" name="{name}" {bounds} value="{SETTINGS[name].default}">'
+            limits = browser.bounds(SETTINGS[name])
+            bounds = f'min="{limits["low"]:g}" max="{limits["high"]:.10g}" step="{limits["step"]:g}"'
+            fields[limits["label"]] = f'<input type="number" name="{name}" {bounds} value="{SETTINGS[name].default}">'
         fields[words["stop_strings"]] = '<textarea name="stop" rows="1"></textarea>'
-        labels = [f'<label class="block"><span>{html.escape(name)}</span>{one}</label>' for name, one in fields.items()]
+        labels = [f'<label class="block"><span>{html.escape(name)}</span>{f}</label>' for name, f in fields.items()]
         about = f'<p class="sd-sub">{html.escape(own["about"])}</p>'
         form = f'<div class="form">{"".join(labels)}</div>'
         command = f"<code>{html.escape(COMMAND)}</code>"

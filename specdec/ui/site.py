@@ -49,8 +49,8 @@ def write(
         raise ValueError(f"{folder} cannot be made: {error.strerror}; name a folder that can be written") from error
     engine = {family: models(family) for family in families}
     texts = shared()
-    for one in LANGUAGES:
-        with speaking(one):
+    for page_language in LANGUAGES:
+        with speaking(page_language):
             sheet = Sheet(recorded_runs(), begin(), {family: listed(family, parts) for family, parts in engine.items()})
             texts |= {sheet.index: document(sheet, version, base.rstrip("/")), **sheet.files}
     with speaking(ENGLISH):
@@ -60,7 +60,7 @@ def write(
     )
     files = {name: text.encode() for name, text in texts.items()} | {"preview.png": first.PICTURE.read_bytes()}
     files |= {f"engine/{name}.wasm": content for name, content in layers().items()}
-    files |= {f"engine/{family}.{name}": one for family, parts in engine.items() for name, one in parts.items()}
+    files |= {f"engine/{family}.{name}": content for family, parts in engine.items() for name, content in parts.items()}
     files[MADE] = json.dumps(sorted(files)).encode()
     for path in before:
         path.unlink(missing_ok=True)

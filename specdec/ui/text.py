@@ -114,7 +114,7 @@ def _file(name: str, language: str) -> Path:
 def prompts() -> dict[str, list[str]]:
     """Read the example prompts by kind. Always in English: the embedded models know no other language."""
     examples: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
-    return examples | {kind: one["page"] for kind, one in questions().items()}
+    return examples | {kind: lists["page"] for kind, lists in questions().items()}
 
 
 @functools.cache

@@ -40,8 +40,8 @@ def traces() -> gr.HTML:
 
 def for_links() -> list[dict[str, Any]]:
     """List the settings that a link to a run contains."""
-    usual = {name: None if one.default is REQUIRED else one.default for name, one in SETTINGS.items()}
-    return [{"name": name, "usual": usual[name], "main": one.main} for name, one in SETTINGS.items()]
+    usual = {name: None if setting.default is REQUIRED else setting.default for name, setting in SETTINGS.items()}
+    return [{"name": name, "usual": usual[name], "main": setting.main} for name, setting in SETTINGS.items()]
 
 
 def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:

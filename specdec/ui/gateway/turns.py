@@ -47,7 +47,7 @@ class Turns:
     def join(self, kind: str, address: str = "", leads: bool = False) -> Ticket | None:
         """Take a place in the queue; None if too many wait, in all or from this address."""
         with self._lock:
-            rounds = [one.round + 1 for one in self._line if one.address == address]
+            rounds = [ticket.round + 1 for ticket in self._line if ticket.address == address]
             most = limits().waiting
             if len(self._line) > most + leads * PLACES_OF_LEADER or (len(rounds) > most // 2 and not leads):
                 return None
@@ -58,7 +58,7 @@ class Turns:
     def before(self, ticket: Ticket) -> tuple[int, float]:
         """Return how many come before this ticket, and the expected seconds until its turn. (0, 0) begins its turn."""
         with self._lock:
-            order = sorted(self._line, key=lambda one: (one.since is None, not one.leads, one.round))
+            order = sorted(self._line, key=lambda ticket: (ticket.since is None, not ticket.leads, ticket.round))
             now, ahead = time.monotonic(), order[: order.index(ticket)]
             if not ahead and ticket.since is None:
                 ticket.since, self._round = now, max(self._round, ticket.round)

@@ -33,9 +33,9 @@ def build(tab: gr.Tab) -> None:
         with folded("cards", words["open"]):
             cards()
         with folded("questions", words["asked"]), gr.Row(elem_classes="sd-questions"):
-            for one in words["questions"].values():
+            for question in words["questions"].values():
                 with gr.Column(min_width=280):
-                    title(one["title"], one["text"], "h3")
+                    title(question["title"], question["text"], "h3")
         with folded("figures", words["table"]):
             table(words["table"]["title"], words["table"]["columns"], results.cells(rows))
             downloads("specdec-methods", partial(results.files, report))

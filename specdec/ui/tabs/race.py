@@ -28,7 +28,7 @@ UPDATES_PER_SECOND = 8
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
-BESIDE_SAMPLING = [one.name for one in SETTINGS.values() if not one.sampling and one.name != "prompt"]
+BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.sampling and setting.name != "prompt"]
 RULE_KEYS = {name: key for key, name in menu.RULE_NAMES.items()}
 
 
@@ -73,13 +73,17 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
     with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
         family = family_menu(chosen)
         drafter = dropdown("drafter", drafter_choices(chosen), menu.drafter_lines("rejection", chosen))
-        made = {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.type_ is not str}
+        made = {
+            setting.name: field(setting, shown)
+            for setting in SETTINGS.values()
+            if setting.main and setting.type_ is not str
+        }
         with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
             engine_place = gr.Column()
             rule = dropdown("rule", [(words["rules"][name], name) for name in RULES], words["rule_lines"])
             peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[DEFAULT_DRAFTER])
             made |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
-            made |= {one.name: field(one, shown) for one in SETTINGS.values() if one.name not in made}
+            made |= {setting.name: field(setting, shown) for setting in SETTINGS.values() if setting.name not in made}
         fields = {name: made[name] for name in SETTINGS}
         with engine_place:
             who = engine({name: fields[name] for name in BESIDE_SAMPLING}, INSTANT)
@@ -91,7 +95,7 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
     gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], **INSTANT)
     with lids:
         texts = {name: words[name] for name in ("lid", "more")} | {"open": words["chosen"]["k"]}
-        values = [one.value for one in fields.values()]
+        values = [field.value for field in fields.values()]
         drawn("shared/lids", words=texts, names=drafter_names(), order=list(SETTINGS), values=values)
     recordings(screen, line, pills, fields)
     return fields, who, run_button, stop_button, line
@@ -299,10 +303,10 @@ def connect(
     family, drafter = fields["family"], fields["drafter"]
     again = screen.tried(tried, None, [drafter, fields["k"]], **INSTANT)
     running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (run_button.click, again.then)]
-    for one in running:
-        one.then(ended, None, screen, **INSTANT)
-        one.then(over, None, outputs[1:], **INSTANT)
-        one.then(chosen, [family, drafter], drafter, **INSTANT)
+    for live_run in running:
+        live_run.then(ended, None, screen, **INSTANT)
+        live_run.then(over, None, outputs[1:], **INSTANT)
+        live_run.then(chosen, [family, drafter], drafter, **INSTANT)
     stop_button.click(None, None, None, cancels=running, **INSTANT)
 
 
@@ -392,7 +396,7 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
 
 
 # Gradio makes the endpoint's documentation from these.
-run.__annotations__ = {name: one.type_ for name, one in SETTINGS.items()} | {"return": Iterator[str]}
+run.__annotations__ = {name: setting.type_ for name, setting in SETTINGS.items()} | {"return": Iterator[str]}
 run.__signature__ = CALL.replace(return_annotation=Iterator[str])  # type: ignore[attr-defined]
-_about = "\n        ".join(f"{name}: {one.help_with_bounds}" for name, one in SETTINGS.items())
-run.__doc__ = str(run.__doc__).replace("{settings}", _about)
+_settings_help = "\n        ".join(f"{name}: {setting.help_with_bounds}" for name, setting in SETTINGS.items())
+run.__doc__ = str(run.__doc__).replace("{settings}", _settings_help)
