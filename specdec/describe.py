@@ -62,9 +62,10 @@ def positions(
                 fields["target"] = with_sample(distribution(p, piece, shown | own), p, piece, noise, level)
                 fields["draft"] = distribution(q, piece, shown | own)
                 if tossed and weight > 0.0:  # a block of weight 0 is never accepted, so it has no residual
-                    left = residual(weight * p, q, token)
-                    shown = {*likeliest(left)} | own
-                    fields["residual"] = with_sample(distribution(left, piece, shown), left, piece, noise, level)
+                    difference = residual(weight * p, q, token)
+                    shown = {*likeliest(difference)} | own
+                    described_residual = distribution(difference, piece, shown)
+                    fields["residual"] = with_sample(described_residual, difference, piece, noise, level)
         if trial is not None and trial.h is not None:
             weight, fields["block"] = min(1.0, weight * trial.p / trial.q), None
         described.append(Position(**fields))

@@ -48,7 +48,7 @@ class Method:
     """A drafting method. Its words are in `assets/text/<language>/drafters.json`, its picture is `NAME.svg`."""
 
     name: str  # in menus and traces
-    kind: Kind  # what drafts: a language model, heads on the target's states, the target's first layers, a search …
+    kind: Kind  # a language model drafts, or heads on the target's states, the target's first layers, a search …
     drafter: str  # path of the drafter's class
     takes: tuple[str, ...] = ()  # arguments of that class, in order: view, part, capacity
     part: str = ""  # path of the class that loads its weights (and may have `taps`); or EXIT; "" if it needs nothing

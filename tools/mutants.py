@@ -214,17 +214,17 @@ def count(long: bool, files: Sequence[str] = FILES, seconds: float = math.inf) -
         mixed = random.Random(6).sample(every, len(every))
         outcomes = list(zip(mixed, pool.map(outcome, mixed), strict=True))
     tried = sum(living is not None for _, living in outcomes)
-    alive = [one for one, living in outcomes if living]
-    unexplained = [one for one in alive if one.reason is None]
-    stale = [key for key in EQUAL.keys() - {one.key for one in every} if key[0].split(".")[0] in files]
+    alive = [mutant for mutant, living in outcomes if living]
+    unexplained = [mutant for mutant in alive if mutant.reason is None]
+    stale = [key for key in EQUAL.keys() - {mutant.key for mutant in every} if key[0].split(".")[0] in files]
     killed = tried - len(alive)
     return [
         Figure("the tests pass on what is not changed", str(unchanged), "True", unchanged),
         at_least("mutants", tried, 200),
         Figure("noticed", f"{killed:,} ({killed / max(1, tried):.1%})", "≥ 95 %", killed >= 0.95 * tried),
         *(
-            Figure(f"lives: {one.file}.py:{one.line}: {one.what}", one.reason or "not explained", "", True)
-            for one in alive
+            Figure(f"lives: {mutant.file}.py:{mutant.line}: {mutant.what}", mutant.reason or "not explained", "", True)
+            for mutant in alive
         ),
         Figure("living without an explanation", f"{len(unexplained)}", "0", not unexplained),
         Figure("explanations of what is no longer there", f"{len(stale)}", "0", not stale),

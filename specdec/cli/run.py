@@ -73,7 +73,7 @@ def run(
     save: Annotated[Path | None, Option(help="also keep the run as a recorded trace (.jsonl)")] = None,
     **settings: Any,
 ) -> int:
-    """One race in the terminal: speculative and plain decoding of a prompt, as coloured text and figures."""
+    """Race speculative against plain decoding of a prompt in the terminal, and show coloured text and figures."""
     if target is not None and not target.strip():
         raise ValueError("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
     if target is None and draft:

@@ -150,7 +150,7 @@ class Reader(Generic[H]):
     def __init__(self, view: TargetView, head: H, capacity: int) -> None:
         self.view, self.head, self.capacity = view, head, capacity
         self._from_target = 0  # entries of the cache that were computed from the target's features
-        self._features = torch.empty(0)  # what the next `forward` reads
+        self._features = torch.empty(0)  # the features that the next `forward` reads
 
     @cached_property
     def _cache(self) -> StaticCache:

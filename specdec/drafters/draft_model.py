@@ -49,10 +49,10 @@ class DraftModelDrafter(ChainDrafter):
         if len(tokens) <= self._committed:
             raise ValueError("a drafter serves one run, whose text only grows")
         start = self._committed
-        same = self._committed = start + common_prefix(self._cached[start:], tokens[start:-1])
-        self._cache.keep(same)
-        del self._cached[same:]
-        return list(tokens[same:])
+        self._committed = start + common_prefix(self._cached[start:], tokens[start:-1])
+        self._cache.keep(self._committed)
+        del self._cached[self._committed :]
+        return list(tokens[self._committed :])
 
 
 class QuantisedDrafter(DraftModelDrafter):

@@ -30,7 +30,7 @@ from .base import Reader, ReadingChain, siblings
 
 WIDTH = 3  # a tree expands so many nodes of each level, and each has so many children
 DEPTH = 8  # levels of a tree
-NODES = 7  # of a draft: with the text's last token the target reads 8 rows; on a CPU more rows cost much more
+NODES = 7  # nodes of a tree: with the text's last token the target reads 8 rows, and on a CPU more cost much more
 
 
 def default_taps(layers: int) -> tuple[int, int, int]:
@@ -198,8 +198,8 @@ class Eagle3Drafter(ReadingChain[Eagle3Head]):
 def drawn_widths(k: int) -> list[int]:
     """Return the number of siblings on each level of a drawn tree that is at most `k` deep."""
     depth = min(k, NODES)
-    each, more = divmod(NODES - depth, depth)
-    return [min(WIDTH, 1 + each + (level < more)) for level in range(depth)]
+    siblings_each, remainder = divmod(NODES - depth, depth)
+    return [min(WIDTH, 1 + siblings_each + (level < remainder)) for level in range(depth)]
 
 
 @dataclass(slots=True)

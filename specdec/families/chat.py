@@ -33,11 +33,11 @@ class Chat:
         """Encode the template with this prompt. Text in the prompt that looks like a control token stays text."""
         prompt = prompt.strip() if self.trims else prompt
         controls = tokenizer.get_added_tokens_decoder()
-        whole, before, after = (
+        together, before, after = (
             with_controls(text, tokenizer) for text in (self.before + prompt + self.after, self.before, self.after)
         )
-        if sum(token in controls for token in whole) == sum(token in controls for token in before + after):
-            return whole
+        if sum(token in controls for token in together) == sum(token in controls for token in before + after):
+            return together
         return [*before, *ids_of(prompt, tokenizer), *after]
 
     def around(self, tokenizer: Tokenizer) -> tuple[int, int]:

@@ -36,8 +36,8 @@ def export(family: str, out: Path) -> list[Path]:
     models = {TARGET: folder / TARGET}
     models |= {name.replace(":", "_"): path for name, path in draft_folders(folder).items()}
     heads = {name: folder / name for name in HEADS if (folder / name).is_dir()}
-    if there := [out / name for name in (*models, *heads) if (out / name).exists()]:
-        raise ValueError(f"{there[0]} is there already; name another folder with --out, or remove it")
+    if existing := [out / name for name in (*models, *heads) if (out / name).exists()]:
+        raise ValueError(f"{existing[0]} is there already; name another folder with --out, or remove it")
     target = read_json(folder / TARGET / "config.json")
     for name, source in (models | heads).items():
         with naming(source):

@@ -18,7 +18,7 @@ from ..types import Tree
 from .theory import accounted_speedup
 
 MAX_SPEEDUP_OVER_TAU = 1.05  # a larger speed-up is impossible, so the plain lane was slowed down
-MAX_MEAN_OVER_MEDIAN = 1.5  # of the seconds of passes; if it is larger, some passes were slowed down
+MAX_MEAN_OVER_MEDIAN = 1.5  # if the seconds of passes have a larger ratio, some passes were slowed down
 MIN_PASSES = 8  # with fewer passes, mean and median are not compared
 
 

@@ -66,7 +66,7 @@ class Cycle:
         self._host = [torch.empty_like(t, device="cpu", pin_memory=True) for t in self._results] if self._on_gpu else []
         self.graphs = Graphs(device)
         self.syncs = 0  # how often the host has waited
-        self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # of the last cycle
+        self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # times of the last cycle
         self._host_length = 0  # the length of the text, on the host
         self._unread: Sequence[int] | None = None  # the prompt, until the draft has read it
         self._seen = 0  # how many tokens of the text the draft has read

@@ -44,7 +44,7 @@ def turn_kernel(
 ):  # fmt: skip
     """Apply bias, norm and rotation to one head of one token. Keys and values are written to the cache."""
     row, head = tl.program_id(0), tl.program_id(1)
-    i = tl.arange(0, HALF)  # of pairs, to a power of two
+    i = tl.arange(0, HALF)  # indices of pairs, up to a power of two
     real = i < SIZE // 2
     here = product + row * (HEADS + 2 * KV_HEADS) * SIZE + head * SIZE + 2 * i
     a = tl.load(here, mask=real, other=0.0).to(tl.float32)
@@ -115,7 +115,7 @@ def attend_kernel(
         seen = (j < stop)[None, :] & (j[None, :] <= own[:, None]) & (j[None, :] > own[:, None] - window)
         scores = tl.where(seen, scores, float("-inf"))
         higher = tl.maximum(high, tl.max(scores, 1))
-        above = tl.where(higher == float("-inf"), 0.0, higher)  # of a query that has seen nothing yet
+        above = tl.where(higher == float("-inf"), 0.0, higher)  # a query that has attended to nothing yet
         decay, weights = tl.exp(high - above), tl.exp(scores - above[:, None])
         total = total * decay + tl.sum(weights, 1)
         summed = summed * decay[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")

@@ -115,8 +115,8 @@ def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
     product: Tensor
     if isinstance(matrix, Prepacked):
         # oneDNN caches a kernel of hundreds of kB for every number of rows, so long inputs are padded to a power of 2.
-        more = (1 << (len(x) - 1).bit_length()) - len(x) if len(x) > FEW else 0
-        product = ONEDNN(F.pad(x, (0, 0, 0, more)) if more else x, matrix.packed, None, "none", [], "")[: len(x)]
+        padding = (1 << (len(x) - 1).bit_length()) - len(x) if len(x) > FEW else 0
+        product = ONEDNN(F.pad(x, (0, 0, 0, padding)) if padding else x, matrix.packed, None, "none", [], "")[: len(x)]
     else:
         product = matrix.times(x)
     return product if added is None else added + product

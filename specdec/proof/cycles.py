@@ -111,13 +111,13 @@ def weights_of_pair(kind: str, size: int, dice: random.Random) -> tuple[list[flo
     p = [math.exp(dice.gauss(0.0, 1.2)) for _ in range(size)]
     if kind == "ties":  # all but two tokens have exactly the same probability in both
         q = list(p)
-        one, other = dice.sample(range(size), 2)
-        q[one], q[other] = q[other], q[one]
+        a, b = dice.sample(range(size), 2)
+        q[a], q[b] = q[b], q[a]
         return p, q
     q = [weight**0.6 * math.exp(dice.gauss(0.0, 0.75)) for weight in p]
     if kind == "zeros":
-        one, other = dice.sample(range(size), 2)
-        p[one] = q[other] = 0.0
+        a, b = dice.sample(range(size), 2)
+        p[a] = q[b] = 0.0
     return p, q
 
 

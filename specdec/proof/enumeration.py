@@ -38,7 +38,7 @@ class EnumeratingSampler(Sampler):
     def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
         if len(probs) <= FEW:
             return self._answer(probs.tolist())
-        broken = probs.isnan()  # of several NaN, one path is enough
+        broken = probs.isnan()  # one path is enough for all NaN
         possible = broken.nonzero().flatten()[:1] if bool(broken.any()) else (probs > 0.0).nonzero().flatten()
         return int(possible[self._answer(probs[possible].tolist())])
 

@@ -47,8 +47,8 @@ def takes_key(other: str, address: str) -> bool:
 
     `other` must be the same host, written in the same way, at any port. If `address` has TLS, `other` must have it too.
     """
-    here, there = urlsplit(origin(address)), urlsplit(origin(other))
-    return here.hostname == there.hostname and (here.scheme, there.scheme) != ("https", "http")
+    own, target = urlsplit(origin(address)), urlsplit(origin(other))
+    return own.hostname == target.hostname and (own.scheme, target.scheme) != ("https", "http")
 
 
 def origin(address: str) -> str:

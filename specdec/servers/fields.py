@@ -8,7 +8,7 @@ from typing import Any
 from .base import ServerError
 
 MAX_ID = 2**31
-MAX_DRAFT = 256  # tokens that a cycle may draft, as a trace may hold them
+MAX_DRAFT = 256  # tokens that a cycle may draft; the limit of traces is the same
 
 
 def at(data: Any, *path: str | int) -> Any:

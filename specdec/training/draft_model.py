@@ -153,6 +153,6 @@ def directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
     rows = rows.float().cpu()
     principal = torch.linalg.eigh(rows.T @ rows).eigenvectors.T.flip(0)[:count]
     if len(principal) < count:
-        more = torch.randn(count - len(principal), rows.shape[1])
-        principal = torch.cat((principal, more / more.norm(dim=1, keepdim=True)))
+        extra = torch.randn(count - len(principal), rows.shape[1])
+        principal = torch.cat((principal, extra / extra.norm(dim=1, keepdim=True)))
     return principal, float((rows @ principal.T).square().mean().rsqrt())

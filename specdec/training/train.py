@@ -89,8 +89,8 @@ def train(
         advice = "" if texts else "; they stay there: give the same command more --minutes"
         where = ", ".join(map(str, texts or [out / EXAMPLES]))
         raise ValueError(f"at least {MIN_EXAMPLES} texts are needed, {len(examples)} are in {where}{advice}")
-    held = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
-    taught = examples.select(np.setdiff1d(np.arange(len(examples)), held))
+    held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
+    taught = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
     frequent = torch.from_numpy(taught.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
     draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
     torch.manual_seed(seed)
@@ -98,7 +98,7 @@ def train(
     if method == "eagle3":
         draft = Eagle3(model, draft_ids)
     tell(
-        f"{len(taught):,} texts to learn from, with {taught.answer_tokens:,} tokens of answers, and {len(held)} to "
+        f"{len(taught):,} texts to learn from, with {taught.answer_tokens:,} tokens of answers, and {len(held_out)} to "
         f"measure with; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
     )
     low, size = precision(device), BATCH_TOKENS[kind]
@@ -106,7 +106,7 @@ def train(
     def reading(batch: Batch) -> Reading:
         return read_batch(model, batch, draft.taps, low)
 
-    measured_with = HeldOut(model, map(reading, examples.select(held).in_order(size)), draft_ids)
+    measured_with = HeldOut(model, map(reading, examples.select(held_out).in_order(size)), draft_ids)
     batches = ((reading(batch), len(batch.places)) for batch in taught.shuffled(size, random.Random(seed)))
     best, figures = exported_overlap(out) if saved else -1.0, dict[str, Any]()
 

@@ -49,7 +49,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
                 quiz=strings("guide")["quiz"],
                 server_functions=[session.sampled_run],
             )
-        link_notice = notice("link-notice")  # beside every tab: a link may open any of them
+        link_notice = notice("link-notice")  # above all tabs, because a link may open any of them
         with gr.Tabs(elem_classes="sd-tabs", overflow_behavior="wrap") as tabs:
             for name, label in labels().items():
                 with gr.Tab(label, id=name, elem_id=name) as tab:

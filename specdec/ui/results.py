@@ -78,11 +78,11 @@ def chart(rows: list[Row]) -> Any:
     figure = graph_objects.Figure(layout={**clear, "title": title, "legend": {"orientation": "h"}, "height": 640})
     figure.update_layout(scattermode="group", scattergap=0.3)
     for place in places(rows):
-        here = [row for row in rows if (row["domain"], row["temperature"]) == place]
-        values, ends = [row["measured_speedup"] for row in here], [row["measured_speedup_interval"] for row in here]
+        shown = [row for row in rows if (row["domain"], row["temperature"]) == place]
+        values, ends = [row["measured_speedup"] for row in shown], [row["measured_speedup_interval"] for row in shown]
         figure.add_scatter(
             x=values,
-            y=[method(row["drafter"]) for row in here],
+            y=[method(row["drafter"]) for row in shown],
             name=f"{domain(place[0])}, {at(place[1])}",
             mode="markers",
             orientation="h",

@@ -44,7 +44,7 @@ WARM_AFTER_S = 1.0  # the first screen loads before that
 EXPECTED_S = {"run": 6.0, "certificate": 15.0}  # initial guesses of the duration of a turn
 
 log = logging.getLogger(__name__)
-device = "auto"  # of live runs; the engine resolves it where it runs
+device = "auto"  # the device of live runs; the engine's process resolves it
 _worker = Worker()
 _machine = Turns(EXPECTED_S)
 _loaded: set[str] = set()  # families that ran in this process's worker
@@ -80,7 +80,7 @@ def guarded(work: Callable[[R], Iterator[News]]) -> Callable[[R], Iterator[News]
             return
         try:
             yield from work(request)
-        except ValueError as error:  # what the engine refuses; its message is one sentence
+        except ValueError as error:  # the engine refused the run; the message is one sentence
             yield News("error", translated(error.args[0] if error.args else str(error)))
         except TimeoutError as late:
             yield News("cut", notice("deadline", seconds=round(late.args[0])))

@@ -262,7 +262,7 @@ def watch(name: str, device: str, budget_s: float) -> Iterator[Row]:
 
     def kill() -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(stage.pid, signal.SIGKILL)  # what it started, too
+            os.killpg(stage.pid, signal.SIGKILL)  # also kills its child processes
 
     def end() -> None:
         out_of_time.set()

@@ -14,7 +14,7 @@ SUITES |= {"embedded": "methods", "methods": "methods"}
 
 @dataclass(frozen=True)
 class Options:
-    """Figures of this machine, and of the page. A table, then one line of JSON."""
+    """Measure on this machine, and print a table and one line of JSON."""
 
     suite: str = option("gpu", "what is measured", choices=tuple(SUITES))
     family: str = option("embedded", "of models that are loaded: 'embedded', or a folder")

@@ -108,8 +108,8 @@ def measure(
         for repeat in range(-1, repeats):  # the first round warms up
             for prompt in texts:
                 for name, lane in lanes.items():
-                    spent = seconds_per_step(lambda n, lane=lane, text=prompt: len(lane(text, n)), tokens, peer.device)  # type: ignore[misc]
-                    seconds[name] += [spent] if repeat >= 0 else []
+                    step_s = seconds_per_step(lambda n, lane=lane, text=prompt: len(lane(text, n)), tokens, peer.device)  # type: ignore[misc]
+                    seconds[name] += [step_s] if repeat >= 0 else []
         for name, times in seconds.items():
             rates.setdefault(name, []).append(1.0 / median(times))
     medians = {name: round(median(values), 1) for name, values in rates.items()}

@@ -49,24 +49,24 @@ def table(kinds: Kinds) -> str:
         return "Not counted yet."
     lines = ["| kind | figure | counted | target | holds |", "|---|---|---|---|---|"]
     for report in kinds.values():
-        for place, one in enumerate(report["figures"]):
-            mark = "yes" if one["holds"] else "**no**"
-            cells = ["" if place else report["title"], one["name"], one["figure"], one["target"]]
-            lines.append(f"| {' | '.join(map(plain, cells))} | {mark if one['target'] else ''} |")
+        for number, figure in enumerate(report["figures"]):
+            mark = "yes" if figure["holds"] else "**no**"
+            cells = ["" if number else report["title"], figure["name"], figure["figure"], figure["target"]]
+            lines.append(f"| {' | '.join(map(plain, cells))} | {mark if figure['target'] else ''} |")
     when = ", ".join(sorted({report["measured"][:10] for report in kinds.values() if "measured" in report}))
     return "\n".join([*lines, "", f"Counted {when}."])
 
 
 def headline(kinds: Kinds) -> str:
     """Write the sentences for README, of the kinds whose figures all hold."""
-    held = {kind: report["figures"] for kind, report in kinds.items() if all(one["holds"] for one in report["figures"])}
+    good = {kind: report["figures"] for kind, report in kinds.items() if all(f["holds"] for f in report["figures"])}
     sentences = []
     for kind, name, sentence in HEADLINE:
-        figure = next((one["figure"] for one in held.get(kind, []) if one["name"] == name), "")
+        figure = next((f["figure"] for f in good.get(kind, []) if f["name"] == name), "")
         sentences += [sentence.format(figure.partition(" of ")[0])] if figure else []
-    passed = [one for figures in held.values() for one in figures if one["name"] == "tests passed"]
+    passed = [f for figures in good.values() for f in figures if f["name"] == "tests passed"]
     if passed:
-        count = sum(int(one["figure"].replace(",", "")) for one in passed)
+        count = sum(int(f["figure"].replace(",", "")) for f in passed)
         sentences.append(f"{count:,} tests of {len(passed)} kinds of attack and fault, none failed")
     return folded(f"- {'; '.join(sentences)}.") if sentences else "- Not counted yet."
 

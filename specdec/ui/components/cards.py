@@ -86,4 +86,4 @@ def controls(name: str) -> str:
     """List the variants of a method that the family has with other weights, with their sizes."""
     others = [m for m in METHODS.values() if m.variant_of == name and not m.tree and m.embedded]
     names, sizes = of_drafters("name"), {m.name: menu.parameters(menu.FAMILY / m.folder) for m in others}
-    return ", ".join(f"{names[one]} ({menu.size(count)})" for one, count in sizes.items() if count)
+    return ", ".join(f"{names[variant]} ({menu.size(count)})" for variant, count in sizes.items() if count)

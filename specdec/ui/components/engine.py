@@ -14,7 +14,7 @@ from .drawn import handler
 
 OWN = "own"
 BROWSER = "browser"
-ENGINE_CHOSEN = handler("changed", event="sd-engine")  # tells the script of the engine in the browser
+ENGINE_CHOSEN = handler("changed", event="sd-engine")  # informs the script of the engine in the browser
 THERE = ("drafter", "k")  # settings, beside those of sampling, that the browser's engine has
 
 

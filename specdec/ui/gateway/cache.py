@@ -83,4 +83,4 @@ class Cache:
         await self.app({**scope, "headers": bare}, receive, listen)
         start, *pieces = messages
         fields = {name: value for name, value in Headers(raw=start["headers"]).items() if name != "content-length"}
-        return start["status"], b"".join(one.get("body", b"") for one in pieces), fields
+        return start["status"], b"".join(piece.get("body", b"") for piece in pieces), fields

@@ -133,4 +133,4 @@ def allowed_hosts(listening: str) -> list[str]:
 def trusted_proxies() -> str:
     """List the proxies whose X-Forwarded-For and -Proto are trusted: SPECDEC_PROXIES, or those of a Space."""
     named = os.environ.get(PROXIES, PROXIES_OF_A_SPACE if SPACE in os.environ else "")
-    return ",".join(str(ipaddress.ip_network(one.strip(), False)) for one in named.split(",") if one.strip())
+    return ",".join(str(ipaddress.ip_network(name.strip(), False)) for name in named.split(",") if name.strip())

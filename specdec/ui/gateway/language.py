@@ -31,8 +31,8 @@ class LanguageRedirect:
             by_browser = preferred(Headers(scope=scope).get("accept-language", ""))
             wanted = supported(QueryParams(query).get("lang", "")) or (by_browser if here == ENGLISH else here)
             if wanted != here:
-                way = f".{PATHS[wanted]}?{query}"  # relative: the app may be served below any prefix
-                answer = RedirectResponse(way, headers={"Vary": "Accept-Language", "Cache-Control": "no-store"})
+                address = f".{PATHS[wanted]}?{query}"  # relative, because the app may be served below any prefix
+                answer = RedirectResponse(address, headers={"Vary": "Accept-Language", "Cache-Control": "no-store"})
         await answer(scope, receive, send)
 
 

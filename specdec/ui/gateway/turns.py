@@ -62,8 +62,8 @@ class Turns:
             now, ahead = time.monotonic(), order[: order.index(ticket)]
             if not ahead and ticket.since is None:
                 ticket.since, self._round = now, max(self._round, ticket.round)
-            spent = now - (ahead[0].since or now) if ahead else 0.0
-            seconds = sum(self._expected[other.kind] for other in ahead) - spent
+            elapsed = now - (ahead[0].since or now) if ahead else 0.0
+            seconds = sum(self._expected[other.kind] for other in ahead) - elapsed
             return len(ahead), max(0.0, seconds)
 
     def leave(self, ticket: Ticket) -> None:
@@ -71,5 +71,5 @@ class Turns:
         with self._lock:
             self._line.remove(ticket)
             if ticket.since is not None:
-                took = time.monotonic() - ticket.since
-                self._expected[ticket.kind] += WEIGHT_OF_LAST * (took - self._expected[ticket.kind])
+                duration = time.monotonic() - ticket.since
+                self._expected[ticket.kind] += WEIGHT_OF_LAST * (duration - self._expected[ticket.kind])

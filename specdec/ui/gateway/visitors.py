@@ -12,7 +12,7 @@ from ...exposure import is_public, limits
 from . import gradio_private
 
 MINUTE_S = 60.0
-LEADS = "specdec.leads"  # in the scope of a request to a class: whether its teacher sent it
+LEADS = "specdec.leads"  # key of a request's scope in class mode: whether the teacher sent the request
 
 
 class RateLimit:
