@@ -211,7 +211,7 @@ def site(
     base: Annotated[str, Option(help="the address that it will have, for previews of links to it")] = "",
     smollm2: Annotated[bool, Option(help="with SmolLM2, 100 MB that a visitor may choose to fetch")] = False,
 ) -> None:
-    """Write the page as files for any host: recorded runs, certificates, figures, the guide, and runs in the browser."""
+    """Write the page as files for any host, with recorded runs, certificates and figures, and runs in the browser."""
     import shlex
 
     from ..families.browser import files
