@@ -1,4 +1,4 @@
-"""Test the command `prove` on the shipped loop, and on verifiers of users that are right, or wrong in rare cases only."""
+"""Test the command `prove` on the shipped loop and on users' verifiers, which are right, or wrong in rare cases."""
 
 from __future__ import annotations
 
