@@ -43,8 +43,13 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def make_flag(setting: Setting, flag: Flag) -> Parameter:
-    annotation = Annotated[flag.type_, help_of(setting, flag)]
-    return Parameter(setting.name, KEYWORD_ONLY, default=flag.default, annotation=annotation)
+    """Make the command's parameter for a setting."""
+    return Parameter(
+        setting.name,
+        KEYWORD_ONLY,
+        default=flag.default,
+        annotation=Annotated[flag.type_, help_of(setting, flag)],
+    )
 
 
 def help_of(setting: Setting, flag: Flag) -> Any:
