@@ -1,6 +1,6 @@
-"""Speculative decoding that can be watched: an engine that tells every decision, and a page that shows it.
+"""SpecDec: an engine for speculative decoding that reports every decision, and a page that shows them.
 
-`from specdec import load, generate, race`; the package itself loads no torch.
+Use `from specdec import load, generate, race`. Importing the package does not import torch.
 """
 
 from importlib import import_module
@@ -8,7 +8,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULES = {
     "generate": "engine",
     "load": "families.zoo",
     "load_pair": "families.zoo",
@@ -18,10 +18,10 @@ _HOMES = {
     "Task": "engine",
     "Trace": "traces.file",
 }
-__all__ = list(_HOMES)
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

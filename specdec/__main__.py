@@ -4,7 +4,7 @@ import sys
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command's exit code; Ctrl-C is quiet while modules are imported, too."""
+    """Run the command and return its exit code. Ctrl-C prints no traceback, even while modules are imported."""
     try:
         from .cli import main as command
 

@@ -1,4 +1,4 @@
-"""Python processes that this one starts."""
+"""Start child processes that run Python modules."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import subprocess
 import sys
 from typing import Any
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # where this package is imported from
-ELSEWHERE = ["-P"] if sys.version_info >= (3, 11) else []  # nothing is imported from the folder that one stands in
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # the folder that holds this package
+SAFE_PATH = ["-P"] if sys.version_info >= (3, 11) else []  # do not import from the current directory
 
 
 def start(module: str, *arguments: str, **options: Any) -> subprocess.Popen[Any]:
-    """Start `python -m module arguments`, with `options` as `subprocess.Popen` takes them. It finds this package."""
+    """Start `python -m module arguments` so that it finds this package. `options` are those of `subprocess.Popen`."""
     path = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
-    command = [sys.executable, *ELSEWHERE, "-m", module, *arguments]
+    command = [sys.executable, *SAFE_PATH, "-m", module, *arguments]
     return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, **options)

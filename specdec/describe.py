@@ -1,4 +1,4 @@
-"""Describe a cycle in numbers: both models' distributions at every drafted position. Runs off the lane's clock."""
+"""Describe a cycle for its events: both models' distributions at every drafted position. Runs off the lane's clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOP = 8  # tokens listed of each distribution; the page shows five, the audit us
 
 
 def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
-    """Return each draft's status. "discarded": never judged, after a rejection or beside an accepted sibling."""
+    """Return the status of each drafted token. Tokens that were never judged are "discarded"."""
     judged: dict[int, Status] = {t.node: "accepted" if t.accepted else "rejected" for t in verdict.trials}
     reached = {-1, *verdict.path}
     return [judged.get(node, "discarded") if up in reached else "discarded" for node, up in enumerate(proposal.parents)]
@@ -25,7 +25,7 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
 def verification(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> dict[str, Any]:
-    """Return the fields of `Verified` but its times; with distributions only if `noise` is given to draw examples."""
+    """Return the fields of `Verified` without its times. Distributions, with samples from `noise`, need `noise`."""
     fields: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
     if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
@@ -41,9 +41,9 @@ def verification(
 def positions(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> tuple[Position, ...]:
-    """Return one entry a drafted token. Without noise it has only the numbers that the rule itself used."""
+    """Return one entry for each drafted token. Without noise it has only the numbers that the rule used."""
     trials = {trial.node: trial for trial in verdict.trials}
-    tossed = {trial.node for trial in verdict.trials if trial.u is not None}  # no coin, no residual
+    tossed = {trial.node for trial in verdict.trials if trial.u is not None}  # rules without coins have no residual
     described, weight, distributions = [], 1.0, proposal.distributions(rows)
     chances = block_chances(proposal, rows) if noise is not None else iter(())
     for node, status in enumerate(statuses(proposal, verdict)):
@@ -61,10 +61,11 @@ def positions(
                 fields |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
                 fields["target"] = with_sample(distribution(p, piece, shown | own), p, piece, noise, level)
                 fields["draft"] = distribution(q, piece, shown | own)
-                if tossed and weight > 0.0:  # after a block that cannot be kept, nothing is drawn
-                    left = residual(weight * p, q, token)
-                    shown = {*likeliest(left)} | own
-                    fields["residual"] = with_sample(distribution(left, piece, shown), left, piece, noise, level)
+                if tossed and weight > 0.0:  # a block of weight 0 is never accepted, so it has no residual
+                    difference = residual(weight * p, q, token)
+                    shown = {*likeliest(difference)} | own
+                    described_residual = distribution(difference, piece, shown)
+                    fields["residual"] = with_sample(described_residual, difference, piece, noise, level)
         if trial is not None and trial.h is not None:
             weight, fields["block"] = min(1.0, weight * trial.p / trial.q), None
         described.append(Position(**fields))
@@ -82,9 +83,7 @@ def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
 
 
 def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]) -> Tensor:
-    """The target's distribution as it stood when `node` was tried: without the earlier siblings that were judged before
-    it.
-    """
+    """Return the target's distribution [V] when `node` was tried: the residual after its earlier, judged siblings."""
     p = rows[proposal.parents[node] + 1]
     for sibling in proposal.children(proposal.parents[node]):
         if sibling >= node:
@@ -96,7 +95,7 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
 
 
 def around_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> dict[str, float]:
-    """For a drawn sibling, return the target's p before and after removing earlier siblings, where it is not `p`."""
+    """Return `Position.row` and `Position.behind` of a drawn token with earlier siblings, if they differ from `p`."""
     parent, token = proposal.parents[node], proposal.tokens[node]
     earlier = {sibling for sibling in proposal.children(parent) if sibling < node}
     if not earlier or proposal.probs is None:
@@ -106,13 +105,13 @@ def around_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> di
 
 
 def likeliest(probs: Tensor) -> list[int]:
-    """Return the `TOP` likeliest tokens, or fewer: none has probability 0."""
+    """Return the `TOP` likeliest tokens, without those of probability 0."""
     values, tokens = probs.topk(min(TOP, len(probs)))
     return tokens[values > 0.0].tolist()
 
 
 def distribution(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int]) -> Distribution:
-    """List the probability of each of `tokens`, the likeliest first, and of all others together."""
+    """Return the probabilities of `tokens`, the likeliest first, and of all others together."""
     shown = list(tokens)
     pairs = sorted(zip((-probs[shown]).tolist(), shown, strict=True))
     top = tuple(Candidate(token, piece(token), round(-value, 7)) for value, token in pairs if value < 0.0)

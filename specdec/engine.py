@@ -1,4 +1,4 @@
-"""The one loop: draft, verify, commit. Knows protocols only: no model, no method, no tokenizer, no page.
+"""The decoding loop: draft, verify, commit. It sees models and drafters through protocols only.
 
     pending = prompt
     each cycle:  proposal = drafter.propose(text)
@@ -6,10 +6,10 @@
                  verdict  = rule.verify(proposal, rows)
                  keep the accepted path in the cache; commit accepted + the target's own token
 
-An executor does a cycle's work: `HostExecutor` as above, `gpu/lane.py` in captured CUDA graphs. All else stands here
-once: the transcript, what a failure costs, events and times.
+An executor computes a cycle: `HostExecutor` in PyTorch, as above, or `gpu/lane.py` in captured CUDA graphs. The
+transcript, the handling of failures, events and times are the same for both, and are in this file.
 Plain decoding is the same loop with a drafter that proposes nothing. Invariant: *the cache holds every
-committed token except the last.* Cycle 0 is the prefill; it drafts nothing and gives the first token.
+committed token except the last.* Cycle 0 is the prefill: it drafts nothing and yields the first token.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ NO_ROOM = TranslatableText(
 
 
 class DraftError(ValueError):
-    """A drafter broke its contract."""
+    """A drafter returned a proposal that breaks the contract in `drafters/base.py`."""
 
 
 @dataclass
 class Task:
-    """Everything that defines a run, apart from its randomness. Create a new drafter for every run."""
+    """Defines a run, apart from its randomness. Create a new drafter for every run."""
 
     target: LanguageModel[Any]
     prompt: Sequence[int]
@@ -59,16 +59,16 @@ class Task:
     token_bytes: Callable[[int], bytes] = lambda token: f" {token}".encode()
     piece: Callable[[int], str] = lambda token: f" {token}"
     lane: str = "speculative"
-    details: bool = True  # the distributions at every position, for people; False is the light form for measurements
+    details: bool = True  # put the distributions at every position into the events; measurements switch it off
 
     @property
     def depth(self) -> int:
-        """K, or less where the drafter has fewer heads or slots (its `deepest`)."""
+        """K, or the drafter's `deepest` if it has fewer heads or slots than K."""
         return min(self.k, getattr(self.drafter, "deepest", self.k))
 
 
 class Stopwatch:
-    """The lane's clock: runs only inside `with`, so neither a reader of the events nor another lane counts."""
+    """The lane's clock. It runs only inside `with`, so other lanes and the reader of the events are not counted."""
 
     elapsed = 0.0
 
@@ -81,30 +81,30 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class CycleResult:
-    """What an executor did in one cycle, and how many seconds it took."""
+    """What an executor computed in one cycle, and how many seconds each part took."""
 
     proposal: Proposal
     verdict: Verdict
-    describe: Callable[[Sampler | None], dict[str, Any]]  # the fields of `Verified` but its times
+    describe: Callable[[Sampler | None], dict[str, Any]]  # returns the fields of `Verified`, without its times
     draft_s: float
     verify_s: float
-    prefill_s: float = 0.0  # before the draft, of work that belongs to the prompt
-    failure: str = ""  # why there is no draft
+    prefill_s: float = 0.0  # the drafter's own pass over the prompt, which comes before its first draft
+    failure: str = ""  # the reason, if the drafter failed
 
 
 class Executor(Protocol):
-    """Does the work of a run's cycles, wherever that is."""
+    """Computes the cycles of one run, on the host or on a GPU."""
 
-    eager: str | None  # once the run is over: why a GPU ran it without captured graphs
+    eager: str | None  # set when the run is over: why a GPU ran it without captured graphs
 
-    def opened(self, limit: int) -> contextlib.AbstractContextManager[None]:
-        """Allocate what a text of at most `limit` tokens needs, for one run. It ends whole, or by an exception."""
+    def allocated(self, limit: int) -> contextlib.AbstractContextManager[None]:
+        """Hold the memory of one run, whose text has at most `limit` tokens."""
         ...
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
         """Draft at most `k` tokens deep after `tokens`, verify, and keep the accepted path. The first call is prefill.
 
-        An exception ends the run: a drafter's failure is none, but a cycle without a draft.
+        An exception ends the run. A failing drafter raises none: its cycle has no draft.
         """
         ...
 
@@ -116,9 +116,9 @@ class Executor(Protocol):
 def generate(
     task: Task, sampler: Sampler | None = None, executor: Executor | None = None
 ) -> Generator[Event, None, None]:
-    """Run `task`; yield events as they happen, `Finished` last whatever breaks. Closing the iterator ends the run.
+    """Run `task` and yield its events. The last is `Finished`, after errors too. Closing the iterator ends the run.
 
-    PromptError for a prompt that is empty or does not fit the context. `sampler` is for the host's executor alone.
+    Raises PromptError for a prompt that is empty or does not fit the context. Only `HostExecutor` uses `sampler`.
     """
     check_prompt(task)
     return _run(task, executor or HostExecutor(task, sampler))
@@ -136,47 +136,46 @@ def check_prompt(task: Task) -> None:
 
 
 class Transcript:
-    """A lane's text as it grows, why it ended, and where its time went.
-
-    Tokens join one by one: whichever end comes first decides.
-    """
+    """The text of a lane so far, the reason why it ended, and the seconds of each kind of work."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self.tokens = list(task.prompt)
         self.prompt_length = len(self.tokens)
         self.limit = min(task.target.context, self.prompt_length + task.params.max_tokens)
-        self._at_limit: FinishReason = (
+        self._limit_reason: FinishReason = (
             "length" if self.prompt_length + task.params.max_tokens <= task.target.context else "context"
         )
-        self._ends = frozenset() if task.params.ignore_end else task.end_tokens
+        self._end_tokens = frozenset() if task.params.ignore_end else task.end_tokens
         self._stream = TextStream(task.token_bytes, task.params.stop)
         self.text = ""
-        self.cycle = 0  # the one that is running
-        self.spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}  # seconds
-        self.reason: FinishReason | None = self._at_limit if self.wanted <= 0 else None
+        self.cycle = 0
+        self.seconds = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
+        self.reason: FinishReason | None = self._limit_reason if self.remaining <= 0 else None
 
     @property
-    def wanted(self) -> int:
+    def remaining(self) -> int:
+        """How many tokens may still be added."""
         return self.limit - len(self.tokens)
 
     @property
     def count(self) -> int:
+        """How many tokens were added to the prompt."""
         return len(self.tokens) - self.prompt_length
 
     def commit(self, emitted: Sequence[int]) -> tuple[tuple[int, ...], str]:
-        """Add tokens up to the end of the text; return those, and the text that became readable.
+        """Add tokens one by one until the text ends. Return the added tokens, and the text that became readable.
 
-        If one of them cannot be read, none is added.
+        If decoding a token raises an exception, none is added.
         """
         before, readable = len(self.tokens), ""
         try:
             for token in emitted:
                 self.tokens.append(token)
-                ends = token in self._ends
+                ends = token in self._end_tokens
                 readable += "" if ends else self._stream.push(token)
-                if self._stream.stopped or ends or self.wanted == 0:
-                    self.reason = "stop" if self._stream.stopped else "end" if ends else self._at_limit
+                if self._stream.stopped or ends or self.remaining == 0:
+                    self.reason = "stop" if self._stream.stopped else "end" if ends else self._limit_reason
                     readable += self._stream.flush()
                     break
         except Exception:
@@ -185,10 +184,10 @@ class Transcript:
         self.text += readable
         return tuple(self.tokens[before:]), readable
 
-    def committed(
+    def end_cycle(
         self, tokens: tuple[int, ...], pieces: Sequence[str], readable: str, verdict: Verdict, at: float
     ) -> Committed:
-        """End the cycle: make the event of what `commit` returned."""
+        """Count the cycle, and return the event of the tokens that `commit` added."""
         event = Committed(
             self.task.lane,
             self.cycle,
@@ -204,14 +203,14 @@ class Transcript:
         return event
 
     def fail(self, reason: str, at: float) -> Failed:
-        """End the run because of an error. The text so far stays good."""
+        """End the run because of an error. The text so far is kept."""
         self.reason = "failed"
         self.text += self._stream.flush()
         return Failed(self.task.lane, self.cycle, "target", reason, True, at)
 
-    def finished(self, at: float, eager: str | None = None) -> Finished:
-        other = max(0.0, at - sum(self.spent.values()))
-        prefill, draft, verify = (self.spent[work] for work in ("prefill", "draft", "verify"))
+    def finish(self, at: float, eager: str | None = None) -> Finished:
+        other = max(0.0, at - sum(self.seconds.values()))
+        prefill, draft, verify = (self.seconds[work] for work in ("prefill", "draft", "verify"))
         reason = self.reason or "failed"
         return Finished(self.task.lane, reason, self.count, self.text, at, prefill, draft, verify, other, eager)
 
@@ -224,7 +223,7 @@ def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
         yield transcript.fail(NO_ROOM, watch.elapsed)
     except Exception as error:
         yield transcript.fail(f"{type(error).__name__}: {error}", watch.elapsed)
-    yield transcript.finished(watch.elapsed, executor.eager)
+    yield transcript.finish(watch.elapsed, executor.eager)
 
 
 def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
@@ -232,18 +231,18 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
     noise, failures = SharedNoiseSampler(params.seed), 0
     costs = getattr(drafter, "costs", None)
     yield Started(lane, drafter.name, task.depth, params, len(tokens), task.rule.name, task.rule.lossless, costs)
-    with executor.opened(transcript.limit):
+    with executor.allocated(transcript.limit):
         while transcript.reason is None:
             number = transcript.cycle
             noise.at(len(tokens))
-            # At most what is still wanted, minus the token that the target adds.
-            k = min(task.k, transcript.wanted - 1) if number else 0
+            # The target adds one token to the accepted ones, so one draft less than what remains is enough.
+            k = min(task.k, transcript.remaining - 1) if number else 0
             start = watch.elapsed
             with watch, torch.inference_mode():
                 cycle = executor.cycle(tokens, k)
-            transcript.spent["prefill"] += cycle.prefill_s
-            transcript.spent["draft" if number else "prefill"] += cycle.draft_s
-            transcript.spent["verify" if number else "prefill"] += cycle.verify_s
+            transcript.seconds["prefill"] += cycle.prefill_s
+            transcript.seconds["draft" if number else "prefill"] += cycle.draft_s
+            transcript.seconds["verify" if number else "prefill"] += cycle.verify_s
             start += cycle.prefill_s
             drafted = start + cycle.draft_s
             verified = drafted + cycle.verify_s
@@ -260,25 +259,25 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
                 pieces = tuple(map(task.piece, proposal.tokens))
                 ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
                 yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, ends)
-            # Describe first, off the clock: if that fails, nothing joins the text.
+            # The description is made off the clock, and before the commit: if it fails, no token is added.
             details = cycle.describe(noise if task.details else None)
             emitted = verdict.emitted(proposal)
             pieces = tuple(map(task.piece, emitted))
             yield Verified(lane, number, start=drafted, end=verified, **details)
             with watch:
                 committed, readable = transcript.commit(emitted)
-            yield transcript.committed(committed, pieces, readable, verdict, watch.elapsed)
+            yield transcript.end_cycle(committed, pieces, readable, verdict, watch.elapsed)
 
 
 class HostExecutor:
-    """Drafter, target and rule one after the other, in plain PyTorch."""
+    """Runs drafter, target and rule one after the other, in plain PyTorch."""
 
     def __init__(self, task: Task, sampler: Sampler | None = None, eager: str | None = None) -> None:
         self.task, self.drafter, self.eager = task, task.drafter, eager
         self.sampler = sampler or task.rule.sampler(task.params.seed)
 
     @contextlib.contextmanager
-    def opened(self, limit: int) -> Iterator[None]:
+    def allocated(self, limit: int) -> Iterator[None]:
         self.cache = self.task.target.new_cache(limit + MAX_DRAFT_TOKENS)
         yield
 
@@ -288,19 +287,19 @@ class HostExecutor:
         start = time.perf_counter()
         proposal, failure = self.draft(tokens, k) if k or not cache.length else (Proposal(), "")
         drafted = time.perf_counter()
-        # One pass over what the cache lacks and the whole draft.
+        # One pass reads the tokens that are not cached yet, and the whole draft.
         block = [*tokens[cache.length :], *proposal.tokens]
         logits = task.target.forward(block, cache, proposal.parents, len(proposal) + 1)
         check_logits(logits)
         verified = time.perf_counter()
         rows = probabilities(logits, task.params)
         verdict = task.rule.verify(proposal, rows, self.sampler)
-        cache.keep(len(tokens), verdict.path)  # rolls back what was rejected
+        cache.keep(len(tokens), verdict.path)  # removes the rejected drafts
         details = partial(describe.verification, proposal, rows, verdict, task.piece)
         return CycleResult(proposal, verdict, details, drafted - start, verified - drafted, failure=failure)
 
     def draft(self, tokens: Sequence[int], k: int) -> tuple[Proposal, str]:
-        """Return a sound proposal, or none and the reason: a broken drafter costs its cycle, never the text."""
+        """Return a checked proposal, or an empty one and the reason if the drafter failed."""
         try:
             proposal = self.drafter.propose(tokens, k, self.task.params, self.sampler)
             check_proposal(proposal, k, self.task.target.vocabulary)
@@ -315,7 +314,7 @@ class HostExecutor:
 
 
 def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
-    """Raise DraftError where a proposal would corrupt the text: everything in it is checked."""
+    """Raise DraftError, or ValueError for parents that form no tree, if the proposal would corrupt the text."""
     n = len(proposal.tokens)
     if n == 0:
         return
@@ -323,7 +322,7 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
         raise DraftError(f"the draft holds more than {MAX_DRAFT_TOKENS} tokens")
     if len(proposal.parents) != n:
         raise DraftError("the draft's parents do not form a tree")
-    if proposal.levels > k:  # a ValueError if they do not
+    if proposal.max_depth > k:
         raise DraftError(f"the draft is deeper than the {k} tokens asked for")
     if not all(0 <= token < vocabulary for token in proposal.tokens):
         raise DraftError("the draft holds a token outside the vocabulary")
@@ -339,6 +338,6 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
 
 
 def check_logits(logits: Tensor) -> None:
-    """Raise FloatingPointError for a row without a finite maximum; -inf alone only excludes a token."""
+    """Raise FloatingPointError for a row without a finite maximum. A logit of -inf is allowed: it excludes a token."""
     if not math.isfinite(float(logits.amax(-1).sum())):
         raise FloatingPointError("the target's logits are not finite")

@@ -1,10 +1,8 @@
-"""The events of a run, in order: frozen dataclasses that any page, file or test can read.
+"""The events of a run, as frozen dataclasses without tensors. Each becomes one JSON object (`to_dict`, `from_dict`).
 
-A lane's run is `Started`, then per cycle `Drafted` (if anything was drafted), `Verified`, `Committed`, and at
-the end `Finished`; `Failed` may come anywhere between. Cycle 0 is the prefill: the prompt's own pass gives
-the first token. Times are seconds on the lane's clock, which runs only while the lane works.
-
-Events hold no tensors and serialise to one JSON object each (`to_dict`, `from_dict`).
+A lane yields `Started`, then in each cycle `Drafted` (if anything was drafted), `Verified` and `Committed`, and at the
+end `Finished`. `Failed` may come anywhere between. Cycle 0 is the prefill: the pass over the prompt yields the first
+token. Times are seconds on the lane's clock, which runs only while the lane works.
 """
 
 from __future__ import annotations
@@ -18,14 +16,14 @@ from typing import Any, Literal
 
 from .types import Costs, Kind, SamplingParams, Status, TranslatableText
 
-SCHEMA = 1  # a new field of an event gets a default, so that older traces open; only what they would misread raises it
+SCHEMA = 1  # raised only if older traces would be misread; a new field of an event gets a default instead
 UNNAMED = -1  # id of a drafted token that a server does not report
-MAX_NUMBER = 2**64  # numbers in a file lie below: they are then finite in every language
+MAX_NUMBER = 2**64  # numbers in a file must be smaller, so that they are finite in every language
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One token with its probability; a list of them ends with the mass of all others (`rest`)."""
+    """A token with its probability."""
 
     token: int
     piece: str
@@ -34,9 +32,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """The head of a distribution: its most probable tokens, what is left, and its entropy in nats.
+    """The most probable tokens of a distribution, the probability of all others together, and its entropy in nats.
 
-    `sample` is what the noise of this place draws from it (`SharedNoiseSampler`), whatever the run itself drew with.
+    `sample` is an example: the token that `SharedNoiseSampler` draws from it at this place, under any rule.
     """
 
     top: tuple[Candidate, ...]
@@ -47,12 +45,12 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """One drafted token and its judgement. `u` is None where no coin was tossed, or the token was never judged.
+    """One drafted token and its verdict. `u` is None if no coin was tossed, or the token was never judged.
 
-    `h` is the chance that block verification keeps the block up to here, if no longer one was kept.
-    `p` and `q` are the exact probabilities in the test: in a tree, those after the rejected siblings.
-    `target` and `draft` list the same tokens, except those that have no probability at all.
-    A server watched from outside does not tell all: `token` is then `UNNAMED`, `p` and `q` are None.
+    `h` is the chance that block verification accepts the block up to this token, if no longer one was accepted.
+    `p` and `q` are the probabilities in the test: in a tree, those after earlier siblings were rejected.
+    `target` and `draft` list the same tokens, except those of probability 0.
+    A server does not report everything: `token` may be `UNNAMED`, and `p` and `q` None.
     """
 
     node: int
@@ -67,9 +65,9 @@ class Position:
     draft: Distribution | None = None
     residual: Distribution | None = None
     h: float | None = None
-    block: float | None = None  # what h would be, where another rule judged a chain
-    row: float | None = None  # of a drawn sibling: the target's p of it before earlier siblings were tried, if not p
-    behind: float | None = None  # and after all of them were rejected, if not p
+    block: float | None = None  # the h of block verification, if another rule judged this chain
+    row: float | None = None  # the target's p before earlier siblings were tried, if it differs from `p`
+    behind: float | None = None  # the target's p after all earlier siblings were rejected, if it differs from `p`
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +79,9 @@ class Started:
     prompt_tokens: int
     rule: str = ""
     lossless: bool = True
-    costs: Costs | None = None  # what a drafter weighs that chooses its own depth
-    server: str = ""  # whose lane it is, if it is watched from outside: the kind of server and its version
-    guided: bool | None = None  # written by an earlier version under a grammar, which this one does not read
+    costs: Costs | None = None  # used by drafters that choose the depth themselves
+    server: str = ""  # kind and version of the server, if another engine computed this lane
+    guided: bool | None = None  # True in traces of earlier versions that decoded under a grammar
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +93,22 @@ class Drafted:
     parents: tuple[int, ...]
     start: float
     end: float
-    step_ends: tuple[float, ...] = ()  # when each token was ready, where the drafter knows it
+    step_ends: tuple[float, ...] = ()  # when each token was ready; empty if the drafter does not measure it
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """One pass of the target over the pending tokens and the draft, and its judgement."""
+    """One pass of the target over the pending tokens and the draft, and its verdict on each drafted token."""
 
     lane: str
     cycle: int
     positions: tuple[Position, ...]
     start: float
     end: float
-    # What the target's own token was drawn from. Traces call it "law", as they did from the first.
+    # The target's own token was drawn from this distribution. Its key in traces is "law".
     distribution: Distribution | None = field(default=None, metadata={"key": "law"})
-    p: float | None = None  # the target's own token under the target, before any rejection
-    bonus: Distribution | None = None  # the target's row after the whole chain, whether or not it was reached
+    p: float | None = None  # the target's probability of its own token, before any rejection
+    bonus: Distribution | None = None  # the target's row after the whole chain, even if not all of it was accepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +121,14 @@ class Committed:
     pieces: tuple[str, ...]
     accepted: int
     kind: Kind
-    text: str  # what became readable, complete UTF-8
+    text: str  # the text that became readable, in whole characters
     total: int  # tokens in the text so far
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Something broke and what became of it. `fatal` ends the lane; otherwise only this cycle had no draft."""
+    """An error. A `fatal` one ends the lane; after any other, only this cycle has no draft."""
 
     lane: str
     cycle: int
@@ -140,19 +138,19 @@ class Failed:
     at: float
 
 
-# exact: the server's own count of each step agrees with what arrived; merged: its list was laid over what arrived,
-# since steps came together, or one of several drafted nothing; totals: it tells sums at most, and what arrived together
-# counts as one cycle.
+# How the cycles of a server's lane were counted. exact: the server's count of each step fits the blocks that arrived.
+# merged: several steps arrived together, and the server's counts split them. totals: the server reports sums at most,
+# and tokens that arrived together count as one cycle.
 Counted = Literal["exact", "merged", "totals"]
 FinishReason = Literal["length", "end", "stop", "context", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Seconds by kind of work: prefill (the first token), draft, verify, other (the engine's own).
+    """The end of a lane. `prefill` (the first token), `draft`, `verify` and `other` (the engine's own) are seconds.
 
-    `eager` is why a lane on a GPU ran without captured graphs. `counted` says how cycles of a server are known;
-    `drafted` and `accepted` are its own sums, where it tells no more.
+    `eager` is the reason why a lane on a GPU ran without captured graphs. `counted` says how a server's cycles were
+    counted; `drafted` and `accepted` are the server's sums, if it reports no single cycles.
     """
 
     lane: str
@@ -166,7 +164,7 @@ class Finished:
     other: float
     eager: str | None = None
     counted: Counted | None = None
-    drafted: int | None = None  # a server's own sums, where its cycles are not known
+    drafted: int | None = None
     accepted: int | None = None
 
 
@@ -175,19 +173,19 @@ KINDS: dict[str, type] = {kind.__name__.lower(): kind for kind in typing.get_arg
 
 
 def to_dict(event: Event) -> dict[str, Any]:
-    """A JSON-ready mapping; `event` names the kind. Absent details are left out."""
+    """Return a mapping for JSON, whose key `event` names the kind. Fields that are None are left out."""
     return {"event": type(event).__name__.lower(), **_plain(event)}
 
 
 def from_dict(data: dict[str, Any]) -> Event:
-    """The event that `to_dict` wrote. ValueError says what is wrong; unknown keys are ignored."""
+    """Make the event that `to_dict` wrote. Unknown keys are ignored; anything malformed raises ValueError."""
     name = data.get("event", "")
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise ValueError(TranslatableText("unknown event {event!r}", event=name))
     if kind is Started and isinstance(data.get("params"), dict) and data["params"].get("grammar"):
         data = data | {"guided": True}
-    return typing.cast(Event, _read(kind, data, kind.__name__))
+    return typing.cast(Event, _parse(kind, data, kind.__name__))
 
 
 def _plain(value: Any) -> Any:
@@ -200,13 +198,13 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, str, Any, bool], ...]:
-    """Of a dataclass' fields the key in a trace, the name, the type, and whether it has no default; else ()."""
+    """Return for each field of a dataclass: key in a trace, name, type, whether it is required; () for other types."""
     if not dataclasses.is_dataclass(kind):
         return ()
     hints = typing.get_type_hints(kind)
     return tuple(
-        (one.metadata.get("key", one.name), one.name, hints[one.name], one.default is dataclasses.MISSING)
-        for one in dataclasses.fields(kind)
+        (field.metadata.get("key", field.name), field.name, hints[field.name], field.default is dataclasses.MISSING)
+        for field in dataclasses.fields(kind)
     )
 
 
@@ -215,15 +213,15 @@ def _parts(hint: Any) -> tuple[Any, tuple[Any, ...], tuple[tuple[str, str, Any, 
     return typing.get_origin(hint), typing.get_args(hint), _fields(hint)
 
 
-def _read(hint: Any, value: Any, name: str) -> Any:
-    """Read a value of a file as what `hint` names. Files come from anywhere, so everything is checked."""
+def _parse(hint: Any, value: Any, name: str) -> Any:
+    """Check and convert a JSON value to the type `hint`. Files may come from anywhere, so everything is checked."""
     origin, inner, fields = _parts(hint)
     if origin in (typing.Union, types.UnionType):
-        return None if value is None else _read(inner[0], value, name)
+        return None if value is None else _parse(inner[0], value, name)
     if origin is tuple:
         if not isinstance(value, list):
             raise ValueError(TranslatableText("{name} must be a list", name=name))
-        return tuple([_read(inner[0], item, name) for item in value])
+        return tuple([_parse(inner[0], item, name) for item in value])
     if origin is Literal:
         if value not in inner:
             raise ValueError(TranslatableText("{name} cannot be {value!r}", name=name, value=value))
@@ -231,13 +229,13 @@ def _read(hint: Any, value: Any, name: str) -> Any:
     if fields:
         if not isinstance(value, dict):
             raise ValueError(TranslatableText("{name} must be an object", name=hint.__name__))
-        read = [one for one in fields if one[0] in value or one[-1]]
-        return hint(**{name: _read(of, value.get(key), f"{hint.__name__}.{key}") for key, name, of, _ in read})
+        present = [(key, field, kind) for key, field, kind, required in fields if key in value or required]
+        return hint(**{field: _parse(kind, value.get(key), f"{hint.__name__}.{key}") for key, field, kind in present})
     if hint is float and type(value) is int and abs(value) < MAX_NUMBER:
         value = float(value)
     if type(value) is not hint:
-        sorts = {"wanted": hint.__name__, "found": type(value).__name__}
-        raise ValueError(TranslatableText("{name} must be of type {wanted}, not {found}", name=name, **sorts))
+        kinds = {"wanted": hint.__name__, "found": type(value).__name__}
+        raise ValueError(TranslatableText("{name} must be of type {wanted}, not {found}", name=name, **kinds))
     if hint in (int, float) and not abs(value) < MAX_NUMBER:
         raise ValueError(TranslatableText("{name} must be a number below 2^64", name=name))
     return value

@@ -1,7 +1,6 @@
-"""Says who can reach this page, and what a stranger may do there: one table of all that depends on who visits.
+"""Bounds what visitors of this page may do, by who can reach it: only this machine, its network, a class, or anyone.
 
-Request bodies, host names, proxies, pairs of models, places in the queue and the size of a run are bounded by it. What
-holds for everybody is in `settings.py` and `types.py`.
+The bounds that are the same for everybody are in `settings.py` and `types.py`.
 """
 
 from __future__ import annotations
@@ -12,26 +11,23 @@ import socket
 from dataclasses import dataclass, replace
 
 SPACE = "SPACE_ID"  # set on every Hugging Face Space
-EXPOSURE = "SPECDEC_EXPOSURE"  # a name of TABLE; the command line sets it, and its children inherit it
+EXPOSURE = "SPECDEC_EXPOSURE"  # its value is a key of TABLE; the command line sets it, and child processes inherit it
 
 
 @dataclass(frozen=True)
 class Exposure:
-    """A row of the table: what a visitor of such a page may ask for.
-
-    Behind one address there may be a whole class, so bounds by address are wide.
-    """
+    """The limits for visitors of a page. A whole class may share one address, so limits by address are wide."""
 
     prompt: int = 4_000  # characters
-    tokens: int = 256  # new ones in a run
+    tokens: int = 256  # new tokens of a run
     k: int = 16
-    seconds: float = 60.0  # of a run
+    seconds: float = 60.0  # duration of a run
     waiting: int = 32  # people in the queue
-    runs_of_address: int = 10_000  # a minute
-    any_pair: bool = True  # may name any pair of models, folders too; otherwise only those in SPECDEC_PAIRS
+    runs_of_address: int = 10_000  # runs a minute from one address
+    any_pair: bool = True  # visitors may name any pair of models, also by folder; if False, only those in SPECDEC_PAIRS
     body: int = 8_000_000  # bytes of a request
-    in_browser: bool = False  # runs are computed in the visitor's browser, unless he chooses otherwise
-    any_host: bool = False  # answers to any name; otherwise only to this machine's, and those in SPECDEC_HOSTS
+    in_browser: bool = False  # by default, runs are computed in the visitor's browser
+    any_host: bool = False  # serve any host name; if False, only this machine's and those in SPECDEC_HOSTS
 
 
 OWN = Exposure()
@@ -53,7 +49,7 @@ TABLE = {"own": OWN, "network": NETWORK, "class": CLASS, "public": PUBLIC}
 
 
 def name() -> str:
-    """Which row holds here: "own" (this machine only), "network" (--host), "class" or "public" (--public, a Space)."""
+    """Return the key of this page's row: "own" (this machine only), "network" (--host), "class", "public" (a Space)."""
     if os.environ.get("SPECDEC_PUBLIC") or SPACE in os.environ:
         return "public"
     chosen = os.environ.get(EXPOSURE, "own")
@@ -61,12 +57,12 @@ def name() -> str:
 
 
 def row_of(host: str, teaching: bool = False) -> str:
-    """The row for a page that listens at `host`. OSError or UnicodeError where that is no address."""
+    """Return the key of the row for a page that listens at `host`. Raises OSError or UnicodeError for a bad address."""
     if teaching:
         return "class"
     resolved = socket.getaddrinfo(host.strip("[]"), None)
     addresses = [ipaddress.ip_address(str(info[4][0]).partition("%")[0]) for info in resolved]
-    return "own" if all(one.is_loopback for one in addresses) else "network"
+    return "own" if all(address.is_loopback for address in addresses) else "network"
 
 
 def limits() -> Exposure:
@@ -74,5 +70,5 @@ def limits() -> Exposure:
 
 
 def is_public() -> bool:
-    """Whether strangers come: `--public` (SPECDEC_PUBLIC), or a Space."""
+    """Whether anyone can reach this page: `--public` (SPECDEC_PUBLIC), or a Space."""
     return name() == "public"

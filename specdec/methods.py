@@ -1,7 +1,6 @@
-"""Every way of drafting, once: menus, families, bench, cards and tests read this table.
+"""The table of drafting methods. Menus, families, bench, cards and tests read it.
 
-It is data: a class is named by its place below the package and imported when a run needs it, because the page must not
-import torch.
+It names classes by their path in the package. They are imported when a run needs them: the page must not import torch.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
     from .models.view import TargetView
 
 EMBEDDED = "embedded"  # the family that comes with the package
-ROUNDED = {"embedded:bfloat16": "bfloat16", "embedded:int8": "int8"}  # the same weights in fewer bits: other targets
+ROUNDED = {"embedded:bfloat16": "bfloat16", "embedded:int8": "int8"}  # targets with the same weights in fewer bits
 RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
-IN_BROWSER = {  # who drafts there, too, for which family (assets/page/engine/worker.js)
+IN_BROWSER = {  # the drafters that assets/page/engine/worker.js implements, by family
     EMBEDDED: ("draft_model", "prompt_lookup", "none"),
     "smollm2": ("prompt_lookup", "none"),
 }
@@ -30,7 +29,7 @@ ADAPTIVE = "adaptive"
 DRAFT_MODEL = "draft_model"
 LOOKUP = "prompt_lookup"
 QUANTISED = "quantised"
-DEFAULT_DRAFTER = "default"  # no drafter's name: `lanes.default.choose` chooses the one that is expected to pay
+DEFAULT_DRAFTER = "default"  # lets `lanes.default.choose` choose the drafter that is expected to pay
 MODEL = "models.base.LanguageModel"
 EXIT = "exit_layer"
 Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
@@ -38,60 +37,61 @@ Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
 
 @dataclass(frozen=True)
 class Card:
-    """Where to read about a method, by title, and examples on the Hub: drafter -> its target, "" if it is its own."""
+    """The papers of a method, and examples of its drafters on the Hub."""
 
-    papers: Mapping[str, str]
-    hub: Mapping[str, str] = field(default_factory=dict)
+    papers: Mapping[str, str]  # title -> address
+    hub: Mapping[str, str] = field(default_factory=dict)  # drafter -> its target; "" if the model drafts for itself
 
 
 @dataclass(frozen=True)
 class Method:
-    """One way of drafting. Its words are in `assets/text/<language>/drafters.json`, its picture is `NAME.svg`."""
+    """A drafting method. Its words are in `assets/text/<language>/drafters.json`, its picture is `NAME.svg`."""
 
     name: str  # in menus and traces
-    kind: Kind  # what drafts: a language model, parts on the target's states, the target's first layers, a search …
-    drafter: str  # its class
-    takes: tuple[str, ...] = ()  # what the class is made from, in order: view, part, capacity
-    part: str = ""  # what it drafts with: a class that loads weights and may name `taps`, or EXIT; "" nothing
-    folder: str = ""  # where a family keeps those weights
-    tree: bool = False  # else it drafts chains
-    peer: bool = False  # transformers can draft so, too
-    variant_of: str = ""  # the method whose code it shares, with other weights
+    kind: Kind  # a language model drafts, or heads on the target's states, the target's first layers, a search …
+    drafter: str  # path of the drafter's class
+    takes: tuple[str, ...] = ()  # arguments of that class, in order: view, part, capacity
+    part: str = ""  # path of the class that loads its weights (and may have `taps`); or EXIT; "" if it needs nothing
+    folder: str = ""  # where a family stores those weights
+    tree: bool = False  # it drafts trees; if False, chains
+    peer: bool = False  # transformers implements it too
+    variant_of: str = ""  # the method that has the same code with other weights
     card: Card | None = None
 
     @property
     def embedded(self) -> bool:
-        """Whether the embedded family has it; else pairs alone."""
+        """Whether the embedded family has it. Other methods need a pair from the Hub."""
         return bool(self.folder) or self.part in ("", EXIT)
 
     @property
     def drafter_class(self) -> type[Any]:
-        return located(self.drafter)
+        return import_class(self.drafter)
 
     @property
     def part_class(self) -> type[Any] | None:
-        """None where no weights are to be loaded."""
-        return None if self.part in ("", EXIT) else located(self.part)
+        """The class that loads the weights; None if there are none."""
+        return None if self.part in ("", EXIT) else import_class(self.part)
 
     def make(self, view: TargetView, part: Any, capacity: int) -> Drafter:
-        """A drafter for one run of at most `capacity` tokens, on the target as that run sees it. `Family.lane` makes
-        those that wrap another, since they need its costs.
+        """Make a drafter for one run of at most `capacity` tokens on this view of the target.
+
+        `Family.lane` makes the drafters that wrap another, since they need its costs.
         """
         given = {"view": view, "part": part, "capacity": capacity}
         drafter: Drafter = self.drafter_class(*(given[name] for name in self.takes))
         return drafter
 
 
-def located(place: str) -> type[Any]:
-    """The class at `module.Class` below the package."""
-    module, _, name = place.rpartition(".")
+def import_class(path: str) -> type[Any]:
+    """Import the class at `module.Class` below the package."""
+    module, _, name = path.rpartition(".")
     cls: type[Any] = getattr(import_module(f".{module}", __package__), name)
     return cls
 
 
-def tree(of: Method, drafter: str) -> Method:
-    """The same part, drafting trees."""
-    return replace(of, name=f"{of.name}:tree", drafter=drafter, tree=True, variant_of=of.name, card=None)
+def tree_variant(method: Method, drafter: str) -> Method:
+    """Make the method that drafts trees with the same weights."""
+    return replace(method, name=f"{method.name}:tree", drafter=drafter, tree=True, variant_of=method.name, card=None)
 
 
 DRAFT_MODEL_METHOD = Method(
@@ -140,7 +140,7 @@ EAGLE3 = Method(
         },
     ),
 )
-EVERY = (  # in the menu's order
+IN_MENU_ORDER = (
     DRAFT_MODEL_METHOD,
     Method(
         QUANTISED,
@@ -180,9 +180,9 @@ EVERY = (  # in the menu's order
         ),
     ),
     MEDUSA,
-    tree(MEDUSA, "drafters.medusa.MedusaTreeDrafter"),
+    tree_variant(MEDUSA, "drafters.medusa.MedusaTreeDrafter"),
     EAGLE3,
-    tree(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter"),
+    tree_variant(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter"),
     Method(
         "mtp",
         "heads",
@@ -221,27 +221,27 @@ EVERY = (  # in the menu's order
     ),
     Method("none", "none", "drafters.base.NoDrafter"),
 )
-METHODS = {method.name: method for method in EVERY}
+METHODS = {method.name: method for method in IN_MENU_ORDER}
 
 
-def adapted(name: str) -> str:
-    """The drafter that `adaptive` or `adaptive:NAME` wraps; "" for any other name."""
+def inner_drafter(name: str) -> str:
+    """Return the name of the drafter that `adaptive` or `adaptive:NAME` wraps; "" for any other name."""
     kind, _, inner = name.partition(":")
     return (inner or DRAFT_MODEL) if kind == ADAPTIVE else ""
 
 
 def find_method(name: str) -> Method | None:
-    """The method of a drafter that may carry a name of its own (`eagle3:FOLDER`) or be adapted; None for others."""
-    name = adapted(name) or name
+    """Return the method of a drafter, also of `eagle3:FOLDER` and `adaptive:eagle3`; None for an unknown one."""
+    name = inner_drafter(name) or name
     while name and name not in METHODS:
         name = name.rpartition(":")[0]
     return METHODS.get(name)
 
 
 def check_request(prompt: str, drafter: str, k: int, rule: str) -> None:
-    """Refuse a run that no family could do, before anything is loaded or measured for it.
+    """Refuse a run that no family can do, before models are loaded or costs measured.
 
-    PromptError for the prompt, ValueError for the rest. The drafters are a family's own: their names are not checked.
+    Raises PromptError for a bad prompt, otherwise ValueError. Drafters' names depend on the family and are not checked.
     """
     if not prompt.strip():
         raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))
@@ -252,19 +252,19 @@ def check_request(prompt: str, drafter: str, k: int, rule: str) -> None:
     check_k(k)
     if rule not in RULES:
         raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
-    if adapted(adapted(drafter)):
-        raise ValueError(f"{drafter}: what adapts its depth already cannot be adapted once more")
+    if inner_drafter(inner_drafter(drafter)):
+        raise ValueError(f"{drafter}: adaptive cannot wrap adaptive")
     if rule in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise ValueError(f"{rule} judges chains only, and {drafter} makes trees; choose another rule or drafter")
 
 
-def of_part(part: object) -> list[Method]:
-    """Find the ways of drafting that use such a loaded part."""
-    fitting = (m for m in METHODS.values() if m.name != ADAPTIVE and (not m.variant_of or m.tree))
-    return [m for m in fitting if m.part_class is not None and isinstance(part, m.part_class)]
+def methods_using(part: object) -> list[Method]:
+    """List the methods that draft with such a loaded part."""
+    candidates = (m for m in METHODS.values() if m.name != ADAPTIVE and (not m.variant_of or m.tree))
+    return [m for m in candidates if m.part_class is not None and isinstance(part, m.part_class)]
 
 
-def brought_by(*names: str) -> tuple[str, ...]:
-    """Find the ways of drafting that the parts of these methods bring: their trees and their wrappers, too."""
+def methods_sharing_parts(*names: str) -> tuple[str, ...]:
+    """List the methods that use the same parts as these: their trees and wrappers are among them."""
     parts = [METHODS[name].part for name in names]
     return tuple(m.name for m in METHODS.values() if m.part in parts and (not m.variant_of or m.tree))

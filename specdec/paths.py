@@ -1,4 +1,4 @@
-"""Where the files beside the code lie: inside the installed package, or beside it in a checkout."""
+"""The folder `assets`: inside the installed package, or beside it in a checkout."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Every way to judge a draft, by name: rejection sampling (`verify.py`), and four others on the same draft.
+"""The verification rules by name: rejection sampling (`verify.py`) and four others.
 
-Greedy decoding needs no rule: where p is one-hot, each rule keeps exactly the target's likeliest tokens.
+Under greedy decoding all rules agree: p is one-hot, and each accepts exactly the target's likeliest tokens.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from .verify import RejectionSampling, Rule
 
 
 class SampleAndMatch(Rule):
-    """The target draws its own token at every node; a child is kept while it is that very token.
+    """The target samples a token at every node; a child is accepted if it is the same token.
 
-    The text is the target's samples and nothing else, so it is lossless for any drafter, and q is not needed: what
-    engines do that are not told it. A token drawn from q is kept with probability Σ p·q, one that was chosen outright
-    with p(x); rejection sampling keeps Σ min(p, q) and p(x). "Naive sampling" in SpecInfer (arXiv 2305.09781, 4.3).
+    The text consists of the target's samples only, so the rule is lossless for any drafter and does not need q.
+    A token drawn from q is accepted with probability Σ p·q, under rejection sampling with Σ min(p, q). A token x that
+    was chosen outright is accepted with p(x) under both. SpecInfer (arXiv 2305.09781, section 4.3) calls this naive
+    sampling.
     """
 
     name = "sample and match"
@@ -30,19 +31,19 @@ class SampleAndMatch(Rule):
         node, path = -1, list[int]()
         while True:
             token = sampler.categorical(rows[node + 1], ("own", len(path) - 1))
-            same = [child for child in proposal.children(node) if proposal.tokens[child] == token]
-            if not same:
-                return without_coins(proposal, rows, path, token)
-            node = same[0]
+            matching = [child for child in proposal.children(node) if proposal.tokens[child] == token]
+            if not matching:
+                return verdict_without_coins(proposal, rows, path, token)
+            node = matching[0]
             path.append(node)
 
 
 class SharedNoise(SampleAndMatch):
     """Sample and match, where drafter and target draw with the same Gumbel noise (`SharedNoiseSampler`).
 
-    On a chain a token is kept with probability Σ_x 1 / Σ_y max(p_y/p_x, q_y/q_x), at least (1 - TV) / (1 + TV):
-    Daliri, Musco and Suresh 2024 (arXiv 2408.07978). The text is token for token that of plain decoding with this
-    seed, for any drafter and any K.
+    On a chain a token is accepted with probability Σ_x 1 / Σ_y max(p_y/p_x, q_y/q_x), at least (1 - TV) / (1 + TV):
+    Daliri, Musco and Suresh 2024 (arXiv 2408.07978). For any drafter and any K the text equals, token for token, that
+    of plain decoding with the same seed.
     """
 
     name = "shared noise"
@@ -52,11 +53,11 @@ class SharedNoise(SampleAndMatch):
 
 
 class BlockVerification(Rule):
-    """Judges the draft as one block: never fewer tokens kept in expectation than token by token.
+    """Judges a chain as one block. In expectation it accepts at least as many tokens as rejection sampling.
 
-    Sun et al. 2024 (arXiv 2403.10444), for chains. A prefix of i tokens has weight w_0 = 1,
-    w_i = min(1, w_{i-1} p/q), and is long enough with probability h_i; the longest such prefix is kept. After it
-    the target draws from max(0, w_i p - q), normalised.
+    From Sun et al. 2024 (arXiv 2403.10444). A prefix of i tokens has the weight w_i = min(1, w_{i-1} p/q), where
+    w_0 = 1, and passes its coin with probability h_i. The longest prefix that passes is accepted. The target's own
+    token is then drawn from max(0, w_i p - q), normalised.
     """
 
     name = "block verification"
@@ -73,8 +74,8 @@ class BlockVerification(Rule):
         weights = [1.0]
         for p_x, q_x in zip(p, q, strict=True):
             weights.append(self.weight(weights[-1], p_x, q_x))
-        h = [self.enough(weights[i], rows[i], distributions[i]) for i in range(1, n)] + weights[n:]
-        # The longest that passes its coin is accepted, so coins are tossed from the end until one succeeds.
+        h = [self.pass_chance(weights[i], rows[i], distributions[i]) for i in range(1, n)] + weights[n:]
+        # The longest prefix that passes is accepted, so coins are tossed from the end until one succeeds.
         length, coins = n, dict[int, float]()
         while length > 0:
             passed, coins[length - 1] = sampler.accept(h[length - 1], 1.0, ("accept", length - 1))
@@ -90,10 +91,10 @@ class BlockVerification(Rule):
         token = sampler.categorical(distribution, ("own", length - 1))
         return Verdict(tuple(range(length)), token, kind, tuple(trials), distribution=distribution)
 
-    def weight(self, before: float, p: float, q: float) -> float:
-        return min(1.0, before * p / q)
+    def weight(self, previous: float, p: float, q: float) -> float:
+        return min(1.0, previous * p / q)
 
-    def enough(self, weight: float, p: Tensor, q: Tensor) -> float:
+    def pass_chance(self, weight: float, p: Tensor, q: Tensor) -> float:
         return block_chance(weight, p, q)
 
     def residual(self, weight: float, p: Tensor, q: Tensor, token: int) -> Tensor:
@@ -101,9 +102,9 @@ class BlockVerification(Rule):
 
 
 class TypicalAcceptance(Rule):
-    """Keeps what the target finds plausible: p(x) ≥ min(ε, δ·exp(-H(p))); of a tree the longest such path.
+    """Accepts the longest path whose tokens x are all plausible: p(x) ≥ min(ε, δ·exp(-H(p))).
 
-    Medusa, Cai et al. 2024 (arXiv 2401.10774). Lossy: the text no longer follows the target's distribution.
+    From Medusa, Cai et al. 2024 (arXiv 2401.10774). Lossy: the text does not follow the target's distribution.
     """
 
     name = "typical acceptance"
@@ -113,19 +114,23 @@ class TypicalAcceptance(Rule):
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         plausible = [-1]
         for node, parent in enumerate(proposal.parents):
-            if parent in plausible and self.plausible(proposal, rows, node):
+            if parent in plausible and self.is_plausible(proposal, rows, node):
                 plausible.append(node)
         last = max(plausible, key=proposal.depth)
         path = proposal.tree.path(last)
-        return without_coins(proposal, rows, path, sampler.categorical(rows[last + 1], ("own", len(path) - 1)))
+        token = sampler.categorical(rows[last + 1], ("own", len(path) - 1))
+        return verdict_without_coins(proposal, rows, path, token)
 
-    def plausible(self, proposal: Proposal, rows: Tensor, node: int) -> bool:
+    def is_plausible(self, proposal: Proposal, rows: Tensor, node: int) -> bool:
         p = rows[proposal.parents[node] + 1]
         return float(p[proposal.tokens[node]]) >= min(self.epsilon, self.delta * math.exp(-entropy(p)))
 
 
-def without_coins(proposal: Proposal, rows: Tensor, path: Sequence[int], token: int) -> Verdict:
-    """The path was accepted; the children at its end, if any, were rejected; `token` is from the target's row."""
+def verdict_without_coins(proposal: Proposal, rows: Tensor, path: Sequence[int], token: int) -> Verdict:
+    """Make the verdict of a rule that tosses no coins: `path` is accepted, and the children at its end are rejected.
+
+    `token` is the target's own token, drawn from its row after the path.
+    """
     last = path[-1] if path else -1
     trials = []
     for node, (drafted, parent) in enumerate(zip(proposal.tokens, proposal.parents, strict=True)):
@@ -145,8 +150,8 @@ RULES: dict[str, type[Rule]] = {
 }
 
 
-def named(key: str) -> Rule:
-    """ValueError names the choices."""
+def make_rule(key: str) -> Rule:
+    """Make the rule of this key. An unknown key raises a ValueError that lists the choices."""
     if key not in RULES:
         raise ValueError(f"there is no rule {key!r}; choose from {', '.join(RULES)}")
     return RULES[key]()

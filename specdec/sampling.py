@@ -1,6 +1,6 @@
-"""Logits to probabilities to tokens. Pure: every random number comes from the sampler that is passed in.
+"""From logits to probabilities to tokens. Every random number comes from the sampler that is passed in.
 
-Greedy decoding is not a second code path: at temperature 0 the distribution is one-hot, and nothing else changes.
+Greedy decoding is no second code path: at temperature 0 the distribution is one-hot, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from torch import Tensor
 
 from .types import SamplingParams
 
-MAX_SORTED_WHOLE = 1024  # tokens: a CPU sorts a longer row more slowly than it finds the likely ones
+MAX_SORTED_WHOLE = 1024  # tokens: on a CPU it is faster to sort only the likely tokens of a longer row
 SUM_TOLERANCE = 1e-6  # float32 error of a sum of probabilities
-MIN_NORMALISED = 2**14  # tokens: in a few long float32 sums, a CPU's softmax errs by 1e-5 at 49,152
-MIN_TEMPERATURE = 1e-30  # float32 still divides by it; from here on the distribution is one-hot except for exact ties
+MIN_NORMALISED = 2**14  # tokens: the float32 sum of a CPU's softmax is off by 1e-5 in a row of 49,152
+# Lower temperatures are raised to this one: float32 can divide by it, and all but exact ties are one-hot already.
+MIN_TEMPERATURE = 1e-30
 
 
 class Sampler(Protocol):
-    """Where randomness enters. `key` says what is decided, for samplers that tie noise to a place.
+    """Draws tokens and tosses coins. `key` names the decision, for samplers whose noise depends on the place.
 
-    The number of a draw is its level: ("draft", 0) is drafted right after the text, ("own", 0) is the target's own
-    after that, ("own", -1) the target's own right after the text. That of a trial is the node that is tried, since
-    siblings are tried apart; on a chain it is the level, too.
+    ("draft", i) is the draw of a drafted token at level i, where level 0 comes right after the text. ("own", i) is the
+    draw of the target's own token after level i, and ("own", -1) right after the text. ("accept", node) is a coin.
     """
 
     def at(self, length: int) -> None:
@@ -32,16 +32,16 @@ class Sampler(Protocol):
         return
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
-        """An index drawn from `probs` [V]."""
+        """Draw an index from `probs` [V]."""
         ...
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
-        """True with probability min(1, p/q), and the coin u that decided: accepted if u·q < p."""
+        """Accept with probability min(1, p/q). Also return the coin u: accepted if u·q < p."""
         ...
 
 
 class RandomSampler(Sampler):
-    """Independent random numbers. Each run has its own generator, so runs do not disturb each other or the process."""
+    """Draws independent random numbers from a generator of its own, apart from other runs and torch's global state."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -60,15 +60,15 @@ class RandomSampler(Sampler):
 
 
 class SharedNoiseSampler(Sampler):
-    """Gumbel-max: argmax of log p + g, whose noise g depends on the seed and the place in the text alone.
+    """Gumbel-max: draws argmax(log p + g), where the noise g depends on the seed and the place in the text alone.
 
-    Draft and target draw at a place with the same noise, so distributions that are alike give the same token more often
-    than not (Daliri, Musco, Suresh 2024, arXiv 2408.07978).
+    Draft and target use the same noise at a place, so similar distributions often give the same token
+    (Daliri, Musco, Suresh 2024, arXiv 2408.07978).
     """
 
     def __init__(self, seed: int) -> None:
         self.seed, self._length = seed, 0
-        self._noise: dict[int, Tensor] = {}  # both models draw with the same noise
+        self._noise: dict[int, Tensor] = {}  # by place
 
     def at(self, length: int) -> None:
         self._length = length
@@ -82,20 +82,20 @@ class SharedNoiseSampler(Sampler):
         return int(argmax((probs.double().log() + self._noise[place])[None]))
 
     def noise(self, place: int, size: int) -> Tensor:
-        """Standard Gumbel noise for the token at `place`, counted from the start of the prompt.  # [size]"""
+        """Return standard Gumbel noise [size] for the token at `place`, counted from the start of the prompt."""
         seed = random.Random(f"{self.seed}:{place}").getrandbits(32)
         uniform = torch.rand(size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
         return -torch.log(-torch.log(uniform))
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
-        # A coin beside shared noise would bias the text: what is drawn after a rejection depends on the draft.
+        # With shared noise, coins would bias the text: the token after a rejection would depend on the draft.
         raise ValueError("Shared noise tosses no coins: use it with the rule of that name only.")
 
 
 def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
-    """The distribution that tokens are drawn from: temperature, then top-k, then top-p.  # [n, V] -> [n, V]
+    """Apply temperature, then top-k, then top-p to logits [n, V], and return probabilities [n, V].
 
-    Computed in float32, or in the logits' own dtype where that is finer.
+    They are computed in float64 if the logits are, otherwise in float32.
     """
     if params.temperature == 0.0:
         best = argmax(logits).unsqueeze(-1)
@@ -103,61 +103,63 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         return torch.zeros(logits.shape, dtype=dtype, device=logits.device).scatter_(-1, best, 1.0)
     logits = logits if logits.dtype == torch.float64 else logits.float()
     if params.temperature != 1.0:
-        # From the highest: divided by a small temperature, large logits would overflow.
+        # The maximum is subtracted first: large logits divided by a small temperature would overflow.
         logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, MIN_TEMPERATURE)
     if not 0 < params.top_k < logits.shape[-1]:
         return apply_top_p(normalised(logits.softmax(dim=-1)), params.top_p)
-    # An exact count: equal logits at the border must not let an extra token in. Top-p then looks at these alone; in the
-    # vocabulary's order, in which equals are dropped from the end.
+    # `topk` keeps exactly top_k tokens, even if logits are equal. Sorted by id, top-p drops equal ones from the end.
     keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
     distribution = apply_top_p(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
     return torch.zeros_like(logits).scatter_(-1, keep, distribution)
 
 
 def normalised(probs: Tensor) -> Tensor:
-    """Make long rows sum to one, in place: `u q < p` takes p as it is.  # [n, V] -> [n, V]"""
+    """Make long rows of `probs` [n, V] sum to one, in place: the test `u q < p` does not normalise p."""
     if probs.shape[-1] < MIN_NORMALISED or probs.device.type != "cpu":
         return probs
     return probs.div_(probs.sum(dim=-1, keepdim=True))
 
 
 def apply_top_p(probs: Tensor, top_p: float) -> Tensor:
-    """Keep the smallest set of likeliest tokens whose sum reaches `top_p`, normalised.  # [n, V] -> [n, V]"""
+    """Keep the smallest set of likeliest tokens whose sum reaches `top_p`, and normalise.  # [n, V] -> [n, V]"""
     if top_p >= 1.0:
         return probs
     if probs.device.type == "cpu" and probs.shape[-1] > MAX_SORTED_WHOLE and len(probs):
-        after = torch.stack([after_few(row, top_p) for row in probs])
+        tail = torch.stack([mark_tail_of_long_row(row, top_p) for row in probs])
     else:
-        after, _ = after_reaching(probs, top_p)
-    probs = probs.masked_fill(after, 0.0)
+        tail, _ = mark_tail(probs, top_p)
+    probs = probs.masked_fill(tail, 0.0)
     return probs / probs.sum(dim=-1, keepdim=True)
 
 
-def after_reaching(probs: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
-    """Mark the tokens after those whose sum reaches `top_p`; also return the sum.  # [.., V] -> bool [.., V], [..]"""
+def mark_tail(probs: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
+    """Mark the tokens that top-p drops: the likelier ones reach `top_p` without them. Also return each row's sum.
+
+    Shapes: [.., V] -> bool [.., V], [..].
+    """
     ordered, order = probs.sort(dim=-1, descending=True, stable=True)
     sums = ordered.cumsum(dim=-1)
-    reached = sums - ordered >= top_p  # by those before
-    return reached.scatter(-1, order, reached), sums[..., -1]
+    dropped = sums - ordered >= top_p
+    return dropped.scatter(-1, order, dropped), sums[..., -1]
 
 
-def after_few(probs: Tensor, top_p: float) -> Tensor:
-    """`after_reaching` of one row, to the bit, without sorting a whole vocabulary.  # [V] -> bool [V]
+def mark_tail_of_long_row(probs: Tensor, top_p: float) -> Tensor:
+    """Return exactly `mark_tail` of one row, but sort only its likely tokens.  # [V] -> bool [V]
 
-    All tokens below `least` together are less than half of what top-p leaves out: the others reach it without them.
+    The tokens below `least` have less than (1 - top_p) / 2 together, so the others reach `top_p` without them.
     """
     least = (1.0 - top_p) / 2 / len(probs)
     likely = (probs >= least).nonzero().flatten()
-    after, total = after_reaching(probs[likely], top_p) if len(likely) else (likely, 0.0)
+    tail, total = mark_tail(probs[likely], top_p) if len(likely) else (likely, 0.0)
     if not total >= top_p + SUM_TOLERANCE:  # top_p is nearly 1, or the row holds no probabilities
-        return after_reaching(probs, top_p)[0]
-    return torch.ones_like(probs, dtype=torch.bool).index_copy_(0, likely, after)
+        return mark_tail(probs, top_p)[0]
+    return torch.ones_like(probs, dtype=torch.bool).index_copy_(0, likely, tail)
 
 
 def argmax(logits: Tensor) -> Tensor:
-    """The index of the highest number in every row, the first of equals.  # [n, V] -> [n]
+    """Return the index of the highest number in every row, the first of equal ones.  # [n, V] -> [n]
 
-    On a CPU NumPy finds it ten times faster than torch.
+    On a CPU NumPy is ten times faster than torch.
     """
     if logits.device.type == "cpu" and logits.dtype in (torch.float32, torch.float64):
         return torch.from_numpy(logits.numpy().argmax(-1))
@@ -165,32 +167,31 @@ def argmax(logits: Tensor) -> Tensor:
 
 
 def residual(p: Tensor, q: Tensor | None, token: int) -> Tensor:
-    """The residual, drawn from after a rejection: max(0, p - q), normalised.  # [V]
+    """Return the distribution [V] to draw from after a rejection: max(0, p - q), normalised.
 
-    Leviathan et al. 2022 (arXiv 2211.17192), Algorithm 1. `q` None is a point mass on `token`. Where p and q
-    agree so closely that nothing is left, a rejection was a rounding accident and p itself is the answer (normalised
-    as well: block verification weighs its p).
+    See Leviathan et al. 2022 (arXiv 2211.17192), Algorithm 1. `q` None stands for a point mass on `token`. If the
+    difference is zero everywhere, only rounding can have caused the rejection, and the result is p, normalised.
     """
     if q is None:
-        left = p.clone()
-        left[token] = 0.0
+        difference = p.clone()
+        difference[token] = 0.0
     else:
-        left = (p - q).clamp_(min=0.0)
-    mass = float(left.sum())
-    return left / mass if mass > 0.0 else p / p.sum()
+        difference = (p - q).clamp_(min=0.0)
+    mass = float(difference.sum())
+    return difference / mass if mass > 0.0 else p / p.sum()
 
 
 def block_chance(weight: float, p: Tensor, q: Tensor) -> float:
-    """h of block verification after a prefix of this weight: m / (m + 1 - w), where m = Σ max(0, w p - q)."""
+    """Return block verification's h after a prefix of weight w: m / (m + 1 - w), where m = Σ max(0, w p - q)."""
     mass = float((weight * p - q).clamp(min=0.0).sum())
     return mass / (mass + 1.0 - weight) if weight < 1.0 else 1.0
 
 
 def overlap(p: Tensor, q: Tensor) -> float:
-    """β = Σ min(p, q) = 1 - total variation: the chance that a draft drawn from q is kept."""
+    """Return β = Σ min(p, q) = 1 - total variation, the chance that a token drawn from q is accepted."""
     return float(torch.minimum(p, q).sum())
 
 
 def entropy(probs: Tensor) -> float:
-    """The entropy in nats.  # [V]"""
+    """Return the entropy of a distribution [V] in nats."""
     return float(torch.special.entr(probs).sum())

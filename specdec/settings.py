@@ -1,7 +1,7 @@
-"""Every setting of a run, once: the page's fields, links, the API, the command and the help of all are made from this.
+"""The table of a run's settings. It defines the page's fields, links, the API, the command's flags and their help.
 
-A setting is checked where it comes in (`ui/request.py` for the page, links and calls; `SamplingParams` and
-`check_request` for all), and then travels by name to `lanes.race.race`: nothing on the way lists settings.
+`ui/request.py` checks settings from the page, links and the API; `SamplingParams` and `check_request` check all. They
+are then passed by name to `lanes.race.race`, through code that does not list them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REQUIRED = Parameter.empty
 
 @dataclass(frozen=True)
 class Flag:
-    """What differs for the command from a call: the type, the default, and the help."""
+    """The type, default and help of a command-line flag, if they differ from those of the setting."""
 
     type_: Any
     default: Any
@@ -30,36 +30,35 @@ class Flag:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. Its name is the one of the API, of links, of traces and, with dashes, of the flag.
+    """One setting. The API, links, traces and (with dashes) the flag use its name.
 
-    Bounds are for strangers: of a number, or `high` for the characters of a text. The engine's own are wider. Where
-    `bound` names a field of `Exposure`, this host's value of it is the highest. With a `step` it is a slider on the
-    page.
+    `low` and `high` bound what strangers send: a number, or the characters of a text. The engine's bounds are wider. If
+    `bound` names a field of `Exposure`, its value on this host is `high`, otherwise `fixed_high` is. A setting with a
+    `step` is a slider on the page.
     """
 
     name: str
     type_: type
     default: Any
-    help: str  # in English: of a call, of the flag
+    help: str  # in English
     low: float = 0
-    most: float = 0  # of every host; `high` is the one to ask
+    fixed_high: float = 0
     step: float = 0
     bound: str = ""
-    above: bool = False  # `low` itself is not allowed
-    sampling: bool = True  # a field of SamplingParams; else an argument of `race`, or the family
-    main: bool = False  # the page shows it above *Advanced*, and every link holds it
-    label: str = ""  # its key in page.json, where that is not its name
+    above: bool = False  # the value must be above `low`, not equal to it
+    sampling: bool = True  # it is a field of SamplingParams; if False, an argument of `race`, or the family
+    main: bool = False  # the page shows it above *Advanced*, and every link contains it
+    label: str = ""  # its key in page.json, if that is not its name
     flag: Flag | None = None
 
     @property
     def high(self) -> float:
-        """The highest value that a stranger may send now: the command line sets the exposure after this is imported."""
-        highest: float = getattr(limits(), self.bound) if self.bound else self.most
+        """The highest value a stranger may send. It may change: the command line sets the exposure at its start."""
+        highest: float = getattr(limits(), self.bound) if self.bound else self.fixed_high
         return highest
 
     @property
-    def about(self) -> str:
-        """The help, with the bounds."""
+    def help_with_bounds(self) -> str:
         if self.type_ is str:
             return f"{self.help}, at most {self.high:,} characters" if self.high else self.help
         low = f"above {self.low:g}" if self.above else f"{self.low:g}"
@@ -70,10 +69,10 @@ class Setting:
         return Parameter(self.name, Parameter.POSITIONAL_OR_KEYWORD, default=self.default, annotation=self.type_)
 
 
-# In the order of a call's arguments: a new one comes last.
+# The order is that of the API's arguments, so a new setting comes last.
 SETTINGS = {
-    one.name: one
-    for one in (
+    setting.name: setting
+    for setting in (
         Setting(
             "prompt", str, REQUIRED, "the text to continue", bound="prompt", sampling=False, main=True,
         ),
@@ -119,7 +118,7 @@ CONTROLS = TranslatableText("The draft models large and scratch have gone; choos
 PRESETS = TranslatableText("Pairs have no names of their own any more; write TARGET + DRAFT, as the Hub calls the two.")
 NAMES = "smollm2-1.7b qwen3-1.7b qwen3-8b qwen3-8b-eagle3 llama-3.1-8b llama-layerskip-1b mistral-7b-medusa".split()
 BENCH_SERVER = "the bench measures no servers any more: `specdec run PROMPT --server ADDRESS --plain ADDRESS` does"
-# What went, by the first words, the option (a link's setting, too) or the drafter that named it; what takes its place.
+# Answers to commands, flags, settings and drafters of earlier versions: each says what to use instead.
 GONE = {
     "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
     "run --kind": "`run --kind` is gone: `python -m tools.record` records the page's runs, each with its kind",
@@ -131,7 +130,7 @@ GONE = {
     "run --exit-layer": '--exit-layer is gone: name the layer in the target\'s config.json, as "exit_layers": [4]',
     "app --pair": "`app --pair` is gone: name the pair, or TARGET + DRAFT, in --target",
     "site --language": "`site --language` is gone: a site holds every language",
-    "certify --draft": "`certify --draft` is gone: the power is told for a draft that resembles the target",
+    "certify --draft": "`certify --draft` is gone: the power is computed for a draft that resembles the target",
     "bench --suite server": BENCH_SERVER,
     "bench --server": BENCH_SERVER,
     "serve": "`specdec serve` is gone; two lines of shell start such a pair of vLLM servers, see docs/servers.md",
@@ -170,8 +169,8 @@ class RunRequest:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `race`, by name, except the family, which is loaded before."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "family"}
+        """The arguments of `race` by name. The family is not among them: it is loaded before."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "family"}
 
 
 def sampling(values: Mapping[str, Any]) -> SamplingParams:

@@ -1,4 +1,4 @@
-"""Tokens as text: the bytes of each token, streams that are always complete UTF-8, stop strings across tokens."""
+"""Turn tokens into text: the bytes of each token, streams of whole characters, stop strings that span tokens."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether the tokenizer's Rust code panicked: that is no `Exception`, and would end the whole process."""
+    """Whether the tokenizer's Rust code panicked. Its error is no `Exception`, so usual handlers do not catch it."""
     return type(error).__name__ == "PanicException"
 
 
 def ids_of(text: str, tokenizer: Tokenizer) -> list[int]:
-    """Encode a text without special tokens. ValueError where the tokenizer panics at it."""
+    """Encode a text without special tokens. Raises ValueError if the tokenizer panics."""
     try:
         return list(tokenizer.encode(text, add_special_tokens=False).ids)
     except BaseException as error:
@@ -43,7 +43,7 @@ class Pieces:
         self.bytes = cache(self._bytes)
 
     def _bytes(self, token: int) -> bytes:
-        """The bytes that the token adds to a text; none for a control token."""
+        """Return the bytes that the token adds to a text; none for a control token."""
         content = None if token in self._special else self._tokenizer.id_to_token(token)
         if content is None:  # a control token, or an id that only pads the vocabulary
             return b""
@@ -54,7 +54,7 @@ class Pieces:
         return content.replace(SENTENCEPIECE_SPACE, " ").encode()
 
     def piece(self, token: int) -> str:
-        """For people: the token's text, or its bytes as <0xF0> where they are not text by themselves."""
+        """Return the token's text for display; bytes that are no text by themselves are written as <0xF0>."""
         if token in self._special:
             return str(self._tokenizer.id_to_token(token))
         data = self.bytes(token)
@@ -75,35 +75,35 @@ BYTE_OF = byte_of_character()
 
 
 class TextStream:
-    """Turns tokens into text that can be shown at once: never half a character, never a part of a stop string."""
+    """Turns tokens into text that can be shown at once: whole characters, and no part of a stop string."""
 
     def __init__(self, token_bytes: Callable[[int], bytes], stop: Sequence[str] = ()) -> None:
         self._bytes, self._stop = token_bytes, tuple(stop)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._held = ""  # readable, but it may be the beginning of a stop string
+        self._pending = ""  # text that may be the beginning of a stop string
         self.stopped = False
 
     def push(self, token: int) -> str:
-        """The text that this token made readable. Sets `stopped` when a stop string is complete."""
+        """Return the text that this token made readable. Sets `stopped` when a stop string is complete."""
         return self._release(self._decoder.decode(self._bytes(token)))
 
     def flush(self) -> str:
-        """The rest: what was held back, and a replacement mark for half a character."""
+        """Return the text that is still pending; an incomplete character becomes a replacement mark."""
         rest = self._release(self._decoder.decode(b"", final=True))
-        held, self._held = self._held, ""
-        return rest + ("" if self.stopped else held)
+        pending, self._pending = self._pending, ""
+        return rest + ("" if self.stopped else pending)
 
     def _release(self, new: str) -> str:
         if not self._stop:
             return new
         if self.stopped:
             return ""
-        text = self._held + new
+        text = self._pending + new
         places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
         if places:
-            self.stopped, self._held = True, ""
+            self.stopped, self._pending = True, ""
             return text[: min(places)]
         beginnings = (stop[:length] for stop in self._stop for length in range(1, len(stop)))
         keep = max((len(beginning) for beginning in beginnings if text.endswith(beginning)), default=0)
-        self._held = text[len(text) - keep :]
+        self._pending = text[len(text) - keep :]
         return text[: len(text) - keep]

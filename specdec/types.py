@@ -1,4 +1,4 @@
-"""The data of one cycle: what was asked for, what was proposed, what was decided. No behaviour beyond checks."""
+"""The data types of a cycle: sampling parameters, draft, costs and verdict."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Kind = Literal["resampled", "bonus"]
 MAX_TOKENS = 4096
 MAX_STOPS = 4
 MAX_STOP_LENGTH = 64  # characters
-MAX_DRAFT_TOKENS = 64  # in one draft of the engine, chain or tree, and so for K; for visitors see `exposure.Exposure.k`
-MIN_SEED = -(2**63)  # what torch's generators take, and what a trace can hold
+MAX_DRAFT_TOKENS = 64  # tokens of one draft, chain or tree, so it also bounds K; `exposure.Exposure.k` bounds a visitor
+MIN_SEED = -(2**63)  # torch's generators take seeds from here to MAX_SEED
 MAX_SEED = 2**64 - 1
-TYPICAL_EPSILON = 0.09  # the limits of typical acceptance (`rules.TypicalAcceptance`)
+TYPICAL_EPSILON = 0.09  # ε and δ of typical acceptance (`rules.TypicalAcceptance`)
 TYPICAL_DELTA = 0.3
 
 
@@ -44,21 +44,21 @@ class TranslatableText(str):
 
 
 class PromptError(ValueError):
-    """The prompt cannot be run; the message says what to do."""
+    """The prompt cannot be run. The message says what to do."""
 
 
 def check_k(k: int) -> None:
-    """Raise ValueError for a K that the engine does not draft."""
+    """Raise ValueError if `k` is negative or more than the engine drafts."""
     if not 0 <= k <= MAX_DRAFT_TOKENS:
         raise ValueError(f"k must lie between 0 and {MAX_DRAFT_TOKENS}, not {k}")
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How a token is drawn, and when to stop. `temperature` 0 means greedy.
+    """Says how tokens are drawn, and when a text ends. `temperature` 0 means greedy.
 
     `top_k` 0 and `top_p` 1 switch those filters off. `stop` strings end the text where they begin.
-    `ignore_end` keeps going after the end token, for measurements of equal length.
+    `ignore_end` continues after the end token, so that measured texts have equal lengths.
     """
 
     temperature: float = 0.0
@@ -93,7 +93,7 @@ def is_chain(parents: Sequence[int]) -> bool:
 class Tree:
     """The tree of a draft: `parents[i]` is the node that node i follows, -1 for the last token of the text.
 
-    Parents come before their children, so every walk up ends at -1. ValueError if they do not.
+    A parent comes before its children, so every path upwards ends at -1; other parents raise ValueError.
     """
 
     parents: tuple[int, ...]
@@ -106,7 +106,7 @@ class Tree:
         return [child for child, parent in enumerate(self.parents) if parent == node]
 
     def path(self, node: int) -> list[int]:
-        """The nodes from the text down to `node`, itself included; none for -1."""
+        """Return the nodes from the top of the tree down to and including `node`; an empty list for -1."""
         nodes = []
         while node >= 0:
             nodes.append(node)
@@ -114,7 +114,7 @@ class Tree:
         return nodes[::-1]
 
     def depth(self, node: int) -> int:
-        """1 for the tokens right after the text."""
+        """Return the depth of a node: 1 for the tokens right after the text."""
         return len(self.path(node))
 
     def depths(self) -> list[int]:
@@ -129,10 +129,9 @@ class Tree:
 class Proposal:
     """The draft of one cycle: a tree of tokens (a chain is a tree without siblings).
 
-    `parents[i]` is the node that token i follows, -1 for the last committed token; parents come before
-    their children. `probs[i]` is the distribution token i was really drawn from, after temperature, top-k and
-    top-p; None says that each token was chosen outright (a point mass). `seconds[i]` is the time that
-    drafting token i took, where the drafter knows it.
+    `parents[i]` is the node that token i follows, -1 for the last committed token. Parents come before their children.
+    `probs[i]` is the distribution that token i was drawn from, after temperature, top-k and top-p. Without `probs`
+    each token was chosen outright (a point mass). `seconds[i]` is the time of drafting token i; it may be empty.
     """
 
     tokens: tuple[int, ...] = ()
@@ -167,23 +166,21 @@ class Proposal:
         return self.tree.children(node)
 
     def depth(self, node: int) -> int:
-        """1 for the tokens right after the text."""
         return self.tree.depth(node)
 
     @property
-    def levels(self) -> int:
+    def max_depth(self) -> int:
         """The depth of the deepest token; 0 without a draft."""
         return max(self.tree.depths(), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a cycle costs by the depth of its draft, in plain steps.
+    """The costs of a cycle by the depth of its draft. Their unit is one step of plain decoding.
 
-    `draft` is one level of the draft (of a chain: one token), `passes[d]` the target's pass over a draft of depth d,
-    `overhead` whatever else a drafting cycle costs, at any depth. A tree of depth d holds more than d tokens, and these
-    figures include them. `draw` is what a level costs beyond `draft` where its tokens are drawn, and not the likeliest.
-    `start` is what a draft costs beside its levels.
+    A draft of depth d costs `start` + d * `draft`; a level of a tree has several tokens, and `draft` includes all.
+    `draw` is added to `draft` at temperatures above 0. `passes[d]` is the target's pass over a draft of depth d.
+    `overhead` is what else a cycle with a draft costs, at any depth.
     """
 
     draft: float
@@ -193,7 +190,7 @@ class Costs:
     start: float = 0.0
 
     def at(self, temperature: float) -> Costs:
-        """The same costs with `draw` added to `draft` where tokens are drawn at that temperature."""
+        """Return the same costs with `draw` added to `draft`, unless the temperature is 0."""
         return replace(self, draft=self.draft + self.draw, draw=0.0) if temperature and self.draw else self
 
     def cycle(self, depth: int) -> float:
@@ -201,13 +198,13 @@ class Costs:
             return self.passes[0]
         return self.start + depth * self.draft + self.verify(depth) + self.overhead
 
-    @lru_cache(256)  # noqa: B019 – few, and as long as the process
+    @lru_cache(256)  # noqa: B019 – there are few of these objects, and they live as long as the process
     def cycles(self, k: int) -> tuple[float, ...]:
-        """The cost of a cycle for every depth from 0 to `k`."""
+        """Return the cost of a cycle for every depth from 0 to `k`."""
         return tuple(map(self.cycle, range(k + 1)))
 
     def verify(self, depth: int) -> float:
-        """The target's pass over a draft of that depth; beyond the deepest one probed, costs grow on alike."""
+        """Return the cost of the target's pass over a draft of that depth; beyond `passes` it grows linearly."""
         deepest = len(self.passes) - 1
         if depth <= deepest:
             return self.passes[depth]
@@ -217,9 +214,10 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One accept or reject test: kept if u·q < p; in block verification, where h is given, if u < h.
+    """The test of one drafted token: accepted if u·q < p. In block verification, which gives h, accepted if u < h.
 
-    `u` is None where no coin was needed: with rules that use none, or because a longer block was kept.
+    `u` is None if no coin was tossed: some rules use none, and block verification needs none after a longer block
+    passed.
     """
 
     node: int
@@ -235,8 +233,8 @@ class Trial:
 class Verdict:
     """The accepted path from the root, and the one token that the target always adds.
 
-    `distribution` is what that token was drawn from, where it is not the target's row after the path. `extra` is what
-    a wrong rule adds after it (`mistakes.py`); a right one never does.
+    `distribution` is what that token was drawn from; None stands for the target's row after the path. `extra` holds
+    tokens that a wrong rule of `proof/mistakes.py` adds after it; a correct rule adds none.
     """
 
     path: tuple[int, ...]
@@ -247,5 +245,5 @@ class Verdict:
     distribution: Tensor | None = field(default=None, compare=False)  # [V]
 
     def emitted(self, proposal: Proposal) -> list[int]:
-        """The tokens that this cycle adds to the text."""
+        """Return the tokens that this cycle adds to the text."""
         return [*(proposal.tokens[node] for node in self.path), self.token, *self.extra]

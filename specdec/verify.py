@@ -1,11 +1,11 @@
-"""The walk: a proposal, the target's rows and randomness in; a verdict out. Pure.
+"""Rejection sampling: from a draft, the target's distributions and random numbers to the accepted path.
 
-It serves chains and trees, greedy and sampled, model drafts and point masses. At a node, p is the target's
-row. Each child in turn is kept with probability min(1, p/q); after a rejection the residual takes p's place, and
-the next sibling is tried. When no child is kept, the target's own token is drawn from what p has become.
+The same walk judges chains and trees, greedy and sampled drafts. At a node, p is the target's row after it. Each child
+x is accepted with probability min(1, p(x) / q(x)). After a rejection the residual replaces p, and the next sibling is
+tried. If no child is accepted, the target's own token is drawn from the p that is left.
 
-Chains: Leviathan et al. 2022 (arXiv 2211.17192), Chen et al. 2023 (2302.01318). Siblings: SpecInfer
-(2305.09781). Lossless when each `probs[i]` is the distribution that token i was drawn from after its earlier siblings.
+For chains see Leviathan et al. 2022 (arXiv 2211.17192) and Chen et al. 2023 (2302.01318), for siblings SpecInfer
+(2305.09781). It is lossless if `probs[i]` is the distribution that token i was drawn from, given its earlier siblings.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from .types import Kind, Proposal, Trial, Verdict
 
 
 class Rule(Protocol):
-    """Decides a cycle. Row i + 1 of `rows` [n + 1, V] is the target's distribution after node i, row 0 after the
-    text.
+    """Judges the draft of a cycle.
+
+    `rows` [n + 1, V] are the target's distributions: row 0 after the text, row i + 1 after node i.
     """
 
     name: str
     lossless: bool
-    trees: bool = True  # whether it judges siblings, too
+    trees: bool = True  # False if it judges chains only
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict: ...
 
     def sampler(self, seed: int) -> Sampler:
-        """The randomness of a run under this rule."""
+        """The sampler that a run under this rule uses."""
         return RandomSampler(seed)
 
 
 class RejectionSampling(Rule):
-    """The lossless rule of the papers. `proof/wrong_rules.py` plants known mistakes in the four small methods."""
+    """The lossless rule of the papers. `proof/wrong_rules.py` overrides the four small methods with known mistakes."""
 
     name = "rejection sampling"
     lossless = True
@@ -71,5 +72,5 @@ class RejectionSampling(Rule):
         return residual(p, q, token)
 
     def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
-        # The level of the last accepted token; -1 if there is none.
+        # The key holds the level of the last accepted token, -1 if there is none.
         return sampler.categorical(p, ("own", proposal.depth(node) - 1))

@@ -144,7 +144,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "--family", "/nowhere"], "no folder 'target'"),
         (["x", "--target", ""], "--target is empty"),
         (["x", "--draft", "y"], "belongs to a --target"),
-        (["x", "--drafter", "adaptive:adaptive"], "cannot be adapted once more"),
+        (["x", "--drafter", "adaptive:adaptive"], "adaptive cannot wrap adaptive"),
         (["x", "--seed", "many"], "valid integer"),
         (["x", "--nonsense"], "No such option"),
         (["x", "--grammar", "a"], "no longer decodes under a grammar"),

@@ -10,8 +10,19 @@ import pytest
 
 from specdec import rules
 from specdec.drafters.eagle3 import Eagle3Head
-from specdec.families.zoo import ways_of
-from specdec.methods import ADAPTIVE, CHAINS_ONLY, EXIT, find_method, located, LOSSY, Method, METHODS, of_part, RULES
+from specdec.families.zoo import methods_for
+from specdec.methods import (
+    ADAPTIVE,
+    CHAINS_ONLY,
+    EXIT,
+    find_method,
+    import_class,
+    LOSSY,
+    Method,
+    METHODS,
+    methods_using,
+    RULES,
+)
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
@@ -64,8 +75,8 @@ def test_names_of_ones_own_are_known_by_their_kind() -> None:
 def test_a_part_serves_every_method_that_names_it() -> None:
     served = {}
     for kind in {m.part for m in METHODS.values() if m.part_class and m.name != ADAPTIVE}:
-        part = object.__new__(located(kind))
-        served[kind.rpartition(".")[2]] = [m.name for m in of_part(part)]
+        part = object.__new__(import_class(kind))
+        served[kind.rpartition(".")[2]] = [m.name for m in methods_using(part)]
     assert served == {
         "LanguageModel": ["draft_model"],
         "MedusaHeads": ["medusa", "medusa:tree"],
@@ -78,5 +89,7 @@ def test_a_part_serves_every_method_that_names_it() -> None:
 
 def test_trees_are_drafted_on_a_cpu_alone() -> None:
     part = object.__new__(Eagle3Head)
-    offered = {device: [m.name for m in ways_of(part, SimpleNamespace(device=device))] for device in ("cpu", "cuda")}
+    offered = {
+        device: [m.name for m in methods_for(part, SimpleNamespace(device=device))] for device in ("cpu", "cuda")
+    }
     assert offered == {"cpu": ["eagle3", "eagle3:tree"], "cuda": ["eagle3"]}

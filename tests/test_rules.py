@@ -23,7 +23,7 @@ from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, TooManyPaths, total_variation
 from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test
 from specdec.proof.toys import Case, cases, deep_loops, run_loop, shipped_error
-from specdec.rules import BlockVerification, named, RULES, SharedNoise
+from specdec.rules import BlockVerification, make_rule, RULES, SharedNoise
 from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import RejectionSampling, Rule
@@ -65,7 +65,7 @@ def test_every_random_path_gives_the_targets_distribution(
 @pytest.mark.parametrize("drafter", toys.DRAFTERS)
 def test_typical_acceptance_is_not_lossless_but_greedy_text_survives(drafter: str) -> None:
     case = Case(3, 2, 2, SamplingParams(0.7), drafter, seed=1)
-    distribution, _ = output_distribution(run_loop(lambda: case.task(named("typical"))))
+    distribution, _ = output_distribution(run_loop(lambda: case.task(make_rule("typical"))))
     assert total_variation(distribution, case.exact_distribution()) > 1e-3
     assert shipped_error(replace(case, params=SamplingParams()), rule="typical")[0] <= EXACT
 
@@ -80,7 +80,7 @@ def test_what_each_rule_keeps_of_a_draft_on_average() -> None:
         def run(sampler: Sampler) -> tuple[int, ...]:
             token = sampler.categorical(q, ("draft", 0)) if drawn else chosen
             proposal = Proposal.chain([token], q[None] if drawn else None)
-            return (len(named(rule).verify(proposal, torch.stack([p, p]), sampler).path),)
+            return (len(make_rule(rule).verify(proposal, torch.stack([p, p]), sampler).path),)
 
         return output_distribution(run)[0][(1,)]
 
@@ -93,7 +93,7 @@ def test_what_each_rule_keeps_of_a_draft_on_average() -> None:
 @pytest.mark.parametrize("how", ["sampled", "without replacement", "top"])
 def test_of_three_siblings_each_is_judged(key: str, how: str) -> None:
     case = Case(4, 1, 2, SamplingParams(0.9), seed=2)
-    run = run_loop(lambda: case.task(named(key), toys.TreeDrafter(case.models()[1], 3, how)))
+    run = run_loop(lambda: case.task(make_rule(key), toys.TreeDrafter(case.models()[1], 3, how)))
     assert total_variation(output_distribution(run)[0], case.exact_distribution()) <= EXACT
 
 
@@ -211,7 +211,7 @@ def run(key: str, drafter: str = "model", seeds: int = 20) -> list[Verified]:
     made = []
     for seed in range(seeds):
         case = Case(8, 3, 9, SamplingParams(1.0, seed=seed), drafter, seed=7)
-        made += [e for e in generate(replace(case.task(named(key)), details=True)) if isinstance(e, Verified)]
+        made += [e for e in generate(replace(case.task(make_rule(key)), details=True)) if isinstance(e, Verified)]
     return [event for event in made if event.positions]
 
 
@@ -257,7 +257,7 @@ def test_of_a_tree_typical_acceptance_keeps_the_longest_plausible_path() -> None
         torch.tensor(distribution) for distribution in ([0.5, 0.4, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0], [0.25] * 4)
     )
     proposal = Proposal((0, 1, 0, 2, 3), (-1, -1, 0, 1, 3))
-    verdict = named("typical").verify(proposal, rows, enumeration.EnumeratingSampler())
+    verdict = make_rule("typical").verify(proposal, rows, enumeration.EnumeratingSampler())
     assert verdict.path == (1, 3, 4)
     assert verdict.kind == "bonus"
     assert verdict.emitted(proposal)[:3] == [1, 2, 3]
@@ -327,14 +327,14 @@ def test_typical_acceptance_asks_for_less_where_more_is_open() -> None:
     rows = torch.full((3, 20), 0.05)
     rows[1] = torch.tensor([0.05, 0.78, 0.17] + [0.0] * 17)
     sampler = Scripted()
-    verdict = named("typical").verify(Proposal.chain([3, 0]), rows, sampler)
+    verdict = make_rule("typical").verify(Proposal.chain([3, 0]), rows, sampler)
     assert verdict.path == (0,) and verdict.kind == "resampled" and sampler.asked == [("own", 0)]
     assert [trial.q for trial in verdict.trials] == [1.0, 1.0]  # a point mass on what was drafted
-    verdict = named("typical").verify(Proposal.chain([3, 2]), rows, sampler)
+    verdict = make_rule("typical").verify(Proposal.chain([3, 2]), rows, sampler)
     assert [trial.p for trial in verdict.trials] == pytest.approx([0.05, 0.17])
     assert verdict.path == (0, 1) and verdict.kind == "bonus" and sampler.asked[1:] == [("own", 1)]
     exactly = torch.tensor([[0.09, 0.91], [0.5, 0.5]], dtype=torch.float64)
-    assert named("typical").verify(Proposal.chain([0]), exactly, Scripted()).path == (0,)
+    assert make_rule("typical").verify(Proposal.chain([0]), exactly, Scripted()).path == (0,)
 
 
 @pytest.mark.parametrize(("rule", "kept"), [(RejectionSampling(), [False, True, True]), (SharedNoise(), [])])

@@ -14,10 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test
 from specdec.sampling import (
-    after_reaching,
     apply_top_p,
     block_chance,
     entropy,
+    mark_tail,
     overlap,
     probabilities,
     RandomSampler,
@@ -116,7 +116,7 @@ def test_top_p_keeps_to_the_bit_what_sorting_all_keeps(p: float, dtype: torch.dt
     noise = torch.randn(4, 5_000, generator=generator, dtype=dtype)
     for logits in (8 * noise, (8 * noise).round(), noise, noise.round(), 0 * noise, 1e-3 * noise.round()):
         probs = logits.softmax(-1)
-        expected = probs.masked_fill(after_reaching(probs, p)[0], 0.0)
+        expected = probs.masked_fill(mark_tail(probs, p)[0], 0.0)
         assert torch.equal(apply_top_p(probs, p), expected / expected.sum(-1, keepdim=True))
 
 

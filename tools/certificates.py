@@ -1,5 +1,6 @@
-"""`python -m tools.certificates`: record what the page shows of the shipped rule and of each known mistake, before
-anybody samples: on the toy pair, and on the embedded models after the page's first story prompt.
+"""`python -m tools.certificates`: record the certificates of the shipped rule and of each known mistake for the page.
+
+They are those of the toy pair, and of the embedded models after the page's first story prompt.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from specdec.proof.pair import embedded, ModelPair, next_tokens, toy
 from specdec.ui.session import CERTIFICATES
 from specdec.ui.text import prompts
 
-LONGEST_S = 120.0  # for a sample that is red: each text that the target excludes needs a new row
+LONGEST_S = 120.0  # after that, a sample that is already red is not continued
 SEED = 11
 
 
 def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
-    """The exact total variation of the next 1, 2, … tokens over every random path, and the draws that would show it."""
+    """Return the exact total variation of the next 1, 2, … tokens, and how many draws would show it."""
     distribution, count = output_distribution(next_tokens(pair, mistake))
     distances: list[float] = []
     for length, exact in enumerate(pair.exact, start=1):
@@ -35,7 +36,7 @@ def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 
 
 def certificate_of(pair: ModelPair, key: str) -> dict[str, Any]:
-    """The whole certificate of the shipped rule, or of the mistake `key`; of the toy with what is exact, too."""
+    """Make the certificate of the shipped rule, or of the mistake `key`; for the toy with exact figures."""
     mistake, result, began = MISTAKES.get(key), dict[str, Any](), time.monotonic()
     for state in certify(pair, mistake, max(DRAWS), SEED):
         if state["sampled"] and state["done"] == state["sampled"][-1][0]:

@@ -1,8 +1,8 @@
-"""Small mistakes in the reading path, one at a time: does its test suite notice each?
+"""Mutation testing: plant small mistakes into the reading path, one at a time, and check that its tests notice each.
 
-A mutant changes one place of a file's syntax tree: a comparison, an operator, a number, a condition, a statement left
-out. Each is imported instead of the file, in a fork of its own, and the tests of the reading path run until one fails.
-One that does not end counts as noticed. `python -m tools.mutants [SHARE]` lists those that live.
+A mutant changes one place of a file's syntax tree: a comparison, an operator, a number or a condition, or it drops a
+statement. A forked process imports it instead of the file, and runs the tests of the reading path until one fails. A
+mutant that does not end counts as noticed. `python -m tools.mutants [SECONDS [FILE …]]` lists those that survive.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ TESTS = (
     "proof/test_lossless.py",
     "drafters/test_drafters.py",
 )
-SECONDS = 240  # of the processor: no test run is as long
-MEMORY = 6 * 2**30  # bytes; four times what the tests need
+SECONDS = 240  # limit of processor time; the tests need less
+MEMORY = 6 * 2**30  # limit in bytes; the tests need a quarter of it
 COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
 COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
-# Mutants that no test can tell from the original: where, what it becomes, and the reason.
+# Mutants that behave like the original: (function, change) -> the reason.
 EQUAL = {
-    ("sampling.SharedNoiseSampler.__init__", "0 → 1"): "the loop says the length before anything is drawn",
+    ("sampling.SharedNoiseSampler.__init__", "0 → 1"): "the loop calls `at` before anything is drawn",
     ("sampling.SharedNoiseSampler.at", "place >= length → place > length"):
-     "what is forgotten is computed again from seed and place",
-    ("sampling.probabilities", "sorted=False → True"): "they are sorted anew, by index",
+     "dropped noise is computed again from seed and place",
+    ("sampling.probabilities", "sorted=False → True"): "they are sorted again, by index",
     ("sampling.argmax", "logits.device.type == 'cpu' → logits.device.type != 'cpu'"):
-     "torch finds the same one, in ten times the time",
+     "torch's argmax is the same, only ten times slower",
     ("sampling.SharedNoiseSampler.noise", "32 → 33"):
-     "torch's generator takes the lower 32 bits, and these are the same",
+     "torch's generator uses the lower 32 bits, which are the same",
     ("engine.check_proposal", "float((proposal.probs.sum(-1) - 1.0).abs().max()) < 0.001"
      " → float((proposal.probs.sum(-1) - 1.0).abs().max()) <= 0.001"): "no sum of float32 is off by exactly that much",
 }  # fmt: skip
@@ -57,7 +57,7 @@ EQUAL = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file of `specdec` with one place changed; `function` and `what` name it where lines have moved."""
+    """A file of `specdec` with one change. `function` and `what` identify it, even if lines move."""
 
     file: str
     function: str
@@ -71,14 +71,14 @@ class Mutant:
 
     @property
     def reason(self) -> str | None:
-        """Why no test can notice it."""
+        """Why no test can notice it; None if one should."""
         if self.what.startswith("strict=True → False"):
-            return "both have a number for every node"
+            return "both sequences have equal lengths"
         return EQUAL.get(self.key)
 
 
 def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """What the node, or its condition, may become."""
+    """Yield a node, or its condition, with the text that may replace it."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
         yield node, ast.unparse(ast.Compare(node.left, [COMPARED[type(node.ops[0])]()], node.comparators))
     elif isinstance(node, ast.BinOp) and type(node.op) in COMPUTED:
@@ -121,7 +121,7 @@ def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
 
 
 def replaced(source: bytes, place: Any, other: str) -> str:
-    """The source with another text at the place of a node."""
+    """Return the source with the text `other` in place of a node."""
     lines = source.splitlines(keepends=True)
     start = sum(map(len, lines[: place.lineno - 1])) + place.col_offset
     end = sum(map(len, lines[: place.end_lineno - 1])) + place.end_col_offset
@@ -130,7 +130,7 @@ def replaced(source: bytes, place: Any, other: str) -> str:
 
 
 def function_of(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
-    """The function or method that holds it, as Class.method; "" at the top of a file."""
+    """Return the function or method that contains the node, as Class.method; "" at the top of a file."""
     names: list[str] = []
     while node := parents.get(node):  # type: ignore[assignment]
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -139,7 +139,7 @@ def function_of(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
 
 
 def is_last_dimension(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """A -1 that names a dimension and no entry: distributions and logits are [n, V], so dimension 1 is the same."""
+    """Whether this is a -1 for a dimension. Distributions and logits are [n, V], so dimension 1 would be the same."""
     if not isinstance(node, ast.UnaryOp) or ast.unparse(node) != "-1":
         return False
     parent = parents[node]
@@ -151,28 +151,31 @@ def is_last_dimension(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
 
 
 def lives(mutant: Mutant) -> bool:
-    """Whether every test passes with it: in a fork, which takes this process' imports along."""
+    """Whether every test passes with the mutant. They run in a fork, which has this process's imports already."""
     pid = os.fork()
     if pid == 0:
         try:
             resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # some never end, and grow
+            resource.setrlimit(
+                resource.RLIMIT_AS, (MEMORY, MEMORY)
+            )  # some mutants never end, and take more and more memory
             null = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):
                 os.dup2(null, stream)
-            os._exit(int(tested(mutant)))
+            os._exit(run_tests(mutant))
         except BaseException:
             os._exit(77)
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status) == 0
 
 
-def tested(mutant: Mutant) -> int:
+def run_tests(mutant: Mutant) -> int:
+    """Run the tests with the mutant in place of its file. Return pytest's exit code."""
     import pytest
 
     name = f"specdec.{mutant.file}"
 
-    class Instead:
+    class MutantImporter:
         def find_spec(self, wanted: str, *_: Any) -> Any:
             if wanted == name:
                 return importlib.util.spec_from_loader(name, self)  # type: ignore[arg-type]
@@ -184,20 +187,20 @@ def tested(mutant: Mutant) -> int:
             module.__file__ = str(ROOT / "specdec" / f"{mutant.file}.py")
             exec(compile(mutant.source, module.__file__, "exec"), module.__dict__)
 
-    sys.meta_path.insert(0, Instead())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, MutantImporter())  # type: ignore[arg-type]
     os.chdir(ROOT)
     options = ["-x", "-n0", "-p", "no:cacheprovider"]
     return int(pytest.main([*options, *(f"tests/{name}" for name in TESTS)]))
 
 
 def count(long: bool, files: Sequence[str] = FILES, seconds: float = math.inf) -> list[Figure]:
-    """The figures of as many mutants, in random order, as there is time for."""
+    """Test mutants in random order for so many seconds, and return the figures."""
     import hypothesis
     import pytest
     import torch
     import transformers
 
-    assert hypothesis and pytest and torch and transformers  # once, for all forks
+    assert hypothesis and pytest and torch and transformers  # imported once for all forks
     for loaded in [name for name in sys.modules if name.split(".")[0] in ("specdec", "conftest", "toyheads")]:
         del sys.modules[loaded]
     every, end = mutants(files), time.monotonic() + seconds
@@ -211,17 +214,17 @@ def count(long: bool, files: Sequence[str] = FILES, seconds: float = math.inf) -
         mixed = random.Random(6).sample(every, len(every))
         outcomes = list(zip(mixed, pool.map(outcome, mixed), strict=True))
     tried = sum(living is not None for _, living in outcomes)
-    alive = [one for one, living in outcomes if living]
-    unexplained = [one for one in alive if one.reason is None]
-    stale = [key for key in EQUAL.keys() - {one.key for one in every} if key[0].split(".")[0] in files]
+    alive = [mutant for mutant, living in outcomes if living]
+    unexplained = [mutant for mutant in alive if mutant.reason is None]
+    stale = [key for key in EQUAL.keys() - {mutant.key for mutant in every} if key[0].split(".")[0] in files]
     killed = tried - len(alive)
     return [
         Figure("the tests pass on what is not changed", str(unchanged), "True", unchanged),
         at_least("mutants", tried, 200),
         Figure("noticed", f"{killed:,} ({killed / max(1, tried):.1%})", "≥ 95 %", killed >= 0.95 * tried),
         *(
-            Figure(f"lives: {one.file}.py:{one.line}: {one.what}", one.reason or "not explained", "", True)
-            for one in alive
+            Figure(f"lives: {mutant.file}.py:{mutant.line}: {mutant.what}", mutant.reason or "not explained", "", True)
+            for mutant in alive
         ),
         Figure("living without an explanation", f"{len(unexplained)}", "0", not unexplained),
         Figure("explanations of what is no longer there", f"{len(stale)}", "0", not stale),

@@ -1,4 +1,4 @@
-"""A command line made from a dataclass: a field is an option, its metadata the help, its type what is read."""
+"""Make a command line from a dataclass: a field is an option, with the field's type, default and help."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Options = TypeVar("Options")
 
 
 def option(default: Any, text: str, **more: Any) -> Any:
-    """A field with its help. `more`: `choices`, or `positional=True`."""
+    """Make a field with its help. `more` may be `choices`, or `positional=True`."""
     return field(default=default, metadata={"help": text, **more})
 
 
 def run(command: Callable[[Options], int], options: type[Options], arguments: Sequence[str] | None, prog: str) -> int:
-    """Read the options and run; the exit code. Bad options and ValueErrors are one sentence, and 2."""
+    """Parse the options, run the command, and return its exit code. A ValueError is printed, and the code is 2."""
     try:
         return command(options(**vars(parser(options, prog).parse_args(arguments))))
     except ValueError as error:
@@ -26,25 +26,25 @@ def run(command: Callable[[Options], int], options: type[Options], arguments: Se
         return 2
     except KeyboardInterrupt:
         print(f"{prog}: stopped", file=sys.stderr)
-        return 130  # what a shell expects of Ctrl-C
+        return 130  # the usual exit code after Ctrl-C
 
 
 def parser(options: type[Any], prog: str) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog=f"python -m {prog}", description=options.__doc__)
     types = get_type_hints(options)
-    for one in fields(options):
-        kind, more = types[one.name], dict(one.metadata)
+    for field_ in fields(options):
+        name, default, kind, more = field_.name, field_.default, types[field_.name], dict(field_.metadata)
         several = kind == tuple[int, ...] or kind == tuple[str, ...]
         reader = next((each for each in (int, float, Path, str) if each in (kind, *get_args(kind))), str)
         if more.pop("positional", False):
-            more |= {"nargs": "*", "action": Tuple, "default": one.default} if several else {}
-            made.add_argument(one.name, type=reader, **more)
+            more |= {"nargs": "*", "action": Tuple, "default": default} if several else {}
+            made.add_argument(name, type=reader, **more)
         elif kind is bool:
-            made.add_argument(flag(one.name), action=argparse.BooleanOptionalAction, default=one.default, **more)
+            made.add_argument(flag(name), action=argparse.BooleanOptionalAction, default=default, **more)
         else:
             more |= {"nargs": "+", "action": Tuple} if several else {}
-            required = one.default is MISSING or (one.default is None and type(None) not in get_args(kind))
-            made.add_argument(flag(one.name), type=reader, required=required, default=one.default, **more)
+            required = default is MISSING or (default is None and type(None) not in get_args(kind))
+            made.add_argument(flag(name), type=reader, required=required, default=default, **more)
     return made
 
 
@@ -53,7 +53,7 @@ def flag(name: str) -> str:
 
 
 class Tuple(argparse.Action):
-    """Several words after one option, as a tuple."""
+    """Stores several words after one option as a tuple."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
         setattr(namespace, self.dest, tuple(values))

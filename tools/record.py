@@ -1,7 +1,7 @@
 """`python -m tools.record`: record a run of every drafter in every domain, for the page to play without a model.
 
-The first example of each domain at the page's own settings, one seed, nothing chosen by its outcome. The default
-drafter's runs stand beside the folders of the others.
+It runs the first example of each domain with the page's settings and one seed; nothing is chosen by its outcome. The
+draft model's runs are beside the folders of the other drafters.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Options:
 
 
 def record(options: Options) -> int:
-    """Save a run of each drafter in each domain. ValueError for a drafter that the family lacks."""
+    """Save a run of each drafter in each domain. Raises ValueError for a drafter that the family lacks."""
     family = zoo.load(options.family)
     every = [name for name in family.drafters if name != "none"]
     every.append(ADAPTIVE)

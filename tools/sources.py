@@ -1,6 +1,6 @@
-"""What can go stale, in one file: `assets/sources.json`, each entry with its sources and the day it was checked.
+"""Find outdated statements: `assets/sources.json` lists facts about others with their sources and the day of the check.
 
-`python -m tools.sources 30` lists the entries not checked for more than 30 days, oldest first.
+`python -m tools.sources 30` lists the entries that were not checked for more than 30 days, oldest first.
 """
 
 from __future__ import annotations
@@ -17,24 +17,27 @@ DAYS = 30
 
 
 def sources() -> dict[str, list[dict[str, Any]]]:
-    """By kind: `systems`, how each is switched on; `defaults`, what each does while sampling if nothing is set;
-    `beside`, what was measured elsewhere; `answers`, what the Guide's answers say of others; `certified`, what
-    docs/certify-a-server.md and docs/reports say of engines."""
+    """Read the entries by kind.
+
+    `systems`: how to switch speculation on. `defaults`: how an engine samples by default. `beside`: measurements of
+    others. `answers`: statements in the Guide about others. `certified`: statements about engines in
+    docs/certify-a-server.md and docs/reports.
+    """
     return read_json(ASSETS / "sources.json")  # type: ignore[no-any-return]
 
 
 def entries() -> Iterator[tuple[str, date, list[str]]]:
-    """Name, day of the last check and links of all that can go stale, the hardware's figures included."""
+    """Yield name, day of the last check and links of every entry, and of the hardware's figures."""
     for kind, listed in sources().items():
-        for one in listed:
-            yield f"{kind}: {one['name']}", date.fromisoformat(one["checked"]), one["links"]
+        for entry in listed:
+            yield f"{kind}: {entry['name']}", date.fromisoformat(entry["checked"]), entry["links"]
     hardware = read_json(ASSETS / "hardware.json")
-    links = [one["link"] for one in hardware["machines"] if "link" in one]
+    links = [machine["link"] for machine in hardware["machines"] if "link" in machine]
     yield "hardware", date.fromisoformat(hardware["read"]), links
 
 
 def stale(days: int = DAYS, today: date | None = None) -> list[str]:
-    """A line for each entry whose last check was more than `days` days before `today`."""
+    """Return a line for each entry whose last check was more than `days` days before `today`."""
     now = today or date.today()
     old = [(checked, name, links) for name, checked, links in entries() if (now - checked).days > days]
     return [f"{checked}  {name}  {' '.join(links)}" for checked, name, links in sorted(old)]

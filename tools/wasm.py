@@ -13,8 +13,8 @@ from pathlib import Path
 from specdec.models.native import SOURCE
 
 PLACE = Path(__file__).resolve().parents[1] / "assets/page/engine"
-# Relaxed SIMD multiplies bytes; a browser that lacks it gets the other, with the same bits. Threads are workers over
-# one memory, which only pages that are isolated from other origins may share.
+# Relaxed SIMD multiplies bytes; browsers without it get the other binary, whose results are the same. Threads are
+# workers that share a memory, which only pages that are isolated from other origins may do.
 RELAXED = ("-mrelaxed-simd",)
 THREADS = (
     "-matomics", "-mbulk-memory", "-Wl,--shared-memory,--import-memory,--max-memory=1073741824,--no-check-features",
@@ -31,8 +31,8 @@ COMPILE = (
 EXPORTED = ("specdec_layers", "specdec_normalise", "specdec_product", "malloc")
 
 
-def compiled(name: str) -> bytes:
-    """That module; the same bytes from the same source and compiler."""
+def compile_module(name: str) -> bytes:
+    """Compile a module. The same source and compiler give the same bytes."""
     with tempfile.TemporaryDirectory() as folder:
         binary = Path(folder) / name
         options = [*BINARIES[name], *(f"-Wl,--export={function}" for function in EXPORTED)]
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     for name in BINARIES:
-        made, place = compiled(name), PLACE / name
+        made, place = compile_module(name), PLACE / name
         if not check:
             place.write_bytes(made)
         elif made != place.read_bytes():

@@ -1,1 +1,1 @@
-"""Measured figures of a pair and its drafters."""
+"""Measure a pair of models and its drafters."""

@@ -1,7 +1,7 @@
-"""Speed measured in pairs: a speculative run and a plain run of one prompt, side by side, again and again.
+"""Measure the speed-up by pairs of a speculative and a plain run of one prompt, one right after the other.
 
-Machines are noisy and drift, but two adjacent runs drift alike, so their ratio can be trusted. All averages are
-medians. Runs record no distributions (`details=False`).
+The speed of a machine changes over time, but hardly between two adjacent runs, so their ratio can be trusted. All
+averages are medians. Runs record no distributions (`details=False`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..types import SamplingParams
 from .prompts import QUESTIONS
 
 Row = dict[str, object]
-Pairs = list[tuple[int, Comparison]]  # of neighbouring runs, each with the place of its prompt
+Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison of two adjacent runs
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured: one line of the table."""
+    """The settings that one line of the table measures."""
 
     drafter: str
     domain: str
@@ -33,7 +33,7 @@ class Case:
     k: int
 
     def params(self, tokens: int, seed: int) -> SamplingParams:
-        """Texts go on after the end token, so that all are equally long. Answers to questions stop there."""
+        """Make the parameters. Answers to questions end at the end token, other texts all have the same length."""
         return replace(params_for(self.temperature, tokens, seed), ignore_end=self.domain not in QUESTIONS)
 
 
@@ -54,13 +54,13 @@ def measure_pairs(
     tick: Callable[[], object] = lambda: None,
     seed: int = 0,
 ) -> dict[Case, Pairs]:
-    """Measure every case against plain decoding. A round runs all cases of a prompt one after the other.
+    """Measure every case against plain decoding. A round runs all cases of each prompt one after the other.
 
-    A plain run stands on either side of each speculative one; the faster of the two is its baseline. Each round has
-    its own seed, from `seed` on, which is the seed of the round that warms up.
+    There is a plain run before and after each speculative one, and the faster of the two is its baseline. The warm-up
+    round has the seed `seed`, and each later round the next one.
     """
     collected: dict[Case, Pairs] = {case: [] for case in cases}
-    for repeat in range(repeats + 1):  # the first round warms up and is thrown away
+    for repeat in range(repeats + 1):  # the first round is a warm-up and not counted
         for index, prompt in enumerate(prompts):
             gc.collect()
             before = plain(family, prompt, cases[0].params(tokens, seed + repeat))
@@ -82,7 +82,7 @@ def plain(family: Family, prompt: str, params: SamplingParams) -> LaneStats:
 
 
 def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
-    """Make one line of the table: medians over all pairs; acceptance pooled over all cycles."""
+    """Make one line of the table: medians over all pairs, and acceptance pooled over all cycles."""
     comparisons = [comparison for _, comparison in measured]
     by_prompt: dict[int, list[float | None]] = {}
     for prompt, comparison in measured:

@@ -1,15 +1,15 @@
-"""The prompts of the tables; the page has its own.
+"""The prompts of the benchmark; the page has other ones.
 
-They were written for this list, or generated like the training's questions, and chosen by the target's plain text
-alone: the first six of each kind whose greedy text does not loop. Text that loops is easy to draft, and small models
-loop. The kinds of questions occur in training: in a closed world they can hardly be new.
+They were written for this list, or generated like the questions in training. Chosen are the first six of each kind for
+which the target's plain greedy text does not loop, since loops are easy to draft. The kinds of questions, not the
+questions themselves, occur in training.
 """
 
 import json
 
 from ..paths import ASSETS
 
-# For targets that answer, by SPEED-Bench's names of categories; the page has the other half of that file.
+# For targets that answer, by the categories of SPEED-Bench. The page uses the other half of that file.
 QUESTIONS: dict[str, tuple[str, ...]] = {
     kind: tuple(halves["bench"])
     for kind, halves in json.loads((ASSETS / "questions.json").read_text(encoding="utf-8")).items()

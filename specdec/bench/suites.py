@@ -1,7 +1,7 @@
 """`specdec bench --suite embedded`: a table of measured figures and, last, one line of JSON.
 
-*embedded* has the drafters that need nothing but a second model, *methods* every way of drafting, *pair* a pair of your
-own (`--target`, `--draft`) in the same way; a target that answers is asked questions.
+The suite *embedded* measures the drafters that transformers has too, *methods* all drafters of the family, and *pair*
+all drafters of a pair of your own (`--target`, `--draft`). A target with a chat template is asked questions.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from .. import __version__
 from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..gpu import lane
-from ..methods import adapted, ADAPTIVE, DRAFT_MODEL, METHODS
+from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter, METHODS
 from .measure import Case, measure_pairs, Row, row
 from .prompts import PROMPTS, QUESTIONS
 
 SUITES = ("embedded", "methods", "pair")
 TEMPERATURES = (0.0, 0.8)
-BENCH_ADAPTIVE_K = 16  # the most that drafters which choose their depth may draft here
-CACHED_CYCLES = 24  # cycles whose CUDA graphs are kept: each takes one of torch's 32 streams
-CHOOSING_ROUNDS = 1  # rounds that choose the best k; the reported rounds follow, with other seeds
+BENCH_ADAPTIVE_K = 16  # the largest depth of drafters that choose it themselves
+CACHED_CYCLES = 24  # cycles that are kept with their CUDA graphs; each takes one of torch's 32 streams
+CHOOSING_ROUNDS = 1  # rounds that choose the best k, before the reported rounds with other seeds
 Prompts = Mapping[str, Sequence[str]]  # by domain
 
 
@@ -47,10 +47,10 @@ class Options:
     k: tuple[int, ...] = (2, 4, 6)
     json: Path | None = None
     dtype: str | None = None
-    drafter: tuple[str, ...] = ()  # none: all of the suite
+    drafter: tuple[str, ...] = ()  # by default all of the suite
 
     def __post_init__(self) -> None:
-        """ValueError for what belongs to another suite."""
+        """Raise ValueError for options that belong to another suite."""
         if self.suite not in SUITES:
             raise ValueError(f"there is no suite {self.suite!r}; choose from {', '.join(SUITES)}")
         pair = self.suite == "pair"
@@ -66,11 +66,11 @@ def drafters_of(suite: str, family: Family) -> list[str]:
 
 
 def measure(family: Family, options: Options, prompts: Prompts) -> Iterator[Row]:
-    """Yield a row for each domain, temperature and drafter: that of its best k, by the median speed-up."""
+    """Yield a row for each domain, temperature and drafter, with the k of the best median speed-up."""
     drafters = drafters_of(options.suite, family)
-    if unknown := [name for name in options.drafter if (adapted(name) or name) not in drafters]:
+    if unknown := [name for name in options.drafter if (inner_drafter(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
-    depths = {name: [BENCH_ADAPTIVE_K] if adapted(name) else options.k for name in options.drafter or drafters}
+    depths = {name: [BENCH_ADAPTIVE_K] if inner_drafter(name) else options.k for name in options.drafter or drafters}
     rounds = sum(len(ks) * (CHOOSING_ROUNDS + 1) + options.repeats + 1 for ks in depths.values())
     total = sum(map(len, prompts.values())) * len(TEMPERATURES) * rounds
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
@@ -80,12 +80,12 @@ def measure(family: Family, options: Options, prompts: Prompts) -> Iterator[Row]
             tried = {case: row(case, measured, 0) for case, measured in trials.items()}
             best = {case.drafter: case for case in sorted(cases, key=lambda case: speedup_of(tried[case]))}
             chosen = [best[name] for name in depths]
-            # With fresh seeds: the same ones would favour the K that they chose (selection bias).
+            # New seeds avoid selection bias: the same ones would favour the k that they chose.
             seed = CHOOSING_ROUNDS + 1
             pairs = measure_pairs(family, tuple(texts), chosen, options.tokens, options.repeats, bar.update, seed)
             for case in chosen:
                 parameters = family.drafters[family.wrapped(case.drafter) or case.drafter].parameters
-                taus = {str(one.k): tried[one]["tau"] for one in cases if one.drafter == case.drafter}
+                taus = {str(other.k): tried[other]["tau"] for other in cases if other.drafter == case.drafter}
                 yield row(case, pairs[case], parameters) | {"tau_by_k": taus}
 
 
@@ -108,21 +108,21 @@ def table(rows: Sequence[Row]) -> str:
     return frame.to_string(index=False, float_format="{:.2f}".format)
 
 
-def loaded(options: Options) -> Family:
-    """Load the family or pair that is asked for. ValueError if it fails."""
+def load_models(options: Options) -> Family:
+    """Load the family or pair of these options. Raises ValueError if that fails."""
     dtype = dtype_of(options.dtype)
     if options.target:
         family = load_pair(options.target, *options.draft, dtype=dtype, device=options.device)
     else:
         family = load(options.family, dtype, options.device)
     if family.target.device != "cpu":
-        lane.MAX_IDLE = CACHED_CYCLES  # else most runs would have to capture their graphs again
+        lane.MAX_IDLE = CACHED_CYCLES  # with fewer, most runs would capture their graphs again
     return family
 
 
 def report(options: Options) -> int:
-    """Measure, print, and write to a file if one is named. ValueError if models do not load or the GPU is not there."""
-    family = loaded(options)
+    """Measure, print, and write a file if one is named. Raises ValueError if models do not load or there is no GPU."""
+    family = load_models(options)
     rows = list(measure(family, options, PROMPTS if family.chat is None else QUESTIONS))
     print(table(rows))
     return write({"rows": rows, "models": family.describe()}, options)
@@ -137,10 +137,7 @@ def commit() -> str | None:
 
 
 def write(result: dict[str, Any], options: Any) -> int:
-    """Print `result` as the last line of the output, and write it to a file if one is named.
-
-    Its `models` move into the provenance.
-    """
+    """Add provenance to `result`, print it as the last line of the output, and write a file if one is named."""
     result = {"suite": options.suite, "machine": machine.describe()} | result
     result["provenance"] = {
         "commit": commit(),

@@ -1,8 +1,7 @@
 """The command `specdec`: `run`, `app`, `get`, `trace`, `certify`, `prove`, `train`, `bench`, `export` and `site`.
 
-A first word that is none of these is a prompt for `run`. Whatever cannot be done is told in one sentence, with exit
-code 2 if the command was wrong and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, Python's traceback
-stands before the sentence.
+If the first word is none of these, it is a prompt for `run`. Errors are one sentence; the exit code is 2 if the command
+was wrong and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, Python's traceback is printed first.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .render import tell
 from .run import run
 
 LISTS = {"bench": ("-k", "--draft")}  # options that take several words
-STOPPED = 130  # what a shell expects of Ctrl-C
+STOPPED = 130  # the usual exit code after Ctrl-C
 
 app = typer.Typer(help=__doc__, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 for command in (run, *commands.COMMANDS):
@@ -66,11 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cause = end.__context__ if isinstance(end, SystemExit) else end
         if not isinstance(cause, BrokenPipeError):
             raise
-        hush()  # the reader, `head` for example, has ended
+        discard_output()  # the reader, `head` for example, has ended
         return 0
     except OSError as error:
         if error.filename is None:
-            hush()
+            discard_output()
         tell(f"{error.filename or 'the output cannot be written'}: {error.strerror or error}")
         return 1
 
@@ -82,9 +81,9 @@ def group() -> TyperGroup:
 
 
 def with_default_command(words: Sequence[str]) -> list[str]:
-    """Add `run` before a prompt, and repeat an option that takes several words before each of them.
+    """Add `run` before a prompt. If an option takes several words, repeat it before each of them.
 
-    ValueError for a command that is gone.
+    Raises ValueError for a command that no longer exists.
     """
     words = list(words)
     for old, instead in GONE.items():
@@ -103,6 +102,6 @@ def with_default_command(words: Sequence[str]) -> list[str]:
     return spread
 
 
-def hush() -> None:
-    """Send buffered output nowhere, so that Python does not complain of it at exit."""
+def discard_output() -> None:
+    """Discard the buffered output, so that Python prints no error about it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`specdec certify` in a terminal: the certificate of a server of others."""
+"""`specdec certify`: print the certificate of a server in a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..servers.connect import connect_pair
 from ..servers.stream import Limits
 from ..servers.verdict import shown_by, speculated
 
-HOUR_S = 3_600.0  # the time that all requests may take at the default draw count; more draws have more
+HOUR_S = 3_600.0  # the time for all requests with the default number of draws; it grows with this number
 ROW = "{:9}{:>10}{:>9}{:>10}  {:62}{:>15}{:>7}"
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 
@@ -27,9 +27,9 @@ def certify_server(
     temperature: float = 0.8,
     out: str = "",
 ) -> int:
-    """Print the certificate as it grows; write its JSON to the file `out`, if one is named. Return the exit status."""
+    """Print the growing certificate, and write its JSON to the file `out`, if given. Return the exit status."""
     if out:
-        Path(out).touch()  # a file that cannot be written fails now, and not after an hour
+        Path(out).touch()  # an unwritable file should fail now, not after an hour
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
     patience = Limits(total_s=HOUR_S * max(1.0, draws / certificate.DRAWS))
     server, other = connect_pair(address, plain, key, patience)
@@ -47,7 +47,7 @@ def certify_server(
 
 
 def last(states: Iterator[dict[str, Any]]) -> dict[str, Any]:
-    """Return the last of `states`. On the way, print what is being done on the error stream."""
+    """Return the last of `states`, and print the progress to stderr."""
     result: dict[str, Any] = {}
     before = ""
     for result in states:
@@ -68,26 +68,26 @@ def lines(result: dict[str, Any]) -> list[str]:
         ROW.format(
             "context", "greedy", "drafted", "accepted", "G statistic (degrees of freedom)", "mistakes shown", "s"
         ),
-        *(ROW.format(*cells(one, result["draws"])) for one in result["contexts"]),
+        *(ROW.format(*cells(context, result["draws"])) for context in result["contexts"]),
         "",
         f"{MARKS[result['status']]} {result['verdict']}, after {result['seconds']:.0f} s",
         *result["sentences"],
     ]
 
 
-def cells(one: dict[str, Any], draws: int) -> list[str]:
-    """Make the cells of one context's row. An exclamation mark stands before each test that is red."""
-    greedy, counts = one.get("greedy"), speculated([one])
+def cells(context: dict[str, Any], draws: int) -> list[str]:
+    """Make the cells of one context's row. Tests that fail have an exclamation mark."""
+    greedy, counts = context.get("greedy"), speculated([context])
     tests = [
         f"{'!' if red else ''}{'∞' if g is None else f'{g:.0f}'}({degrees})"
-        for (g, degrees, _), red in zip(one.get("tests", ()), one.get("red", ()), strict=True)
+        for (g, degrees, _), red in zip(context.get("tests", ()), context.get("red", ()), strict=True)
     ]
-    needed, seconds = one.get("needed"), one.get("seconds")
+    needed, seconds = context.get("needed"), context.get("seconds")
     return [
-        one["name"],
+        context["name"],
         f"{greedy['equal']} of {greedy['of']}" if greedy else "–",
         *(map(str, counts) if counts else ("–", "–")),
         " ".join(tests) or "–",
-        f"{len(shown_by([one], draws))} of {len(needed)}" if needed else "–",
+        f"{len(shown_by([context], draws))} of {len(needed)}" if needed else "–",
         f"{seconds:.0f}" if seconds is not None else "–",
     ]

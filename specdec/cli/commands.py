@@ -1,4 +1,4 @@
-"""The commands beside `run`: each imports what it needs when it is called."""
+"""All commands except `run`. Each imports what it needs when it is called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..settings import GONE
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
-KEY = "SPECDEC_SERVER_KEY"  # the environment's variable that holds a server's key
+KEY = "SPECDEC_SERVER_KEY"  # environment variable with a server's key
 Drafts = Annotated[list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")]
 FamilyName = Annotated[str, Option(help="'embedded', or a folder with target/ and tokenizer/")]
 Plain = Annotated[str, Option(help="beside --server: one that serves the same model without speculation")]
@@ -32,7 +32,7 @@ def app(
     public: Annotated[bool, Option("--public", help="for strangers: smaller runs, and not too many a minute")] = False,
     teach: Annotated[bool, Option("--class", help="a teacher's page, and one for the phones of a class")] = False,
 ) -> None:
-    """The page: watch speculative decoding on a real model."""
+    """Serve the page, which shows speculative decoding on a real model."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     if os.environ.get("SPACES_ZERO_GPU"):  # set on Spaces with ZeroGPU
@@ -68,13 +68,13 @@ def app(
 
 
 def begin_with(target: str | None, draft: list[str]) -> None:
-    """Have the page begin with that pair, as SPECDEC_PAIR does. ValueError where the options say no pair."""
+    """Set SPECDEC_PAIR, the pair with which the page begins. Raises ValueError if the options name no pair."""
     from ..families import presets
 
     if draft and not target:
         raise ValueError("--draft belongs to a --target")
-    chosen = presets.written(target, draft) if target else presets.hosts()
-    if chosen not in (EMBEDDED, *ROUNDED) and presets.named(chosen) is None:
+    chosen = presets.format_pair(target, draft) if target else presets.host_pair()
+    if chosen not in (EMBEDDED, *ROUNDED) and presets.parse_pair(chosen) is None:
         raise ValueError(
             f"{chosen} is no pair; name {presets.STAR}, or write 'TARGET + DRAFT' with names on the Hub (OWNER/MODEL), "
             "folders or GGUF files"
@@ -83,7 +83,7 @@ def begin_with(target: str | None, draft: list[str]) -> None:
 
 
 def check_family(name: str) -> None:
-    """Raise ValueError for a family that came with the package once."""
+    """Raise ValueError for a family that earlier versions had."""
     if gone := GONE.get(f"--family {name}"):
         raise ValueError(gone)
 
@@ -91,7 +91,7 @@ def check_family(name: str) -> None:
 def get(
     name: Annotated[str, Argument(help="smollm2, or a name on the Hub", show_default=False)] = "smollm2",
 ) -> None:
-    """Fetch a model once, for a class or a journey without a network; tells where it lies."""
+    """Fetch a model for use without a network, and print its path."""
     import sys
 
     from ..families import hub
@@ -108,7 +108,7 @@ def trace(
     file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)],
     other: Annotated[str, Argument(hidden=True)] = "",
 ) -> int:
-    """Audit a trace."""
+    """Audit a trace: compute its decisions again, and compare."""
     if other:
         raise ValueError(GONE["trace FILE OTHER"])
     from .trace import examine
@@ -124,10 +124,10 @@ def certify(
     temperature: Annotated[float, Option(min=0.0, max=100.0, help="of sampled texts; 0 leaves them out")] = 0.8,
     json: Annotated[str, Option(help="a file for the certificate")] = "",
 ) -> int:
-    """Whether a server is lossless, by its texts.
+    """Test by a server's texts whether its speculative decoding is lossless.
 
-    Exit code 0 if it is as far as the draws can tell, 1 if it is not or never speculated, 2 if that could not be
-    tested. A key is taken from SPECDEC_SERVER_KEY.
+    The exit code is 0 if the draws show no error, 1 if they do or the server never speculated, and 2 if this could not
+    be tested. The server's key is read from SPECDEC_SERVER_KEY.
     """
     from .certify import certify_server
 
@@ -138,7 +138,7 @@ def prove(
     verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, sampler)")] = None,
     rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = RULES[0],
 ) -> int:
-    """Every random path of the shipped loop, or of a verifier of your own, against the exact distribution."""
+    """Prove that the shipped loop, or your own verifier, is lossless, by walking every random path on toy models."""
     if rule not in RULES:
         raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
     from ..proof.prove import judge, prove_rule
@@ -163,7 +163,7 @@ def train(
     width: Annotated[int, Option(min=64, max=4_096, help="of a draft model")] = 256,
     layers: Annotated[int, Option(min=1, max=64, help="of a draft model")] = 4,
 ) -> None:
-    """A drafter for that target, from its own writing: what --draft takes."""
+    """Train a drafter for a target, on texts that the target writes. The result is a folder for --draft."""
     from ..training.train import train as run
 
     sizes = {"width": width, "layers": layers}
@@ -186,7 +186,7 @@ def bench(
     dtype: Annotated[Precision | None, Option(help="the target's, another distribution in each")] = None,
     drafter: Annotated[list[str], Option(help="these alone; may be repeated")] = [],  # noqa: B006
 ) -> int:
-    """A table of measured figures and, last, one line of JSON."""
+    """Measure drafters; print a table of figures and, at last, one line of JSON."""
     check_family(family)
     from ..bench.suites import Options, report
 
@@ -199,7 +199,7 @@ def export(
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
     family: FamilyName = EMBEDDED,
 ) -> None:
-    """A family as folders that vLLM, transformers and llama.cpp's converter read."""
+    """Write a family as folders that vLLM, transformers and llama.cpp's converter read."""
     from ..families.export import export
 
     check_family(family)
@@ -211,7 +211,7 @@ def site(
     base: Annotated[str, Option(help="the address that it will have, for previews of links to it")] = "",
     smollm2: Annotated[bool, Option(help="with SmolLM2, 100 MB that a visitor may choose to fetch")] = False,
 ) -> None:
-    """The page as files for any host: recorded runs, certificates, figures, the guide; runs in the browser itself."""
+    """Write the page as files for any host, with recorded runs, certificates and figures, and runs in the browser."""
     import shlex
 
     from ..families.browser import files

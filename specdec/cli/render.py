@@ -1,4 +1,4 @@
-"""A run in a terminal: coloured text, figures below, or one JSON object per line."""
+"""Show a run in a terminal: coloured text, and figures below."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BUSY = " (the machine was busy: measure again)"
 TEXT_DIFFERS = "tokens/s, with another text than plain decoding's"
 OTHER_TARGET = ": another target than float32's; greedy texts may part at near-ties"
-# Background colours of the page's palette, always with a mark: colour is never the only sign.
+# Background colours of the page's palette. Every status has a mark too, so that colour is not the only sign.
 STYLES = {
     "accepted": ("48;5;151;38;5;16", "✓"),
     "rejected": ("48;5;216;38;5;16;9", "✗"),
@@ -39,7 +39,7 @@ STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u20
 
 
 def tell(sentence: str) -> None:
-    """Print an error on one line of the error stream. Files, models and servers may have written parts of it."""
+    """Print an error as one line on stderr. Parts of it may come from files, models and servers."""
     if sys.stderr is not None:
         if os.environ.get("SPECDEC_DEBUG") and sys.exc_info()[0]:
             traceback.print_exc()
@@ -49,9 +49,9 @@ def tell(sentence: str) -> None:
 def as_text(
     prompt: str, events: Iterable[Event], target: str = "", precision: str = "", is_chat: bool = False, note: str = ""
 ) -> list[Event]:
-    """Print a run as it comes, then its figures. A chat model's answer stands below the prompt (`is_chat`).
+    """Print a run while it goes on, then its figures. If `is_chat`, the answer is below the prompt, not behind it.
 
-    `note` says what was chosen by default.
+    `note` says which drafter and K were chosen by default.
     """
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     sys.stdout.write(prompt + "\n\n" * is_chat)
@@ -66,7 +66,7 @@ def as_text(
 
 
 def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
-    """Write a cycle's tokens once it is committed: drafts in their order, then the target's own."""
+    """Return the text of a committed cycle: its drafts in order, then the target's own token; "" for other events."""
     if isinstance(event, Failed):
         return f"\n[{event.where}: {strip_control_characters(event.reason)}]\n"
     if not isinstance(event, Committed):
@@ -78,13 +78,13 @@ def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
 
 
 def strip_control_characters(text: str) -> str:
-    """Replace what would steer a terminal, or reverse a line, by its name: models and servers write such text."""
+    """Replace control characters, which models and servers may write, by their code points."""
     return STEERING.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
 
 
 def styled(piece: str, status: str, colour: bool) -> str:
     codes, mark = STYLES[status]
-    # Discarded and rejected tokens are not part of the text: their line breaks must not break lines.
+    # Line breaks of discarded and rejected tokens are shown as ↵, since these tokens are not part of the text.
     piece = piece or "□"  # a server does not report which token was rejected
     text = piece if status in ("accepted", "resampled", "bonus") else piece.replace("\n", "↵")
     return f"\033[{codes}m{text}{mark}\033[0m" if colour else f"{text}{mark}"
@@ -93,13 +93,13 @@ def styled(piece: str, status: str, colour: bool) -> str:
 def report(
     events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None, note: str = ""
 ) -> str:
-    """Return what ran and its figures, one per line, with their units, and what a server does not report."""
+    """Return the settings and figures of a run, one per line, and what a server does not report."""
     comparison = Comparison.from_events(events)
     spec, plain = comparison.speculative, comparison.plain
     started = {event.lane: event for event in events if isinstance(event, Started)}
     failed = {event.lane: " ".join(event.reason.split()) for event in events if isinstance(event, Failed)}
     first = started.get("speculative")
-    beside = server is None or "plain" in started
+    has_plain = server is None or "plain" in started
     busy = BUSY if comparison.machine_busy or (server is None and machine.busy()) else ""
     rows = [("target", target), ("target in", precision + OTHER_TARGET * (precision not in ("", "float32")))]
     if server is not None:
@@ -116,7 +116,10 @@ def report(
         ]
     rows += [
         ("speculative", figure(spec.tokens_per_second, 1, "tokens/s")),
-        ("plain decoding", figure(plain.tokens_per_second, 1, "tokens/s") if beside else "– no --plain server given"),
+        (
+            "plain decoding",
+            figure(plain.tokens_per_second, 1, "tokens/s") if has_plain else "– no --plain server given",
+        ),
     ]
     for name in [lane for lane in started if lane not in ("speculative", "plain")]:
         peer = LaneStats.from_events(events, name)
@@ -127,9 +130,9 @@ def report(
         rows += [(f"{name}, assisted", figure(rate, 1, unit))]
         rows += [("  against plain decoding", figure(rate / base if rate and base else None, 2, "×"))]
     judged = "not reported" if spec.sums is not None else f"{spec.accepted} of {spec.judged} judged"
-    ms = f"ms (plain {1e3 * plain.prefill_seconds:.1f} ms)" if beside else "ms"
+    ms = f"ms (plain {1e3 * plain.prefill_seconds:.1f} ms)" if has_plain else "ms"
     rows += [
-        ("measured speed-up", figure(comparison.measured_speedup, 2, f"×{busy}") if beside else ""),
+        ("measured speed-up", figure(comparison.measured_speedup, 2, f"×{busy}") if has_plain else ""),
         ("acceptance rate α", figure(spec.alpha, 2, judged)),
         ("draft acceptance rate", figure(spec.draft_acceptance_rate, 2, f"{spec.accepted} of {spec.drafted} drafted")),
         ("block efficiency τ", figure(spec.tau, 2, "tokens per cycle")),

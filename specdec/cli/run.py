@@ -1,4 +1,4 @@
-"""`specdec run "Once upon a time"`: one race in the terminal, as coloured text and figures."""
+"""`specdec run "Once upon a time"`: run one race in the terminal, and show coloured text and figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Annotated, Any, cast, TYPE_CHECKING
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import adapted, check_request, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULES
+from ..methods import check_request, DEFAULT_DRAFTER, EMBEDDED, find_method, inner_drafter, METHODS, ROUNDED, RULES
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
 from .commands import check_family, Device, Drafts, KEY, Plain, Precision
@@ -28,22 +28,28 @@ KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """Return the drafters of the embedded family; for any other target, all that it may have."""
+    """Return the drafters of the embedded family; for any other target, all that exist."""
     return [m.name for m in METHODS.values() if m.embedded or family != EMBEDDED]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
     """Give `command` an argument for the prompt and a flag for each other setting. It is called with keywords."""
-    own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.kind is KEYWORD_ONLY]
-    flags = [
-        Parameter(one.name, KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, help_of(one, flag)])
-        for one in SETTINGS.values()
-        for flag in [one.flag or Flag(one.type_, one.default)]
-    ]
+    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is KEYWORD_ONLY]
+    flags = [make_flag(setting, setting.flag or Flag(setting.type_, setting.default)) for setting in SETTINGS.values()]
     made: Any = functools.wraps(command)(lambda **values: command(**values))
     made.__signature__ = inspect.Signature([*flags, *own], return_annotation=int)
-    made.__annotations__ = {one.name: one.annotation for one in (*flags, *own)} | {"return": int}
+    made.__annotations__ = {parameter.name: parameter.annotation for parameter in (*flags, *own)} | {"return": int}
     return cast(Callable[..., int], made)
+
+
+def make_flag(setting: Setting, flag: Flag) -> Parameter:
+    """Make the command's parameter for a setting."""
+    return Parameter(
+        setting.name,
+        KEYWORD_ONLY,
+        default=flag.default,
+        annotation=Annotated[flag.type_, help_of(setting, flag)],
+    )
 
 
 def help_of(setting: Setting, flag: Flag) -> Any:
@@ -72,7 +78,7 @@ def run(
     save: Annotated[Path | None, Option(help="also keep the run as a recorded trace (.jsonl)")] = None,
     **settings: Any,
 ) -> int:
-    """One race in the terminal: speculative and plain decoding of a prompt, as coloured text and figures."""
+    """Race speculative against plain decoding of a prompt in the terminal, and show coloured text and figures."""
     if target is not None and not target.strip():
         raise ValueError("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
     if target is None and draft:
@@ -80,9 +86,9 @@ def run(
     request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_request(request.prompt, request.drafter, request.k, request.rule)
     check_family(request.family)
-    # GONE names drafters that the embedded family had. A folder may still have one of that name.
+    # GONE lists drafters that the embedded family no longer has; another folder may have one of that name.
     ours = target is None and request.family in (EMBEDDED, *ROUNDED)
-    if ours and (gone := GONE.get(f"--drafter {adapted(request.drafter) or request.drafter}")):
+    if ours and (gone := GONE.get(f"--drafter {inner_drafter(request.drafter) or request.drafter}")):
         raise ValueError(gone)
     if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
@@ -90,13 +96,13 @@ def run(
     if server is None and plain:
         raise ValueError("--plain belongs to a --server")
     if save is not None:
-        save.open("a").close()  # a file that cannot be written fails now, and not after the run
+        save.open("a").close()  # an unwritable file should fail now, not after the run
     if server is not None:
         if target is not None or request.drafter != DEFAULT_DRAFTER or request.peer or request.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
-        header, events = watched(request, server, plain)
+        header, events = watch_server(request, server, plain)
         return save_trace(save, header, events)
-    from ..families import zoo  # after the arguments are known to be good
+    from ..families import zoo  # imported late, so that wrong arguments fail at once
     from ..lanes.default import choose
     from ..lanes.race import race
     from ..lanes.transformers import usual_drafter
@@ -113,14 +119,14 @@ def run(
     note = "" if (request.drafter, request.k) == choice[:2] else default_line(choice)
     request = replace(request, drafter=choice.drafter, k=choice.k)
     header = trace.live_header(request.prompt, models.describe(), peer=request.peer)
-    race_events = race(models, **request.arguments)  # ValueError for what cannot be run
+    race_events = race(models, **request.arguments)  # raises ValueError if it cannot run
     is_chat = models.chat is not None
     events = as_text(request.prompt, race_events, target or request.family, models.precision, is_chat, note)
     return save_trace(save, header, events)
 
 
 def default_line(choice: Choice) -> str:
-    """Say what was chosen by default, and why."""
+    """Say which drafter and K were chosen by default, and why."""
     line = f"{choice.drafter}, K {choice.k}"
     if not choice.speedup:
         return line
@@ -129,8 +135,8 @@ def default_line(choice: Choice) -> str:
     return f"{line}, expected to be {choice.speedup:.1f} times as fast as plain decoding, by costs measured here"
 
 
-def watched(request: RunRequest, address: str, plain_address: str) -> tuple[Header, Sequence[Event]]:
-    """Print a server's text as it comes, then its cycles as counted at the end. ServerError where it cannot begin."""
+def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple[Header, Sequence[Event]]:
+    """Print a server's text as it arrives, then its cycles as counted at the end. Raises ServerError if it fails."""
     from ..servers import lane
     from ..servers.connect import connect_pair
     from ..traces import file as trace

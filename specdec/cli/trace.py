@@ -1,4 +1,4 @@
-"""`specdec trace FILE`: the decisions that the audit recomputed, its faults, and what it could not check."""
+"""`specdec trace FILE`: print the audit of a trace: recomputed decisions, faults, and what could not be checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..traces.audit import audit, holds, LaneAudit, shown
 from ..traces.file import Trace, TraceError
 from .render import strip_control_characters, tell
 
-MAX_SHOWN = 10  # faults of a lane
+MAX_SHOWN = 10  # how many faults of a lane are printed
 VERDICTS = {
     True: "lossless",
     False: "LOSSY, judged by its own rule",
@@ -27,29 +27,29 @@ def examine(path: Path) -> int:
     except (OSError, TraceError) as error:
         tell(f"{path}: {getattr(error, 'strerror', None) or error}")
         return 1
-    accounts = audit(trace.header.lanes, trace.events)
-    print(f"{strip_control_characters(' '.join(str(path).split()))}: {verdict(accounts)}")
-    print(audit_lines(accounts))
-    return 0 if holds(accounts) else 1
+    lanes = audit(trace.header.lanes, trace.events)
+    print(f"{strip_control_characters(' '.join(str(path).split()))}: {verdict(lanes)}")
+    print(audit_lines(lanes))
+    return 0 if holds(lanes) else 1
 
 
-def verdict(accounts: Sequence[LaneAudit]) -> str:
-    if not holds(accounts):
+def verdict(lanes: Sequence[LaneAudit]) -> str:
+    if not holds(lanes):
         return "THE AUDIT FAILS"
-    return "the audit holds, as far as the trace tells" if any(one.unchecked for one in accounts) else "the audit holds"
+    return "the audit holds, as far as the trace tells" if any(lane.unchecked for lane in lanes) else "the audit holds"
 
 
-def audit_lines(accounts: Sequence[LaneAudit]) -> str:
+def audit_lines(lanes: Sequence[LaneAudit]) -> str:
     """Write the audit, a few lines for each lane."""
     lines = []
-    for account in accounts:
-        done = f"{account.decisions} decisions and {account.draws} draws done again"
-        outcome = f"{len(account.faults)} do not hold" if account.faults else "all hold"
-        rule = f"{shown(account.rule)}, {VERDICTS[account.lossless]}" if account.rule else "no rule told"
-        rule = f"{shown(account.server)}, watched from outside" if account.server else rule
-        lines.append(f"  {shown(account.lane):<14}{account.tokens} tokens: {done}, {outcome} ({rule})")
-        lines += [f"    {fault}" for fault in account.faults[:MAX_SHOWN]]
-        if len(account.faults) > MAX_SHOWN:
-            lines.append(f"    and {len(account.faults) - MAX_SHOWN} more")
-        lines += [f"    not checked: {count} {what}" for what, count in account.unchecked.items()]
+    for lane in lanes:
+        done = f"{lane.decisions} decisions and {lane.draws} draws done again"
+        outcome = f"{len(lane.faults)} do not hold" if lane.faults else "all hold"
+        rule = f"{shown(lane.rule)}, {VERDICTS[lane.lossless]}" if lane.rule else "no rule told"
+        rule = f"{shown(lane.server)}, watched from outside" if lane.server else rule
+        lines.append(f"  {shown(lane.lane):<14}{lane.tokens} tokens: {done}, {outcome} ({rule})")
+        lines += [f"    {fault}" for fault in lane.faults[:MAX_SHOWN]]
+        if len(lane.faults) > MAX_SHOWN:
+            lines.append(f"    and {len(lane.faults) - MAX_SHOWN} more")
+        lines += [f"    not checked: {count} {what}" for what, count in lane.unchecked.items()]
     return "\n".join(lines)

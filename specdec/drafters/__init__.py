@@ -1,1 +1,1 @@
-"""Drafters: one file a method."""
+"""The drafters, with one file for each method."""

@@ -1,7 +1,7 @@
-"""Wraps any drafter so that it drafts only as many tokens as pay off, and none where plain decoding is faster.
+"""Wrap any drafter so that it drafts only as many tokens as pay off, and none while plain decoding is faster.
 
-K is chosen before a draft by the acceptance so far, and within it by its confidence (`stop.py`). Only tokens that stay
-in the draft decide, and none is dropped, so the output distribution is untouched. Costs are probed once and frozen, so
+The depth is chosen before a draft, by the acceptance so far, and again after each token, by its confidence (`stop.py`).
+No drafted token is dropped, so the output distribution does not change. Costs are measured once and do not change, so
 the same seed gives the same proposals.
 """
 
@@ -16,10 +16,10 @@ from .stop import DraftLengthController, Rate
 
 
 class AdaptiveDrafter:
-    """Wraps `inner`. `k` is the most it may draft.
+    """Wraps the drafter `inner`.
 
-    Where `stops`, the confidence of a draft may end it. Else the depth is chosen before it is begun, as a captured
-    graph needs it (`gpu/lane.py`).
+    If `stops` is true, a token's confidence may end a draft. Captured CUDA graphs need the depth beforehand, so
+    `gpu/lane.py` sets it to False.
     """
 
     name = "adaptive"
@@ -28,8 +28,8 @@ class AdaptiveDrafter:
         self.inner, self.costs = inner, costs
         self.rate = Rate(1.0 / costs.passes[0])
         self.stop = DraftLengthController(self.rate)
-        self.resting = self.rest = 0
-        self._before: tuple[int, Proposal] | None = None  # length of the text, and the draft after it
+        self.resting = self.rest = 0  # cycles without a draft: so far, and until the next trial
+        self._last: tuple[int, Proposal] | None = None  # the last draft, and the length of the text before it
         self.stops = isinstance(inner, ChainDrafter)
         if isinstance(inner, ChainDrafter):
             inner.should_stop = self.should_stop
@@ -37,28 +37,31 @@ class AdaptiveDrafter:
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         self.costs = self.costs.at(params.temperature)
         depth = self.depth(tokens, k)
-        # At rest it does not even read on. At the prefill, where k is 0, it reads the prompt.
+        # At the prefill k is 0, and the inner drafter reads the prompt. In a cycle without a draft it reads nothing.
         proposal = self.inner.propose(tokens, depth, params, sampler) if depth or not k else Proposal()
-        self.drafted(len(tokens), proposal)
+        self.remember_draft(len(tokens), proposal)
         return proposal
 
     def depth(self, tokens: Sequence[int], k: int) -> int:
-        """How deep to draft after this text, at most `k`."""
+        """Choose how deep to draft after this text, at most `k`."""
         self._learn(tokens)
         self.stop.begin(self.costs.cycles(k))
         return self._depth(k)
 
-    def drafted(self, length: int, proposal: Proposal) -> None:
-        """Remember what was drafted after a text of that length: the next text shows what was accepted of it."""
-        self._before = (length, proposal)
+    def remember_draft(self, length: int, proposal: Proposal) -> None:
+        """Remember the draft after a text of `length` tokens: the next text shows which of it was accepted."""
+        self._last = (length, proposal)
 
     def should_stop(self, confidence: float, index: int) -> bool:
         """Whether one more token would not be worth its cost."""
         return self.stops and self.stop(confidence, index)
 
     def _depth(self, k: int) -> int:
-        """The depth of the best expected rate; 0 where plain decoding is faster, except for a trial now and then."""
-        alpha = self.stop.acceptance.upper  # if in doubt, trying is cheaper than not drafting
+        """Return the depth with the most expected tokens per time.
+
+        It is 0 while plain decoding is faster, but now and then one token is drafted to see whether that changed.
+        """
+        alpha = self.stop.acceptance.upper  # an optimistic estimate: a wrong trial costs little
         expected, survival, best, depth = 1.0, 1.0, self.rate.plain, 0
         for deeper, cost in enumerate(self.costs.cycles(k)[1:], 1):
             survival *= alpha
@@ -67,7 +70,7 @@ class AdaptiveDrafter:
                 best, depth = expected / cost, deeper
         if depth:
             self.rest = 8
-            # Confident tokens may go beyond the average depth; `should_stop` stops the others.
+            # A draft of confident tokens may be deeper than this average; `should_stop` ends the others.
             return k if self.stops else depth
         self.resting += 1
         if self.resting <= self.rest:
@@ -76,15 +79,15 @@ class AdaptiveDrafter:
         return min(k, 1)
 
     def _learn(self, tokens: Sequence[int]) -> None:
-        """Learn from the text what was accepted of the last draft."""
-        if self._before is None:
+        """Compare the text with the last draft, and learn which tokens were accepted."""
+        if self._last is None:
             return
-        length, proposal = self._before
-        node, depth, grown = -1, 0, list(tokens[length:])
-        for token in grown:
+        length, proposal = self._last
+        node, depth, new_tokens = -1, 0, list(tokens[length:])
+        for token in new_tokens:
             child = next((c for c in proposal.children(node) if proposal.tokens[c] == token), None)
             if child is None:
                 break
             node, depth = child, depth + 1
         self.stop.learn(depth, depth + bool(proposal.children(node)))
-        self.rate.add(len(grown), self.costs.cycle(proposal.levels))
+        self.rate.add(len(new_tokens), self.costs.cycle(proposal.max_depth))

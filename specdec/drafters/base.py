@@ -1,4 +1,4 @@
-"""The contract of a drafter: text in, proposal out; and the loop of those that draft token by token."""
+"""The contract of a drafter, and what several drafters share: chains, copies, heads that read the target's states."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ ShouldStop = Callable[[float, int], bool]
 
 
 class Drafter(Protocol):
-    """Create one for every run: it may hold caches, and sees from the text which of its drafts were accepted."""
+    """Drafts for one run. It may hold caches, and compares the text with its last draft to see what was accepted."""
 
     name: str
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        """Return a draft after `tokens` that is at most `k` levels deep. Fewer, or none, are always allowed.
+        """Return a draft after `tokens` that is at most `k` levels deep. It may be shorter, or empty.
 
-        With `k` 0, at the prefill, no draft is wanted: a drafter may read the prompt then.
-
-        The length of a draft may depend on the tokens in it. But the token that ends a draft must stay in it: dropping
-        it would change the distribution of what is left.
+        The prefill calls this with `k` 0: the drafter may read the prompt, but returns no draft.
+        A draft may end because of the token drawn last, but must include that token. To drop it would change the
+        distribution of the draft.
         """
         ...
 
@@ -47,10 +46,10 @@ class NoDrafter:
 
 
 class CopyingDrafter(ABC):
-    """Drafts from the text alone.
+    """Copies tokens from earlier in the text.
 
-    `around` is how many tokens of a chat template stand before and after the prompt. An answer does not repeat them,
-    so they are not searched.
+    `around` is the number of a chat template's tokens before and after the prompt. They are not searched: an answer
+    does not repeat them.
     """
 
     around = (0, 0)
@@ -68,11 +67,11 @@ class CopyingDrafter(ABC):
 
     @abstractmethod
     def copied(self, text: Sequence[int], k: int) -> list[int]:
-        """Return at most `k` tokens that stood earlier in `text`. From call to call, `text` only grows."""
+        """Return at most `k` tokens, copied from `text`. The next call has the same text with more tokens."""
 
 
 class ChainDrafter:
-    """The loop of drafters that draft token by token; a subclass computes one step."""
+    """Drafts token by token. A subclass computes one step."""
 
     should_stop: ShouldStop | None = None
 
@@ -81,9 +80,9 @@ class ChainDrafter:
         raise NotImplementedError
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
-        """Draw a token; return it with the distribution it was drawn from, warped as the target's.  # [1, V] -> [V]
+        """Draw a token from logits [1, V]. Return it and its distribution [V] after temperature, top-k and top-p.
 
-        Greedy decoding draws nothing: the token is a point mass, which needs no distribution.
+        Greedy decoding returns no distribution: the token is a point mass.
         """
         if params.temperature == 0.0:
             return int(argmax(logits)), None
@@ -91,7 +90,7 @@ class ChainDrafter:
         return sampler.categorical(distribution, ("draft", index)), distribution
 
     def chain(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        """Draft up to `k` tokens. `should_stop` may end the draft, after a token that stays in it."""
+        """Draft up to `k` tokens after `pending`. `should_stop` may end the draft early."""
         drafted: list[int] = []
         distributions: list[Tensor] = []
         seconds: list[float] = []
@@ -116,9 +115,10 @@ class ChainDrafter:
 
 
 def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float:
-    """How sure a draft is of a token: its probability if it was drawn, else the one it has against the runner-up alone.
+    """Return how confident the draft is in a token: its probability in `distribution` [V], if it was drawn.
 
-    Greedily, the best of many tokens may have a small probability and still be the target's choice.  # [1, V], [V]
+    For a greedy token it is the probability against the second-best token alone, from `logits` [1, V]: the best of many
+    tokens may have a small probability, and still be the target's choice.
     """
     if distribution is not None:
         return float(distribution[token])
@@ -128,7 +128,7 @@ def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float
 
 
 class Head(Protocol):
-    """A small network that reads the target's states, and has a cache of its own."""
+    """A small network with its own cache that reads the target's states."""
 
     def new_cache(self, capacity: int) -> StaticCache: ...
 
@@ -145,22 +145,22 @@ H = TypeVar("H", bound=Head)
 
 
 class Reader(Generic[H]):
-    """Keeps a head's cache in step with the text: entries of committed tokens come from the target's features."""
+    """Keeps a head's cache in step with the text. For committed tokens it holds entries of the target's features."""
 
     def __init__(self, view: TargetView, head: H, capacity: int) -> None:
         self.view, self.head, self.capacity = view, head, capacity
         self._from_target = 0  # entries of the cache that were computed from the target's features
-        self._features = torch.empty(0)  # what the next `forward` reads
+        self._features = torch.empty(0)  # the features that the next `forward` reads
 
     @cached_property
     def _cache(self) -> StaticCache:
-        """Allocated only if the host drafts: captured graphs have a cache of their own."""
+        """The head's cache, allocated at its first use: captured CUDA graphs have their own and never use this one."""
         return self.head.new_cache(self.capacity)
 
     def catch_up(self, tokens: Sequence[int]) -> list[int]:
-        """Forget the last draft; return the tokens to read before the next, at least one.
+        """Remove the last draft from the cache. Return the committed tokens to read before the next one, at least one.
 
-        The target's cache must hold something.
+        The target's cache must not be empty.
         """
         length = self.view.cache.length
         start = min(self._from_target, length - 1)
@@ -170,7 +170,7 @@ class Reader(Generic[H]):
         return list(tokens[start + 1 : length + 1])
 
     def forward(self, pending: list[int]) -> Tensor:
-        """The head's states after the pending tokens, which it reads with their features.  # [n, hidden]"""
+        """Read the pending tokens with their features; return the head's states after them.  # [n, hidden]"""
         states = self.head.forward(self._features, pending, self._cache)
         self._from_target = min(self._cache.length, self.view.cache.length)
         return states
@@ -178,14 +178,14 @@ class Reader(Generic[H]):
     def extend(self, pending: list[int]) -> Tensor:
         """Read the pending tokens; return the state after the last one.  # [1, hidden]
 
-        The next call reads that state, since the target has no feature yet for a drafted token.
+        The next call uses this state in place of the target's feature, which a drafted token does not have yet.
         """
         self._features = self.forward(pending)[-1:]
         return self._features
 
 
 class ReadingChain(Reader[H], ChainDrafter):
-    """Drafts a chain, token by token, from a head's own states."""
+    """Drafts a chain, token by token, with a head."""
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
@@ -194,9 +194,9 @@ class ReadingChain(Reader[H], ChainDrafter):
 
 
 def siblings(distribution: Tensor, count: int, sampler: Sampler, level: int) -> Iterator[tuple[int, Tensor]]:
-    """Draw up to `count` different tokens; yield each with its distribution, without the earlier siblings.  # [V]
+    """Draw up to `count` different tokens. Yield each with the distribution [V] that it was drawn from.
 
-    The walk then accepts the first as often as a chain's token, and tries the next if it is rejected (SpecInfer,
+    That distribution excludes the earlier siblings. Verification tries the siblings in this order (SpecInfer,
     arXiv 2305.09781).
     """
     for _ in range(count):

@@ -1,10 +1,9 @@
-"""A block of tokens from one pass: masked slots see each other and the text's features, then are drawn in order.
+"""Draft a block of tokens in one pass: block diffusion in a single step, as in DFlash (Chen et al. 2026, 2602.06036).
 
-The pass is DFlash's (Chen et al. 2026, arXiv 2602.06036), block diffusion in a single step: a few layers, whose keys
-and values of the text are projections of the target's own states, denoise all slots at once. So a draft costs one pass,
-however long it is. But its slots do not know each other's tokens. What they miss most is the token before: a table of
-pairs, of low rank, adds what that token says to a slot's logits, as in DSpark (arXiv 2607.05147). Slots are drawn in
-order, each from the distribution after its correction; that very distribution is reported.
+A few layers denoise all masked slots at once. The slots attend to each other and to the text, whose keys and values are
+projections of the target's states. So a draft of any length costs one pass, but the slots do not know each other's
+tokens. To correct this, a low-rank table of token pairs adds to each slot's logits, given the token before it, as in
+DSpark (arXiv 2607.05147). The slots are drawn in order, each from its corrected distribution, which becomes its q.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter, Reader
 
-TAPS = "block_taps"  # of config.json: the layers whose inputs are fused
+TAPS = "block_taps"  # key of config.json: the target's layers whose inputs are fused
 W1 = "markov_head.markov_w1.weight"
 W2 = "markov_head.markov_w2.weight"
 
 
 class BlockHead:
-    """Layers that denoise `slots` slots at once, and the correction of each slot by the token before it.
+    """Layers that denoise `slots` slots at once, and a correction of each slot's logits by the token before it.
 
-    The first slot begins with that token's word, the others with a vector of their own; to each the feature of the
-    text's last state is added.
+    The input of the first slot is the embedding of the text's last token, that of each other slot a learned vector. The
+    last feature of the text is added to all.
     """
 
     def __init__(
@@ -46,12 +45,12 @@ class BlockHead:
         taps: Sequence[int],
         stored: torch.dtype | None = None,
     ) -> None:
-        """`stored` is what matrices are rounded to (`draft_dtype`). ValueError where they do not fit `target`."""
+        """Matrices are rounded to `stored` (`draft_dtype`). Raises ValueError if the weights do not fit `target`."""
         check_tensors(weights, head_tensors(config, weights, target, len(taps)))
         self.slots, self.taps = 1 + len(weights["slots.weight"]), tuple(taps)
-        # A block may begin at the context's last token: its slots need places after that.
-        room = target.context + self.slots
-        shape = replace(config, tie_word_embeddings=False, max_position_embeddings=room)
+        # A block may follow the last token of the context, so there are more positions.
+        positions = target.context + self.slots
+        shape = replace(config, tie_word_embeddings=False, max_position_embeddings=positions)
         layers = {name if name == "lm_head.weight" else f"model.{name}": weight for name, weight in weights.items()}
         layers["model.embed_tokens.weight"] = target.embedding
         self.decoder = Transformer(shape, layers, target.dtype, target.device, stored)
@@ -74,9 +73,9 @@ class BlockHead:
         return linear(torch.cat([states[tap][places] for tap in self.taps], -1), self.fc)
 
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Append features of the text to the cache; return a block's states.  # [n, hidden] -> [slots, hidden]
+        """Append features of the text to the cache; return the block's states.  # [n, hidden] -> [slots, hidden]
 
-        The block begins with the last of `tokens`, which has no features yet.
+        The block follows the last of `tokens`, which has no features yet.
         """
         normed = self.decoder.rms_normalise
         self.decoder.remember(features, cache)
@@ -84,15 +83,15 @@ class BlockHead:
         stream = normed(features[-1:]) * self.hidden_norm + torch.cat((word, self.masked))
         return self.decoder.run_layers(stream, cache, cache.length, causal=False)
 
-    def corrected(self, logits: Tensor, token: int) -> Tensor:
-        """Add to a slot's logits what the token before it says.  # [1, V] -> [1, V]"""
+    def correct(self, logits: Tensor, token: int) -> Tensor:
+        """Correct a slot's logits by the `token` before it.  # [1, V] -> [1, V]"""
         return linear(self.before[token][None], self.after, logits)
 
 
 def head_tensors(
     config: Config, weights: Mapping[str, Tensor], target: Target, taps: int
 ) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of a head; its own tensors say how many slots it has, and the rank of the correction."""
+    """Return the names and shapes of a head's tensors, given the slots and the rank that its own tensors have."""
     width, words = target.width, target.vocabulary
     slots, table = weights.get("slots.weight", torch.empty(0)), weights.get(W1, torch.empty(0))
     layers = range(config.num_hidden_layers)
@@ -125,7 +124,7 @@ class BlockDrafter(Reader[BlockHead], ChainDrafter):
         return self.chain(pending[-1:], k, params, sampler)
 
     def step(self, pending: list[int]) -> Tensor:
-        return self.head.corrected(next(self._slots), pending[-1])
+        return self.head.correct(next(self._slots), pending[-1])
 
     def _one_by_one(self, pending: list[int], k: int) -> Iterator[Tensor]:
         yield from self.head.decoder.logits(self.forward(pending)[:k])[:, None]

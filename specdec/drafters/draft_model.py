@@ -1,4 +1,4 @@
-"""A language model drafts, token by token: a smaller one (Leviathan 2022, Chen 2023), or the target in fewer bits."""
+"""Draft with a language model: a smaller one (Leviathan 2022, Chen 2023), or a copy of the target in fewer bits."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .base import ChainDrafter
 
 
 class DraftModelDrafter(ChainDrafter):
-    """Draws each token from the draft model's distribution, warped exactly as the target's will be."""
+    """Draws each token from the draft model's distribution, after the target's temperature, top-k and top-p."""
 
     name = "draft_model"
 
     def __init__(self, model: LanguageModel[Any], capacity: int | None = None) -> None:
         self.model = model
         self.capacity = min(capacity or model.context, model.context)
-        self._cached: list[int] = []  # the ids in the cache: text, then drafts that may have been rejected
-        self._text = 0  # how many of those are certainly text
+        self._cached: list[int] = []  # the ids in the cache: committed tokens, then drafts that may have been rejected
+        self._committed = 0  # how many of them are surely committed
 
     @cached_property
     def _cache(self) -> Any:
-        """Allocated only if the host drafts: captured graphs have a cache of their own."""
+        """The cache, allocated at its first use: captured CUDA graphs have their own and never use this one."""
         return self.model.new_cache(self.capacity)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
@@ -36,7 +36,7 @@ class DraftModelDrafter(ChainDrafter):
             raise ValueError(f"the text is longer than the {self.capacity} tokens that the draft model reads")
         pending = self._catch_up(tokens)
         if k == 0 and pending[:-1]:
-            self.step(pending[:-1])  # keeps the cache current without drafting
+            self.step(pending[:-1])  # reads the text without drafting
         return self.chain(pending, min(k, self.capacity - len(tokens) + 1), params, sampler)
 
     def step(self, pending: list[int]) -> Tensor:
@@ -45,17 +45,18 @@ class DraftModelDrafter(ChainDrafter):
         return logits
 
     def _catch_up(self, tokens: Sequence[int]) -> list[int]:
-        """Forget rejected drafts; return the tokens that the cache has not seen (at least the last one)."""
-        if len(tokens) <= self._text:
+        """Remove rejected drafts from the cache; return the tokens that it lacks, at least the last one."""
+        if len(tokens) <= self._committed:
             raise ValueError("a drafter serves one run, whose text only grows")
-        same = self._text = self._text + common_prefix(self._cached[self._text :], tokens[self._text : -1])
-        self._cache.keep(same)
-        del self._cached[same:]
-        return list(tokens[same:])
+        start = self._committed
+        self._committed = start + common_prefix(self._cached[start:], tokens[start:-1])
+        self._cache.keep(self._committed)
+        del self._cached[self._committed :]
+        return list(tokens[self._committed :])
 
 
 class QuantisedDrafter(DraftModelDrafter):
-    """Drafts with a copy of the target in fewer bits. The first run makes the copy, and all further runs share it."""
+    """Drafts with a copy of the target in fewer bits. The first run makes the copy, and later runs share it."""
 
     name = "quantised"
 

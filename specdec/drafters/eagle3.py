@@ -1,9 +1,8 @@
-"""EAGLE-3: one decoder layer on the target's own features drafts (Li et al. 2025, arXiv 2503.01840).
+"""EAGLE-3: draft with one decoder layer on the target's features (Li et al. 2025, arXiv 2503.01840).
 
-It reads pairs: what the target thought at token i (states of a low, a middle and a high layer, fused by one matrix)
-beside the embedding of token i + 1, and predicts token i + 2. Further tokens follow from its own output in place of
-the features; training has prepared it for that. After verification the pairs of accepted tokens are read again with
-the target's true features.
+The feature of token i fuses, by one matrix, the target's states of a low, a middle and a high layer. From it and the
+embedding of token i + 1 the layer predicts token i + 2. For further tokens its own output replaces the feature; it is
+trained for that. After verification, accepted tokens are read again with the target's features.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import Reader, ReadingChain, siblings
 
-WIDTH = 3  # of a tree: nodes opened a level, and children of each
+WIDTH = 3  # a tree expands so many nodes of each level, and each has so many children
 DEPTH = 8  # levels of a tree
-NODES = 7  # drafted: with the text's last token eight rows, up to which a pass on a CPU grows slowly
+NODES = 7  # nodes of a tree: with the text's last token the target reads 8 rows, and on a CPU more cost much more
 
 
 def default_taps(layers: int) -> tuple[int, int, int]:
-    """The layers whose inputs are fused: low, middle, high."""
+    """Return the layers whose inputs are fused: low, middle, high."""
     return 2, layers // 2, layers - 3
 
 
 def checked_taps(names: Sequence[int], layers: int, after: bool = False) -> tuple[int, ...]:
-    """The layers that config.json names, or, with `after`, those after them. ValueError unless the target has them."""
+    """Return the layers that config.json names, or with `after` the following ones. ValueError if there are no such."""
     taps = tuple(tap + after for tap in names)
     if min(taps) < 0 or max(taps) > layers:
         raise ValueError(f"the EAGLE-3 head reads layers {list(names)}; the target has {layers}")
@@ -57,9 +56,9 @@ def layer_config(data: Mapping[str, Any]) -> Config:
 
 
 class Eagle3Head:
-    """A decoder of one layer whose attention reads [norm(embedding), norm(feature)], and whose stream is the feature.
+    """A decoder of one layer. Its attention reads [norm(embedding), norm(feature)]; its residual stream is the feature.
 
-    `fc` is [features · hidden, hidden], input-first. Only the target's tokens `ids` [draft vocabulary] can be drafted.
+    `fc` is [features · hidden, hidden], input-first. It drafts only the target's tokens `ids` [draft vocabulary].
     """
 
     def __init__(
@@ -71,10 +70,10 @@ class Eagle3Head:
         norm_before_residual: bool = False,
         stored: torch.dtype | None = None,
     ) -> None:
-        """`weights` under the names of the authors' checkpoints. ValueError where they fit no head for `target`.
+        """Take `weights` under the names of the authors' checkpoints. Raises ValueError if they do not fit `target`.
 
-        With `norm_before_residual` (`speculators`) the stream begins with the normed feature, not the feature.
-        `stored` is what matrices are rounded to (`draft_dtype`).
+        With `norm_before_residual`, as in `speculators`, the residual stream is the normed feature. Matrices are
+        rounded to `stored` (`draft_dtype`).
         """
         weights = with_output_matrix(weights, target)
         width = target.width
@@ -105,7 +104,7 @@ class Eagle3Head:
         return linear(torch.cat([states[tap][places] for tap in self.taps], -1), self.fc)
 
     def inputs(self, features: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the stream and what attention reads.  # [n, hidden], [n] -> [n, hidden], [n, 2 hidden]"""
+        """Return the residual stream, and the input of attention.  # [n, hidden], [n] -> [n, hidden], [n, 2 hidden]"""
         words = F.embedding(ids, self.decoder.embedding)
         normed = self.decoder.rms_normalise(torch.stack((words, features), 1))
         stream = features if self.stream_norm is None else normed[:, 1] * self.stream_norm
@@ -114,9 +113,9 @@ class Eagle3Head:
     def forward(
         self, features: Tensor, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = ()
     ) -> Tensor:  # [n, hidden], n ids -> [n, hidden]
-        """Append pairs of a feature and the token after it to the cache; return the layer's output.
+        """Append each feature and the token after it to the cache; return the layer's output.
 
-        The output predicts the next feature. `parents` makes the last pairs a tree.
+        The output predicts the next feature. With `parents` the last pairs form a tree.
         """
         start = cache.length
         stream, pairs = self.inputs(features, torch.tensor(tokens, device=self.decoder.device))
@@ -125,14 +124,14 @@ class Eagle3Head:
         return states
 
     def logits(self, states: Tensor) -> Tensor:
-        """Logits over the target's vocabulary, -inf where the head has no token.  # [n, hidden] -> [n, V]"""
+        """Return logits over the target's vocabulary, -inf for tokens that the head lacks.  # [n, hidden] -> [n, V]"""
         logits = self.decoder.logits(states)
         if logits.shape[1] == self.vocabulary:
             return logits
         return logits.new_full((len(logits), self.vocabulary), float("-inf")).index_copy_(1, self.ids, logits)
 
     def candidates(self, states: Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
-        """The `count` likeliest tokens after each state: log-probabilities and ids.  # [n, hidden] -> n lists each"""
+        """Return log-probabilities and ids of the `count` likeliest tokens after each state [n, hidden]."""
         best = self.decoder.logits(states).float().log_softmax(-1).topk(min(count, len(self.ids)))
         return best.values.tolist(), self.ids[best.indices].tolist()
 
@@ -143,7 +142,7 @@ OPTIONAL = ("embed_tokens.weight", "d2t", "t2d")
 def head_tensors(
     config: Config, weights: Mapping[str, Tensor], width: int, taps: int, words: int
 ) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of a head without the OPTIONAL tensors. Biases and norms of q and k are used if present."""
+    """Return the names and shapes of a head's tensors, except OPTIONAL. Biases and QK-norm are used if present."""
     own = replace(
         config,
         biases=tuple(f"{part}_proj" for part in "qkvo" if f"midlayer.self_attn.{part}_proj.bias" in weights),
@@ -159,7 +158,7 @@ def head_tensors(
 
 
 def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[str, Tensor]:
-    """Give a head that writes through the target's output matrix, for a smaller file, its rows of that matrix."""
+    """Compute the output matrix of a head whose file, to be smaller, refers to that of the target."""
     whole = dict(weights)
     if (writes := whole.pop(WRITES, None)) is not None and MAP in whole:
         whole["lm_head.weight"] = output_rows(target, draft_vocabulary(whole, target)) @ writes.float().T
@@ -167,12 +166,12 @@ def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[st
 
 
 def draft_vocabulary(weights: Mapping[str, Tensor], target: Target) -> Tensor:
-    """The target's id of each of the head's tokens; all ids where the head brings no map.  # [draft V]"""
+    """Return the target's id of each of the head's tokens; all ids if the head has no map.  # [draft V]"""
     return parse_map(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target.vocabulary)
 
 
 def decoder_weights(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
-    """The head as a decoder of one layer, under the names that `Transformer` reads. `words` is [V, hidden]."""
+    """Rename the head's weights to those of a `Transformer` of one layer. `words` [V, hidden] are its embeddings."""
     layer = {
         name.replace("midlayer.", "model.layers.0."): tensor
         for name, tensor in weights.items()
@@ -188,7 +187,7 @@ def decoder_weights(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
 
 
 class Eagle3Drafter(ReadingChain[Eagle3Head]):
-    """Drafts a chain, token by token."""
+    """Drafts a chain, token by token, with an EAGLE-3 head."""
 
     name = "eagle3"
 
@@ -197,27 +196,27 @@ class Eagle3Drafter(ReadingChain[Eagle3Head]):
 
 
 def drawn_widths(k: int) -> list[int]:
-    """The number of siblings on each level of a tree at most `k` deep whose tokens are drawn."""
+    """Return the number of siblings on each level of a drawn tree that is at most `k` deep."""
     depth = min(k, NODES)
-    each, more = divmod(NODES - depth, depth)
-    return [min(WIDTH, 1 + each + (level < more)) for level in range(depth)]
+    siblings_each, remainder = divmod(NODES - depth, depth)
+    return [min(WIDTH, 1 + siblings_each + (level < remainder)) for level in range(depth)]
 
 
 @dataclass(slots=True)
 class Node:
-    """A candidate of a tree."""
+    """A token that may join the tree."""
 
     token: int
     parent: int  # -1 for the text
     level: int
     score: float  # log-probability of the path that ends here
-    feature: Tensor  # [hidden], the state of its parent: what it is read with
+    feature: Tensor  # [hidden], the head's state at its parent
 
 
 class Eagle3TreeDrafter(Reader[Eagle3Head]):
-    """Drafts the tree of EAGLE-2 (arXiv 2406.16858) when greedy: it holds the likeliest nodes of all.
+    """Drafts a tree. If greedy, it is that of EAGLE-2 (arXiv 2406.16858), which has the likeliest of all nodes.
 
-    Where tokens are drawn, to choose among them would change their distribution: then the shape is fixed, a chain whose
+    To choose among drawn tokens would change their distribution, so drawn trees have a fixed shape: a chain whose
     tokens have siblings.
     """
 
@@ -247,14 +246,14 @@ class Eagle3TreeDrafter(Reader[Eagle3Head]):
         return Proposal(tuple(drafted), tuple(parents), torch.stack(distributions), tuple(seconds))
 
     def _likeliest(self, pending: list[int], k: int) -> Proposal:
-        """Open the most probable nodes of each level, keep the best of all by joint probability: point masses."""
+        """Expand the likeliest nodes of each level; keep those with the highest joint probability, as point masses."""
         times, nodes, frontier = [time.perf_counter()], list[Node](), [-1]
         opened: list[int] = []
         best: list[int] = []
         root = self._features[-1:]
         states = self.extend(pending)
         for level in range(min(k, DEPTH)):
-            if level:  # open nodes are read again with their children: a few more rows cost less than a mask for them
+            if level:  # expanded nodes are read again with the new ones: a few more rows cost less than a cached mask
                 opened += frontier
                 states = self._reopened(root, pending[-1], [nodes[i] for i in opened], opened)[-len(frontier) :]
             candidates = self.head.candidates(states, WIDTH)
@@ -271,12 +270,12 @@ class Eagle3TreeDrafter(Reader[Eagle3Head]):
                 break
         best = sorted(best)
         place = {-1: -1, **{node: i for i, node in enumerate(best)}}
-        spent = {level: after - before for level, (before, after) in enumerate(pairwise(times))}
+        seconds = {level: after - before for level, (before, after) in enumerate(pairwise(times))}
         return Proposal(
             tuple(nodes[i].token for i in best),
             tuple(place[nodes[i].parent] for i in best),
             None,
-            tuple(spent.pop(nodes[i].level, 0.0) for i in best),  # the first node of a level carries its time
+            tuple(seconds.pop(nodes[i].level, 0.0) for i in best),  # the first node of a level carries its time
         )
 
     def _reopened(self, root: Tensor, token: int, nodes: list[Node], places: list[int]) -> Tensor:

@@ -1,7 +1,7 @@
-"""The target's own first layers draft (LayerSkip, Elhoushi et al. 2024, arXiv 2404.16710).
+"""Draft with the target's own first layers (LayerSkip, Elhoushi et al. 2024, arXiv 2404.16710).
 
-No extra weights, no extra cache: the draft's keys and values are the target's, and verification goes on from
-where the draft stopped, so the first layers never run twice.
+This needs no extra weights and no extra cache. Draft and target share keys and values, and verification continues at
+the layer where the draft stopped, so the first layers never run twice.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from .base import ChainDrafter
 
 
 class EarlyExitDrafter(ChainDrafter):
-    """Draws each token from the distribution that the layers below `view.exit_layer` and the target's output matrix
-    give.
-    """
+    """Draws each token from the logits of the target's output matrix after the layers below `view.exit_layer`."""
 
     name = "early_exit"
 

@@ -1,8 +1,8 @@
-"""Medusa: heads on the target's last state guess several tokens ahead, all at once (Cai et al. 2024, arXiv 2401.10774).
+"""Medusa: heads on the target's last state predict several tokens at once (Cai et al. 2024, arXiv 2401.10774).
 
-The output matrix guesses the next token; head i, one residual block, the token i + 1 places after that. The heads do
-not know each other's guesses, so a chain soon goes wrong; a tree of their second and third choices catches some of it.
-Whatever is drafted is verified like any draft: the paper's *typical acceptance* is a rule, and not used here.
+The target's output matrix predicts the next token; head i, a residual block, predicts the token i + 1 places later. The
+heads do not know each other's tokens, so a chain is soon rejected; a tree also has their second and third choices.
+Drafts are verified by any rule: the paper's *typical acceptance* is in `rules.py`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter, siblings
 
-Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is the third choice of head 1 after the best of head 0
+Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is head 1's third choice, after head 0's first choice
 
-# The chain, and a second choice for its first token. Every row of a pass costs, and further choices are accepted too
-# seldom to pay for theirs.
+# A chain, and a second choice for its first token. Further choices are accepted too seldom to pay for their row in the
+# target's pass.
 TREE: Tree = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
 
 
 class MedusaHeads:
-    """Compute x + SiLU(W x + b), once or more, for all heads at once, then multiply by the target's or own matrices.
+    """Computes x + SiLU(W x + b), once or more, for all heads at once, then applies their output matrices.
 
-    `blocks` are weights [heads, hidden, hidden], input-first, and biases.
+    `blocks` are weights [heads, in, out] and biases. Without own output matrices the target's is used.
     """
 
     def __init__(
@@ -43,9 +43,8 @@ class MedusaHeads:
         tree: Tree | None = None,
         stored: torch.dtype | None = None,
     ) -> None:
-        """`stored` is what the heads' own output matrices are rounded to (`draft_dtype`).
-
-        Without a `tree`, heads get as much of TREE as they are deep. ValueError for what does not fit.
+        """The heads' own output matrices are rounded to `stored` (`draft_dtype`). The default `tree` is TREE, cut to
+        the number of heads. Raises ValueError if the weights do not fit `target`.
         """
         count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
         layers = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
@@ -72,9 +71,9 @@ class MedusaHeads:
         self.outputs = [pack_weight(output, target.dtype, target.device, stored) for output in outputs]
 
     def logits(self, state: Tensor, count: int) -> Tensor:
-        """Logits of the first `count` heads, from the state after the last layer that gave the text's last token.
+        """Return logits of the first `count` heads, from the target's state after its last layer.
 
-        Head 0 predicts what comes after that token.  # [1, hidden] -> [count, V]
+        At that state the target itself predicts a token; head 0 predicts the one after it.  # [1, hidden] -> [count, V]
         """
         x = self.target.normed(state).expand(count, 1, -1)
         for weight, bias in self.blocks:
@@ -85,14 +84,14 @@ class MedusaHeads:
 
 
 def last_state(view: TargetView) -> Tensor:
-    """The state after the last layer, at the last token that the target has read.  # [1, hidden]"""
+    """Return the target's state after its last layer, at the last token that it has read.  # [1, hidden]"""
     cache = view.cache
     state: Tensor = cache.states[view.model.depth][cache.length - 1 : cache.length]
     return state
 
 
 class MedusaDrafter(ChainDrafter):
-    """Draws token i from the distribution of head i, whatever the tokens before it were."""
+    """Draws token i from the distribution of head i, which does not depend on the tokens before it."""
 
     name = "medusa"
 
@@ -114,7 +113,7 @@ class MedusaDrafter(ChainDrafter):
 
 
 class MedusaTreeDrafter:
-    """Drafts a tree of fixed shape: the heads' best choices when greedy, else siblings are drawn."""
+    """Drafts a tree of fixed shape. Its tokens are the heads' best choices if greedy, otherwise drawn siblings."""
 
     name = "medusa:tree"
 
@@ -135,13 +134,13 @@ class MedusaTreeDrafter:
         else:
             rows = enumerate(probabilities(logits, params))
             choices = [[*siblings(distribution, width, sampler, level)] for level, distribution in rows]
-        # A distribution of few tokens leaves some ranks without one.
+        # A distribution with few tokens has no token for some ranks.
         paths = [path for path in paths if all(rank < len(choices[level]) for level, rank in enumerate(path))]
         place = {(): -1, **{path: node for node, path in enumerate(paths)}}
         chosen = [choices[len(path) - 1][path[-1]] for path in paths]
         distributions = [distribution for _, distribution in chosen if distribution is not None]
         parents = tuple(place[path[:-1]] for path in paths)
-        seconds = (time.perf_counter() - started, *[0.0] * (len(paths) - 1))  # one product gives them all
+        seconds = (time.perf_counter() - started, *[0.0] * (len(paths) - 1))  # all are computed at once
         return Proposal(
             tuple(token for token, _ in chosen), parents, torch.stack(distributions) if distributions else None, seconds
         )

@@ -1,9 +1,9 @@
-"""A multi-token-prediction layer drafts, chained on its own state (DeepSeek-V3, arXiv 2412.19437, section 2.2).
+"""Draft with a multi-token-prediction layer (DeepSeek-V3, arXiv 2412.19437, section 2.2).
 
-It reads pairs: the target's last state at token i beside the embedding of token i + 1, both normed and projected
-together, passes them through one layer and the target's own output matrix, and so predicts token i + 2. Further tokens
-follow from its own state in place of the target's. Models as DeepSeek-V3, GLM-4.5 and Qwen3-Next bring such a layer,
-trained with them.
+Its input is the target's last state at token i and the embedding of token i + 1, both normed and projected together.
+One layer and the target's output matrix then predict token i + 2. For further tokens its own state replaces the
+target's.
+DeepSeek-V3, GLM-4.5 and Qwen3-Next are published with such a layer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..models.matrix import linear
 from ..models.transformer import layer_tensors, Transformer
 from .base import ReadingChain
 
-NORM = "shared_head.norm.weight"  # the last one, before the output matrix that it shares with the target
+NORM = "shared_head.norm.weight"  # the norm before the output matrix, which the layer shares with the target
 
 
 class MTPHead:
@@ -32,9 +32,9 @@ class MTPHead:
     def __init__(
         self, config: Config, weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None = None
     ) -> None:
-        """`weights` under DeepSeek-V3's names. ValueError where they do not fit `target`.
+        """Take `weights` under DeepSeek-V3's names. Raises ValueError if they do not fit `target`.
 
-        `stored` is what all matrices are rounded to (`draft_dtype`), the shared one too.
+        All matrices, also the shared one, are rounded to `stored` (`draft_dtype`).
         """
         width = target.width
         layer = layer_tensors(config, width)
@@ -55,11 +55,11 @@ class MTPHead:
         return self.decoder.new_cache(capacity)
 
     def fuse(self, states: Mapping[int, Tensor], places: slice) -> Tensor:
-        """The target's last states of the tokens at `places`, as its output matrix reads them.  # [n, hidden]"""
+        """Return the target's last states of the tokens at `places`, after its final norm.  # [n, hidden]"""
         return self.target.normed(states[self.target.depth][places])
 
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Append each state, with the token after it, to the cache; return the layer's states.  # [n, hidden], n ids"""
+        """Append each state and the token after it to the cache; return the layer's states.  # [n, hidden], n ids"""
         start, normed = cache.length, self.decoder.rms_normalise
         words = F.embedding(torch.tensor(tokens, device=self.decoder.device), self.decoder.embedding)
         stream = linear(torch.cat((normed(words), normed(features)), -1), self.eh_proj)
@@ -69,7 +69,7 @@ class MTPHead:
 
 
 class MTPDrafter(ReadingChain[MTPHead]):
-    """Drafts a chain, token by token."""
+    """Drafts a chain, token by token, with a multi-token-prediction layer."""
 
     name = "mtp"
 

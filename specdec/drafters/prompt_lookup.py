@@ -1,6 +1,6 @@
-"""Prompt lookup: what followed the last few tokens earlier in the text is drafted again.
+"""Prompt lookup: find the last few tokens earlier in the text, and draft what followed them there.
 
-Needs no model. Wins on text that repeats itself (quotations, code edits, summaries).
+It needs no model, and pays on text that repeats itself (quotations, code edits, summaries).
 Apoorv Saxena 2023, github.com/apoorvumang/prompt-lookup-decoding.
 """
 
@@ -14,10 +14,10 @@ MAX_NGRAM = 3  # tokens of the longest suffix that is looked up
 
 
 class PromptLookupDrafter(CopyingDrafter):
-    """Copies what followed the longest suffix of 3, 2 or 1 tokens that occurred before, at its latest occurrence.
+    """Looks for the last 3 tokens, else 2, else 1, earlier in the text, and copies what followed the latest occurrence.
 
-    With text `a b c d a b` the suffix `a b` matches at the start, so the draft is `c d a b …`.
-    A copy is not a draw, so each token is a point mass.
+    In the text `a b c d a b` the suffix `a b` matches at the start, so the draft is `c d a b …`.
+    Copied tokens are not drawn, so each is a point mass.
     """
 
     name = "prompt_lookup"
@@ -25,10 +25,10 @@ class PromptLookupDrafter(CopyingDrafter):
     def __init__(self) -> None:
         super().__init__()
         self._indexed = 0
-        self._ends: dict[tuple[int, ...], int] = {}  # n-gram -> where its latest occurrence ended
+        self._ends: dict[tuple[int, ...], int] = {}  # n-gram -> the index after its latest occurrence
 
     def copied(self, text: Sequence[int], k: int) -> list[int]:
-        # N-grams that end at the end of the text are indexed by the next call, so that the suffix never finds itself.
+        # N-grams at the very end of the text are indexed by the next call, so that a suffix does not find itself.
         for end in range(max(1, self._indexed), len(text)):
             for n in range(1, min(MAX_NGRAM, end) + 1):
                 self._ends[tuple(text[end - n : end])] = end
@@ -38,6 +38,6 @@ class PromptLookupDrafter(CopyingDrafter):
             if match is not None:
                 source = list(text)
                 for i in range(match, match + k):
-                    source.append(source[i])  # a copy may run on into itself: a loop continues as a loop
+                    source.append(source[i])  # the copy may reach its own tokens: a loop in the text goes on
                 return source[len(text) :]
         return []

@@ -1,8 +1,8 @@
-"""Decides when a draft is long enough: the expected accepted tokens against the cost of drafting and checking them.
+"""Decide when a draft is long enough, by its expected accepted tokens and its costs.
 
-One more draft token pays while the chance that it is accepted exceeds the tokens that the same time would give
-otherwise: survival > rate · marginal cost. (This is optimal stopping for a ratio of means; SpecDec++, arXiv 2405.19715,
-and Leviathan et al., section 3, weigh the same two sides.)
+One more token pays if the chance that it is accepted exceeds the number of tokens that decoding yields in the time it
+costs: survival > rate · marginal cost. SpecDec++ (arXiv 2405.19715) and Leviathan et al., section 3, make the same
+comparison.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Sequence
 
 
 class Share:
-    """A running share that begins with a prior; old outcomes fade, because texts change."""
+    """The share of judged tokens that were accepted. It begins with a prior, and old outcomes fade."""
 
-    MEMORY = 0.97  # of a judged token
+    MEMORY = 0.97  # the weight of older outcomes, after each judged token
 
     def __init__(self, prior: float, weight: float = 3.0) -> None:
         self.accepted, self.judged = prior * weight, weight
 
     def add(self, accepted: int, judged: int) -> None:
-        """Count `judged` tokens, the first `accepted` of them accepted; each fades those before it."""
+        """Count `judged` tokens, of which the first `accepted` were accepted."""
         memory, later = self.MEMORY**judged, self.MEMORY ** (judged - accepted)
         self.accepted = memory * self.accepted + (later - memory) / (1.0 - self.MEMORY)
         self.judged = memory * self.judged + (1.0 - memory) / (1.0 - self.MEMORY)
@@ -36,11 +36,14 @@ class Share:
 
 
 class Calibration:
-    """How often tokens of a given confidence are accepted: a logistic curve, learned during the run (Platt scaling)."""
+    """Predicts how often tokens of a given confidence are accepted, by a logistic curve that is fitted during the run.
 
-    LEVEL = 0.5  # before anything was seen: a distilled draft is accepted more often than it is sure
+    This is Platt scaling. The initial LEVEL is above 0: a distilled draft is accepted more often than its confidence.
+    """
+
+    LEVEL = 0.5
     SLOPE = 0.5
-    LEVEL_RATE = 0.2  # of learning
+    LEVEL_RATE = 0.2  # learning rates
     SLOPE_RATE = 0.02
     MAX_CONFIDENCE = 0.999
 
@@ -48,68 +51,68 @@ class Calibration:
         self.level, self.slope = self.LEVEL, self.SLOPE
 
     def odds(self, confidence: float) -> float:
-        """The logarithm of the odds of that probability."""
+        """Return the log-odds of a probability."""
         confidence = min(self.MAX_CONFIDENCE, max(1.0 - self.MAX_CONFIDENCE, confidence))
         return math.log(confidence / (1.0 - confidence))
 
     def chance(self, odds: float) -> float:
-        """The probability that a token of such odds is accepted."""
+        """Return the probability that a token is accepted whose confidence has these log-odds."""
         return 1.0 / (1.0 + math.exp(-self.level - self.slope * odds))
 
     def learn(self, odds: float, accepted: bool) -> None:
-        """Take a step down the gradient of the logarithmic loss."""
+        """Take a gradient step on the logarithmic loss."""
         error = accepted - self.chance(odds)
         self.level += self.LEVEL_RATE * error
         self.slope += self.SLOPE_RATE * error * odds
 
 
 class Rate:
-    """Tokens per plain step in recent cycles, which a draft must beat; never less than `plain` decoding's."""
+    """The tokens per plain step of recent cycles, at least those of `plain` decoding. A draft must beat this rate."""
 
-    MEMORY = 0.9  # of a cycle
+    MEMORY = 0.9  # the weight of older cycles, after each cycle
 
     def __init__(self, plain: float = 1.0) -> None:
         self.plain = plain
-        self.spent = self.tokens = 0.0
+        self.cost = self.tokens = 0.0
 
     def add(self, tokens: int, cost: float) -> None:
         self.tokens = self.MEMORY * self.tokens + tokens
-        self.spent = self.MEMORY * self.spent + cost
+        self.cost = self.MEMORY * self.cost + cost
 
     @property
     def value(self) -> float:
-        return max(self.plain, self.tokens / self.spent if self.spent else 0.0)
+        return max(self.plain, self.tokens / self.cost if self.cost else 0.0)
 
 
 class DraftLengthController:
-    """Decides after each drafted token whether the draft is long enough, and learns what its confidence is worth.
+    """Decides after each drafted token whether the draft ends, and learns how reliable the draft's confidence is.
 
-    The token that ends a draft stays in it, so the output distribution is untouched.
+    The token that ends a draft stays in it, so the output distribution does not change.
     """
 
     def __init__(self, rate: Rate) -> None:
         self.rate = rate
-        self.acceptance = Share(0.6)  # of any drafted token
+        self.acceptance = Share(0.6)
         self.calibration = Calibration()
-        self._odds: list[float] = []  # of each token of the draft
-        self._survival = 1.0
+        self._odds: list[float] = []  # the confidence of each token of this draft, as log-odds
+        self._survival = 1.0  # the chance that all of them are accepted
         self._cycles: Sequence[float] = (1.0,)
-        self._next = 0.0  # the chance that a token which is not drafted yet will be accepted
-        self._least = 0.0  # tokens per plain step that a draft must beat
+        self._next = 0.0  # the chance that a further token will be accepted
+        self._least = 0.0  # the rate that a draft must beat
 
     def begin(self, cycles: Sequence[float]) -> None:
-        """Begin a draft. `cycles` are the costs of a cycle by depth; the draft is no deeper than they go."""
+        """Begin a draft. `cycles[d]` is the cost of a cycle whose draft has depth d, up to the largest depth."""
         self._cycles, self._odds, self._survival = cycles, [], 1.0
         self._next, self._least = self.acceptance.value, self.rate.value
 
     def __call__(self, confidence: float, index: int) -> bool:
-        """Whether the draft ends after token `index`, which it drafted with that confidence."""
+        """Decide whether the draft ends after token `index`, which was drafted with this confidence."""
         odds = self.calibration.odds(confidence)
         self._odds.append(odds)
         self._survival = chance = self._survival * self.calibration.chance(odds)
         gain, least, cycles = 0.0, self._least, self._cycles
         so_far = cycles[index + 1]
-        # Look beyond the next token: one more row of a check may be dear, and those after it nearly free.
+        # Consider several more tokens: the next row of a verification may be expensive, and further ones nearly free.
         for cost in cycles[index + 2 :]:
             chance *= self._next
             gain += chance
@@ -118,7 +121,7 @@ class DraftLengthController:
         return True
 
     def learn(self, accepted: int, judged: int) -> None:
-        """Learn that of the last draft's first `judged` tokens `accepted` were accepted."""
+        """Learn from the last draft: of its first `judged` tokens, the first `accepted` were accepted."""
         self.acceptance.add(accepted, judged)
-        for place, odds in enumerate(self._odds[:judged]):
-            self.calibration.learn(odds, place < accepted)
+        for index, odds in enumerate(self._odds[:judged]):
+            self.calibration.learn(odds, index < accepted)

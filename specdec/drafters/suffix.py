@@ -1,8 +1,7 @@
-"""Suffix decoding: guess what most often followed the longest ending of the text that occurred before.
+"""Suffix decoding: find suffixes of the text earlier in it, and draft what followed them most often.
 
-Needs no model. Where prompt lookup copies after three tokens, this looks back as far as the text agrees with itself,
-and the longer the match, the longer the copy: long ones in edits and loops, none after a chance repetition.
-Oliaro et al. 2024, arXiv 2411.04975.
+It needs no model. Unlike prompt lookup, which compares at most three tokens, it compares up to 32. After a longer match
+it drafts more tokens. Oliaro et al. 2024, arXiv 2411.04975.
 """
 
 from __future__ import annotations
@@ -14,26 +13,25 @@ from .base import CopyingDrafter
 
 
 class SuffixDrafter(CopyingDrafter):
-    """Continues that suffix of the text, among all that occurred before, whose continuation should hold for longest.
+    """Drafts the continuation from which most tokens are expected to be accepted, over all suffixes of the text.
 
-    A node of the text's suffix tree is here the list of places where a suffix ended. The list is narrowed token by
-    token, from the end of the text backwards, so that no tree has to be stored. A continuation takes the most frequent
-    next token at each step; its chance is the product of their shares, and its score the sum of those chances, which is
-    the number of tokens expected to be accepted. It ends at `k` tokens, at `factor` times as many as the suffix has and
-    `offset` more, and where its chance falls below `floor`. A copy is not a draw, so each token is a point mass.
+    Instead of the paper's suffix tree, it keeps the list of places where a suffix ended, and narrows it token by token
+    from the end of the text backwards. A continuation takes the most frequent next token at each step. Its chance is
+    the product of the shares of these tokens; the sum of the chances over all steps is the expected number of accepted
+    tokens. A continuation has at most `k` and at most `factor` · (length of the suffix) + `offset` tokens, and ends
+    where its chance falls below `floor`. Copied tokens are not drawn, so each is a point mass.
 
-    The paper drafts as many tokens as the suffix has. This drafts more: where a check of few tokens costs little more
-    than a step, a match that has to double from 1, 2 and 4 misses too much.
+    The paper drafts as many tokens as the suffix has. This class drafts more, because checking a few more costs little.
     """
 
     name = "suffix"
-    MAX_SUFFIX = 32  # tokens compared backwards
-    MAX_PLACES = 256  # latest places looked at: a text of one word over and over stays cheap
+    MAX_SUFFIX = 32  # tokens
+    MAX_PLACES = 256  # only the latest places are compared, so that repetitive texts stay cheap
 
     def __init__(self, factor: int = 2, offset: int = 2, floor: float = 0.1) -> None:
         super().__init__()
         self.factor, self.offset, self.floor = factor, offset, floor
-        self._ends: defaultdict[int, list[int]] = defaultdict(list)  # token -> the places right after it
+        self._ends: defaultdict[int, list[int]] = defaultdict(list)  # token -> the indices after its occurrences
         self._indexed = 0  # places that are in `_ends`
 
     def copied(self, text: Sequence[int], k: int) -> list[int]:
@@ -45,11 +43,11 @@ class SuffixDrafter(CopyingDrafter):
         for length, ends in reversed(self._suffixes(text)):
             most = min(k, self.factor * length + self.offset)
             if score >= most:
-                break  # a shorter suffix drafts no more
+                break  # shorter suffixes cannot score higher
             if len(ends) == places:
-                continue  # the same places as of a longer one
+                continue  # a longer suffix has the same places
             places = len(ends)
-            draft, expected = self._continued(text, ends, most)
+            draft, expected = self._continuation(text, ends, most)
             if expected > score:
                 best, score = draft, expected
         return best
@@ -65,12 +63,12 @@ class SuffixDrafter(CopyingDrafter):
             length += 1
         return suffixes
 
-    def _continued(self, text: Sequence[int], ends: list[int], depth: int) -> tuple[list[int], float]:
-        """Return the likeliest continuation, and how many of its tokens should be accepted."""
+    def _continuation(self, text: Sequence[int], ends: list[int], depth: int) -> tuple[list[int], float]:
+        """Return the most frequent continuation, and how many of its tokens are expected to be accepted."""
         source = list(text)
         chance, expected = 1.0, 0.0
         for step in range(depth):
-            # A copy may run on into itself: a loop continues as a loop.
+            # The copy may reach its own tokens: a loop in the text goes on.
             token = source[ends[0] + step]
             if len(ends) > 1:
                 following = [source[end + step] for end in ends]

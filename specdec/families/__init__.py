@@ -1,1 +1,1 @@
-"""Models by name: the embedded family, folders, and checkpoints in the layouts of the Hub."""
+"""Load models by name: the embedded family, folders, and checkpoints of the Hub."""

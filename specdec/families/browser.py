@@ -1,6 +1,6 @@
-"""What the engine in a browser fetches of a family, by name: the built-in one's models, or the star's.
+"""Make the files of a family that the engine in a browser fetches: those of the embedded family, or of SmolLM2.
 
-Run as a program it writes them into a folder: where the app asks for them, in a process that ends with its torch.
+Run as a program it writes them into a folder. The app does so in a child process, so that it needs no torch itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from . import chat, hub, published, zoo
 
 
 def files(family: str) -> dict[str, bytes]:
-    """ValueError for a family that is not on this machine."""
+    """Return the files by name. Raises ValueError for a family that is not on this machine."""
     if family == EMBEDDED:
         folder = zoo.EMBEDDED
         return {

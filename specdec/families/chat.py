@@ -1,7 +1,7 @@
-"""What a model trained on conversations expects around a prompt: its chat template, rendered once by transformers.
+"""Chat templates: the text that a model trained on conversations expects before and after a prompt.
 
-A template is a program from the checkpoint, which transformers runs in a sandbox. Control tokens come from the template
-alone; text from people never becomes one. This imports no torch.
+A template is a program in the checkpoint; transformers renders it once, in a sandbox. Only the template yields control
+tokens, never a prompt. This does not import torch.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from . import gguf_tokenizer
 
 FILE = "chat_template.jinja"
 TABLE = "tokenizer_config.json"
-MESSAGE = "speculative-decoding"  # stands for a prompt while the template is rendered
+MESSAGE = "speculative-decoding"  # placeholder for a prompt while the template is rendered
 
 
 @dataclass(frozen=True)
 class Chat:
-    """The text before and after a prompt. `trims` says that the template strips the prompt."""
+    """The text before and after a prompt. `trims` says whether the template strips the prompt."""
 
     before: str
     after: str
     trims: bool
 
     def tokens(self, prompt: str, tokenizer: Tokenizer) -> list[int]:
-        """As if the template had been rendered with that prompt; but what looks like a control token in it is none."""
+        """Encode the template with this prompt. Text in the prompt that looks like a control token stays text."""
         prompt = prompt.strip() if self.trims else prompt
         controls = tokenizer.get_added_tokens_decoder()
-        whole, before, after = (
+        together, before, after = (
             with_controls(text, tokenizer) for text in (self.before + prompt + self.after, self.before, self.after)
         )
-        if sum(token in controls for token in whole) == sum(token in controls for token in before + after):
-            return whole
+        if sum(token in controls for token in together) == sum(token in controls for token in before + after):
+            return together
         return [*before, *ids_of(prompt, tokenizer), *after]
 
     def around(self, tokenizer: Tokenizer) -> tuple[int, int]:
-        """How many tokens stand before and after a prompt."""
+        """Return how many tokens come before and after a prompt."""
         return len(with_controls(self.before, tokenizer)), len(with_controls(self.after, tokenizer))
 
 
 def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
-    """The tokens of a template's text, control tokens among them."""
+    """Encode a template's text, including its control tokens."""
     tokenizer.encode_special_tokens = False
     try:
         return ids_of(text, tokenizer)
@@ -55,9 +55,9 @@ def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
 
 
 def load_chat(place: Path) -> Chat | None:
-    """The template of a checkpoint, without thinking where it can be left out; None for a model without one.
+    """Return the chat template of a checkpoint, with thinking switched off if possible; None if it has none.
 
-    ValueError where the template cannot be rendered, or leaves the prompt out.
+    Raises ValueError if the template cannot be rendered, or does not contain the prompt exactly once.
     """
     template, controls = template_of(place)
     if not template:
@@ -65,7 +65,7 @@ def load_chat(place: Path) -> Chat | None:
     try:
         before, prompt, after = render(template, controls, MESSAGE).partition(MESSAGE)
         spaced = render(template, controls, f" {MESSAGE} ")
-    except Exception as error:  # a program fails in its own way
+    except Exception as error:  # a template may raise any error
         raise ValueError(f"the chat template cannot be rendered: {' '.join(str(error).split())[:200]}") from error
     if not prompt or MESSAGE in after:
         raise ValueError("the chat template does not hold a prompt once")
@@ -73,7 +73,7 @@ def load_chat(place: Path) -> Chat | None:
 
 
 def template_of(place: Path) -> tuple[str, dict[str, str]]:
-    """A checkpoint's template, "" where it has none, and the control tokens that it may name."""
+    """Return a checkpoint's template, "" if it has none, and the control tokens that the template may use."""
     if gguf_header.is_file(place):
         header = gguf_header.read_header(place)
         return header.value("tokenizer.chat_template", ""), gguf_tokenizer.controls(header)
@@ -87,8 +87,8 @@ def template_of(place: Path) -> tuple[str, dict[str, str]]:
     if (place / FILE).is_file():
         return (place / FILE).read_text(encoding="utf-8"), controls
     template = facts.get("chat_template") or ""
-    if isinstance(template, list):  # several by name
-        template = next((one["template"] for one in template if one["name"] == "default"), "")
+    if isinstance(template, list):  # several templates with names
+        template = next((entry["template"] for entry in template if entry["name"] == "default"), "")
     return template, controls
 
 

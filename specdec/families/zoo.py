@@ -1,6 +1,6 @@
-"""Loads models by name: the embedded family, a folder that `tools.train` wrote, or a pair of a target and its drafters.
+"""Load models by name: the embedded family, a folder that `tools.train` wrote, or a pair of a target and its drafters.
 
-Each is loaded once, and all runs share it read-only.
+Each is loaded once, and all runs share it without changing it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
-from ..methods import adapted, DRAFT_MODEL, EXIT, Method, METHODS, of_part, QUANTISED, ROUNDED
+from ..methods import DRAFT_MODEL, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
 from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
@@ -36,11 +36,11 @@ from ..types import Costs
 from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
-# The precisions of a target. `int7`: as in a browser. `gguf`: the codes of a GGUF file, multiplied as they are.
+# The precisions of a target. Browsers use `int7`; `gguf` means the codes of a GGUF file.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": FILE}
-SMALL = 100_000_000  # bytes of weights as stored
-# Cores left to other programs. The threads of one product wait for each other, so one preempted thread stalls all: on
-# two cores a run with two threads, beside the browser that drew it, was five times slower than with one.
+SMALL = 100_000_000  # bytes of weights; smaller models compute in float32 (`fastest_dtype`)
+# Cores left to other programs. The threads of a product wait for each other, so one preempted thread delays all: on two
+# cores, beside a browser, a run with two threads was five times slower than with one.
 spared_cores = 0
 _loaded: dict[tuple[str, torch.dtype | None, str], Family] = {}
 _lock = threading.Lock()
@@ -48,38 +48,35 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class LoadedMethod:
-    """A way of drafting, and what it drafts with: a model, heads, the index of the exit layer, or nothing."""
+    """A drafting method and its loaded part: a model, heads, the index of the exit layer, or nothing."""
 
     method: Method
     part: Any = None
 
     @property
     def parameters(self) -> int:
-        """The number of weights that the drafter has of its own, beyond the target's."""
+        """The number of weights that the drafter adds to the target's."""
         return getattr(self.part, "parameters", 0)
 
     def view(self, target: LoadedModel) -> TargetView:
-        """The target as one run sees it."""
+        """Make the view of the target for one run."""
         return TargetView(target, getattr(self.part, "taps", ()), self.part if self.method.part == EXIT else 0)
 
 
 class Family:
-    """A target, its tokenizer, and the ways of drafting for it. Every run gets a new drafter.
-
-    `adaptive:NAME` is the drafter NAME with a depth that is chosen in every cycle.
-    """
+    """A target, its tokenizer, and the drafters for it. Every run gets a new drafter."""
 
     def __init__(self, name: str, target: LoadedModel, tokenizer: Tokenizer, drafts: Mapping[str, LoadedModel]) -> None:
         self.name, self.target, self.drafts = name, target, dict(drafts)
         tokenizer.encode_special_tokens = True  # text from people never becomes a control token
         self.tokenizer, self.pieces = tokenizer, Pieces(tokenizer)
-        self.chat: chat.Chat | None = None  # what stands around every prompt
+        self.chat: chat.Chat | None = None
         control = tokenizer.token_to_id("<|endoftext|>")
-        self.prefix: tuple[int, ...] = () if control is None else (control,)  # begins every text
+        self.prefix: tuple[int, ...] = () if control is None else (control,)  # the first tokens of every text
         self.end_tokens = frozenset(self.prefix)
         self.threads = torch.get_num_threads()
-        self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them
-        self.trained: dict[str, Mapping[str, Any]] = {}  # what the training of a drafter measured, by drafter
+        self.costs: dict[str, Costs] = {}  # drafter -> the costs that `probe` measured
+        self.trained: dict[str, Mapping[str, Any]] = {}  # drafter -> the acceptance that its training measured
         self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
         self.drafters |= {draft_name: LoadedMethod(METHODS[DRAFT_MODEL], draft) for draft_name, draft in drafts.items()}
         if isinstance(target, Transformer) and target.exit_layers:
@@ -91,9 +88,9 @@ class Family:
         return self.drafts.get(DRAFT_MODEL)
 
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
-        """The target and a fresh drafter for one run of at most `capacity` tokens. ValueError names the choices.
+        """Make a view of the target and a new drafter for one run of at most `capacity` tokens.
 
-        The process computes with this family's number of threads from here on.
+        This also sets the process's number of threads. An unknown drafter raises a ValueError that lists the choices.
         """
         self.use_threads()
         wrapped = self.wrapped(name)
@@ -103,25 +100,25 @@ class Family:
         loaded = self.drafters[name]
         view = loaded.view(self.target)
         drafter: Drafter = loaded.method.make(view, loaded.part, capacity)
-        drafter.name = name  # one class may serve several names
+        drafter.name = name  # several drafters may have the same class
         if isinstance(drafter, CopyingDrafter) and self.chat is not None:
             drafter.around = self.chat.around(self.tokenizer)
         return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
 
     @property
     def default_drafter(self) -> str:
-        """A trained draft, else early exit, else the quantised copy, else one that copies."""
+        """The best drafter: a trained draft, else early exit, else the quantised copy, else suffix decoding."""
         models = [name for name, loaded in self.drafters.items() if loaded.part is not None]
         models.sort(key=lambda name: (name == QUANTISED, self.drafters[name].method.part == EXIT))
         return next(iter(models), "suffix")
 
     def wrapped(self, name: str) -> str:
-        """The drafter that `adaptive` or `adaptive:NAME` wraps here; "" for any other name."""
-        inner = adapted(name)
+        """Return the drafter that `adaptive` or `adaptive:NAME` wraps in this family; "" for any other name."""
+        inner = inner_drafter(name)
         return self.default_drafter if inner == DRAFT_MODEL and DRAFT_MODEL not in self.drafters else inner
 
     def use_threads(self) -> None:
-        """Set torch's thread count, which is the whole process's: another family may have left another one."""
+        """Set torch's number of threads for the whole process; another family may have changed it."""
         if torch.get_num_threads() != self.threads:
             torch.set_num_threads(self.threads)
 
@@ -132,11 +129,11 @@ class Family:
 
     @property
     def precision(self) -> str:
-        """The number format of the target's matrices. Each is another target, with its own distribution."""
+        """The number format of the target's matrices. Each format makes a different target."""
         return precision_name(self.target.stored)
 
     def describe(self) -> dict[str, Any]:
-        """JSON-ready facts for labels."""
+        """Return facts for labels, ready for JSON."""
         facts: dict[str, Any] = {"family": self.name, "target": facts_of(self.target)}
         facts |= {name: facts_of(draft) for name, draft in self.drafts.items()}
         if self.chat is not None:
@@ -147,11 +144,11 @@ class Family:
 
 
 def precision_name(dtype: torch.dtype | None) -> str:
-    return next((name for name, one in PRECISIONS.items() if one == dtype), str(dtype).removeprefix("torch."))
+    return next((name for name, other in PRECISIONS.items() if other == dtype), str(dtype).removeprefix("torch."))
 
 
 def dtype_of(precision: str | None) -> torch.dtype | None:
-    """Return the dtype of a name in `PRECISIONS`; None for None. ValueError for any other name."""
+    """Return the dtype of a name in `PRECISIONS`; None for None. Raises ValueError for any other name."""
     if precision is None:
         return None
     if precision not in PRECISIONS:
@@ -165,21 +162,21 @@ def facts_of(model: LoadedModel) -> dict[str, Any]:
 
 
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
-    """The family of that name or folder, or a pair (`presets.named`), loaded at the first call.
+    """Return the family of that name or folder, or a pair (`presets.parse_pair`). It is loaded at the first call.
 
-    `device` is "cpu", "cuda" or "auto" (`resolved`); `dtype` None is `fastest_dtype`. torch.int8 keeps the target's
-    matrices in 8 bits: another target, with another distribution. ValueError for int8 on a GPU, or with a model that
-    transformers runs. The embedded family has a name in each precision: embedded:int8, say (`ROUNDED`). Only the last
-    pair stays loaded.
+    `device` is "cpu", "cuda" or "auto" (`resolve_device`); `dtype` None is `fastest_dtype`. torch.int8 rounds the
+    target's matrices to 8 bits, which makes a different target. Raises ValueError for int8 on a GPU, or with a model
+    that transformers runs. In other precisions the embedded family has other names, such as embedded:int8 (`ROUNDED`).
+    Only the last pair stays loaded.
     """
-    device = resolved(device)
+    device = resolve_device(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
     rounded = f"{name}:{precision_name(dtype)}"
     name = rounded if rounded in ROUNDED else name
     with _lock:
         if (name, dtype, device) not in _loaded:
-            if pair := presets.named(name):
-                for other in [key for key in _loaded if presets.named(key[0])]:
+            if pair := presets.parse_pair(name):
+                for other in [key for key in _loaded if presets.parse_pair(key[0])]:
                     del _loaded[other]
                 family = load_pair(pair.target, *pair.drafts, dtype=dtype, device=device)
                 family.name = name
@@ -195,7 +192,7 @@ def folder_of(name: str) -> Path:
 
 
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
-    """The dtype that a target of precision `dtype` computes in, and the one that its matrices are stored in.
+    """Return the dtype in which a target of precision `dtype` computes, and the dtype of its matrices.
 
     The layers in C++ read bfloat16 and 8 bits, and compute in float32.
     """
@@ -205,8 +202,8 @@ def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.
     return torch.float32 if computes_in_float32 else dtype, dtype
 
 
-def resolved(device: str) -> str:
-    """For "auto", "cuda" where a GPU can add, else "cpu". ValueError for "cuda" where torch sees no GPU."""
+def resolve_device(device: str) -> str:
+    """Return "cuda" or "cpu" for "auto", by whether a GPU works. Raises ValueError for "cuda" without a GPU."""
     if device != "auto":
         if torch.device(device).type == "cuda" and not torch.cuda.is_available():
             raise ValueError("torch sees no NVIDIA GPU here; use --device cpu")
@@ -218,7 +215,7 @@ def resolved(device: str) -> str:
 
 
 def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Family:
-    """A folder with `target/`, `tokenizer/`, perhaps `draft_model/`, `draft_model_NAME/` and the folders of METHODS."""
+    """Load a folder with `target/`, `tokenizer/`, and optional folders of drafters: `draft_model/`, `medusa/` …"""
     if not (folder / "target").is_dir():
         raise ValueError(f"{folder} holds no folder 'target' with a model in it")
     with naming(folder):
@@ -234,28 +231,28 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
         for place in dict.fromkeys(m.folder for m in METHODS.values() if m.kind == "heads" and m.folder):
             if (folder / place).is_dir():
                 part = published.load_head(folder / place, read_weights(folder / place), target, stored_draft)
-                family.drafters |= {method.name: LoadedMethod(method, part) for method in ways_of(part, target)}
+                family.drafters |= {method.name: LoadedMethod(method, part) for method in methods_for(part, target)}
     return autotune(family)
 
 
 def draft_folders(folder: Path) -> dict[str, Path]:
-    """Draft models by name: `draft_model`, and `draft_model:NAME` for every folder draft_model_NAME."""
+    """Return the folders of draft models by name: `draft_model`, and `draft_model:NAME` for draft_model_NAME."""
     places = folder / DRAFT_MODEL, *sorted(folder.glob(f"{DRAFT_MODEL}_*"))
     return {path.name.replace(f"{DRAFT_MODEL}_", f"{DRAFT_MODEL}:", 1): path for path in places if path.is_dir()}
 
 
-def ways_of(part: Any, target: LoadedModel) -> list[Method]:
-    """The ways of drafting with `part`. On a GPU no trees: checking one takes as long there as two plain steps."""
-    return [method for method in of_part(part) if not method.tree or target.device == "cpu"]
+def methods_for(part: Any, target: LoadedModel) -> list[Method]:
+    """List the methods that draft with `part`; on a GPU without trees, which take as long there as two plain steps."""
+    return [method for method in methods_using(part) if not method.tree or target.device == "cpu"]
 
 
 def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
-    """A target in the Hub's layout and any number of drafters for it, each recognised by its tensors.
+    """Load a target and any number of drafters for it. Drafters are recognised by their tensors.
 
-    Each is a folder, a GGUF file, or a name on the Hub. A second drafter of a kind is suffixed with its folder's name.
-    ValueError, with one reason, for what cannot be loaded.
+    Each is a folder, a GGUF file, or a name on the Hub. The name of a second drafter of a kind ends with that of its
+    folder. Raises ValueError for anything that cannot be loaded.
     """
-    device, drafts = resolved(device), drafts or tuple(presets.drafters_of(str(target)))
+    device, drafts = resolve_device(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = map(hub.find, (target, *drafts))
     with naming(target):
         dtype = dtype or fastest_dtype(folder, device)
@@ -267,7 +264,7 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
     for source, place in zip(drafts, others, strict=True):
         with naming(source):
             part = published.load_drafter(place, model, tokenizer)
-        for method in ways_of(part, model):
+        for method in methods_for(part, model):
             name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
             family.drafters[name] = LoadedMethod(method, part)
             if (place / "config.json").is_file():
@@ -289,7 +286,7 @@ def load_target(
     device: str,
     stored: torch.dtype | None = None,
 ) -> Family:
-    """Load a checkpoint without drafters; its tokenizer and its chat template lie in `tokenizer_folder`."""
+    """Load a checkpoint without drafters. `tokenizer_folder` has its tokenizer and its chat template."""
     model = published.load_model(folder, dtype, device, stored)
     tokenizer = published.load_tokenizer(tokenizer_folder)
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
@@ -300,12 +297,12 @@ def load_target(
 
 
 def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, device: str) -> None:
-    """Raise ValueError if the weights of all these checkpoints, each with its name, do not fit into free memory."""
+    """Raise ValueError if the weights of these checkpoints, given as (name, path), do not fit into free memory."""
     stored = 0
     for name, place in places:
         with naming(name):
             stored += stored_bytes(place)
-    wide = torch.bfloat16.itemsize  # published weights have 16 bits; an int8 target needs as much, with its embeddings
+    wide = torch.bfloat16.itemsize  # published weights have 16 bits; with its embeddings, an int8 target needs as much
     needed = hub.MORE * stored * max(dtype.itemsize, wide) / wide
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:
@@ -313,11 +310,11 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
 
 
 def stored_bytes(place: Path) -> int:
-    """The bytes of the weights as published. Weights that a GGUF file has quantised count with 16 bits each."""
+    """Return the bytes of a checkpoint's weights. Those in a GGUF file count as 16 bits each."""
     if gguf_header.is_file(place):
         return torch.bfloat16.itemsize * gguf_header.read_header(place).numbers
     if not any(place.glob("*.safetensors")):
-        return 0  # loading says so
+        return 0  # loading raises the error
     return sum((place / file).stat().st_size for file in weight_files(place) if (place / file).is_file())
 
 
@@ -329,11 +326,10 @@ def autotune(family: Family) -> Family:
 
 
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
-    """bfloat16 where the hardware multiplies it, else float32; on a CPU also float32 for small models.
+    """Return bfloat16 if the hardware multiplies it, else float32; on a CPU also float32 for small models.
 
-    A product of a large matrix takes as long as reading its bytes. With a small one the call itself takes longer: in
-    bfloat16 on a CPU several times as long as in float32 (27 against 6 µs at 192 × 576 where this was measured). On a
-    GPU, verifying five rows in float32 takes as long as two steps.
+    The product of a large matrix takes as long as reading its bytes. For a small matrix on a CPU, the call itself takes
+    longer, in bfloat16 several times as long as in float32 (27 against 6 µs at 192 × 576).
     """
     if device != "cpu":
         return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
@@ -344,7 +340,7 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
 
 
 def tune_threads(family: Family, passes: int = 4) -> int:
-    """Try thread counts on short passes and keep the fastest: several threads make small matrices slower."""
+    """Time short passes with several numbers of threads, and set the fastest: more threads slow down small matrices."""
     most = max(1, machine.cores() - spared_cores)
     counts = sorted({count for count in (1, 2, most // 2, most) if 0 < count <= most})
     seconds: dict[int, list[float]] = {count: [] for count in counts}

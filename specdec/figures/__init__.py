@@ -1,1 +1,1 @@
-"""What the numbers mean: measured figures, the closed forms, and the machine they were taken on."""
+"""Compute figures: those measured from events, closed forms, and facts of the machine."""

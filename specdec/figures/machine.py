@@ -1,4 +1,4 @@
-"""What this machine is, for the labels beside measured figures."""
+"""Describe this machine, for the labels beside measured figures."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LARGE = 1_000_000  # bytes
 
 
 def cores() -> int:
-    """Processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def busy() -> bool:
-    """Whether others use this machine, too: more ran in the last minute than a run on every core explains."""
+    """Whether other programs use this machine: the load of the last minute is larger than a run on all cores."""
     return hasattr(os, "getloadavg") and os.getloadavg()[0] > 1.5 * cores()
 
 
@@ -36,21 +36,21 @@ def processor() -> str:
 
 
 def free_memory() -> int | None:
-    """Bytes that this process may still take, of the machine or of the container that it is in; None if unknown."""
+    """Return how many bytes this process may still take, from the machine or its container; None if unknown."""
     limits = []
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
         limits.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
-    with contextlib.suppress(OSError, ValueError):  # "max" where nothing bounds it
+    with contextlib.suppress(OSError, ValueError):  # it is "max" without a limit
         most, taken = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
         limits.append(most - taken)
     return min(limits, default=None)
 
 
 def give_memory_back() -> None:
-    """Have large pieces of memory go back to the system as soon as they are free, where the C library is glibc.
+    """Let glibc return large pieces of memory to the system as soon as they are free.
 
-    It puts more and more of them on its heap otherwise, where what is small then holds the place of what was large.
+    By default it moves them to its heap, where small pieces then keep large gaps from being returned.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
@@ -58,7 +58,7 @@ def give_memory_back() -> None:
 
 @functools.cache
 def gpu_memory() -> int | None:
-    """Bytes of the largest NVIDIA GPU, as its driver's own tool says; None without one. It needs no torch."""
+    """Return the bytes of memory of the largest NVIDIA GPU, without torch; None if there is no GPU."""
     command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     try:
         output = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
@@ -68,7 +68,7 @@ def gpu_memory() -> int | None:
 
 
 def describe() -> dict[str, str | int]:
-    """JSON-ready. The GPU is named, where there is one, whether or not a model runs on it."""
+    """Return facts of the machine, ready for JSON. A GPU is named even if no model runs on it."""
     facts: dict[str, str | int] = {"cpu": processor(), "cores": cores(), "python": platform.python_version()}
     torch = sys.modules.get("torch")  # a page that only replays has not loaded it
     if torch is not None:

@@ -1,8 +1,8 @@
-"""Compute figures from events: α counts judged drafts only, τ is per cycle, costs are in plain steps.
+"""Compute figures from events: α of judged drafts, τ of cycles, costs in units of one plain step.
 
-In a tree, acceptance counts levels, not nodes: a level is judged if one of its nodes was, and passed if one was
-accepted. So a tree's `alpha` is levels passed / levels judged; `draft_acceptance_rate` counts nodes: tokens accepted /
-tokens drafted. In a chain, each level is one node.
+In a tree, `alpha` counts levels, not nodes: levels passed / levels judged. A level is judged if one of its nodes was,
+and passed if one was accepted. `draft_acceptance_rate` counts nodes: tokens accepted / tokens drafted. In a chain, each
+level is one node.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from ..events import Committed, Counted, Drafted, Event, Finished, Started, Veri
 from ..types import Tree
 from .theory import accounted_speedup
 
-MAX_SPEEDUP_OVER_TAU = 1.05  # a larger speed-up cannot be: the plain lane was slowed down
-MAX_MEAN_OVER_MEDIAN = 1.5  # of the seconds of passes; above it, something slowed some of them down
+MAX_SPEEDUP_OVER_TAU = 1.05  # a larger speed-up is impossible, so the plain lane was slowed down
+MAX_MEAN_OVER_MEDIAN = 1.5  # if the seconds of passes have a larger ratio, some passes were slowed down
 MIN_PASSES = 8  # with fewer passes, mean and median are not compared
 
 
 @dataclass
 class LaneStats:
-    """One lane's run. Cycle 0, the prefill, counts for time to first token and nothing else."""
+    """The sums of one lane's run. Cycle 0, the prefill, counts only for the time to the first token."""
 
     cycles: int = 0
     tokens: int = 0
-    first: int = 1  # tokens of cycle 0: more than one with a peer, if it drafts in its first pass
+    first: int = 1  # tokens of cycle 0; a peer that drafts in its first pass may have more than one
     drafted: int = 0
     drafting_cycles: int = 0
     accepted_at: list[int] = field(default_factory=list)  # levels passed, by depth in the draft
     judged_at: list[int] = field(default_factory=list)
     prefill_seconds: float = 0.0
     draft_seconds: float = 0.0
-    verify_seconds: list[float] = field(default_factory=list)  # cycles with a draft
-    step_seconds: list[float] = field(default_factory=list)  # cycles without one
+    verify_seconds: list[float] = field(default_factory=list)  # of passes with a draft
+    step_seconds: list[float] = field(default_factory=list)  # of passes without a draft
     seconds: float = 0.0  # on the lane's clock, to the last token
-    eager: str | None = None  # why it ran without captured graphs, on a GPU
-    server: str = ""  # whose lane it is, if it was watched from outside
-    counted: Counted | None = None  # how a server's cycles are known
-    sums: tuple[int, int] | None = None  # drafted and accepted, where a server reports sums alone
+    eager: str | None = None  # why it ran on a GPU without captured graphs
+    server: str = ""  # the server that computed the lane, if any
+    counted: Counted | None = None  # how a server's cycles were counted
+    sums: tuple[int, int] | None = None  # drafted and accepted, if a server reports only sums
     ids: list[int] = field(default_factory=list)
 
     @classmethod
@@ -79,11 +79,11 @@ class LaneStats:
             elif isinstance(event, Finished):
                 stats.eager, stats.counted = event.eager, event.counted
                 if stats.server and event.counted not in ("exact", "merged"):
-                    stats.sums_only(event.drafted or 0, event.accepted or 0)
+                    stats.use_sums(event.drafted or 0, event.accepted or 0)
         return stats
 
-    def sums_only(self, drafted: int, accepted: int) -> None:
-        """Store the sums alone, for a server that does not report what became of each cycle's drafts."""
+    def use_sums(self, drafted: int, accepted: int) -> None:
+        """Store the sums of a server that does not report single cycles."""
         self.drafted, self.sums = drafted, (drafted, accepted)
         self.accepted_at, self.judged_at = [], []
 
@@ -118,7 +118,7 @@ class LaneStats:
 
     @property
     def alpha(self) -> float | None:
-        """Levels passed / levels judged: of a chain, tokens accepted / tokens judged."""
+        """Levels passed / levels judged; in a chain, tokens accepted / tokens judged."""
         return self.accepted / self.judged if self.judged else None
 
     @property
@@ -128,7 +128,7 @@ class LaneStats:
 
     @property
     def tau(self) -> float | None:
-        """Tokens per cycle, the target's own included, without the first token, which the prefill gives."""
+        """Tokens per cycle, including the target's own. The first token comes from the prefill and is not counted."""
         return (self.tokens - self.first) / self.cycles if self.cycles else None
 
     @property
@@ -137,7 +137,7 @@ class LaneStats:
 
     @property
     def other_seconds(self) -> float:
-        """What decoding spent beyond drafts and passes: the engine's own time."""
+        """The engine's own time: that of decoding beside drafts and passes."""
         passes = sum(self.verify_seconds) + sum(self.step_seconds)
         return max(0.0, self.decode_seconds - self.draft_seconds - passes)
 
@@ -153,9 +153,9 @@ class LaneStats:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A speculative lane against plain decoding of the same prompt. Costs are in units of one plain step.
+    """A speculative lane and plain decoding of the same prompt. Costs are in units of one plain step.
 
-    Plain is the run's own lane (`lanes/race.py`); the bench takes the faster of two beside it (`bench/measure.py`).
+    In a race, plain decoding is another lane; the bench uses the faster of two (`bench/measure.py`).
     """
 
     speculative: LaneStats
@@ -178,16 +178,16 @@ class Comparison:
 
     @property
     def is_measured_here(self) -> bool:
-        """Whether there is a speed-up, and no server's, which counts otherwise and may be two machines."""
+        """Whether there is a speed-up that was measured here. Servers may run on two different machines."""
         return self.measured_speedup is not None and not (self.speculative.server or self.plain.server)
 
     @property
     def machine_busy(self) -> bool:
         """Whether the measured speed-up cannot be trusted: it exceeds τ, its upper bound, or the passes scatter.
 
-        Passes scatter if their mean is far above their median: something else used the machine meanwhile. Always
-        False for servers, whose cycles are counted differently. A header may say that the machine was busy before, too:
-        see `Trace.summary`. `race/run.js` has the same rule.
+        Passes scatter if their mean is far above their median, because something else used the machine. False for
+        servers, whose cycles are counted differently. `Trace.summary` also considers the load before the run.
+        `race/run.js` has the same rule.
         """
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
         if speedup is None or not self.is_measured_here:
@@ -200,21 +200,21 @@ class Comparison:
 
     @property
     def draft_cost(self) -> float | None:
-        """c: one draft token's time; None for a server, which does not report it."""
+        """c, the time of one draft token; None for a server, which does not report it."""
         if not self.step or not self.speculative.drafted or self.speculative.server:
             return None
         return self.speculative.draft_seconds / self.speculative.drafted / self.step
 
     @property
     def verify_cost(self) -> float | None:
-        """v: one verification pass (the mean, so that the account adds up)."""
+        """v, the mean time of a verification pass."""
         passes = self.speculative.verify_seconds
         measurable = self.step and passes and not self.speculative.server
         return sum(passes) / len(passes) / self.step if measurable and self.step else None
 
     @property
     def overhead(self) -> float | None:
-        """o: what a cycle costs beyond its draft and its pass."""
+        """o, the time of a cycle beside its draft and its pass."""
         spec = self.speculative
         if not self.step or not spec.drafting_cycles or not spec.cycles or spec.server:
             return None
@@ -222,7 +222,7 @@ class Comparison:
 
     @property
     def step_cost(self) -> float:
-        """One pass of the speculative lane without a draft."""
+        """The time of a pass of the speculative lane without a draft."""
         passes = self.speculative.step_seconds
         return sum(passes) / len(passes) / self.step if self.step and passes else 1.0
 
@@ -233,7 +233,7 @@ class Comparison:
 
 
 def account(runs: Sequence[Comparison]) -> float | None:
-    """The speed-up that follows from the pooled τ and the median costs of these runs."""
+    """Return the speed-up that follows from the pooled τ and the median costs of these runs."""
     runs = [run for run in runs if run.step and run.speculative.cycles and not run.speculative.server]
     lanes = [run.speculative for run in runs]
     drafting = sum(lane.drafting_cycles for lane in lanes)
@@ -241,7 +241,7 @@ def account(runs: Sequence[Comparison]) -> float | None:
         return None
     costs = [(run.draft_cost, run.verify_cost, run.overhead) for run in runs if run.speculative.drafted]
     c, v, o = (median(cost or 0.0 for cost in column) for column in zip(*costs, strict=True))
-    if min(c, v) < 0.0 or c + v + o == 0.0:  # a trace file may hold clocks that stand still or run backwards
+    if min(c, v) < 0.0 or c + v + o == 0.0:  # the times in a trace file may be wrong
         return None
     return accounted_speedup(
         pooled_tau(lanes),
@@ -255,23 +255,23 @@ def account(runs: Sequence[Comparison]) -> float | None:
 
 
 def pooled_tau(lanes: Sequence[LaneStats]) -> float:
-    """Tokens per cycle over all runs; one of them must have a cycle."""
+    """Return tokens per cycle over all runs. At least one run must have a cycle."""
     return sum(lane.tokens - lane.first for lane in lanes) / sum(lane.cycles for lane in lanes)
 
 
 def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
-    """Acceptance by position over all runs: accepted / judged there."""
+    """Return accepted / judged by position over all runs."""
     rates = []
     for place in range(max((len(lane.judged_at) for lane in lanes), default=0)):
-        there = [lane for lane in lanes if place < len(lane.judged_at)]
-        rates.append(sum(lane.accepted_at[place] for lane in there) / sum(lane.judged_at[place] for lane in there))
+        deep = [lane for lane in lanes if place < len(lane.judged_at)]
+        rates.append(sum(lane.accepted_at[place] for lane in deep) / sum(lane.judged_at[place] for lane in deep))
     return rates
 
 
 def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
     """Summarise several races: acceptance pooled over all cycles, medians of costs, rates and speed-ups.
 
-    Rates are tokens per second after the first token, whose time is separate; an unknown figure is None.
+    Rates are tokens per second after the first token. An unknown figure is None.
     """
     lanes = [run.speculative for run in runs]
     accepted = sum(lane.accepted for lane in lanes)
@@ -298,7 +298,7 @@ def middle(values: Iterable[float | None]) -> float | None:
 
 
 def interval(values: Iterable[float | None]) -> list[float] | None:
-    """The 95 % interval of the median by order statistics; of fewer than six values their range, which covers less.
+    """Return the 95 % interval of the median by order statistics; for fewer than six values their range.
 
     `outside` is the chance that the median lies below the value with index `beyond`.
     """
@@ -315,6 +315,6 @@ def ratio(part: float, whole: float) -> float | None:
 
 
 def repetition(ids: Sequence[int], n: int = 8) -> float:
-    """The share of n-grams that occurred before: looping text flatters every drafter."""
+    """Return the share of n-grams that occurred before. Every drafter looks good on text with many repetitions."""
     grams = [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)]
     return 1.0 - len(set(grams)) / len(grams) if grams else 0.0

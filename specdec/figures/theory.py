@@ -1,4 +1,4 @@
-"""Closed forms: what acceptance, costs and a machine's peak figures predict. No model, no run; `math` only.
+"""Closed forms for tokens per cycle and speed-up, from acceptance and costs.
 
 Letters follow Leviathan et al. 2022 (arXiv 2211.17192): α acceptance rate, k = γ drafted tokens per cycle, c the
 cost of one draft token, v of one verification pass, o the overhead of a cycle; costs are in plain steps.
@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 
 
 def expected_tokens(alpha: float, k: int) -> float:
-    """Tokens per cycle when every draft is kept with chance α: (1 - α^(k+1)) / (1 - α), equation 1."""
+    """Return tokens per cycle if each draft is accepted with probability α: (1 - α^(k+1)) / (1 - α), equation 1."""
     if not 0.0 <= alpha <= 1.0:
         raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
     return float(k + 1) if alpha == 1.0 else (1.0 - alpha ** (k + 1)) / (1.0 - alpha)
 
 
 def tokens_by_position(alphas: Sequence[float], k: float) -> float:
-    """Tokens per cycle from acceptance by position: 1 + α₁ + α₁α₂ + …; a fractional k weighs the last term."""
+    """Return tokens per cycle from acceptance by position: 1 + α₁ + α₁α₂ + … A fraction of k weights the last term."""
     total, survival = 1.0, 1.0
     for place, alpha in enumerate(alphas):
         if place >= k:
@@ -28,31 +28,31 @@ def tokens_by_position(alphas: Sequence[float], k: float) -> float:
 
 
 def speedup(alpha: float, k: int, c: float, v: float = 1.0, o: float = 0.0) -> float:
-    """Theorem 3.8, with the costs of verification and overhead that the theorem takes as 1 and 0."""
+    """Return the speed-up by theorem 3.8, where v = 1 and o = 0; here they may differ."""
     return expected_tokens(alpha, k) / (k * c + v + o)
 
 
 def accounted_speedup(
     tau: float, drafted: float, c: float, v: float, o: float, share: float = 1.0, step: float = 1.0
 ) -> float:
-    """The speed-up that tokens per cycle and costs add up to.
+    """Return the speed-up that follows from tokens per cycle and costs.
 
-    `share` of the cycles have a draft, of `drafted` tokens; the others cost `step`, one pass without a draft.
+    A `share` of the cycles has a draft of `drafted` tokens; each other cycle costs `step`, a pass without a draft.
     """
     return tau / (share * (drafted * c + v) + (1.0 - share) * step + o)
 
 
 def best_k(alpha: float, c: float, v: float | Callable[[int], float] = 1.0, o: float = 0.0, largest: int = 32) -> int:
-    """The k of the greatest speed-up; 0 where speculation does not pay."""
+    """Return the k with the greatest speed-up; 0 if speculation does not pay."""
     cost = v if callable(v) else lambda _: v
     best = max(range(1, largest + 1), key=lambda k: speedup(alpha, k, c, cost(k), o))
     return best if speedup(alpha, best, c, cost(best), o) > 1.0 else 0
 
 
 def break_even(c: float, v: float = 1.0, o: float = 0.0) -> float:
-    """The α above which one draft pays, 1 + α > c + v + o: v is a check of two rows.
+    """Return the α above which one drafted token pays: 1 + α > c + v + o, where v is a pass over two rows.
 
-    If checks are free and cycles have no overhead, α > c (corollary 3.9). Above 1: for one draft no α is enough;
-    longer drafts may still pay, because they share the overhead.
+    With v = 1 and o = 0 this is α > c (corollary 3.9). If the result is above 1, one drafted token never pays; longer
+    drafts may still pay, because they share the overhead.
     """
     return max(0.0, c + v + o - 1.0)

@@ -1,1 +1,1 @@
-"""The cycle of `engine.HostExecutor` on a GPU: draft, verification and accept step are captured CUDA graphs."""
+"""Run cycles on a GPU: draft, verification and accept step are captured CUDA graphs."""

@@ -1,10 +1,10 @@
-"""The accept step of a chain as tensor operations alone: nothing in it asks the host, so a CUDA graph can hold it.
+"""Judge a chain by tensor operations only: the host never waits, so a CUDA graph can capture this.
 
-Its specification is the plain walk (`verify.RejectionSampling`): for the same random numbers it accepts the same drafts
-and draws the same token; a test holds the two equal. Greedy decoding is the case of one-hot rows, a point mass the
-case without distributions, plain decoding the case K = 0. Trees and other rules are judged on the host.
+For the same random numbers it accepts the same drafts and draws the same token as `verify.RejectionSampling`; a test
+compares the two. Greedy decoding has one-hot rows, point masses have no distributions, plain decoding has K = 0. Trees
+and other rules are judged on the host.
 
-An index that is a tensor of no dimensions, `x[i]`, would make torch read it on the host: indices here have one.
+Indices are tensors of one dimension: torch would read an index of no dimensions, `x[i]`, on the host.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 from ..types import Kind, Proposal, Trial, Verdict
 
 Test = Callable[[Tensor, Tensor, Tensor], Tensor]  # p, q, u [K] -> which drafts pass, bool [K]
-HEAD = 5  # numbers of a record before those of its drafts
+HEAD = 5  # how many numbers of a record come before those of its drafts
 
 
 def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
@@ -27,21 +27,21 @@ def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
 
 
 def synthetic(alpha: float) -> Test:
-    """Accept with probability `alpha`, whatever the models say: for measuring speed where weights are random.
+    """Accept with probability `alpha`, whatever p and q are. This measures speed with random weights, as in vLLM.
 
-    The text is then worth nothing. (vLLM offers the same.)
+    The text is meaningless.
     """
     return lambda p, q, u: u < alpha
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a draft, on the device: [1], [1], and [K] each for all drafts, judged or not."""
+    """The verdict on a draft, on the device."""
 
-    accepted: Tensor
-    token: Tensor
-    p: Tensor
-    q: Tensor
+    accepted: Tensor  # [1], how many drafts were accepted
+    token: Tensor  # [1], the target's own token
+    p: Tensor  # [K], of all drafts, judged or not
+    q: Tensor  # [K]
 
 
 def accept(
@@ -55,8 +55,8 @@ def accept(
 ) -> Outcome:
     """Judge the first `limit` [1] of the drafts [K], drawn from `distributions` [K, V] (None: point masses).
 
-    `rows` [K + 1, V] are the target's distributions, `coins` [K] and `own` [1] uniform numbers in [0, 1), float64. What
-    stands from `limit` on counts as not drafted: that is how one captured K serves the last cycle, too.
+    `rows` [K + 1, V] are the target's distributions, `coins` [K] and `own` [1] uniform numbers in [0, 1), float64.
+    Drafts from `limit` on count as not drafted, so that the last cycles of a text can use the same graph.
     """
     k = len(drafted)
     p = rows[:k].gather(1, drafted[:, None])[:, 0].double()
@@ -66,24 +66,24 @@ def accept(
     distribution = rows.index_select(0, accepted)[0]
     if k:
         last = accepted.clamp(max=k - 1)
-        left = left_over(
+        remaining = unnormalised_residual(
             distribution,
             None if distributions is None else distributions.index_select(0, last)[0],
             drafted.index_select(0, last),
         )
-        distribution = torch.where((accepted < limit) & (left.sum() > 0.0), left, distribution)
+        distribution = torch.where((accepted < limit) & (remaining.sum() > 0.0), remaining, distribution)
     return Outcome(accepted, draw(distribution, own), p, q)
 
 
-def left_over(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
-    """The residual after a rejected `token`, not normalised; q None is a point mass.  # [V], [V], [1] -> [V]"""
+def unnormalised_residual(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
+    """Return max(0, p - q) after `token` was rejected; q None is a point mass.  # [V], [V], [1] -> [V]"""
     return p.scatter(0, token, 0.0) if q is None else (p - q).clamp(min=0.0)
 
 
 def draw(weights: Tensor, u: Tensor) -> Tensor:
     """Draw a token by the uniform number `u` [1]: invert the cumulative sum.  # [V] -> [1]
 
-    Sums are counted instead of searched. The second count holds where u times the total rounds up to the total.
+    The first count is the drawn index. The second one bounds it if u times the total rounds up to the total.
     """
     sums = weights.double().cumsum(0)
     total = sums[-1:]
@@ -93,7 +93,7 @@ def draw(weights: Tensor, u: Tensor) -> Tensor:
 def packed(outcome: Outcome, drafted: Tensor, coins: Tensor, limit: Tensor, sound: Tensor, finite: Tensor) -> Tensor:
     """Pack one cycle into one tensor for the host.  # [HEAD + 4 K], float64: exact for ids and for float32
 
-    `sound` and `finite` [1] say whether the draft model's and the target's logits were numbers.
+    `sound` [1] says whether the draft's logits were finite, `finite` [1] whether the target's were.
     """
     head = (outcome.accepted, outcome.token, limit, sound, finite)
     return torch.cat([*(part.double() for part in head), drafted.double(), outcome.p, outcome.q, coins])
@@ -101,7 +101,7 @@ def packed(outcome: Outcome, drafted: Tensor, coins: Tensor, limit: Tensor, soun
 
 @dataclass(frozen=True)
 class Record:
-    """A packed cycle as the host reads it, with the drafts that count alone."""
+    """A packed cycle as the host reads it. It has only the drafts below `limit`."""
 
     accepted: int
     token: int
@@ -121,7 +121,7 @@ class Record:
         return cls(int(accepted), int(token), tuple(map(int, drafted)), p, q, u, sound != 0.0, finite != 0.0)
 
     def verdict(self, distribution: Tensor | None = None) -> Verdict:
-        """The verdict that the host's walk would return."""
+        """Return the verdict as `RejectionSampling` on the host would."""
         n = self.accepted
         judged = zip(self.drafted[: n + 1], self.p, self.q, self.u, strict=False)
         trials = tuple(Trial(i, token, p, q, u, i < n) for i, (token, p, q, u) in enumerate(judged))
@@ -135,8 +135,8 @@ class Record:
 def numbers(seed: int, places: int, k: int) -> Tensor:
     """Draw a run's random numbers: a row for every length that its text may have.  # float64 [places, 1 + 2 K]
 
-    One is for the target's own token, K are coins, K draw the drafts. They are made on the host, so that a seed means
-    the same on every device.
+    A row has one number for the target's own token, K for coins, and K for the drafts. They are made on the host, so
+    that a seed means the same on every device.
     """
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(places, 1 + 2 * k, dtype=torch.float64, generator=generator)

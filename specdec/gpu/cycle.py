@@ -1,4 +1,4 @@
-"""One cycle on the device: draft, verify, accept, grow the text, and tell the host once.
+"""Run one cycle on the device: draft, verify, accept, extend the text, and send the host one record.
 
 A cycle has two steps, each captured as a CUDA graph if that is possible (`graphs.py`): the whole draft loop
 (`drafting.py`), and one pass of the target followed by the accept step (`accept.py`). Text, length, random numbers and
@@ -25,8 +25,8 @@ from .graphs import aligned, bucket_for, Graphs
 class Cycle:
     """Runs a target with its draft, for texts of up to `capacity` tokens, one at a time.
 
-    `k` is how deep a cycle drafts at most; with Medusa, never deeper than it has heads. Temperature, top-k and top-p
-    of `params` are captured in the graphs. ValueError if the draft model's context is shorter than `capacity`.
+    A cycle drafts at most `k` tokens; with Medusa, at most one for each head. Temperature, top-k and top-p of `params`
+    are captured in the graphs. Raises ValueError if the draft model's context is shorter than `capacity`.
     """
 
     @torch.inference_mode()
@@ -55,7 +55,7 @@ class Cycle:
         self.numbers = torch.zeros(size, 1 + 2 * k, dtype=torch.float64, device=device)
         self.sound = torch.ones(1, dtype=torch.bool, device=device)
         distribution = torch.float64 if target.dtype == torch.float64 else torch.float32
-        # Whether drafts are sampled; else each token is a point mass.
+        # Whether drafts are sampled. If not, each token is a point mass.
         self.drawn = self.steps is not None and params.temperature > 0.0
         self.rows = torch.zeros(k + 1, target.vocabulary, dtype=distribution, device=device)
         self.distributions = torch.zeros_like(self.rows[: k if self.drawn else 0])
@@ -65,17 +65,17 @@ class Cycle:
         self._on_gpu = self.record.is_cuda
         self._host = [torch.empty_like(t, device="cpu", pin_memory=True) for t in self._results] if self._on_gpu else []
         self.graphs = Graphs(device)
-        self.syncs = 0  # times that the host has waited
-        self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # of the last cycle
+        self.syncs = 0  # how often the host has waited
+        self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # times of the last cycle
         self._host_length = 0  # the length of the text, on the host
-        self._unread: Sequence[int] | None = None  # a prompt that the draft has yet to read
-        self._seen = 0  # tokens of the text, from its start, that the draft has read
+        self._unread: Sequence[int] | None = None  # the prompt, until the draft has read it
+        self._seen = 0  # how many tokens of the text the draft has read
 
     @torch.inference_mode()
     def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
         """Read the prompt, whose text will have at most `end` tokens, and draw the first token.
 
-        The draft reads the prompt only when the first `run` begins, so the first token need not wait for that.
+        The draft reads the prompt later, in the first `run`, so that the first token does not wait for that.
         """
         if not 0 < len(prompt) < end <= self.capacity:
             raise ValueError(f"{len(prompt)} tokens growing to {end} do not fit {self.capacity}")
@@ -92,9 +92,9 @@ class Cycle:
 
     @torch.inference_mode()
     def prepare(self, first: int, end: int, depths: Iterable[int] = ()) -> None:
-        """Capture the graphs that texts of `first` to `end` tokens need, before `begin` and so before a run's clock.
+        """Capture the graphs for texts of `first` to `end` tokens. Call it before `begin`, so that it is not timed.
 
-        `depths` are the K that cycles may have; without them, the largest alone.
+        `depths` are the values of K that cycles may have, by default only the largest.
         """
         if self.graphs.reason:
             return
@@ -106,7 +106,7 @@ class Cycle:
 
     @torch.inference_mode()
     def run(self, k: int | None = None) -> Record:
-        """Run one cycle, which drafts `k` tokens, the largest K by default. Those beyond the end are ignored."""
+        """Run one cycle, which drafts `k` tokens, by default the largest K. Drafts beyond the end are ignored."""
         k = self.k if k is None else k
         start = self._mark()
         self._catch_up(k)
@@ -117,7 +117,7 @@ class Cycle:
         return self._read(k, start, marks[0], marks[-2])
 
     def _catch_up(self, k: int) -> None:
-        """Let the draft read what its first step does not: the prompt, and the tokens of cycles without a draft."""
+        """Let the draft read what its first step does not read: the prompt, and tokens of cycles without a draft."""
         if self.steps is None or k == 0:
             return
         if self._unread is not None:
@@ -136,7 +136,7 @@ class Cycle:
         return [(("draft", bucket, k), lambda: self._draft(bucket, k)), verify] if k else [verify]
 
     def host_distributions(self, record: Record) -> tuple[Tensor, Tensor | None]:
-        """The target's rows and the drafts' distributions, on the host until the next cycle. Needs `details`."""
+        """Return the target's rows and the drafts' distributions, valid until the next cycle. Needs `details`."""
         (_, rows, distributions), n = self._host or self._results, len(record.drafted)
         return rows[: n + 1], distributions[:n] if self.drawn and n else None
 
@@ -162,7 +162,7 @@ class Cycle:
         self.limit.mul_(self.sound)  # a draft whose logits are not finite is ignored
 
     def _numbers(self) -> Tensor:
-        """The random numbers of this cycle."""
+        """Return the random numbers of this cycle."""
         return self.numbers.index_select(0, self.length)[0]
 
     def _verify(self, bucket: int, k: int) -> None:
@@ -181,7 +181,7 @@ class Cycle:
         outcome = accept(rows, drafted, distributions, row[1 : 1 + k], row[:1], self.limit, self.test)
         finite = logits.amax(-1).sum(0, keepdim=True).isfinite()
         record = packed(outcome, drafted, row[1 : 1 + k], self.limit, self.sound, finite)
-        steps = self._steps[: k + 1]  # what stands after the token of the target is ignored
+        steps = self._steps[: k + 1]  # tokens after the target's own are written too, and ignored
         emitted = torch.where(steps < outcome.accepted, torch.cat([drafted, outcome.token]), outcome.token)
         self.text.index_copy_(0, self.length + steps, emitted)
         self.rows[: len(rows)].copy_(rows)
@@ -189,7 +189,7 @@ class Cycle:
         self.length.add_(outcome.accepted + 1)
 
     def _read(self, k: int, start: Mark, prefilled: Mark, drafted: Mark) -> Record:
-        """Wait for the device and read the record of the cycle: the one place where the host waits."""
+        """Wait for the device and read the record of the cycle. The host waits nowhere else."""
         verified = self._mark()
         for host, result in zip(self._host, self._results, strict=False):
             host.copy_(result, non_blocking=True)

@@ -1,7 +1,7 @@
-"""Drafts on the device, over tensors that stay in place, so that a CUDA graph can hold the steps.
+"""Draft on the device with fixed shapes and tensors that stay in place, so that CUDA graphs can capture the steps.
 
-The specification of each class is its drafter (`drafters/`); tests hold the two equal. The host's drafter caches. The
-captured one recomputes its last positions, so that its shapes are fixed; its logits are the same.
+Each class computes the same logits as its drafter in `drafters/`, and tests compare the two. Where that drafter reads
+only new tokens, this one reads a fixed number of the last tokens again.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from .graphs import StaticDecoder
 
-# What drafts: a model, heads, the target's own layers below the layer with this index, or prompt lookup.
+# A model, heads, the target's layers below the layer with this index, prompt lookup, or nothing.
 Draft = Transformer | MedusaHeads | Eagle3Head | int | Literal["lookup"] | None
 
 
-# What a drafter of exactly this class drafts with on the device. Other classes, subclasses too, draft on the host.
+# Returns what a drafter of exactly this class drafts with. All other classes, also subclasses, draft on the host.
 SOURCES: dict[type, Callable[[Any], Draft]] = {
     NoDrafter: lambda drafter: None,
     PromptLookupDrafter: lambda drafter: "lookup",
@@ -42,9 +42,9 @@ SOURCES: dict[type, Callable[[Any], Draft]] = {
 class Text:
     """A text on the device. The target's cache holds all of it but the last token."""
 
-    tokens: Tensor  # [capacity + places beyond, aligned]
-    length: Tensor  # [1], two at least where there is a draft
-    drafted: Tensor  # [K], after the text
+    tokens: Tensor  # [capacity + K + 1, rounded up]
+    length: Tensor  # [1]; at least 2 if anything drafts
+    drafted: Tensor  # [K], the current draft
     target: StaticDecoder
     depth: int  # K: a cycle adds at most K + 1 tokens
 
@@ -52,8 +52,8 @@ class Text:
 class Steps:
     """Drafts token by token.
 
-    `reach` is how many of the text's last tokens the first step of a draft reads again. After cycles without a draft,
-    call `catch_up` for the tokens before those. `ids` are a draft vocabulary's tokens as the target's.
+    The first step of a draft reads the last `reach` tokens of the text. After cycles without a draft, call `catch_up`
+    for the tokens before them. `ids` are the target's ids of the draft's tokens.
     """
 
     reach: int
@@ -61,29 +61,32 @@ class Steps:
 
     def __init__(self, text: Text) -> None:
         self.text, self.k = text, text.depth
-        self.reach = len(text.tokens)  # the whole text: without a cache of its own there is nothing to catch up on
+        self.reach = len(text.tokens)  # the whole text: drafts without a cache have nothing to catch up
         self.ids = torch.arange(text.target.model.vocabulary, device=text.tokens.device)
 
     def prefill(self, prompt: Sequence[int]) -> None:
         """Read the prompt, after the target has read it."""
 
     def catch_up(self, first: int, last: int, bucket: int) -> None:
-        """Read the tokens from `first` to below `last`. Both are known to the host alone, so no graph holds this."""
+        """Read the tokens from `first` to below `last`. Only the host knows these numbers, so this is not captured."""
 
     def valid_drafts(self, accepted: int, k: int) -> int:
-        """How many of its `accepted` drafts are in its own cache already, and need not be read again."""
+        """Return how many of the `accepted` drafts are in its own cache already."""
         return 0
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
-        """Yield logits after the text, then after each draft, which is in `drafted` by then.  # k times [1, own V]"""
+        """Yield logits `k` times: after the text, then after each draft, which the caller writes to `drafted`.
+
+        Their shape is [1, V of the draft].
+        """
         raise NotImplementedError
 
 
 class DraftModelSteps(Steps):
-    """Drafts with a model. The first step reads the last two tokens, so that no cycle needs a further pass.
+    """Drafts with a model. Its first step always reads the last two tokens.
 
-    After full acceptance the model has read neither its own last draft nor the bonus token. In all other cycles one of
-    the two is read a second time, which changes nothing.
+    If all drafts were accepted, the model has read neither of them: its own last draft and the bonus token. In other
+    cycles the first of the two is read a second time, which changes nothing.
     """
 
     def __init__(self, text: Text, model: Transformer) -> None:
@@ -99,7 +102,7 @@ class DraftModelSteps(Steps):
         self.decoder.run_layers(self.text.tokens[first:last], self.decoder.place(first), bucket)
 
     def valid_drafts(self, accepted: int, k: int) -> int:
-        return min(accepted, k - 1)  # it never reads the last one
+        return min(accepted, k - 1)  # the model never reads its last draft
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
         text, places = self.text, self.decoder.places(self.text.length - 2, k + 1)
@@ -108,12 +111,12 @@ class DraftModelSteps(Steps):
             yield self._logits(text.drafted[i - 1 : i], places[i + 1 : i + 2], bucket)
 
     def _logits(self, ids: Tensor, start: Tensor, bucket: int) -> Tensor:
-        """Read `ids`; return logits of the draft's own vocabulary after the last one.  # [1, own V]"""
+        """Read `ids`; return logits after the last one.  # [1, V of the draft]"""
         return self.decoder.model.own_logits(self.decoder.run_layers(ids, start, bucket)[-1:])
 
 
 class EarlyExitSteps(Steps):
-    """Drafts with the target's first layers. Verification continues from the states that they leave."""
+    """Drafts with the target's first layers. Verification continues from the states after them."""
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
         text, target, start = self.text, self.text.target, self.text.length - 1
@@ -137,11 +140,11 @@ class MedusaSteps(Steps):
 
 
 class Eagle3Steps(Steps):
-    """Drafts with an EAGLE-3 head. Its first step reads the last K + 1 pairs: the last cycle may have added that many.
+    """Drafts with an EAGLE-3 head. Its first step reads the last K + 1 pairs, as many as a cycle may have added.
 
-    Pair i is the target's features of token i with the embedding of token i + 1; it stands at place i of the head's
-    cache. If the text has fewer pairs, the step also reads some beyond its end: they are masked for the pairs of the
-    text, and overwritten before anything reads them.
+    Pair i consists of the target's features of token i and the embedding of token i + 1, and has position i in the
+    head's cache. If the text has fewer pairs, the step also reads pairs beyond its end. They are masked, and later
+    overwritten.
     """
 
     def __init__(self, text: Text, head: Eagle3Head) -> None:
@@ -156,7 +159,7 @@ class Eagle3Steps(Steps):
             self.head.forward(features, prompt[1:], self.decoder.cache)
 
     def catch_up(self, first: int, last: int, bucket: int) -> None:
-        first -= 1  # the pair that ends with token `first`
+        first -= 1  # the pair whose second token is `first`
         places = self.decoder.places(self.decoder.place(first), last - 1 - first)
         features = self.head.fuse(self.text.target.cache.states, places)
         self._read(features, self.text.tokens[first + 1 : last], self.decoder.place(first), bucket)
@@ -183,21 +186,21 @@ class Eagle3Steps(Steps):
 
 
 def depth_of(draft: Draft, k: int) -> int:
-    """How deep `draft` drafts at most, of K levels: Medusa has a head for each."""
+    """Return how deep `draft` drafts, at most `k`: Medusa needs a head for each level."""
     if draft is None:
         return 0
     return min(k, draft.count) if isinstance(draft, MedusaHeads) else k
 
 
 def target_for(draft: Draft, target: Transformer, capacity: int) -> StaticDecoder:
-    """Prepare the target so that it stores the states that are drafted from."""
+    """Make a decoder of the target that stores the states from which `draft` drafts."""
     if isinstance(draft, int):
         return StaticDecoder(target, capacity, exit_layer=draft)
     return StaticDecoder(target, capacity, draft.taps if isinstance(draft, MedusaHeads | Eagle3Head) else ())
 
 
 def steps_of(draft: Draft, text: Text) -> Steps | None:
-    """Make the steps that draft with `draft`; None where nothing is computed."""
+    """Make the steps that draft with `draft`; None for prompt lookup and for no draft."""
     if draft is None or draft == "lookup":
         return None
     if isinstance(draft, Transformer):
@@ -208,9 +211,9 @@ def steps_of(draft: Draft, text: Text) -> Steps | None:
 
 
 def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:
-    """Copy what followed the longest suffix of 3, 2 or 1 tokens at its latest earlier place.
+    """Draft as `PromptLookupDrafter` does: copy what followed the last 3, 2 or 1 tokens at their latest occurrence.
 
-    Returns the copy [K], and whether there is such a place, bool [1]. This is `PromptLookupDrafter` without its index.
+    Returns the copied tokens [K], and whether there is such an occurrence, bool [1].
     """
     tokens, length = text.tokens[:bucket], text.length
     ends = torch.arange(bucket, device=tokens.device)
@@ -222,6 +225,6 @@ def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:
         score = score + same
     best = (score * bucket + ends).masked_fill(ends >= length, -1).amax(0, keepdim=True)
     match = best % bucket
-    # A copy may run on into itself.
+    # The copy may reach its own tokens, so the index wraps around.
     places = match + ends[: len(text.drafted)] % (length - match).clamp(min=1)
     return tokens.index_select(0, places), best >= bucket

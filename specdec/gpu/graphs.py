@@ -1,9 +1,9 @@
-"""The lean decoder in shapes that never change, and CUDA graphs of what is built on it.
+"""Our decoder with fixed shapes, and CUDA graphs that capture its steps.
 
 A step of decoding launches hundreds of small kernels, and eager Python launches them one by one: for a small draft
-model the launches take longer than reading its weights. A captured graph launches all kernels at once. For that the
-shapes must stay: the length of the text is a tensor, keys and values are written by index, the mask follows from the
-length, and attention reads a whole bucket of the cache. No kernel here makes the host wait.
+model the launches take longer than reading its weights. A captured graph launches all kernels at once. This needs fixed
+shapes: the length of the text is a tensor, keys and values are written by index, the mask is computed from the length,
+and attention reads a whole bucket of the cache. No kernel here makes the host wait.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ..models.transformer import Layer, Transformer
 from .ops import Sight
 from .trial import operations
 
-SMALLEST = 256  # positions of the smallest bucket; each further one is twice as large
-ALIGNED = 64  # positions: the size of every cache is a multiple of it, since attention is slower over odd lengths
+SMALLEST = 256  # positions of the smallest bucket; each next one is twice as large
+ALIGNED = 64  # every cache has a multiple of so many positions, since attention is slower over odd lengths
 WARM_UPS = 2
-STREAMS = 32  # CUDA streams in torch's pool; after that it hands out the same ones again
+STREAMS = 32  # CUDA streams in torch's pool; after the last, it returns the first again
 # Before torch 2.12, a failed capture leaves the allocator in capture mode, and the next one asserts (pytorch 180395).
 FAILURES_STAY = TorchVersion(torch.__version__) < "2.12"
 
 
 def bucket_for(end: int, capacity: int) -> int:
-    """The smallest bucket that holds the positions below `end`; the last one is the whole cache."""
+    """Return the size of the smallest bucket with the positions below `end`. The last bucket is the whole cache."""
     size = SMALLEST
     while size < end:
         size *= 2
@@ -46,18 +46,18 @@ def aligned(capacity: int) -> int:
 class StaticDecoder:
     """Runs `model` over a cache of `capacity` positions, with lengths on the device.
 
-    Prompts are read by the model itself into the same cache: their shapes differ, and they come once.
+    The model itself reads prompts into the same cache, because their shapes differ.
     """
 
     def __init__(self, model: Transformer, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> None:
         self.model, self.cache = model, model.new_cache(capacity, taps, exit_layer)
         self.ops = operations(model)
         self._places = torch.arange(capacity, device=model.device)
-        # Drafts beyond the context are never judged: any angles do.
+        # Drafts beyond the context are never judged, so their angles do not matter.
         self._angles = model.angles.index_select(0, self._places.clamp(max=model.context - 1))
 
     def clear(self) -> None:
-        """Empty the cache and fill it with zeros: hidden entries get weight zero, but zero times NaN is NaN."""
+        """Empty the cache and fill it with zeros: masked entries have weight 0, but 0 times NaN is NaN."""
         self.cache.keep(0)
         for tensor in (self.cache.data, *self.cache.states.values()):
             tensor.zero_()
@@ -68,18 +68,18 @@ class StaticDecoder:
         return self.model.forward(tokens, self.cache)
 
     def places(self, start: Tensor, count: int) -> Tensor:
-        """The `count` positions from `start` [1] on.  # [count]"""
+        """Return `count` positions from `start` [1] on.  # [count]"""
         return start if count == 1 else start + self._places[:count]
 
     def place(self, index: int) -> Tensor:
-        """The position `index`, for a step that no graph holds.  # [1]"""
+        """Return the position `index` as a tensor, for a step outside of graphs.  # [1]"""
         return self._places[index : index + 1]
 
     def forward(self, ids: Tensor, start: Tensor, bucket: int, past_exit: int = 0) -> Tensor:
-        """Logits after each of `ids` [n], which stand from `start` [1] on; start + n <= bucket.  # [n, V]
+        """Append `ids` [n] at position `start` [1] and return their logits; start + n <= bucket.  # [n, V]
 
-        What the cache holds from `start` on is overwritten or hidden, so a smaller `start` rolls it back. The first
-        `past_exit` tokens have passed the layers below the early exit, and go on from there.
+        Entries of the cache from `start` on are overwritten or masked, so a smaller `start` rolls it back. The first
+        `past_exit` tokens have already passed the layers below the early exit, and continue there.
         """
         if not past_exit:
             return self.model.logits(self.run_layers(ids, start, bucket))
@@ -99,7 +99,7 @@ class StaticDecoder:
     ) -> Tensor:
         """Send ids [n] or states [n, hidden] through the layers from `first` to below `last`.
 
-        This is `Transformer.run_layers`: `read` replaces the normed input of the first layer. States are written over.
+        As in `Transformer.run_layers`, `read` replaces the normed input of the first layer. It overwrites the states.
         """
         model, states = self.model, self.cache.states
         last = len(model.layers) if last is None else last
@@ -132,25 +132,25 @@ class StaticDecoder:
 
 
 class Graphs:
-    """Captures each step when it is first used, and replays it from then on. Its tensors must stay in place.
+    """Captures each step at its first use, and replays it afterwards. Its tensors must stay in place.
 
-    One failed capture disables all graphs: every step then runs as it is, and `reason` says why. All graphs share one
-    memory pool: between steps nothing may live in it, so steps leave their results in tensors made before. They are
+    One failed capture disables all graphs: every step then runs without, and `reason` says why. All graphs share one
+    memory pool, which is reused between steps, so steps write their results to tensors that were made before. They are
     warmed up and captured on a CUDA stream that no other living `Graphs` has (`lend`).
     """
 
-    broken = ""  # why this process can capture nothing any more
-    spoiled = False  # whether `broken` is because memory ran out in a capture: only a new process helps
+    broken = ""  # why this process can capture no more graphs
+    spoiled = False  # whether memory ran out in a capture after that: only a new process helps
 
     def __init__(self, device: str) -> None:
         self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"
-        self.seconds = 0.0  # that capturing took
+        self.seconds = 0.0  # time of capturing
         self.keys: list[Hashable] = []  # in the order of first use, captured or not
         self._captured: dict[Hashable, torch.cuda.CUDAGraph] = {}
         self._stream: torch.cuda.Stream | None = None
 
     def prepare(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
-        """Capture `step`, if not done before. Its counters, `state`, are restored after warm-up.
+        """Capture `step` if that was not done before. The warm-up changes its counters `state`; they are restored.
 
         Raises torch's OutOfMemoryError if the GPU has no room for the graph.
         """
@@ -162,7 +162,7 @@ class Graphs:
             start = time.perf_counter()
             try:
                 self._captured[key] = self._capture(step, state)
-            except Exception as error:  # whatever a kernel or the driver has against it
+            except Exception as error:  # kernels and the driver raise errors of many classes
                 self._captured.clear()  # the failed capture may have freed the cuBLAS workspace of the other graphs
                 if is_out_of_memory(error):
                     Graphs.spoiled = bool(Graphs.broken)
@@ -171,7 +171,7 @@ class Graphs:
             self.seconds += time.perf_counter() - start
 
     def run(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
-        """Do `step`, captured if possible. The step may depend on nothing but `key` and tensors that stay in place."""
+        """Run `step`, captured if possible. It may depend only on `key` and on tensors that stay in place."""
         self.prepare(key, step, state)
         if key in self._captured:
             self._captured[key].replay()
@@ -179,7 +179,7 @@ class Graphs:
             step()
 
     def _capture(self, step: Callable[[], None], state: Tensor) -> torch.cuda.CUDAGraph:
-        """Warm up, since libraries set themselves up in their first calls, then capture, which itself runs nothing."""
+        """Run the step to warm up, since libraries initialise in their first calls; then capture it."""
         if self._stream is None:
             self._stream = lend()
             weakref.finalize(self, give_back, self._stream, self._captured)
@@ -200,25 +200,25 @@ class Graphs:
             capturing = False
         finally:
             if capturing and FAILURES_STAY:
-                Graphs.broken = "an earlier graph could not be captured, and torch before 2.12 captures no other then"
+                Graphs.broken = "an earlier capture failed, and torch before 2.12 can capture no other graph after that"
             torch.cuda.set_stream(current)  # a failed capture may have left its own stream as the current one
             state.copy_(before)
         return graph
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether memory ran out, even if the end of the capture raised another error on top."""
+    """Whether memory ran out, even if the end of the capture then raised another error."""
     return error is not None and (isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(error.__context__))
 
 
-# cuBLAS has one workspace a stream, and every graph captured there holds its address. From torch 2.12 on the end of
-# any of them frees it (pytorch 193402): graphs that do not end together must not share a stream.
+# cuBLAS has one workspace for each stream, and graphs captured on a stream hold its address. Since torch 2.12, deleting
+# any of these graphs frees it (pytorch 193402). So only graphs that are deleted together may share a stream.
 _free: list[torch.cuda.Stream] = []
 _made: set[int] = set()
 
 
 def lend() -> torch.cuda.Stream:
-    """Lend a stream for the graphs of one owner. RuntimeError if all are lent."""
+    """Lend a stream for the graphs of one owner. Raises RuntimeError if all are lent."""
     if _free:
         return _free.pop()
     for _ in range(STREAMS):
@@ -226,7 +226,7 @@ def lend() -> torch.cuda.Stream:
         if stream.cuda_stream not in _made:
             _made.add(stream.cuda_stream)
             return stream
-    raise RuntimeError(f"{STREAMS} texts have graphs already, and torch has no more streams")
+    raise RuntimeError(f"all {STREAMS} CUDA streams of torch are in use for graphs")
 
 
 def give_back(stream: torch.cuda.Stream, graphs: dict[Hashable, torch.cuda.CUDAGraph]) -> None:

@@ -1,10 +1,10 @@
-"""`ops.Operations` as Triton kernels: four launches a layer beside its four products.
+"""`ops.Operations` as Triton kernels: a layer needs four launches beside its four products.
 
-The host's part of a small model's step is its number of kernels, not its bytes. A norm is divided out of a product by
-whoever reads that product, so it is no kernel of its own; the residual stream is added to by the products themselves.
+A small model's step takes as long as launching its kernels, so there should be few. A norm has no kernel of its own:
+the kernels that read a product apply the norm's factor to it. The products themselves add to the residual stream.
 
-Attention is split along the keys (Flash-Decoding): a few new tokens alone would leave most of a GPU idle. How long the
-text is stands on the device, so every split takes its share of the keys that there are, whatever the bucket.
+Attention is split along the keys (Flash-Decoding): a few new tokens alone would leave most of a GPU idle. The length of
+the text is on the device, so every split computes its own share of the existing keys.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from torch import Tensor, view_as_real
 from ..models.transformer import Floor, Layer
 from .ops import Operations, Sight
 
-CHUNK = 1024  # numbers of a row that are squared at once
-INNER = 512  # numbers of a row of SwiGLU that one program computes
-TILE = 2**14  # bytes of keys that one program holds at once, and again of values
-PROGRAMS = 256  # programs of attention that fill a large GPU
+CHUNK = 1024  # how many numbers of a row are squared at once
+INNER = 512  # how many outputs of SwiGLU one program computes
+TILE = 2**14  # bytes of keys that one program holds at once; as many of values
+PROGRAMS = 256  # how many programs of attention fill a large GPU
 MAX_SPLITS = 32
-MAX_ROWS = {torch.float32: 16, torch.bfloat16: 32}  # of one program of attention: more spill its registers
+MAX_ROWS = {torch.float32: 16, torch.bfloat16: 32}  # queries of one program of attention; more do not fit its registers
 
 
 @triton.jit
 def norm_factor(stream, row, scale, floor, WIDTH: tl.constexpr, CHUNK: tl.constexpr):
-    """What RMSNorm multiplies a row of the residual stream by: 1 / sqrt(scale · sum of squares + floor)."""
+    """Return RMSNorm's factor of a row of the residual stream: 1 / sqrt(scale · sum of squares + floor)."""
     i = tl.arange(0, CHUNK)
     squares = tl.zeros((CHUNK,), tl.float32)
     for at in range(0, WIDTH, CHUNK):
@@ -42,9 +42,9 @@ def turn_kernel(
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, SIZE: tl.constexpr, HALF: tl.constexpr, WIDTH: tl.constexpr,
     CHUNK: tl.constexpr, DIVIDE: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr,
 ):  # fmt: skip
-    """Turn one head of one token. Neighbouring entries are a pair; queries stay, keys and values go to the cache."""
+    """Apply bias, norm and rotation to one head of one token. Keys and values are written to the cache."""
     row, head = tl.program_id(0), tl.program_id(1)
-    i = tl.arange(0, HALF)  # of pairs, to a power of two
+    i = tl.arange(0, HALF)  # indices of pairs, up to a power of two
     real = i < SIZE // 2
     here = product + row * (HEADS + 2 * KV_HEADS) * SIZE + head * SIZE + 2 * i
     a = tl.load(here, mask=real, other=0.0).to(tl.float32)
@@ -84,7 +84,7 @@ def attend_kernel(
 ):  # fmt: skip
     """Attend with up to `ROWS` queries to one share of the keys of one head.
 
-    Leaves for each the highest score, the sum of exponentials above it, and the values' sum under these weights.
+    Stores for each query its highest score, the sum of the exponentials relative to it, and the weighted sum of values.
     """
     kv, split = tl.program_id(0), tl.program_id(1)
     group: tl.constexpr = HEADS // KV_HEADS
@@ -115,7 +115,7 @@ def attend_kernel(
         seen = (j < stop)[None, :] & (j[None, :] <= own[:, None]) & (j[None, :] > own[:, None] - window)
         scores = tl.where(seen, scores, float("-inf"))
         higher = tl.maximum(high, tl.max(scores, 1))
-        above = tl.where(higher == float("-inf"), 0.0, higher)  # of a query that has seen nothing yet
+        above = tl.where(higher == float("-inf"), 0.0, higher)  # a query that has attended to nothing yet
         decay, weights = tl.exp(high - above), tl.exp(scores - above[:, None])
         total = total * decay + tl.sum(weights, 1)
         summed = summed * decay[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
@@ -128,7 +128,7 @@ def attend_kernel(
 
 @triton.jit
 def combine_kernel(parts, highest, totals, y, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr):
-    """Combine one query's splits: each weighs as much as its exponentials do above the highest of all."""
+    """Combine one query's splits. Each is weighted by the sum of its exponentials, relative to the highest score."""
     row = tl.program_id(0)
     s, d = tl.arange(0, SPLITS), tl.arange(0, PADDED)
     high = tl.load(highest + row * SPLITS + s)
@@ -223,5 +223,5 @@ def chunk(stream: Tensor | None) -> int:
 
 
 def divisor(floor: Floor, width: int) -> tuple[float, float]:
-    """What `norm_factor` takes for rows of that width: rows divided by their length, or by its share of each entry."""
+    """Return the `scale` and `floor` of `norm_factor` for rows of that width."""
     return (1.0 / width, floor) if isinstance(floor, float) else (1.0, float(floor) ** 2)

@@ -1,7 +1,7 @@
-"""A lane on a GPU: an executor of the one loop (`engine.py`) whose cycles run on the device (`cycle.py`).
+"""Run a lane on a GPU: an executor of the loop in `engine.py` whose cycles run on the device (`cycle.py`).
 
-The host waits once a cycle, for the packed record; times are the device's own, between CUDA events. An adaptive drafter
-chooses each cycle's depth before it, from the text alone. What has no captured cycle (`reason_against`) runs in the
+The host waits once in each cycle, for a packed record. Times are measured between CUDA events. An adaptive drafter
+chooses the depth before each cycle, from the text alone. Tasks that the device cannot run (`reason_against`) use the
 host's executor. The same seed gives the same text again, but not the text of the host's executor, which uses its random
 numbers in another order.
 """
@@ -38,7 +38,7 @@ _idle: dict[tuple[object, ...], Cycle] = {}
 def generate(task: Task) -> Generator[Event, None, None]:
     """Run `task` in captured graphs if its target is on a GPU and there is a cycle for it, else in plain PyTorch.
 
-    PromptError as from `engine.generate`. This is the only place that decides between the two.
+    Raises PromptError as `engine.generate` does.
     """
     if torch.device(getattr(target_of(task), "device", "cpu")).type != "cuda":
         return engine.generate(task)
@@ -49,7 +49,7 @@ def generate(task: Task) -> Generator[Event, None, None]:
 def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, None]:
     """Run `task` as `generate` does, but raise ValueError if the device has no cycle for it.
 
-    `cycle` belongs to the caller, and was made for this target, drafter, K, length and kind of sampling.
+    A given `cycle` must be made for this target, drafter, K, length and kind of sampling; the caller keeps it.
     """
     if reason := reason_against(task):
         raise ValueError(reason)
@@ -88,7 +88,7 @@ def draft_of(task: Task) -> Draft:
 
 
 def capacity(task: Task) -> int:
-    """The text's longest length, rounded up to a whole bucket, so that runs of about one length share graphs."""
+    """Return the text's greatest length, rounded up to a whole bucket, so that runs of similar length share graphs."""
     context, beyond = task.target.context, depth_of(draft_of(task), task.k) + 1
     needed = min(context, len(task.prompt) + task.params.max_tokens)
     return min(context, bucket_for(needed + beyond, aligned(context + beyond)) - beyond)
@@ -98,8 +98,8 @@ class EagerExecutor(HostExecutor):
     """Runs the host's executor on a GPU; if memory runs out, it releases memory for the next run."""
 
     @contextlib.contextmanager
-    def opened(self, limit: int) -> Iterator[None]:
-        with releasing_memory(), super().opened(limit):
+    def allocated(self, limit: int) -> Iterator[None]:
+        with releasing_memory(), super().allocated(limit):
             yield
 
 
@@ -116,7 +116,7 @@ class CudaExecutor:
         self.stopped = False
 
     @contextlib.contextmanager
-    def opened(self, limit: int) -> Iterator[None]:
+    def allocated(self, limit: int) -> Iterator[None]:
         """Prepare a cycle for the run. If the run breaks, its cycle is dropped with its graphs."""
         key, self.limit = key_of(self.task), limit
         with releasing_memory():
@@ -136,13 +136,13 @@ class CudaExecutor:
             k = self.adaptive.depth(tokens, k)
         if prefill:
             record = cycle.begin(self.task.prompt, self.limit, self.task.params.seed)
-        else:  # always with the largest K, so that one graph serves all cycles; drafts beyond the end do not count
+        else:  # with the largest K, so that all cycles use one graph; drafts beyond the end are ignored
             record = cycle.run(k if self.adaptive or self.stopped else None)
         if not record.finite:
             raise FloatingPointError("the target's logits are not finite")
         proposal = record.proposal()
         if self.adaptive:
-            self.adaptive.drafted(len(tokens), proposal)
+            self.adaptive.remember_draft(len(tokens), proposal)
         return CycleResult(
             proposal,
             record.verdict(),
@@ -157,7 +157,7 @@ class CudaExecutor:
         self.stopped = True
 
     def describe(self, record: Record, noise: Sampler | None) -> dict[str, Any]:
-        """The fields of `Verified` but its times, as `describe.verification` makes them for the host's executor."""
+        """Return the fields of `Verified` without its times, as `describe.verification` does on the host."""
         task = self.task
         if noise is not None:
             rows, distributions = self.on_gpu.host_distributions(record)
@@ -186,7 +186,7 @@ def key_of(task: Task) -> tuple[object, ...]:
 
 
 def new_cycle(task: Task) -> Cycle:
-    """Make a cycle; if memory runs out, drop the idle ones first. torch's OutOfMemoryError if that is not enough."""
+    """Make a cycle. If memory runs out, drop the idle ones and try again; it may raise torch's OutOfMemoryError."""
     target, draft = target_of(task), draft_of(task)
     assert isinstance(target, Transformer)
     make = functools.partial(Cycle, target, draft, task.k, capacity(task), task.params, details=task.details)
@@ -208,6 +208,6 @@ def releasing_memory() -> Iterator[None]:
 
 def release_memory() -> None:
     _idle.clear()
-    gc.collect()  # tensors that an error's traceback still holds
+    gc.collect()  # also frees tensors in an error's traceback
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

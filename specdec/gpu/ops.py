@@ -1,9 +1,9 @@
-"""Computes in torch what a layer does between its products: the specification of `kernels.py`, used without Triton.
+"""The operations of a layer between its matrix products, in torch. They specify those of `kernels.py`.
 
-Four products make a layer: queries, keys and values; the output of attention; gate and up; down. What stands between
-them is here, over shapes that never change. The weights of the norms are part of the matrices, so a norm is one factor
-a row. `norm` chooses when the factor is applied. Here it is before the product. `kernels.py` applies it after the
-product: `norm` then returns the residual `stream` as well, from which `rotate` and `gate` compute the factor.
+A layer has four products: queries, keys and values; the output of attention; gate and up; down. The weights of the
+norms are part of the matrices, so a norm is one factor for each row. This file applies it before the product, in
+`norm`. `kernels.py` applies it after the product: there `norm` also returns the residual `stream`, from which `rotate`
+and `gate` compute the factor.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..models.transformer import apply_rope, Floor, Layer, rms_normalise, Transf
 
 @dataclass(frozen=True)
 class Sight:
-    """Which of the first `bucket` positions new tokens at `places` [n] may attend to: all before them, or a window."""
+    """The positions below `bucket` to which new tokens at `places` [n] attend: all up to their own, or a window."""
 
     places: Tensor
     bucket: int
     window: int | None
-    mask: Tensor | None = None  # [n, bucket], -inf where a token may not look; None if the kernel computes it
+    mask: Tensor | None = None  # [n, bucket], -inf where a token may not attend; None if the kernel computes it
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Operations:
     def norm(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the input of a product for the residual stream `x` [n, hidden].
 
-        The second value is `x` if the norm is still to be applied, to the product; None if the input is normed.
+        The second value is `x` if the norm must still be applied to the product; None if the input is normed.
         """
         return rms_normalise(x, self.floor), None
 
@@ -62,8 +62,8 @@ class Operations:
     ) -> Tensor:
         """Apply bias, norm and rotation to heads; write keys and values to `places` [n] of `stored`.
 
-        `product` [n, (heads + 2 kv_heads) · head_dim] is written over, `stored` is a layer's cache [2 kv_heads,
-        capacity, head_dim], `angles` [n, head_dim / 2] are complex. Queries [n, heads, head_dim] are returned.
+        `product` [n, (heads + 2 kv_heads) · head_dim] is overwritten, `stored` is a layer's cache [2 kv_heads,
+        capacity, head_dim], `angles` [n, head_dim / 2] are complex. Returns queries [n, heads, head_dim].
         """
         if stream is not None:
             product.mul_(self._factor(stream))
@@ -71,7 +71,7 @@ class Operations:
             product.add_(layer.qkv_bias)
         every, rotated = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
         own = exact = every[:, :rotated]
-        if layer.head_norm is not None:  # normalises values, too, for nothing: whole rows cost one kernel less
+        if layer.head_norm is not None:  # also normalises the values, which is not used: whole rows save a kernel
             exact = rms_normalise(every, self.head_floor)[:, :rotated] * layer.head_norm.transpose(0, 1)
         exact = exact.float()
         apply_rope(exact.transpose(0, 1), angles)
@@ -81,7 +81,7 @@ class Operations:
         return every[:, : self.heads]
 
     def attend(self, queries: Tensor, stored: Tensor, sight: Sight) -> Tensor:
-        """Attention over a layer's cache; heads that share keys are rows of one product.  # [n, heads · head_dim]"""
+        """Attend to a layer's cache; heads that share keys are rows of one product.  # [n, heads · head_dim]"""
         assert sight.mask is not None
         n, bucket, kv_heads = len(queries), sight.bucket, self.kv_heads
         keys, values = stored[:kv_heads, :bucket], stored[kv_heads:, :bucket]
@@ -91,14 +91,14 @@ class Operations:
         return y.view(self.heads, n, -1).transpose(0, 1).reshape(n, -1)
 
     def gate(self, product: Tensor, stream: Tensor | None) -> Tensor:
-        """SwiGLU: silu of the first half times the second.  # [n, 2 · inner] -> [n, inner]"""
+        """Apply SwiGLU: silu of the first half times the second.  # [n, 2 · inner] -> [n, inner]"""
         if stream is not None:
             product.mul_(self._factor(stream))
         gate, up = product.chunk(2, -1)
         return F.silu(gate).mul_(up)
 
     def _factor(self, stream: Tensor) -> Tensor:
-        """The factor by which `rms_normalise` multiplies rows.  # [n, hidden] -> float32 [n, 1]"""
+        """Return the factor by which `rms_normalise` multiplies rows.  # [n, hidden] -> float32 [n, 1]"""
         squares = stream.float().square()
         if isinstance(self.floor, float):
             return (squares.mean(-1, keepdim=True) + self.floor).rsqrt()

@@ -1,6 +1,6 @@
-"""Tests the kernels against their specification, for the layers of a model, before they are first used.
+"""Before Triton's kernels are first used for a model, compare them with torch on that model's layers.
 
-A GPU may be too small for them, or the machine may lack the compiler that Triton starts them with.
+They may fail: a GPU may be too small for them, or the machine may lack the compiler that Triton needs.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from torch import Tensor
 from ..models.transformer import Layer, Transformer
 from .ops import Operations
 
-SWITCH = "SPECDEC_TRITON"  # 0: without its kernels
-LIMITS = {torch.float32: 1e-4, torch.bfloat16: 0.03}  # of `difference`
-ROWS = (1, 5, 17)  # a step, the check of four drafts, and of sixteen
+SWITCH = "SPECDEC_TRITON"  # environment variable: 0 switches the kernels off
+LIMITS = {torch.float32: 1e-4, torch.bfloat16: 0.03}  # the largest allowed `difference`
+ROWS = (1, 5, 17)  # rows of a plain step, and of the verification of 4 and of 16 drafts
 CAPACITY = 512
 _reasons: dict[tuple[object, ...], str] = {}
 
 
 def operations(model: Transformer) -> Operations:
-    """Choose Triton's kernels where they run and give the right numbers, else torch's, with the reason."""
+    """Choose Triton's kernels if they run and compute the right numbers, else torch's with the `reason`."""
     if torch.device(model.device).type != "cuda":
         return Operations.for_model(model, "there is no CUDA device")
     if os.environ.get(SWITCH) == "0":
@@ -44,7 +44,9 @@ def unfit(kernels: Operations, model: Transformer) -> str:
     shape = kernels.heads, kernels.kv_heads, kernels.head_dim, inner, width
     key = (shape, frozenset(kinds), model.dtype, model.device)
     if key not in _reasons:
-        _reasons[key] = next(filter(None, (tried(kernels, model, layer) for layer in kinds.values())), "")
+        _reasons[key] = next(
+            filter(None, (reason_against_layer(kernels, model, layer) for layer in kinds.values())), ""
+        )
     return _reasons[key]
 
 
@@ -54,15 +56,15 @@ def kind(layer: Layer) -> tuple[object, ...]:
 
 
 @torch.inference_mode()
-def tried(kernels: Operations, model: Transformer, layer: Layer) -> str:
+def reason_against_layer(kernels: Operations, model: Transformer, layer: Layer) -> str:
     plain = Operations.for_model(model)
     try:
         for n in ROWS:
             stream = noise(n, model.width, like=model.embedding)
-            far = difference(kernels, plain, layer, stream, model.config.intermediate_size, CAPACITY // 2, CAPACITY)
-            if not far <= LIMITS[model.dtype]:
-                return f"Triton's kernels differ from torch by {far:.2g}"
-    except Exception as error:  # whatever Triton, its compiler or the driver have against it
+            error = difference(kernels, plain, layer, stream, model.config.intermediate_size, CAPACITY // 2, CAPACITY)
+            if not error <= LIMITS[model.dtype]:
+                return f"Triton's kernels differ from torch by {error:.2g}"
+    except Exception as error:  # Triton, its compiler and the driver raise errors of many classes
         return f"Triton's kernels do not run here: {type(error).__name__}: {error}"
     return ""
 
@@ -77,11 +79,11 @@ def difference(
     bucket: int,
     divided: bool = False,
 ) -> float:
-    """The largest relative difference of any result of one layer, from `stream` [n, hidden] at `start` on.
+    """Return the largest relative difference between the results of two implementations for one layer.
 
-    The specification is computed in float32. In bfloat16 torch rounds after every operation, and scores before their
-    exponential, which alone makes attention up to 3 % wrong; a kernel rounds its results and the values' weights.
-    `divided`: as if the products' inputs had been normed before.
+    `stream` [n, hidden] stands at position `start`. The operations of `plain` are computed in float32: in bfloat16
+    torch rounds after every operation, which alone makes attention up to 3 % wrong. With `divided`, the inputs of the
+    products count as normed already.
     """
     n, size, heads = len(stream), plain.head_dim, plain.heads + 2 * plain.kv_heads
     inputs = (
@@ -95,21 +97,23 @@ def difference(
     angles, places = torch.polar(torch.ones_like(angle), angle), start + torch.arange(n, device=stream.device)
     results = []
     for ops, dtype in ((kernels, stream.dtype), (plain, torch.float32)):
-        whole, product, queries, cache, gate_up = (x.to(dtype, copy=True) for x in inputs)  # some are written over
+        whole, product, queries, cache, gate_up = (
+            x.to(dtype, copy=True) for x in inputs
+        )  # copies: some are overwritten
         stored, behind = cache.clone(), None if divided else whole
         queries_out = ops.rotate(product, behind, layer, angles, stored, places)
         y = ops.attend(queries, cache, ops.sight(places, bucket, layer.window, dtype))
         results.append((queries_out, stored, y, ops.gate(gate_up, behind)))
-    return float(torch.stack([relative(a, b) for a, b in zip(*results, strict=True)]).max())  # NaN if one of them is
+    return float(torch.stack([relative(a, b) for a, b in zip(*results, strict=True)]).max())  # NaN if any is NaN
 
 
 def relative(actual: Tensor, expected: Tensor) -> Tensor:
-    """The largest distance of two entries, as a share of the entry and of the root mean square of all."""
+    """Return the largest error of an entry, relative to the sum of its size and the root mean square of all."""
     exact = expected.double()
     return ((actual.double() - exact).abs() / (exact.abs() + exact.square().mean().sqrt())).max()
 
 
 def noise(*shape: int, like: Tensor) -> Tensor:
-    """Normal numbers, the same ones for a shape each time."""
+    """Return normal random numbers, always the same for a shape."""
     generator = torch.Generator().manual_seed(sum(shape))
     return torch.randn(*shape, generator=generator).to(like)

@@ -1,1 +1,1 @@
-"""Runs side by side: each lane in turn, each with its own clock."""
+"""Run lanes by turns, each with its own clock."""

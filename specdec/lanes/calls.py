@@ -1,4 +1,4 @@
-"""The calls that the engine's process answers (`worker.py`). It imports torch, so the page must not import it."""
+"""The functions that the page calls in the engine's process (`worker.py`). Only that process imports torch."""
 
 from __future__ import annotations
 

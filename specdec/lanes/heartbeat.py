@@ -1,4 +1,4 @@
-"""Heartbeats and deadlines of generators. Who reads a generator can leave it between two items only."""
+"""Heartbeats and deadlines of generators. A reader can stop a generator only between two items."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def within(seconds: float, items: Generator[T, Any, Any]) -> Iterator[T]:
-    """Yield `items`. TimeoutError, with the seconds, once so many have passed since the first that is no heartbeat.
+    """Yield `items`; raise TimeoutError(seconds) when that many have passed since the first item that is not None.
 
-    What comes before that item, such as loading, does not count.
+    So the time of loading, during which only heartbeats (None) come, does not count.
     """
     until: float | None = None
     with contextlib.closing(items):

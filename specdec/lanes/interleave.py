@@ -1,7 +1,7 @@
-"""Let lanes take turns: the one whose clock shows the least time runs next.
+"""Let lanes take turns: the lane whose clock shows the least time runs next.
 
-So all lanes advance through the same time, and a reader of the events sees the true speed-up grow. While one lane runs,
-the clocks of the others stand still.
+So the lanes' clocks advance together, and the events show the true speed-up at every moment. While one lane runs, the
+clocks of the others stand still.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PLAIN = "plain"
 
 
 def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Event, None, None]:
-    """A whole cycle at a time, of the lane whose clock (from the first token on) shows less."""
+    """Yield the lanes' events, a whole cycle at a time. Clocks are compared from the first token on."""
     clocks, first = dict.fromkeys(lanes, 0.0), dict.fromkeys(lanes, 0.0)
     running = list(lanes)
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Measure what drafting costs on this machine, by a second of real decoding. `default` and `adaptive` decide by it."""
+"""Measure the costs of drafting on this machine, by short runs. `lanes/default.py` and `adaptive` use them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..figures.stats import Comparison, LaneStats
 from ..gpu.lane import generate
 from ..types import Costs, SamplingParams, Tree
 
-DEPTHS = range(1, 9)  # each of the usual ones: one row more may cost nothing, or a seventh of a pass
-TOKENS = 25  # of each run
+DEPTHS = range(1, 9)  # all of them are measured: costs do not grow evenly with the depth
+TOKENS = 25  # new tokens of each run
 GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
 WARM = replace(GREEDY, temperature=0.8)
-# A text of usual length: a pass over several rows is more expensive after it than at the beginning of one.
+# The prompt is not short: after a longer text, a pass over several rows costs more.
 TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound. " * 4
 
 
@@ -42,8 +42,8 @@ def probe(family: Family, name: str) -> Costs:
 def measure(family: Family, name: str) -> Costs:
     """Measure the costs of drafting with `name`, by short runs of each depth beside plain ones.
 
-    They are medians of single cycles: one pause of the machine must not make a depth look expensive for good.
-    ValueError where `name` drafts nothing.
+    They are medians over cycles, so that one pause of the machine does not distort them.
+    Raises ValueError if `name` drafts nothing.
     """
     for warm_up in (name, "none"):  # first calls are slow
         events_of(family, warm_up, max(DEPTHS))
@@ -52,7 +52,8 @@ def measure(family: Family, name: str) -> Costs:
         run, plain = events_of(family, name, k), events_of(family, "none", 0)
         comparisons.append(Comparison(*(LaneStats.from_events(events, Task.lane) for events in (run, plain))))
         cycles = cycles_of(run)
-        # Heads have a limit, and the last drafts of a text are cut short: the usual depth is the one measured.
+        # Some drafts are shallower than k: heads have a limit, and the end of a text cuts drafts. Only cycles of the
+        # most frequent depth count.
         usual = mode(cycle.depth for cycle in cycles) if cycles else 0
         for cycle in cycles:
             if cycle.depth == usual:
@@ -60,8 +61,8 @@ def measure(family: Family, name: str) -> Costs:
                 passes.setdefault(usual, []).append(cycle.verify)
     if not drafts:
         raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
-    step = median(one.step or 0.0 for one in comparisons)
-    draft_costs, pass_costs = ({k: median(each) / step for k, each in of.items()} for of in (drafts, passes))
+    step = median(comparison.step or 0.0 for comparison in comparisons)
+    draft_costs, pass_costs = ({k: median(s) / step for k, s in seconds.items()} for seconds in (drafts, passes))
     level, start = fit_line(draft_costs)
     deepest = max(drafts)
     sampled = [cycle.draft for cycle in cycles_of(events_of(family, name, deepest, WARM)) if cycle.depth == deepest]
@@ -69,7 +70,7 @@ def measure(family: Family, name: str) -> Costs:
     return Costs(
         round(level, 4),
         tuple(round(cost, 4) for cost in interpolated(pass_costs)),
-        round(median(one.overhead or 0.0 for one in comparisons), 4),
+        round(median(comparison.overhead or 0.0 for comparison in comparisons), 4),
         round(max(0.0, draws / deepest), 4),
         round(start, 4),
     )
@@ -91,10 +92,7 @@ def cycles_of(events: Sequence[Event]) -> list[Cycle]:
 
 
 def fit_line(drafts: dict[int, float]) -> tuple[float, float]:
-    """Split the cost by depth into the cost of a level and that of beginning a draft; neither is negative.
-
-    A draft model pays for each level, heads for the first alone.
-    """
+    """Fit a line to the costs by depth. Return the cost of a level and that of beginning a draft, both at least 0."""
     if len(drafts) == 1:
         ((depth, cost),) = drafts.items()
         return cost / depth, 0.0

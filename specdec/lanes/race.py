@@ -1,4 +1,4 @@
-"""Lanes on one device: speculative and plain decoding of one prompt, perhaps a peer, each with its own clock."""
+"""Run lanes on one device: speculative and plain decoding of one prompt, and perhaps transformers as a peer."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ def tasks(
     rule: str = "rejection",
     peer: bool = False,
 ) -> dict[str, Task]:
-    """Make one task for each lane; they differ in the drafter only. The rule also decides the noise of plain decoding.
+    """Make one task for each lane.
 
-    The plain lane never takes a lossy rule: without a draft nothing is lossy. The peer knows one rule.
+    The plain lane has the same rule, because the rule determines the sampler, but never a lossy one. The peer's rule is
+    always rejection sampling.
     """
     check_request(prompt, drafter, k, rule)
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
-    judge = rules.named(rule)
+    judge = rules.make_rule(rule)
     if wrapped := family.wrapped(drafter):
         probe(family, wrapped)
 
@@ -55,8 +56,8 @@ def tasks(
         )
 
     plain = judge if judge.lossless else RejectionSampling()
-    beside = {PEER: task(PEER, drafter, k, RejectionSampling())} if peer else {}
-    return {SPECULATIVE: task(SPECULATIVE, drafter, k, judge), **beside, PLAIN: task(PLAIN, "none", 0, plain)}
+    peers = {PEER: task(PEER, drafter, k, RejectionSampling())} if peer else {}
+    return {SPECULATIVE: task(SPECULATIVE, drafter, k, judge), **peers, PLAIN: task(PLAIN, "none", 0, plain)}
 
 
 def race(
@@ -69,10 +70,10 @@ def race(
     rule: str = "rejection",
     peer: bool = False,
 ) -> Generator[Event, None, None]:
-    """Run all lanes; their events come interleaved by the lanes' clocks. `peer` adds transformers' own generation.
+    """Run all lanes and yield their events, interleaved by the lanes' clocks. `peer` adds transformers' generation.
 
-    PromptError for a prompt that is empty or too long, ValueError for an unknown drafter or rule, and for a
-    peer that has no such drafter.
+    Raises PromptError for a prompt that is empty or too long; ValueError for an unknown drafter or rule, or for a
+    drafter that the peer does not have.
     """
     lanes = tasks(family, prompt, drafter, k, params or SamplingParams(), details, rule, peer)
     return interleave({lane: (assisted if lane == PEER else generate)(task) for lane, task in lanes.items()})

@@ -1,7 +1,7 @@
-"""A peer in the race: transformers' own assisted generation on the same weights, watched through its streamer.
+"""Run transformers' own assisted generation on the same weights, as a peer in the race.
 
-The streamer reports the tokens that each cycle adds to the text, and nothing else: no drafts, no q, no coins. So this
-lane's events are those of a server's lane, whose cycles are blocks of tokens (`Started.server`, `Finished.counted`).
+Its streamer reports only the tokens that each cycle adds to the text: no drafts, no q, no coins. So its events are like
+those of a server's lane, whose cycles are blocks of tokens (`Started.server`, `Finished.counted`).
 Cycle 0 drafts before the target has read the prompt, and may commit several tokens.
 """
 
@@ -44,19 +44,19 @@ REDUCED = (
     "choose prompt_lookup, or leave out the peer."
 )
 Peered = Transformer | HuggingFaceModel
-_library_models: WeakKeyDictionary[Transformer, Any] = WeakKeyDictionary()  # by our model, and freed with it
+_library_models: WeakKeyDictionary[Transformer, Any] = WeakKeyDictionary()  # our model -> theirs, freed together
 
 
 def usual_drafter(family: Family) -> str:
-    """The drafter of a race whose visitor left it open: the draft model if transformers can run it, else a lookup."""
+    """Choose the drafter of a race with a peer: the draft model if transformers can run it, else prompt lookup."""
     draft = family.drafts.get(DRAFT_MODEL)
     return LOOKUP if draft is None or isinstance(draft, ReducedDraft) else DRAFT_MODEL
 
 
 def assisted(task: Task) -> Generator[Event, None, None]:
-    """Run `task` with transformers. Closing the iterator ends the run at once: it waits between two cycles.
+    """Run `task` with transformers and yield its events. Closing the iterator ends the run.
 
-    ValueError for a drafter that assisted generation does not have.
+    Raises ValueError for a drafter that assisted generation does not have.
     """
     if task.k == 0:
         raise ValueError("Assisted generation drafts at least one token: set K to 1 or more.")
@@ -66,10 +66,10 @@ def assisted(task: Task) -> Generator[Event, None, None]:
     if checked(task.target).stored in CODES:
         raise ValueError(NO_CODES)
     draft = checked(task.drafter.model) if isinstance(task.drafter, DraftModelDrafter) else None
-    return as_of_a_server(engine.generate(task, executor=AssistedExecutor(task, draft)))
+    return as_server_events(engine.generate(task, executor=AssistedExecutor(task, draft)))
 
 
-def as_of_a_server(events: Iterator[Event]) -> Generator[Event, None, None]:
+def as_server_events(events: Iterator[Event]) -> Generator[Event, None, None]:
     version = f"transformers {importlib.metadata.version('transformers')}"
     for event in events:
         if isinstance(event, Started):
@@ -78,7 +78,7 @@ def as_of_a_server(events: Iterator[Event]) -> Generator[Event, None, None]:
 
 
 def checked(model: object) -> Peered:
-    """The model behind a view. ValueError where transformers cannot read it."""
+    """Return the model itself, without a view. Raises ValueError if transformers cannot read it."""
     model = model.model if isinstance(model, TargetView) else model
     if isinstance(model, ReducedDraft):
         raise ValueError(REDUCED)
@@ -88,7 +88,7 @@ def checked(model: object) -> Peered:
 
 
 def library_model(model: Peered) -> Any:
-    """transformers' model with the same weights, read at the first run."""
+    """Return transformers' model with the same weights. It is read at the first run."""
     if isinstance(model, HuggingFaceModel):
         return model.model
     if model not in _library_models:
@@ -99,15 +99,15 @@ def library_model(model: Peered) -> Any:
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
-    """transformers' model of a checkpoint, whatever form it is stored in."""
+    """Make transformers' model of a checkpoint, whose weights may be packed."""
     weights = {name: weight.to(dtype) for name, weight in open_weights(folder).items()}
     return build(as_library(read_config(folder)), weights, dtype, device)
 
 
 class AssistedExecutor:
-    """Takes each cycle from the library's `generate`. All of its tokens but the last count as accepted drafts.
+    """Takes each cycle from the library's `generate`. All tokens of a cycle but the last count as accepted drafts.
 
-    `generate` has a thread of its own, which runs only while the next block is awaited; this is its streamer.
+    `generate` runs in a thread, and this object is its streamer. The thread runs only while `cycle` waits for it.
     """
 
     eager: str | None = None
@@ -118,7 +118,7 @@ class AssistedExecutor:
         self.answers: SimpleQueue[list[int] | BaseException] = SimpleQueue()
 
     @contextlib.contextmanager
-    def opened(self, limit: int) -> Iterator[None]:
+    def allocated(self, limit: int) -> Iterator[None]:
         thread = Thread(target=self.work, args=(limit - len(self.task.prompt),), name="transformers", daemon=True)
         thread.start()
         try:
@@ -130,15 +130,17 @@ class AssistedExecutor:
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
         start = time.perf_counter()
         if len(tokens) == len(self.task.prompt):
-            self.next_block()  # the prompt
+            self.next_block()  # the first block is the prompt
         *drafted, last = self.next_block()
-        took = time.perf_counter() - start
+        seconds = time.perf_counter() - start
         verdict = Verdict(tuple(range(len(drafted))), last, "bonus", ())
         positions = [Position(i, t, self.task.piece(t), "accepted", None, None, None) for i, t in enumerate(drafted)]
-        return CycleResult(Proposal.chain(drafted), verdict, lambda noise: {"positions": tuple(positions)}, 0.0, took)
+        return CycleResult(
+            Proposal.chain(drafted), verdict, lambda noise: {"positions": tuple(positions)}, 0.0, seconds
+        )
 
     def stop_drafting(self) -> None:
-        """Never called: no draft of it fails."""
+        """Never called, since no draft of this executor fails."""
 
     def next_block(self) -> list[int]:
         self.turns.put(True)
@@ -152,7 +154,7 @@ class AssistedExecutor:
             if self.turns.get():
                 generate(self.task, self.draft, wanted, self)
             raise EOFError("transformers ended before the text did")
-        except BaseException as error:  # for whoever still waits
+        except BaseException as error:  # passed on to `next_block`
             self.answers.put(error)
 
     def put(self, tokens: Tensor) -> None:
@@ -161,7 +163,7 @@ class AssistedExecutor:
             raise GeneratorExit  # nobody waits for the next block
 
     def end(self) -> None:
-        """Called by `generate` as the text is done."""
+        """Called by `generate` at the end of the text."""
 
 
 def generate(task: Task, draft: Peered | None, wanted: int, streamer: Any) -> None:

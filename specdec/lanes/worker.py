@@ -1,10 +1,10 @@
-"""The engine in a process of its own, for a page that must not slow it down.
+"""Run the engine in its own process, so that the page does not slow it down.
 
-In one process, page and engine would share the interpreter's lock: serving a run's events cost the run a tenth
-of its speed. One call at a time. A process that dies, or is silent for too long and is ended, breaks its call only: the
-next call starts another. After an error that CUDA keeps for the whole process it ends by itself.
+In one process, page and engine would share the interpreter's lock, which cost a run a tenth of its speed. The process
+answers one call at a time. If it dies, or is killed after a long silence, that call fails and the next one starts a new
+process. It ends itself after an error that CUDA keeps for the whole process.
 
-Calls are numbered: what a call that was left still sends is dropped by the next one.
+Calls are numbered, so that a call can drop what an abandoned earlier call still sends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 from .heartbeat import HEARTBEAT_S
 
-SILENCE_S = 180.0  # models load, and costs are probed, before a call's first answer
+SILENCE_S = 180.0  # longer than loading models and measuring costs, which come before a call's first answer
 SPAWN = multiprocessing.get_context("spawn")
 log = logging.getLogger(__name__)
 
@@ -36,9 +36,9 @@ class WorkerDied(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A pair that is loaded: facts of its models and of the machine, and the drafter and depth of the run to come.
+    """Facts of the loaded models and of the machine, and the drafter and depth of the coming run.
 
-    `speedup` is what is expected of these; 0 where no cost was measured.
+    `speedup` is the expected one; 0 if no costs were measured.
     """
 
     models: dict[str, Any]
@@ -50,7 +50,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One item of a call, or its end. At the end, the error if there was one, and whether the process ends, too."""
+    """One item of a call, or its end (`done`). The end may have an error; `exiting` says that the process ends too."""
 
     call: int
     item: Any = None
@@ -60,7 +60,7 @@ class Answer:
 
 
 class Worker:
-    """The page's side. Calls may come from any thread; they take turns.
+    """The page's side of the connection. Calls may come from any thread, and take turns.
 
     `module` holds the `CALLS` that the process answers.
     """
@@ -70,7 +70,7 @@ class Worker:
         self._process: multiprocessing.context.SpawnProcess | None = None
         self._connection: Connection
         self._turn, self._starting = threading.Lock(), threading.Lock()
-        self._number = 0  # of the last call
+        self._number = 0  # number of the last call
 
     def start(self) -> multiprocessing.context.SpawnProcess:
         """Start the process if none is alive, without waiting until it has imported the engine. Return it."""
@@ -88,10 +88,10 @@ class Worker:
             self._process.join()
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Generator[Any, None, None]:
-        """Yield what one of `CALLS` yields. A ValueError of the call arrives as it is, any other as a RuntimeError.
+        """Call the function `name` of `CALLS` and yield its items. It raises its ValueErrors; others as RuntimeError.
 
-        A heartbeat, None, comes whenever nothing else has come for `HEARTBEAT_S`, so that the reader can leave.
-        Closing the iterator never waits for the engine: the next call drops what it still sends.
+        After every `HEARTBEAT_S` without an item it yields None, so that the reader can stop. Closing the iterator does
+        not wait for the engine: the next call drops what this one still sends.
         """
         while not self._turn.acquire(timeout=HEARTBEAT_S):
             yield None
@@ -105,7 +105,7 @@ class Worker:
             raise WorkerDied("the engine's process ended") from None
         finally:
             with contextlib.suppress(OSError):
-                self._connection.send(None)  # ends it within one cycle
+                self._connection.send(None)  # the engine ends the call within one cycle
             self._turn.release()
 
     def _answers(self) -> Iterator[Any]:
@@ -136,10 +136,10 @@ class Worker:
 
 
 def serve(connection: Connection, module: str) -> None:
-    """Answer the `CALLS` of `module` until the caller is gone."""
+    """Answer calls of `module.CALLS` until the connection closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the page
     calls: queue.SimpleQueue[tuple[int, str, tuple[Any, ...], dict[str, Any]]] = queue.SimpleQueue()
-    wanted = 0  # the call whose items somebody waits for
+    wanted = 0  # number of the call whose items are still read
 
     def listen() -> None:
         nonlocal wanted
@@ -147,7 +147,7 @@ def serve(connection: Connection, module: str) -> None:
             try:
                 message = connection.recv()
             except Exception:
-                os._exit(0)  # in the middle of a run, too
+                os._exit(0)  # the page is gone: end even in the middle of a run
             wanted = message[0] if message else 0
             if message:
                 calls.put(message)
@@ -156,7 +156,7 @@ def serve(connection: Connection, module: str) -> None:
     handlers: dict[str, Callable[..., Iterator[Any]]] = importlib.import_module(module).CALLS
     from ..families import zoo
 
-    zoo.spared_cores = 1  # for the page, and perhaps its browser
+    zoo.spared_cores = 1  # leave one core to the page
     while True:
         number, name, arguments, options = calls.get()
         error = None
@@ -167,15 +167,15 @@ def serve(connection: Connection, module: str) -> None:
                     if wanted != number:
                         break
         except Exception as broken:
-            error = to_send(broken)
+            error = picklable(broken)
         exiting = is_spoiled()
         connection.send(Answer(number, done=True, error=error, exiting=exiting))
         if exiting:
             os._exit(1)
 
 
-def to_send(error: Exception) -> Exception:
-    """Make an error that can be pickled. A ValueError is a sentence for visitors and arrives as it is."""
+def picklable(error: Exception) -> Exception:
+    """Make an error that can be pickled. A ValueError keeps its sentence, which visitors see."""
     import torch
 
     from ..engine import NO_ROOM
@@ -191,7 +191,7 @@ def to_send(error: Exception) -> Exception:
 
 
 def is_spoiled() -> bool:
-    """Whether CUDA keeps an error, such as an illegal address: then every further run of this process would fail."""
+    """Whether CUDA keeps an error, such as an illegal address, so that every further run of this process would fail."""
     import torch
 
     from ..gpu.graphs import Graphs

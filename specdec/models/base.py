@@ -1,4 +1,4 @@
-"""What the engine asks of a model, logits and a cache that can be rolled back, and what drafters ask beside."""
+"""The protocols of models: the engine needs logits and a cache that can be rolled back, drafters also hidden states."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Cache(Protocol):
 
 
 def common_prefix(cached: Sequence[int], tokens: Sequence[int]) -> int:
-    """How many tokens of a cache are those of the text, and can stay in it."""
-    same = 0
-    for one, other in zip(cached, tokens, strict=False):
-        if one != other:
+    """Return how many of the first tokens of two sequences are equal."""
+    count = 0
+    for cached_token, token in zip(cached, tokens, strict=False):
+        if cached_token != token:
             break
-        same += 1
-    return same
+        count += 1
+    return count
 
 
 def tree_depths(count: int, parents: Sequence[int]) -> list[int]:
-    """The offset of each new token's position from the first one's."""
+    """Return the position of each of `count` new tokens, counted from the first; the last ones form a tree."""
     first = count - len(parents)
     depths = list(range(first))
     for parent in parents:
@@ -61,35 +61,38 @@ class LanguageModel(Protocol[C]):
 
 
 class LoadedModel(LanguageModel[Any], Protocol):
-    """A `LanguageModel` with what labels and loading ask of it."""
+    """A `LanguageModel` with the facts that labels and loading need."""
 
-    width: int  # of its states
-    depth: int  # layers
+    width: int  # of the hidden states
+    depth: int  # number of layers
     parameters: int
-    dtype: torch.dtype  # of its states
-    stored: torch.dtype  # of its matrices
+    dtype: torch.dtype  # of the hidden states
+    stored: torch.dtype  # of the weight matrices
     device: str
-    source: Path | None  # the folder that it was read from
+    source: Path | None  # the folder or file that it was read from
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> Any:
-        """With `states[i]` [capacity, width] for every i of `taps`: what layer i reads, or the last layer's output."""
+        """Make a cache. For every i of `taps`, `states[i]` [capacity, width] holds the input of layer i.
+
+        Layer `depth` does not exist; its input is the output of the last one. `exit_layer` is for early exit.
+        """
         ...
 
     def cut_vocabulary(self, count: int) -> None:
-        """Give logits of the first `count` tokens alone."""
+        """Return logits of the first `count` tokens only, from now on."""
         ...
 
 
 class Target(LoadedModel, Protocol):
-    """A model of our own decoder, as drafters on its states see it."""
+    """A model of our own decoder, with what drafters on its hidden states need."""
 
     embedding: Tensor  # [at least V, width]
-    exit_layers: tuple[int, ...]  # where it may be left early, the best to draft from first
+    exit_layers: tuple[int, ...]  # layers at which early exit may draft, the best first
 
     def normed(self, x: Tensor) -> Tensor:
-        """States after the last layer, passed through the final norm.  # [n, width] -> [n, width]"""
+        """Apply the final norm to states after the last layer.  # [n, width] -> [n, width]"""
         ...
 
     def project(self, normed: Tensor) -> Tensor:
-        """The output matrix alone.  # [n, width] -> [n, V]"""
+        """Multiply normed states by the output matrix.  # [n, width] -> [n, V]"""
         ...

@@ -1,9 +1,9 @@
-"""A model's weights as one file for a browser, where `native.cpp` runs compiled to WebAssembly.
+"""Write a model's weights as one file for a browser, where `native.cpp` runs compiled to WebAssembly.
 
-`SPD1`, the length of the head, the head in JSON, then tensors at multiples of 64 bytes. The head says where each matrix
-lies, in the order in which the source reads it: `assets/page/engine/model.js` fills in pointers and copies nothing.
-Matrices have 7 bits in groups of 32 (`grouped.py`), or the codes of a GGUF file; the table of tokens is bfloat16, or is
-read out of the output matrix's codes.
+The file has `SPD1`, the length of the header, the header in JSON, then tensors at multiples of 64 bytes. Tensors have
+the layout that `native.cpp` reads, so `assets/page/engine/model.js` only passes the offsets in the header to it.
+Matrices have 7 bits in groups of 32 (`grouped.py`), or the codes of a GGUF file. Embeddings are bfloat16; for a GGUF
+file they are those of the output matrix.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ POINTERS = ("before", "after", "scales", "minima")
 
 
 class ForBrowser(Transformer):
-    """A model of which no product is asked: its matrices lie as the source reads them, compiled here or not."""
+    """A model that is only written to a file: its matrices have the layout of `native.cpp`, compiled here or not."""
 
     def matrix(
         self,
@@ -40,29 +40,31 @@ class ForBrowser(Transformer):
 
 
 class File:
-    """Tensors one behind the other."""
+    """The tensors of the file, one after the other, each aligned."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
         self.length = 0
 
     def put(self, tensor: Tensor) -> int:
-        """Where it lies."""
+        """Append a tensor; return its offset in bytes."""
         data = tensor.contiguous().view(torch.uint8).numpy().tobytes()
         at, self.length = self.length, self.length + len(data) + -len(data) % ALIGNED
         self.parts.append(data + bytes(-len(data) % ALIGNED))
         return at
 
     def matrix(self, matrix: Any) -> dict[str, Any]:
-        """Where the parts of a `Blocked` lie, and its sizes."""
+        """Append the parts of a `Blocked`; return their offsets, and its sizes."""
         sizes = {name: getattr(matrix.struct, name) for name in ("outputs", "inputs", "bits", "scale_bits", "zero")}
-        others = {name: self.put(one) for name, one in zip(POINTERS, matrix.others, strict=True) if one is not None}
+        others = {name: self.put(part) for name, part in zip(POINTERS, matrix.others, strict=True) if part is not None}
         return {"weights": self.put(matrix.weights), **others, **sizes}
 
 
 def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
-    """Of a checkpoint: a folder, or a GGUF file. `more` is what its head says beside. ValueError where its layers are
-    not all in the source."""
+    """Return the file for a checkpoint, which is a folder or a GGUF file. `more` is added to the header.
+
+    Raises ValueError if `native.cpp` does not support all parts of the model.
+    """
     coded = gguf_header.is_file(place)
     model = ForBrowser.load(place, stored=FILE if coded else INT7)
     if not isinstance(model.native, NativeLayers):

@@ -1,4 +1,4 @@
-"""A static key-value cache: one tensor, one length. Rolling back is setting the length."""
+"""A static key-value cache: one tensor and its length. To roll it back, set the length."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import torch
 
 
 class StaticCache:
-    """`data` is [layers, entries, capacity, head_dim]; the entries are keys of all heads, then values.
+    """Holds keys and values, `data` [layers, entries, capacity, head_dim]: the keys of all heads, then the values.
 
-    `states[i]` is [capacity, hidden], the input of layer i at every position (the last: its output),
-    for those i that a drafter asked for.
+    For every i of `taps`, `states[i]` [capacity, hidden] holds the input of layer i at every position. If i is the
+    number of layers, it holds the output of the last one.
     """
 
     def __init__(
@@ -23,16 +23,16 @@ class StaticCache:
         taps: Sequence[int] = (),
         exit_layer: int = 0,
     ) -> None:
-        """`shape` is that of `data`, and `hidden` the width of the states."""
+        """Allocate `data` of `shape`; states have the width `hidden`."""
         self.capacity, self.length, self.exit_layer = shape[2], 0, exit_layer
         self.begun: list[int] = []  # tokens after `length` that have passed the layers below `exit_layer`
         self.data = torch.zeros(shape, dtype=dtype, device=device)
-        wanted = {*taps, exit_layer} - {0} if exit_layer else set(taps)
-        self.states = {i: torch.zeros(self.capacity, hidden, dtype=dtype, device=device) for i in sorted(wanted)}
+        layers = {*taps, exit_layer} - {0} if exit_layer else set(taps)
+        self.states = {i: torch.zeros(self.capacity, hidden, dtype=dtype, device=device) for i in sorted(layers)}
 
     def keep(self, length: int, path: Sequence[int] = ()) -> None:
-        """Keep the first `length` positions, then move the ones at `length + i`, for i in `path`, up behind them."""
-        if any(node != place for place, node in enumerate(path)):
+        """Keep the first `length` positions, and after them those at `length + i` for i in `path`."""
+        if any(node != index for index, node in enumerate(path)):
             chosen = torch.tensor([length + node for node in path], device=self.data.device)
             self.data[:, :, length : length + len(path)] = self.data[:, :, chosen]
             for states in self.states.values():

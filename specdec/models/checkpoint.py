@@ -1,6 +1,6 @@
-"""The files of a model's folder: JSON and safetensors, in the Hub's layout, or a GGUF file.
+"""Read a model's files: a folder in the Hub's layout (config.json, safetensors), or a GGUF file.
 
-Whatever is wrong with them is a ValueError of one sentence that names the file or the tensor.
+Anything wrong with them raises a ValueError of one sentence that names the file or the tensor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from . import gguf, gguf_header, packed
 Weights = dict[str, Tensor]
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
-UNREAD = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints keep these; they are computed again
+UNREAD = re.compile(r"rotary_emb\.inv_freq$")  # in old checkpoints; computed instead
 
 
 @contextmanager
@@ -32,13 +32,13 @@ def naming(name: str | Path) -> Iterator[None]:
 
 
 def brief(message: object) -> str:
-    """What a file or a library says, on one line of at most 200 characters."""
+    """Shorten a message to one line of at most 200 characters."""
     line = " ".join(str(message).split()) or type(message).__name__
     return line if len(line) <= 200 else f"{line[:199]}…"
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file. ValueError for a file that is missing or damaged."""
+    """Return the object in a JSON file. Raises ValueError if the file is missing or damaged."""
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())
     except FileNotFoundError as error:
@@ -49,19 +49,19 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_config(place: Path) -> dict[str, Any]:
-    """The config.json of a folder, or what a GGUF file says in its place."""
+    """Return the config.json of a folder, or an equivalent from a GGUF file's header."""
     return (
         gguf.config(gguf_header.read_header(place)) if gguf_header.is_file(place) else read_json(place / "config.json")
     )
 
 
 def section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The object at that place in a config.json, {} if there is none."""
+    """Return the object under that key of a config.json, {} if there is none."""
     return data.get(name) or {}
 
 
 def read_weights(folder: Path) -> Weights:
-    """All tensors of a folder by name, packed or not. ValueError where a file is missing or damaged."""
+    """Read all tensors of a folder by name, packed or not. Raises ValueError if a file is missing or damaged."""
     if packed.is_packed(folder):
         return packed.unpack(read_file(folder / packed.FILE))
     weights: Weights = {}
@@ -71,18 +71,20 @@ def read_weights(folder: Path) -> Weights:
 
 
 def open_weights(place: Path) -> Mapping[str, Tensor]:
-    """All tensors of a folder, or those of a GGUF file, which are read one by one when they are used."""
+    """Return all tensors of a folder, or those of a GGUF file, which are read when they are used."""
     return gguf.Stored(gguf_header.read_header(place)) if gguf_header.is_file(place) else read_weights(place)
 
 
 def described(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """The same tensors for their names and shapes alone: those of a GGUF file are not read."""
+    """Return the tensors for their names and shapes only, without reading those of a GGUF file."""
     return weights.described if isinstance(weights, gguf.Stored) else weights
 
 
 def weight_files(folder: Path) -> list[str]:
-    """The files that hold a folder's tensors, as transformers chooses: `model.safetensors`, else the shards of the
-    index. A head may be one file of another name. What else lies there (consolidated, older shards) is not read."""
+    """Return the files with a folder's tensors: `model.safetensors`, else the shards of the index, as in transformers.
+
+    Otherwise it is the only .safetensors file, as some heads have it. Other files are not read.
+    """
     if (folder / SINGLE).is_file():
         return [SINGLE]
     if (folder / INDEX).is_file():
@@ -94,17 +96,17 @@ def weight_files(folder: Path) -> list[str]:
 
 
 def read_file(path: Path) -> Weights:
-    """The tensors of one safetensors file."""
+    """Read the tensors of one safetensors file."""
     from safetensors.torch import load_file
 
     try:
         return load_file(path)
-    except Exception as error:  # the library has a class for each way it can be wrong
+    except Exception as error:  # the library's errors have no common class
         raise ValueError(f"{path.name} cannot be read ({brief(error)}); download it again") from error
 
 
 def check_tensors(weights: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """ValueError unless `weights` are the tensors of `shapes`, no more and no less."""
+    """Raise ValueError unless `weights` are exactly the tensors of `shapes`."""
     weights = described(weights)
     for name, shape in shapes.items():
         if name not in weights:

@@ -1,7 +1,7 @@
-"""A Hub model's config.json, refused where we would compute it wrongly.
+"""Read a Hub model's config.json for our own decoder. Models that it would compute wrongly are refused.
 
-What a file leaves out has the default of transformers' class for its model type, here too: such a file is read
-by that class first. Ours are complete, and load without importing transformers.
+A file that leaves out fields is read by transformers' class for its model type first, which adds the defaults. A
+complete file, such as those of the embedded family, does not need transformers.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ NUMBERS = (
     "rms_norm_eps max_position_embeddings tie_word_embeddings"
 ).split()
 COMPLETE = (*NUMBERS, "head_dim", "hidden_act", "attention_bias", "mlp_bias")
-SCALINGS = ("default", "linear", "yarn", "llama3")  # of rotary positions, by a factor that no text changes
+SCALINGS = ("default", "linear", "yarn", "llama3")  # rotary scalings that do not depend on the text's length
 SLIDING = "sliding_attention"
 FULL = "full_attention"
 
 
 @dataclass(frozen=True)
 class Config:
-    """The fields that shape the computation, under the Hub's names; older files are brought to the newer form."""
+    """The fields that determine the computation, under the Hub's names in their current form."""
 
     model_type: str
     vocab_size: int
@@ -45,10 +45,10 @@ class Config:
     max_position_embeddings: int
     tie_word_embeddings: bool
     rope: Mapping[str, Any]
-    biases: tuple[str, ...] = ()  # projections of attention that have one
+    biases: tuple[str, ...] = ()  # projections of attention that have a bias
     qk_norm: bool = False
-    windows: Mapping[int, int] = field(default_factory=dict)  # layer -> positions it sees
-    exit_layers: tuple[int, ...] = ()  # below which the output matrix was trained too, the best to draft from first
+    windows: Mapping[int, int] = field(default_factory=dict)  # layer -> size of its attention window
+    exit_layers: tuple[int, ...] = ()  # layers that were trained for early exit, the best first
 
     @classmethod
     def load(cls, folder: Path) -> Config:
@@ -56,14 +56,14 @@ class Config:
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Config:
-        """ValueError, with the reason, for a model that is not of the Llama family."""
+        """Parse a config.json. Raises ValueError for a model that our own decoder does not support."""
         kind = data.get("model_type")
         if kind not in FAMILIES:
             raise ValueError(f"{kind} models are not among {', '.join(FAMILIES)}")
         exits = tuple(data.get("exit_layers") or ())
         if not is_complete(data):
             config = as_library(data)
-            config.standardize_rope_params()  # as its models do again: by then it has read what stands outside
+            config.standardize_rope_params()  # includes rotary fields outside of `rope_parameters`
             data = config.to_dict()
         if data["hidden_act"] != "silu":
             raise ValueError(f"the activation {data['hidden_act']} is not supported")
@@ -79,7 +79,7 @@ class Config:
         )
 
     def rotary_frequencies(self) -> tuple[Tensor, float]:
-        """Inverse frequencies [head_dim / 2], and the factor on cos and sin."""
+        """Return inverse frequencies [head_dim / 2], and the factor on cos and sin."""
         kind = self.rope["rope_type"]
         if kind == "default":
             steps = torch.arange(0, self.head_dim, 2, dtype=torch.float32)
@@ -99,13 +99,13 @@ class Config:
 
 
 def is_ours(config: Mapping[str, Any]) -> bool:
-    """Whether our own decoder reads a model with this config.json, or says what is wrong with it."""
+    """Whether a model with this config.json is for our own decoder, and not for transformers."""
     kind = config.get("model_type")
     return kind is None or kind in FAMILIES
 
 
 def is_complete(data: Mapping[str, Any]) -> bool:
-    """Whether a config.json leaves nothing to defaults, as every plain Llama's that transformers 5 wrote."""
+    """Whether a config.json leaves no field to defaults. A plain Llama's is complete if transformers 5 wrote it."""
     return (
         data.get("model_type") == "llama"
         and all(data.get(name) is not None for name in COMPLETE)
@@ -115,19 +115,19 @@ def is_complete(data: Mapping[str, Any]) -> bool:
 
 
 def as_library(data: Mapping[str, Any]) -> Any:
-    """transformers' config of what a config.json says. No code of a repository is run."""
+    """Read a config.json with transformers' class for its model type. No code of a repository is run."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     try:
         with quiet():
             return CONFIG_MAPPING[data["model_type"]].from_dict(copy.deepcopy(dict(data)))
-    except Exception as error:  # its checks raise what they like
+    except Exception as error:  # its checks raise errors of many classes
         raise ValueError(f"config.json is none that transformers reads: {brief(error)}") from error
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """transformers prints bars and reports; what matters of them is raised here."""
+    """Silence the progress bars and reports of transformers. Their errors are raised as exceptions here."""
     from transformers.utils import logging
 
     level = logging.get_verbosity()
@@ -141,9 +141,9 @@ def quiet() -> Iterator[None]:
 
 
 def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
-    """How positions turn queries and keys: `rope_type` and its numbers, of a complete config.
+    """Return the parameters of the rotary positions: `rope_type` and its numbers.
 
-    ValueError for rotary positions that we would turn otherwise than they were trained.
+    Raises ValueError for a scaling that is not supported.
     """
     rope = {name: value for name, value in data["rope_parameters"].items() if name != "type" and value is not None}
     kind = rope.get("rope_type")
@@ -155,18 +155,18 @@ def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def biases(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
-    """The projections of attention that have a bias."""
+    """Return the projections of attention that have a bias."""
     inner = ("q_proj", "k_proj", "v_proj")
-    if kind in ("qwen2", "mistral"):  # by their architecture
+    if kind in ("qwen2", "mistral"):  # their architectures fix it
         return inner if kind == "qwen2" else ()
     return (*inner, "o_proj") if data.get("attention_bias") else ()
 
 
 def sliding_windows(kind: str, data: Mapping[str, Any]) -> dict[int, int]:
-    """layer -> how many positions it sees, its own included."""
+    """Return for each layer with a window how many positions a token attends to, its own included."""
     window = data.get("sliding_window")
     if kind == "llama" or not window:
         return {}
-    if kind == "mistral":  # whose every layer has it, whatever `layer_types` says
+    if kind == "mistral":  # every layer has the window; `layer_types` is ignored
         return dict.fromkeys(range(data["num_hidden_layers"]), window)
     return {i: window for i, name in enumerate(data.get("layer_types") or ()) if name == SLIDING}

@@ -1,4 +1,4 @@
-"""A GGUF file as a checkpoint: what config.json would say of it, and its weights, dequantised one by one.
+"""Read a GGUF file as a checkpoint: an equivalent of its config.json, and its weights, dequantised one by one.
 
 Names, fields and the order of queries and keys are those of llama.cpp's `convert_hf_to_gguf.py`; the package `gguf`
 dequantises.
@@ -36,13 +36,13 @@ AROUND = {
     "output_norm.weight": "model.norm.weight",
     "output.weight": "lm_head.weight",
 }
-FACTORS = "rope_freqs.weight"  # what Llama 3 divides its rotary frequencies by
+FACTORS = "rope_freqs.weight"  # the divisors of Llama 3's rotary frequencies
 BLOCKS = {"Q4_0": (4, 8, 1), "Q4_1": (4, 0, 2), "Q8_0": (8, 128, 1)}  # bits, zero, halves before the codes
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8_192}
 
 
 def config(header: Header) -> dict[str, Any]:
-    """What a config.json would say."""
+    """Return the config.json of the model, from a GGUF header."""
     model, heads, width = header.of_model, header.of_model("attention.head_count"), header.of_model("embedding_length")
     kind = header.value("general.architecture")
     head_dim = model("attention.key_length", model("rope.dimension_count", width // heads))
@@ -70,7 +70,7 @@ def config(header: Header) -> dict[str, Any]:
 
 
 def rotary(header: Header, head_dim: int) -> dict[str, Any]:
-    """How positions turn queries and keys. ValueError for a way that would be computed otherwise here."""
+    """Return the parameters of the rotary positions. Raises ValueError for a scaling that is not supported."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": header.of_model("rope.freq_base", 10_000.0)}
     if FACTORS in header.entries:
         return rope | llama3(header, head_dim, rope["rope_theta"])
@@ -82,7 +82,7 @@ def rotary(header: Header, head_dim: int) -> dict[str, Any]:
 
 
 def llama3(header: Header, head_dim: int, theta: float) -> dict[str, Any]:
-    """Llama 3's scaling, of which a file holds only what each frequency is divided by: that tells the factor."""
+    """Return the parameters of Llama 3's scaling. A file holds only its divisors; the largest is the factor."""
     divisors = dequantised(header, FACTORS)
     low, high, original = LLAMA3.values()
     factor = float(divisors.max())
@@ -94,9 +94,9 @@ def llama3(header: Header, head_dim: int, theta: float) -> dict[str, Any]:
 
 
 class Stored(Mapping[str, Tensor]):
-    """The weights by the Hub's names. Each is dequantised into float32 whenever it is asked for, and not kept.
+    """The weights by the Hub's names. Each is read and dequantised to float32 at every access.
 
-    `described` are the same tensors without their numbers.
+    `described` holds the same tensors without numbers, on torch's meta device.
     """
 
     def __init__(self, header: Header) -> None:
@@ -111,7 +111,7 @@ class Stored(Mapping[str, Tensor]):
         return self._halved(name, dequantised(self.header, self.names[name]))
 
     def _halved(self, name: str, rows: Tensor) -> Tensor:
-        """Rotary positions turn neighbours in GGUF's Llama, halves in the Hub's."""
+        """Reorder a Llama's queries and keys: GGUF files have rotary pairs as neighbours, the Hub half a head apart."""
         part = re.search(r"self_attn\.([qk])_proj\.", name)
         if part is None or self.kind != "llama":
             return rows
@@ -128,12 +128,12 @@ class Stored(Mapping[str, Tensor]):
         return len(self.names)
 
     def codes(self, name: str) -> Grouped:
-        """A matrix in the file's own codes. ValueError for kinds that are not multiplied here."""
-        return grouped(self.header, self.names[name]).moved(lambda part: self._halved(name, part))
+        """Return a matrix in the file's own codes. Raises ValueError for kinds that are not multiplied here."""
+        return grouped(self.header, self.names[name]).rearrange(lambda part: self._halved(name, part))
 
 
 def hub_name(name: str) -> str:
-    """ValueError for a tensor of no model here."""
+    """Return the Hub's name of a tensor. Raises ValueError if no supported model has it."""
     if name in AROUND:
         return AROUND[name]
     block = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
@@ -143,7 +143,7 @@ def hub_name(name: str) -> str:
 
 
 def dequantised(header: Header, name: str) -> Tensor:
-    """The numbers of one tensor in float32."""
+    """Read one tensor and dequantise it to float32."""
     import numpy as np
     from gguf import GGMLQuantizationType, quants
 
@@ -162,8 +162,10 @@ def dequantised(header: Header, name: str) -> Tensor:
 
 
 def grouped(header: Header, name: str) -> Grouped:
-    """A matrix in codes, as ggml's blocks of 32 have them (`ggml-common.h`): a scale, perhaps a minimum, then the
-    codes; of 4 bits, the first 16 in the lower halves of the bytes. ValueError for a kind of other blocks."""
+    """Read a matrix in codes. Raises ValueError for a kind that does not have ggml's blocks of 32 (`ggml-common.h`).
+
+    Such a block is a scale, perhaps a minimum, and the codes; of 4-bit codes, the first 16 are in the lower half-bytes.
+    """
     import numpy as np
     from gguf import GGMLQuantizationType
 

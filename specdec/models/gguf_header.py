@@ -1,7 +1,7 @@
-"""The header of a GGUF file: its fields, and where its tensors lie. It imports no torch.
+"""Read the header of a GGUF file: its fields, and the offsets of its tensors. This does not import torch.
 
-The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The package `gguf` knows the kinds of numbers;
-its own reader takes five seconds for the tokens of SmolLM2.
+The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The reader of the package `gguf` is not used: it
+takes five seconds for SmolLM2's vocabulary.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ARRAY = 9
 
 
 def is_named(place: str | Path) -> bool:
-    """Whether it is called like a GGUF file, there or not."""
+    """Whether the name is that of a GGUF file. The file need not exist."""
     return str(place).lower().endswith(".gguf")
 
 
@@ -30,17 +30,17 @@ def is_file(place: str | Path) -> bool:
 
 
 class Entry(NamedTuple):
-    """One tensor: its kind of numbers by ggml's, its shape with rows first, and its bytes in the file."""
+    """A tensor in the file."""
 
-    kind: int
-    shape: tuple[int, ...]
-    start: int
-    size: int
+    kind: int  # ggml's number of the quantisation
+    shape: tuple[int, ...]  # rows first
+    start: int  # bytes
+    size: int  # bytes
 
 
 @dataclass
 class Header:
-    """Everything but the tensors' numbers."""
+    """The fields and tensors of a GGUF file, without the tensors' numbers."""
 
     path: Path
     fields: dict[str, Any] = field(default_factory=dict)
@@ -48,23 +48,23 @@ class Header:
 
     @property
     def numbers(self) -> int:
-        """How many all tensors hold."""
+        """The number of weights in all tensors."""
         return sum(math.prod(entry.shape) for entry in self.entries.values())
 
     def value(self, name: str, default: Any = None) -> Any:
-        """A field. ValueError where there is none, and no default."""
+        """Return a field. Raises ValueError if it is missing and there is no default."""
         if (value := self.fields.get(name, default)) is None:
             raise ValueError(f"its header lacks {name}")
         return value
 
     def of_model(self, name: str, default: Any = None) -> Any:
-        """A field below the name of the architecture."""
+        """Return a field whose name begins with the architecture."""
         return self.value(f"{self.fields['general.architecture']}.{name}", default)
 
 
 @lru_cache(maxsize=4)
 def read_header(path: Path) -> Header:
-    """The header of a file. ValueError with the reason for one that is damaged or that cannot run here."""
+    """Read the header of a file. Raises ValueError for one that is damaged or that cannot run here."""
     try:
         with path.open("rb") as file:
             header = parse(file, path)
@@ -95,8 +95,8 @@ def parse(file: BinaryIO, path: Path) -> Header:
     alignment = header.fields.get("general.alignment", 32)
     start = -(-file.tell() // alignment) * alignment
     for name, shape, kind, offset in stored:
-        numbers, width = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]  # of a block
-        header.entries[name] = Entry(kind, shape, start + offset, math.prod(shape) // numbers * width)
+        block_numbers, block_bytes = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
+        header.entries[name] = Entry(kind, shape, start + offset, math.prod(shape) // block_numbers * block_bytes)
     return header
 
 

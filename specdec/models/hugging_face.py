@@ -1,8 +1,7 @@
-"""What our own decoder does not cover, run by transformers behind the same protocol.
+"""Run models that our own decoder does not cover with transformers: Gemma, GPT-2, Phi, OLMo, mixtures of experts …
 
-Gemma, GPT-2, Phi, OLMo, mixtures of experts: every causal language model that transformers has, if its cache keeps all
-tokens, so that a text can be rolled back. Positions, windows and masks are the model's own; drafts are chains. No code
-of a checkpoint is run.
+It takes every causal language model that transformers has, if its cache keeps all tokens, so that a text can be rolled
+back. Drafts are chains. No code of a checkpoint is run.
 """
 
 from __future__ import annotations
@@ -20,34 +19,34 @@ from .checkpoint import brief, read_config, read_weights, Weights
 from .config import as_library, quiet
 from .device import configure_cuda
 
-TRIAL = 6  # tokens
-# How far logits may lie apart in a trial, as a part of their spread: in low precision every shape of a pass rounds.
+TRIAL = 6  # tokens of `_check_rollback`
+# The largest error of its logits, as a share of their range. In low precision, rounding depends on the number of rows.
 EXACT = 1e-3
 ROUNDED = 0.1
 
 
 class FullCache:
-    """transformers' own cache, every layer of which keeps all tokens."""
+    """transformers' cache in the form in which every layer keeps all tokens."""
 
     def __init__(self, capacity: int) -> None:
         from transformers import DynamicCache
 
         self.capacity, self.length = capacity, 0
-        # Not made from a config: then a layer with a window would forget what lies before it.
+        # Without a config: otherwise layers with a window would drop older tokens.
         self.inner = DynamicCache()
 
     def keep(self, length: int, path: Sequence[int] = ()) -> None:
-        """Keep the first `length` positions and those after them on `path`, which is a chain."""
+        """Keep the first `length` positions and those of `path` after them; `path` is a chain."""
         self.length = length + len(path)
         for layer in self.inner.layers:
             layer.keys, layer.values = (stored[:, :, : self.length] for stored in (layer.keys, layer.values))
 
 
 class HuggingFaceModel:
-    """A causal language model of transformers. It checks chains, and gives drafters none of its states."""
+    """A causal language model of transformers. It verifies chains only, and drafters cannot read its states."""
 
     def __init__(self, config: Any, weights: Weights, dtype: torch.dtype, device: str = "cpu") -> None:
-        """`config` is one of transformers', made by `config_of`; `weights` are under the Hub's names."""
+        """Take a `config` from `config_of`, and `weights` under the Hub's names."""
         configure_cuda(device)
         self.model, self.dtype, self.device = build(config, weights, dtype, device), dtype, device
         self.stored = dtype
@@ -59,8 +58,8 @@ class HuggingFaceModel:
         self.depth: int = config.num_hidden_layers
         self.parameters: int = self.model.num_parameters()
         self._takes = signature(type(self.model).forward).parameters
-        self._cache = "cache" if "cache" in self._takes else "past_key_values"  # its name until transformers 5.24
-        self._try_out()
+        self._cache = "cache" if "cache" in self._takes else "past_key_values"  # the name until transformers 5.24
+        self._check_rollback()
 
     @classmethod
     def load(cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> HuggingFaceModel:
@@ -71,11 +70,11 @@ class HuggingFaceModel:
         return model
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> FullCache:
-        """`taps` and `exit_layer` are for models of our own decoder: no drafter of this one names any."""
+        """Make a cache. `taps` and `exit_layer` are ignored: only our own decoder has them."""
         return FullCache(capacity)
 
     def forward(self, tokens: Sequence[int], cache: FullCache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
-        """Append `tokens` to the cache; logits of the last `rows` of them.  # [rows, V]"""
+        """Append `tokens` to the cache; return logits of the last `rows` of them.  # [rows, V]"""
         count, start = len(tokens), cache.length
         if start + count > cache.capacity:
             raise ValueError(f"{start + count} tokens do not fit a cache of {cache.capacity}")
@@ -90,12 +89,15 @@ class HuggingFaceModel:
         return logits[len(logits) - rows :]
 
     def cut_vocabulary(self, count: int) -> None:
-        """Give logits of the first `count` tokens alone."""
+        """Return logits of the first `count` tokens only, from now on."""
         self.vocabulary = count
 
     @torch.inference_mode()
-    def _try_out(self) -> None:
-        """A few tokens in one pass, and in pieces with a roll-back: what no config says of a cache shows there."""
+    def _check_rollback(self) -> None:
+        """Compare a few tokens in one pass with the same tokens in pieces, after a roll-back of the cache.
+
+        Raises ValueError if the logits differ: a config does not say whether a cache can be rolled back.
+        """
         tokens = [i % self.vocabulary for i in range(1, 1 + TRIAL)]
         expected = self.forward(tokens, self.new_cache(TRIAL), rows=TRIAL).float()
         cache, (a, b, c, d, e, f) = self.new_cache(TRIAL), tokens
@@ -108,7 +110,7 @@ class HuggingFaceModel:
 
 
 def config_of(data: Mapping[str, Any]) -> Any:
-    """transformers' config of a model that can run here. ValueError for others, before any of their weights is read."""
+    """Return transformers' config of a model. Raises ValueError if it cannot run here, before its weights are read."""
     from transformers import DynamicCache, MODEL_FOR_CAUSAL_LM_MAPPING
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
@@ -128,16 +130,16 @@ def config_of(data: Mapping[str, Any]) -> Any:
 
 
 def context_of(config: Any) -> int:
-    """The positions that a model reads. Rotary ones that change with the length are read up to where they change."""
+    """Return how many positions a model reads, at most up to where its rotary frequencies begin to change."""
     most: int = config.max_position_embeddings
     rope = getattr(config, "rope_parameters", None) or {}
-    kinds = [rope, *(of_layers for of_layers in rope.values() if isinstance(of_layers, dict))]
+    kinds = [rope, *(value for value in rope.values() if isinstance(value, dict))]
     changing = (kind for kind in kinds if kind.get("rope_type") in ("longrope", "dynamic"))
     return min([most, *(kind.get("original_max_position_embeddings") or most for kind in changing)])
 
 
 def build(config: Any, weights: Weights, dtype: torch.dtype, device: str) -> Any:
-    """transformers' model with exactly these weights. ValueError where they are not all, or more, than it has."""
+    """Make transformers' model with these weights. Raises ValueError if weights are missing or left over."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
 
     with quiet():
@@ -155,5 +157,5 @@ def build(config: Any, weights: Weights, dtype: torch.dtype, device: str) -> Any
     for what, names in (("lacks", report["missing_keys"]), ("holds", report["unexpected_keys"])):
         if names:
             raise ValueError(f"the checkpoint {what} {min(names)}; by its config.json it would be otherwise")
-    model.config.pad_token_id = None  # else it warns of texts that hold that token
+    model.config.pad_token_id = None  # avoids a warning about texts with that token
     return model.to(device).eval().requires_grad_(False)

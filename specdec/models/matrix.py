@@ -1,7 +1,7 @@
-"""How a model keeps its matrices, and multiplies by them.
+"""Store a model's matrices in the layout that multiplies fastest, and multiply by them.
 
-Plain ones lie [in, out], in memory in either order. On a CPU they are kept as `native.cpp` reads them or, where that
-cannot be compiled, as oneDNN's kernels do if that is faster. They may be rounded to 8 bits (`grouped.py`).
+Plain tensors are [in, out], in memory in either order. On a CPU the layout is that of `native.cpp` or, if it cannot be
+compiled, oneDNN's if that is faster. Matrices may be quantised (`grouped.py`).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from .device import multiplies_bfloat16, outputs_first
 from .grouped import CODES, GROUP, Grouped, INT7, rounded
 from .native import Blocked, runs_on
 
-WIDE = 2**17  # entries, in float32: below, calling oneDNN costs more than MKL's product
-FEW = 16  # rows that it is packed for: a check has fewer, or a few more
-ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # torch's door to it; some builds lack it
+WIDE = 2**17  # entries of a float32 matrix: for smaller ones, MKL's product is faster than calling oneDNN
+FEW = 16  # rows that oneDNN packs a matrix for, since most passes have fewer
+ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # some builds of torch lack it
 
 
 class Dequantised(NamedTuple):
-    """A `Grouped` matrix for devices without a kernel for its codes: the same numbers, and inputs rounded alike."""
+    """A `Grouped` matrix for devices without a kernel for its codes. Its products round inputs in the same way."""
 
-    weights: Tensor  # [in, out], times what outputs are multiplied by
+    weights: Tensor  # [in, out], already multiplied by the factors of the outputs
     before: Tensor | None = None
 
     @classmethod
@@ -46,13 +46,12 @@ class Dequantised(NamedTuple):
 
 
 class Prepacked(NamedTuple):
-    """A matrix in the order that oneDNN chose for it, as torch.compile's freezing keeps it.
+    """A matrix in the layout that oneDNN chose for it, as torch.compile's freezing does.
 
-    In float32 a wide one's product with six rows took a third of MKL's time here, with a single row two thirds. In
-    bfloat16 five rows cost little more than one; packed anew in every call it takes twice as long.
+    Measured for a wide float32 matrix: with six rows it takes a third of MKL's time, with one row two thirds.
     """
 
-    packed: Tensor  # opaque
+    packed: Tensor  # in oneDNN's own format
 
     @classmethod
     def pack(cls, matrix: Tensor) -> Prepacked:  # float32 or bfloat16 [out, in]
@@ -60,7 +59,7 @@ class Prepacked(NamedTuple):
 
     @staticmethod
     def pays(matrix: Tensor) -> bool:
-        """For this [out, in], with this torch, on this machine."""
+        """Whether this layout is faster for this matrix [out, in], with this torch, on this machine."""
         if matrix.device.type != "cpu" or ONEDNN is None or not torch.backends.mkldnn.is_available():
             return False
         if matrix.dtype == torch.bfloat16:
@@ -80,11 +79,11 @@ def pack_weight(
     before: Tensor | None = None,
     after: Tensor | None = None,
 ) -> Matrix:
-    """[out, in] in the layout that multiplies fastest: as `native.cpp` reads it, else packed, else [in, out].
+    """Convert a matrix [out, in] to the layout that multiplies fastest: that of `native.cpp`, oneDNN's, or [in, out].
 
-    `dtype` is that of the states, `stored` what the weights are rounded to, where that is coarser: torch.int8, which is
-    8 bits in groups, or 16 bits. Inputs are multiplied by `before`, outputs by `after`: 16 bits are rounded without
-    them only where `native.cpp` computes, codes everywhere.
+    States have `dtype`. Weights are rounded to `stored` if that is coarser: torch.int8 (8 bits in groups) or 16 bits.
+    Products multiply inputs by `before` and outputs by `after`. Codes, and in `native.cpp` 16 bits too, are rounded
+    without these factors.
     """
     number = dtype if stored is None or stored in CODES else stored
     if isinstance(matrix, Tensor) and stored in CODES and matrix.shape[1] % GROUP == 0:
@@ -105,26 +104,26 @@ def pack_weight(
 
 
 def draft_dtype(device: str, target: torch.dtype | None = None) -> torch.dtype | None:
-    """What matrices of drafts are rounded to: reading them is most of what a small draft costs. None: not rounded."""
+    """Return the type to which matrices of draft models are rounded, for speed; None if they are not rounded."""
     return (INT7 if target == INT7 else torch.int8) if runs_on(device) else None
 
 
 def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
-    """`x` @ `matrix`, plus `added`.  # [n, in] -> [n, out]"""
+    """Return `x` @ `matrix` + `added`.  # [n, in] -> [n, out]"""
     if isinstance(matrix, Tensor):
         return mm(x, matrix) if added is None else addmm(added, x, matrix)
     product: Tensor
     if isinstance(matrix, Prepacked):
-        # oneDNN keeps a kernel for every number of rows, hundreds of kB each: prompts of all lengths share a few.
-        more = (1 << (len(x) - 1).bit_length()) - len(x) if len(x) > FEW else 0
-        product = ONEDNN(F.pad(x, (0, 0, 0, more)) if more else x, matrix.packed, None, "none", [], "")[: len(x)]
+        # oneDNN caches a kernel of hundreds of kB for every number of rows, so long inputs are padded to a power of 2.
+        padding = (1 << (len(x) - 1).bit_length()) - len(x) if len(x) > FEW else 0
+        product = ONEDNN(F.pad(x, (0, 0, 0, padding)) if padding else x, matrix.packed, None, "none", [], "")[: len(x)]
     else:
         product = matrix.times(x)
     return product if added is None else added + product
 
 
 def add_product(total: Tensor, x: Tensor, matrix: Matrix) -> None:
-    """`total` += `x` @ `matrix`: on a GPU one kernel, where `addmm` copies first."""
+    """Add `x` @ `matrix` to `total` in place. On a GPU this is one kernel; `addmm` would copy first."""
     if isinstance(matrix, Tensor):
         total.addmm_(x, matrix)
     else:

@@ -1,7 +1,7 @@
-"""The layers of a small model on a CPU, in C++: one call, where torch makes twenty a layer.
+"""Run all layers of a small model on a CPU by one call of C++; torch would need twenty calls for each layer.
 
-`native.cpp` is compiled by g++ at the first use on a machine, in some seconds, and kept in the user's cache. Where that
-cannot be, models run in torch. A row's result does not depend on how many rows are computed with it, to the bit.
+g++ compiles `native.cpp` at the first use on a machine, and the result is kept in the user's cache. If that fails,
+models run in torch. A row's result does not depend on the other rows of a pass, to the bit.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .grouped import Grouped
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 COMPILE = "-std=c++17 -O3 -march=native -ffp-contract=off -fopenmp -shared -fPIC -w".split()
-BLOCK = 32  # outputs whose weights lie side by side, as the source reads them
-LANES = 16  # the most numbers in a register
-OFF = "SPECDEC_NATIVE"  # 0: torch alone
+BLOCK = 32  # outputs whose weights are side by side in memory
+LANES = 16  # numbers in the largest register
+OFF = "SPECDEC_NATIVE"  # environment variable: 0 switches the C++ off
 
 log = logging.getLogger(__name__)
-missing = ""  # why `library` could not be compiled; it is shown to others, so it names no folder
+missing = ""  # why `library` could not be compiled; visitors see it, so it names no folder
 
 
 class MatrixStruct(C.Structure):
@@ -54,7 +54,7 @@ class LayerStruct(C.Structure):
 
 @cache
 def library() -> C.CDLL | None:
-    """The compiled source, or None: another processor, no compiler, no place to keep it, or switched off."""
+    """Return the compiled library; None if the processor does not fit, g++ failed, or it is switched off."""
     global missing
     if os.environ.get(OFF) == "0" or torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
         return None
@@ -78,12 +78,12 @@ def library() -> C.CDLL | None:
 
 
 def runs_on(device: str) -> bool:
-    """Whether matrices there are multiplied by the compiled source. It is not compiled for a GPU's sake."""
+    """Whether the compiled library multiplies matrices on `device`. For a GPU nothing is compiled."""
     return torch.device(device).type == "cpu" and library() is not None
 
 
 def load_library() -> C.CDLL:
-    """Compile, unless that was done on this machine before, and load. OSError or SubprocessError where it cannot."""
+    """Load the library, and compile it at the first use on this machine. Raises OSError or SubprocessError."""
     compiler = shutil.which("g++")
     if compiler is None:
         raise FileNotFoundError(errno.ENOENT, "no g++")
@@ -92,20 +92,20 @@ def load_library() -> C.CDLL:
     made_of = [SOURCE.read_bytes(), " ".join(COMPILE).encode(), version, processor.encode()]
     file = folder() / f"native-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:16]}.so"
     if file.exists():
-        with contextlib.suppress(OSError):  # a full disk or a crash has left a part of it
+        with contextlib.suppress(OSError):  # the file may be incomplete after a full disk or a crash
             return C.CDLL(str(file))
     log.warning("compiling the layers of small models for this processor, once: some ten seconds")
     new = file.with_suffix(f".{os.getpid()}")
     try:
         subprocess.run([compiler, *COMPILE, str(SOURCE), "-o", str(new)], capture_output=True, check=True, timeout=300)
-        os.replace(new, file)  # at once or not at all: several processes may compile together
+        os.replace(new, file)  # atomic: several processes may compile at the same time
     finally:
         new.unlink(missing_ok=True)
     return C.CDLL(str(file))
 
 
 def folder() -> Path:
-    """Where compiled libraries are kept: in the user's cache, readable by its owner alone."""
+    """Return the folder of compiled libraries, in the user's cache. Only its owner may read it."""
     place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specdec"
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     return place
@@ -113,15 +113,15 @@ def folder() -> Path:
 
 @dataclass(slots=True)
 class Blocked:
-    """A matrix as the compiled source reads it: 32 outputs side by side for every input, or every four of codes."""
+    """A matrix in the layout of `native.cpp`: for every input (of codes, every four) 32 outputs side by side."""
 
     weights: Tensor  # float32 or bfloat16 [outputs / 32, inputs, 32]; codes [outputs / 32, bytes, 32, 4]
-    others: tuple[Tensor | None, ...]  # that the struct points at as well
+    others: tuple[Tensor | None, ...]  # the other tensors that `struct` points at
     struct: MatrixStruct
 
     @classmethod
     def pack(cls, matrix: Tensor | Grouped, before: Tensor | None = None, after: Tensor | None = None) -> Blocked:
-        """[out, in]; inputs are multiplied by `before`, outputs by `after`."""
+        """Convert a matrix [out, in]. Products multiply inputs by `before` and outputs by `after`."""
         scales = minima = None
         zero = 0
         if isinstance(matrix, Tensor):
@@ -130,7 +130,7 @@ class Blocked:
         else:
             (outputs, inputs), bits, zero = matrix.codes.shape, matrix.bits, matrix.zero
             weights = side_by_side(matrix.codes.unflatten(1, (-1, 4)))
-            if bits == 4:  # the next four inputs of an output are in the upper halves
+            if bits == 4:  # a byte holds two codes: the upper half is that of the input four places later
                 low, high = weights.unflatten(1, (-1, 2)).unbind(2)
                 weights = low | high << 4
             scales, minima = (None if part is None else side_by_side(part) for part in (matrix.scales, matrix.minima))
@@ -142,11 +142,11 @@ class Blocked:
 
     @staticmethod
     def pays(matrix: Tensor | Grouped, dtype: torch.dtype, device: str) -> bool:
-        """For this [out, in], where states are of that `dtype`."""
+        """Whether this layout is used for a matrix [out, in], with states of that `dtype`."""
         return dtype == torch.float32 and len(matrix) % BLOCK == 0 and runs_on(device)
 
     def times(self, x: Tensor) -> Tensor:
-        """float32 [n, in] -> [n, out]"""
+        """Multiply `x` by the matrix.  # float32 [n, in] -> [n, out]"""
         compiled, x = library(), contiguous(x, self.struct.inputs)
         assert compiled is not None
         product = x.new_empty(len(x), self.struct.outputs)
@@ -157,13 +157,16 @@ class Blocked:
 
 
 def side_by_side(matrix: Tensor) -> Tensor:
-    """[out, in, ...] -> [out / 32, in, 32, ...]"""
+    """Group 32 outputs side by side.  # [out, in, ...] -> [out / 32, in, 32, ...]"""
     blocks: Tensor = matrix.unflatten(0, (-1, BLOCK))
     return blocks.transpose(1, 2).contiguous()
 
 
 def contiguous(x: Tensor, width: int) -> Tensor:
-    """float32 [n, width] as the source walks through it. ValueError for others: it would read past their end."""
+    """Return `x` in contiguous memory. Raises ValueError unless it is float32 [n, width] on the CPU.
+
+    For anything else the C++ would read beyond its end.
+    """
     if x.dim() != 2 or x.shape[1] != width or x.dtype != torch.float32 or x.device.type != "cpu":
         raise ValueError(f"{x.dtype} {list(x.shape)} on {x.device} is no float32 [n, {width}] on the CPU")
     return x.contiguous()
@@ -174,7 +177,7 @@ class NativeLayers:
     """All layers of a model whose matrices are `Blocked`."""
 
     structs: C.Array[LayerStruct]
-    tensors: tuple[object, ...]  # what those point at
+    tensors: tuple[object, ...]  # keeps the memory that `structs` points at
     heads: int
     kv_heads: int
     floor: float
@@ -189,8 +192,10 @@ class NativeLayers:
         head_dim: int,
         floor: float,
     ) -> NativeLayers | None:
-        """`matrices` are those of query, key and value, of the output, of gate and up, and the last; None if they are
-        not all `Blocked`, or do not fit the registers."""
+        """Build the layers from their matrices: qkv, attention output, gate and up, down.
+
+        None if they are not all `Blocked`, or do not fit the registers.
+        """
         rows = [[matrix.struct for matrix in layer if isinstance(matrix, Blocked)] for layer in matrices]
         if not rows or head_dim % LANES or any(len(row) < 4 or row[3].inputs % BLOCK for row in rows):
             return None
@@ -200,7 +205,7 @@ class NativeLayers:
         return cls((LayerStruct * len(structs))(*structs), (*matrices, *biases), heads, kv_heads, floor)
 
     def normalised(self, x: Tensor) -> Tensor:
-        """States divided by their length, as the layers do it.  # float32 [n, hidden] -> [n, hidden]"""
+        """Divide states by their length, as the layers do.  # float32 [n, hidden] -> [n, hidden]"""
         compiled, x = library(), contiguous(x, x.shape[-1])
         assert compiled is not None
         normed = torch.empty_like(x)
@@ -219,10 +224,10 @@ class NativeLayers:
         read: Tensor | None,
         causal: bool,
     ) -> None:
-        """States [n, hidden] at `start` through the layers from `first` to below `last`, in place.
+        """Send states [n, hidden] at `start` through the layers from `first` to below `last`, in place.
 
-        `angles` are complex [n, head_dim / 2], `hidden` [1, n, start + n] is -inf at what a row may not see. The inputs
-        of layers that the cache has `states` for are kept there. ValueError for what fits no place or no matrix.
+        `angles` are complex [n, head_dim / 2]. `hidden` [1, n, start + n] is -inf where a row may not attend. The
+        inputs of the layers in `cache.states` are stored there. Raises ValueError if shapes do not fit.
         """
         compiled, data = library(), cache.data
         assert compiled is not None and x.is_contiguous() and data.is_contiguous() and data.dtype == torch.float32

@@ -1,7 +1,7 @@
-"""Weights packed to keep the repository small: matrices in 8 bits.
+"""Read and write weights whose matrices are stored in 8 bits, so that the repository stays small.
 
-One file, `packed.safetensors`, instead of a folder's other weights. A matrix NAME, int8 [out, in], has its scales
-beside it, `NAME.scale`: one bfloat16 a row, absmax / 127. Tensors without scales are stored unchanged.
+`packed.safetensors` replaces a folder's other weights. It holds each matrix NAME as int8 [out, in], and as `NAME.scale`
+its scales: one bfloat16 for each row, absmax / 127. Tensors without scales are stored unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def is_packed(folder: Path) -> bool:
 
 
 def unpack(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors as a checkpoint has them, matrices in float32."""
+    """Return the tensors of a checkpoint, with matrices in float32."""
     tensors = {}
     for name, tensor in stored.items():
         if name.endswith(".scale"):
@@ -32,7 +32,7 @@ def unpack(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def pack_rows(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Matrices in 8 bits, with a scale a row: packing what was unpacked changes nothing."""
+    """Round matrices to 8 bits, with one scale for each row. Packing unpacked tensors again changes nothing."""
     packed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if tensor.dim() != 2 or not tensor.is_floating_point():

@@ -1,7 +1,7 @@
-"""A target's own copy in fewer bits, to draft with (ML-SpecQD, Georganas et al. 2025, arXiv 2503.13565).
+"""Make a copy of the target in fewer bits, to draft with (ML-SpecQD, Georganas et al. 2025, arXiv 2503.13565).
 
-Nothing is trained: the copy reads a fraction of the bytes, guesses nearly as the target does, and whatever rounding
-changes, verification takes back. Worth it where a step's time is that of reading weights.
+Nothing is trained. The copy reads fewer bytes and predicts almost what the target does; verification rejects the
+tokens that differ. It pays if the time of a step is that of reading the weights.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from . import gguf_header, native
 from .grouped import CODES, FILE
 from .transformer import Transformer
 
-MORE = 1.5  # bytes a weight while it is made, at most
+MORE = 1.5  # bytes of memory for each weight, while the copy is made
 
 
 class QuantisedCopy:
-    """A target in a GGUF file's own codes, or in 8 bits. It takes memory of its own, so the first run makes it."""
+    """A copy of the target in the codes of its GGUF file, or in 8 bits. The first run that needs it makes it."""
 
     def __init__(self, target: Transformer) -> None:
         self.target, self.parameters = target, target.parameters
@@ -27,7 +27,7 @@ class QuantisedCopy:
 
     @staticmethod
     def pays(target: Transformer) -> bool:
-        """Whether that target has finer numbers, and codes are multiplied here faster than those."""
+        """Whether the target has more bits, and this machine multiplies codes faster than such numbers."""
         return target.source is not None and target.stored not in CODES and native.runs_on(target.device)
 
     def model(self) -> Transformer:
@@ -40,9 +40,9 @@ class QuantisedCopy:
         assert source is not None
         try:
             copy = Transformer.load(source, stored=FILE if gguf_header.is_file(source) else torch.int8)
-        except ValueError:  # codes of other kinds; whatever else is wrong was wrong with the target
+        except ValueError:  # the file has codes of a kind that is not multiplied here
             copy = Transformer.load(source, stored=torch.int8)
         copy.cut_vocabulary(self.target.vocabulary)
         if copy.embedding.dtype == self.target.embedding.dtype:
-            copy.embedding = self.target.embedding  # looked up, never multiplied: one is enough
+            copy.embedding = self.target.embedding  # share it to save memory
         return copy

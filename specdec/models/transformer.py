@@ -1,9 +1,8 @@
-"""Our own lean decoder for the Llama family as published on the Hub.
+"""Our own decoder for the Llama family: Llama 2 and 3, Mistral, Qwen2, Qwen2.5, Qwen3, SmolLM2, TinyLlama.
 
-Llama 2 and 3, Mistral, Qwen2, Qwen2.5, Qwen3, SmolLM2, TinyLlama: RMSNorm, rotary positions with their
-scalings, grouped heads, SwiGLU, optional QK-norm and biases, tied embeddings. It reads the Hub's files
-(config.json, safetensors), keeps a static cache, and runs one sequence at a time. It does not
-train or generate. Its logits are tested against transformers for every family.
+It has RMSNorm, rotary positions with their scalings, grouped heads, SwiGLU, optional QK-norm and biases, and tied
+embeddings. It reads the Hub's files (config.json, safetensors), has a static cache, and runs one sequence at a time.
+Tests compare its logits with those of transformers for every family.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .checkpoint import check_tensors, described, open_weights
 from .config import Config
 from .device import configure_cuda
 from .gguf import Stored
-from .grouped import FILE, Grouped, in_parts
+from .grouped import FILE, Grouped, rearrange
 from .matrix import linear, Matrix, pack_weight
 from .native import BLOCK, NativeLayers
 
@@ -36,8 +35,8 @@ Floor = Tensor | float  # see `rms_normalise`
 class Layer:
     """The weights of one block, arranged for few and flat operations.
 
-    Query, key and value are one matrix, gate and up another; `matrix.py` says how each is kept. The weights of the
-    norms and the scale of the attention scores are multiplied into the matrices that follow.
+    Query, key and value are one matrix, gate and up another; `matrix.py` chooses their layout. The weights of the norms
+    and the scale of the attention scores are multiplied into the matrices that follow.
     """
 
     qkv: Matrix  # [hidden, (heads + 2 kv_heads) · head_dim]
@@ -61,12 +60,14 @@ class Transformer:
         device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> None:
-        """`stored` is the format of the matrices, if it is coarser than the `dtype` of the states. torch.int8 changes
-        the distribution: a draft may have any, a target becomes another target. FILE keeps a GGUF file's own codes."""
+        """Matrices are rounded to `stored`, if given; states have `dtype`. FILE keeps the codes of a GGUF file.
+
+        torch.int8 changes the model's distribution. This does not matter for a draft, but makes a different target.
+        """
         configure_cuda(device)
         self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype
         self.on_cpu = torch.device(device).type == "cpu"
-        self.source: Path | None = None  # the folder that it was read from
+        self.source: Path | None = None  # the folder or file that it was read from
         self.vocabulary, self.context = config.vocab_size, config.max_position_embeddings
         self.width, self.depth, self.exit_layers = config.hidden_size, config.num_hidden_layers, config.exit_layers
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
@@ -94,9 +95,9 @@ class Transformer:
         norm = take("model.norm.weight")
         # Zero rows pad the head to a multiple of the native product's block, as `_layer` pads the MLP.
         self._outputs = len(head)
-        lacking = self._lacking(len(head))
-        self.head = self._after_norm(in_parts(lambda part: F.pad(part, (0, 0, 0, lacking)), head), norm, width)
-        del embedding, head  # both are float32: an 8B model would not load onto a card of 24 GB beside them
+        padding = self._padding(len(head))
+        self.head = self._after_norm(rearrange(lambda part: F.pad(part, (0, 0, 0, padding)), head), norm, width)
+        del embedding, head  # both are float32: with them, an 8B model would not fit into 24 GB
         self.norm = (norm * self.unit(width)).to(dtype)
         self.layers = [self._layer(i, weights, take, take_matrix) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
@@ -105,20 +106,20 @@ class Transformer:
         self.native = self._native()
 
     def _floor_of(self, width: int) -> Floor:
-        """RMSNorm divides by sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n)."""
+        """Return the `floor` of `rms_normalise`: sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n)."""
         eps = self.config.rms_norm_eps
         return torch.tensor((width * eps) ** 0.5) if self.on_cpu else eps
 
-    def _lacking(self, outputs: int) -> int:
-        """How many outputs to add for a multiple of the native product's block; 0 on a GPU, which does not use it."""
+    def _padding(self, outputs: int) -> int:
+        """Return how many outputs to add for a multiple of the native product's block; 0 on a GPU."""
         return -outputs % BLOCK if self.on_cpu else 0
 
     def unit(self, width: int) -> float:
-        """The factor of a norm's weights: on a CPU `rms_normalise` divides by the length, not the root mean square."""
+        """Return the factor of a norm's weights: on a CPU `rms_normalise` divides by the length of a row, |x|."""
         return width**0.5 if self.on_cpu else 1.0
 
     def _after_norm(self, matrix: Tensor | Grouped, norm: Tensor, width: int, after: Tensor | None = None) -> Matrix:
-        """`matrix` [out, in] for inputs that `rms_normalise` has divided, norm included."""
+        """Convert a matrix [out, in] whose inputs come from `rms_normalise`: it includes the norm's weights."""
         return self.matrix(matrix, norm * self.unit(width), after)
 
     def matrix(
@@ -127,7 +128,7 @@ class Transformer:
         before: Tensor | None = None,
         after: Tensor | None = None,
     ) -> Matrix:
-        """[out, in] as this model keeps its matrices, for inputs times `before` and outputs times `after`."""
+        """Convert a matrix [out, in] to the layout of this model. See `pack_weight` for `before` and `after`."""
         return pack_weight(matrix, self.dtype, self.device, self.stored, before, after)
 
     def _paired(self, x: Tensor) -> Tensor:
@@ -151,7 +152,7 @@ class Transformer:
         parts = {part: take_matrix(f"{name}self_attn.{part}.weight") for part in ("q_proj", "k_proj", "v_proj")}
         biases = {part: bias(part) for part in parts}
         for part in ("q_proj", "k_proj"):
-            parts[part] = in_parts(self._paired, parts[part])
+            parts[part] = rearrange(self._paired, parts[part])
             if (present_bias := biases[part]) is not None:
                 biases[part] = self._paired(present_bias)
         head_norm = scales = None
@@ -167,15 +168,15 @@ class Transformer:
                 biases["q_proj"] = biases["q_proj"] * scale
         present = [b for b in biases.values() if b is not None]
         out_bias = bias("o_proj")
-        more = self._lacking(self.config.intermediate_size)  # zero units that pad the MLP
-        gate_up = in_parts(
-            lambda *halves: torch.cat([F.pad(half, (0, 0, 0, more)) for half in halves]),
+        padding = self._padding(self.config.intermediate_size)  # units of the MLP whose weights are 0
+        gate_up = rearrange(
+            lambda *halves: torch.cat([F.pad(half, (0, 0, 0, padding)) for half in halves]),
             *(take_matrix(f"{name}mlp.{part}_proj.weight") for part in ("gate", "up")),
         )
         down = take_matrix(name + "mlp.down_proj.weight")
         return Layer(
             qkv=self._after_norm(
-                in_parts(lambda *three: torch.cat(three), *parts.values()),
+                rearrange(lambda *three: torch.cat(three), *parts.values()),
                 take(name + "input_layernorm.weight"),
                 width,
                 scales,
@@ -186,16 +187,16 @@ class Transformer:
             head_norm=head_norm,
             gate_up=self._after_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
             # `Grouped` needs no padding
-            down=self.matrix(F.pad(down, (0, more)) if isinstance(down, Tensor) else down),
+            down=self.matrix(F.pad(down, (0, padding)) if isinstance(down, Tensor) else down),
             window=self.config.windows.get(i),
         )
 
     def _native(self) -> NativeLayers | None:
         """The layers in C++; None if the model has something that they do not support."""
-        more = any(
+        unsupported = any(
             part is not None for layer in self.layers for part in (layer.head_norm, layer.out_bias, layer.window)
         )
-        if more or not isinstance(self.floor, Tensor):
+        if unsupported or not isinstance(self.floor, Tensor):
             return None
         matrices = [(layer.qkv, layer.out, layer.gate_up, layer.down) for layer in self.layers]
         biases = [layer.qkv_bias for layer in self.layers]
@@ -209,7 +210,7 @@ class Transformer:
         device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> Transformer:
-        """Read a folder in the Hub's layout (config.json, safetensors), or a GGUF file. ValueError with the reason."""
+        """Read a folder in the Hub's layout, or a GGUF file. Raises ValueError if it cannot be loaded."""
         folder = Path(folder)
         config, weights = Config.load(folder), open_weights(folder)
         check_tensors(weights, model_tensors(config, weights))
@@ -218,7 +219,7 @@ class Transformer:
         return model
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> StaticCache:
-        """`taps` are layers whose input is cached beside the keys and values; `exit_layer` is where `begin` stops."""
+        """Make a cache. It also stores the inputs of the layers `taps`; `begin` stops at `exit_layer`."""
         shape = len(self.layers), 2 * self.kv_heads, capacity, self.head_dim
         return StaticCache(shape, self.dtype, self.device, self.width, taps, exit_layer)
 
@@ -239,7 +240,7 @@ class Transformer:
         return self.logits(x[count - rows :])
 
     def remember(self, features: Tensor, cache: StaticCache) -> None:
-        """Append `features` to the cache as if they had been the input of every layer.  # [n, hidden]"""
+        """Append to the cache the keys and values that each layer computes from `features`.  # [n, hidden]"""
         start, end = cache.length, cache.length + len(features)
         read, angles = self.rms_normalise(features), self.angles[start:end]
         for i, layer in enumerate(self.layers):
@@ -260,27 +261,27 @@ class Transformer:
         return rms_normalise(x, self.floor)
 
     def normed(self, x: Tensor) -> Tensor:
-        """States after the last layer, passed through the final norm.  # [n, hidden] -> [n, hidden]"""
+        """Apply the final norm to states after the last layer.  # [n, hidden] -> [n, hidden]"""
         normed: Tensor = self.rms_normalise(x) * self.norm
         return normed
 
     def project(self, normed: Tensor) -> Tensor:
-        """Normed states through the output matrix.  # [n, hidden] -> [n, V]"""
-        return self.logits_of(normed / self.norm)  # the output matrix holds the norm already
+        """Multiply normed states by the output matrix.  # [n, hidden] -> [n, V]"""
+        return self.logits_of(normed / self.norm)  # `head` includes the norm's weights
 
     def cut_vocabulary(self, count: int) -> None:
         self.vocabulary = count  # the matrix stays whole: a GPU is slow at rows of an odd length
 
     def logits(self, x: Tensor) -> Tensor:
-        """Logits of states after the last layer.  # [n, hidden] -> [n, V]"""
+        """Return logits of states after the last layer.  # [n, hidden] -> [n, V]"""
         return self.own_logits(x)
 
     def own_logits(self, x: Tensor) -> Tensor:
-        """`logits` of the model's own vocabulary, which in a draft may be smaller.  # [n, hidden] -> [n, own V]"""
+        """Return logits over the model's own vocabulary, which in a `ReducedDraft` is smaller.  # -> [n, own V]"""
         return self.logits_of(self.rms_normalise(x) if self.native is None else self.native.normalised(x))
 
     def logits_of(self, x: Tensor) -> Tensor:
-        """Logits of states that `rms_normalise` has divided.  # [n, hidden] -> [n, V]"""
+        """Return logits of states that come from `rms_normalise`.  # [n, hidden] -> [n, V]"""
         return linear(x, self.head)[:, : min(self.vocabulary, self._outputs)]
 
     def run_layers(
@@ -323,7 +324,7 @@ class Transformer:
             for window in self._windows
         }
         states = cache.states
-        # Make the views of all layers at once: one by one they would take some per cent of a small model's pass.
+        # Make the views of all layers at once: one by one they take some per cent of a small model's pass.
         new = cache.data[first:last, :, start:end].unbind()
         keys = cache.data[first:last, : self.kv_heads, :end].transpose(2, 3).unbind()
         values = cache.data[first:last, self.kv_heads :, :end].unbind()
@@ -376,7 +377,7 @@ class Transformer:
         return qkv
 
     def attention_out_and_mlp(self, x: Tensor, y: Tensor, layer: Layer) -> Tensor:
-        """The residual stream after a block whose attention gave `y` [heads, n, head_dim].  # [n, hidden]"""
+        """Return the residual stream [n, hidden] after a block, given its attention's `y` [heads, n, head_dim]."""
         bias = x if layer.out_bias is None else x + layer.out_bias
         x = linear(y.transpose(0, 1).reshape(len(x), -1), layer.out, bias)
         gate, up = linear(rms_normalise(x, self.floor), layer.gate_up).chunk(2, -1)
@@ -388,7 +389,7 @@ class Transformer:
         return self.angles[torch.tensor([start + depth for depth in tree_depths(count, parents)], device=self.device)]
 
     def _mask(self, window: int | None, start: int, count: int, parents: Sequence[int]) -> Tensor | None:
-        """What to add to the scores: -inf where a token may not attend; None if nowhere.  # [1, n, start + n]"""
+        """Return the attention mask, -inf where a token may not attend; None if not needed.  # [1, n, start + n]"""
         if count == 1 and window is None:
             return None
         places = torch.arange(start + count, device=self.device)
@@ -403,7 +404,7 @@ class Transformer:
             for node, parent in enumerate(parents):
                 seen = mask[first + parent].clone()
                 visible = (seen == 0).nonzero().flatten()
-                if len(visible) == window:  # the path is one longer than its parent's: the window moves on
+                if len(visible) == window:  # the window moves by the node itself
                     seen[visible[0]] = float("-inf")
                 seen[start + first + node] = 0.0
                 mask[first + node] = seen
@@ -411,7 +412,7 @@ class Transformer:
 
 
 def model_tensors(config: Config, weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of a checkpoint's tensors. A tied output matrix may be stored, or not."""
+    """Return the names and shapes of a checkpoint's tensors. A tied output matrix may be in `weights` or not."""
     width = config.hidden_size
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, width)}
     if not config.tie_word_embeddings or "lm_head.weight" in weights:
@@ -422,7 +423,7 @@ def model_tensors(config: Config, weights: Mapping[str, Tensor]) -> dict[str, tu
 
 
 def layer_tensors(config: Config, read: int) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of one block whose attention reads `read` numbers."""
+    """Return the names and shapes of one block, whose attention has inputs of width `read`."""
     width, inner, size = config.hidden_size, config.intermediate_size, config.head_dim
     outputs = {"q_proj": size * config.num_attention_heads, "o_proj": width}
     outputs["k_proj"] = outputs["v_proj"] = size * config.num_key_value_heads
@@ -443,10 +444,10 @@ def layer_tensors(config: Config, read: int) -> dict[str, tuple[int, ...]]:
 
 
 def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
-    """RMSNorm without a weight, up to the factor `Transformer.unit`. `floor` keeps the divisor from zero.
+    """Apply RMSNorm without its weight, up to the factor `Transformer.unit`. `floor` keeps the divisor above 0.
 
-    A tensor (CPU): rows are divided by hypot(length, floor). A number (GPU): by sqrt(mean square + floor), for which
-    torch has one kernel instead of four; on a CPU that kernel takes twice as long.
+    With a tensor (on a CPU) rows are divided by hypot(length, floor), with a number (on a GPU) by
+    sqrt(mean square + floor). For the latter torch has a single kernel, which is slower only on a CPU.
     """
     if isinstance(floor, float):
         return F.rms_norm(x, x.shape[-1:], None, floor)
@@ -456,7 +457,7 @@ def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
 
 
 def rotary_table(config: Config, device: str) -> Tensor:
-    """e^(i·angle) of every pair of a head's entries at every position.  # complex [context, head_dim / 2]"""
+    """Return e^(i·angle) for every pair of a head's entries at every position.  # complex [context, head_dim / 2]"""
     inverse, scaling = config.rotary_frequencies()
     angles = torch.outer(torch.arange(config.max_position_embeddings).float(), inverse)
     return torch.polar(torch.full_like(angles, scaling), angles).to(device)

@@ -1,4 +1,4 @@
-"""The target as one run sees it: the same weights, and a cache that a drafter may read."""
+"""A view of the target for one run: it shares the weights, and drafters may read its cache."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .transformer import Transformer
 
 
 class TargetView:
-    """A `LanguageModel` for one run, whose cache keeps the states at `taps` and knows an `exit_layer`.
+    """A `LanguageModel` for one run. Its cache stores the states at `taps`, and the `exit_layer`.
 
-    Drafters that work on the target's own states (early exit, Medusa, EAGLE) use it, too. Rolling back the text
-    rolls back what they see.
+    Engine and drafters (early exit, Medusa, EAGLE) share the view. When the engine rolls the cache back, the stored
+    states are rolled back too.
     """
 
     def __init__(self, model: LoadedModel, taps: Sequence[int] = (), exit_layer: int = 0) -> None:
@@ -31,6 +31,6 @@ class TargetView:
         return self.model.forward(tokens, cache, parents, rows)
 
     def begin(self, tokens: Sequence[int]) -> Tensor:
-        """The first layers alone; they are not run again when the target verifies.  # [1, V]"""
-        assert isinstance(self.model, Transformer)  # no other has an exit
+        """Run the layers below the exit and return logits; verification continues after these layers.  # [1, V]"""
+        assert isinstance(self.model, Transformer)  # no other model has an early exit
         return self.model.begin(tokens, self.cache)

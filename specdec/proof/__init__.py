@@ -1,1 +1,1 @@
-"""Is it lossless? By enumeration, by planted mistakes, by a statistical certificate."""
+"""Prove that decoding is lossless, by enumeration, planted mistakes and statistical certificates."""

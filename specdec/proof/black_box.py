@@ -1,8 +1,8 @@
-"""Judge a decoder by its texts alone: divide all possible texts into cells that a test can count.
+"""Test a decoder by its texts alone: divide all possible texts into cells, and count the texts in each.
 
-A row is the target's distribution after a text. Likely continuations become cells of their own, so that a distribution
-over every text of several tokens fits into a test. The first token is never drafted, so the test leaves out its noise.
-The witness is the token whose share differs most clearly.
+A row is the target's distribution after a text. Likely continuations have cells of their own, all others share cells,
+so that there are few enough to test. The first token is never drafted, so the test is conditional on it. The witness is
+the token whose frequency differs most clearly.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .enumeration import JointDistribution
 from .goodness_of_fit import beyond, Counts, divergence, GTest
 from .pair import CachedRows
 
-Row = Callable[[tuple[int, ...]], Mapping[int, float]]  # the likely tokens after a text; the others share the rest
+Row = Callable[[tuple[int, ...]], Mapping[int, float]]  # text -> probabilities of the likely next tokens
 
-SMALL_VOCABULARY = 64  # up to here a row lists every token; beyond it those of at least MIN_PROBABILITY
+SMALL_VOCABULARY = 64  # rows of a larger vocabulary list only tokens of at least MIN_PROBABILITY
 MIN_PROBABILITY = 1e-6
 MIN_REST = 1e-6  # a row that does not list every token leaves at least this probability to the others
-OTHER = -1  # last place of a cell: any token that has no cell of its own, and whatever follows it
+OTHER = -1  # as the last token of a cell: any token without a cell of its own, followed by anything
 SUM_TOLERANCE = 1e-9
-DEGREE = 1.4  # the c of `g_test_after_first`, for each degree of freedom
+DEGREE = 1.4  # the constant c in `g_test_after_first`, for each degree of freedom
 
 
 def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: SamplingParams) -> Row:
@@ -46,7 +46,7 @@ def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: Sampli
 
 
 def leaving_some(distribution: Mapping[int, float]) -> dict[int, float]:
-    """Scale a row so that tokens that it does not list are rare, never impossible."""
+    """Scale a row so that tokens that it does not list have a small probability, not 0."""
     scale = min(1.0, (1 - MIN_REST) / math.fsum(distribution.values()))
     return {token: p * scale for token, p in distribution.items()}
 
@@ -54,8 +54,8 @@ def leaving_some(distribution: Mapping[int, float]) -> dict[int, float]:
 def distributions_of_cells(row: Row, length: int, smallest: float) -> list[JointDistribution]:
     """Return the distributions of the next 1, 2, … `length` tokens, each over cells into which all texts are divided.
 
-    A cell is a text, or a text whose last place is `OTHER`. One that is less likely than `smallest` never stands
-    alone, and one that cannot have two such parts is not split further.
+    A cell is a text; if its last token is `OTHER`, it stands for all such texts. No cell is less likely than
+    `smallest`, except those that end with `OTHER`. Cells less likely than twice that are not split further.
     """
     distributions: list[JointDistribution] = [{(): 1.0}]
     for _ in range(length):
@@ -64,10 +64,10 @@ def distributions_of_cells(row: Row, length: int, smallest: float) -> list[Joint
             if text[-1:] == (OTHER,) or chance < 2 * smallest:
                 longer[text] = chance
                 continue
-            each = row(text)
-            listed = {token: chance * p for token, p in each.items() if chance * p >= smallest}
+            following = row(text)
+            listed = {token: chance * p for token, p in following.items() if chance * p >= smallest}
             longer |= {(*text, token): p for token, p in listed.items()}
-            if len(listed) < len(each) or math.fsum(each.values()) < 1.0 - SUM_TOLERANCE:
+            if len(listed) < len(following) or math.fsum(following.values()) < 1.0 - SUM_TOLERANCE:
                 longer[(*text, OTHER)] = max(0.0, chance - math.fsum(listed.values()))
         distributions.append(longer)
     return distributions[1:]
@@ -83,7 +83,7 @@ def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[tuple[
 
 
 def cell_of(text: tuple[int, ...], distribution: JointDistribution, inner: set[tuple[int, ...]]) -> tuple[int, ...]:
-    """Find the cell of a text; `inner` are all beginnings of cells."""
+    """Find the cell of a text; `inner` holds all prefixes of cells."""
     end = 0
     while text[:end] not in distribution and text[:end] in inner:
         end += 1
@@ -91,20 +91,21 @@ def cell_of(text: tuple[int, ...], distribution: JointDistribution, inner: set[t
 
 
 def g_test_after_first(counts: Counts, first: JointDistribution, distribution: JointDistribution) -> GTest:
-    """Test the texts' further tokens, given their first ones: the G of `distribution` less the G of `first`.
+    """Test the texts' further tokens, given their first ones: the G of `distribution` minus the G of `first`.
 
-    The cells of both are fixed before anything is drawn, and need not be large. Given its beginning, the next token
-    of a text is a chain of yes and no, each a binomial variable x of n with a known chance p, and G is the sum of
-    their d = 2 n KL(x / n || p). E e^(td) <= (1 - 2t)^(-c / 2) for every n, p and t in (0, 1/2), c = 1.4 (2 ln 2 for
-    one fair coin; computed, see the test of this bound), so that the sum has a tail as in `false_alarm` with w = c df.
+    The cells of both are fixed before anything is drawn, and need not be large. Given its prefix, the next token of a
+    text is decided by a sequence of yes-or-no questions. Each count of yes is a binomial variable x of n with a known
+    probability p, and G is the sum of their d = 2 n KL(x / n || p). E e^(td) <= (1 - 2t)^(-c / 2) for every n, p and t
+    in (0, 1/2), with c = 1.4 (2 ln 2 for one fair coin; computed, see the test of this bound). So the sum has a tail as
+    in `false_alarm` with w = c df.
     """
     draws = sum(counts.values())
     statistic, degrees = 0.0, len(distribution) - len(first)
-    for sign, one in ((-1, first), (1, distribution)):
-        seen = counts_in(one, counts)
-        if any(one.get(cell, 0.0) <= 0.0 for cell in seen):
+    for sign, exact in ((-1, first), (1, distribution)):
+        seen = counts_in(exact, counts)
+        if any(exact.get(cell, 0.0) <= 0.0 for cell in seen):
             return GTest(math.inf, 1, 0.0)
-        statistic += sign * draws * divergence([(p, seen[cell] / draws) for cell, p in one.items() if p > 0.0])
+        statistic += sign * draws * divergence([(p, seen[cell] / draws) for cell, p in exact.items() if p > 0.0])
     w = DEGREE * degrees
     if degrees < 1 or statistic <= w:
         return GTest(max(0.0, statistic), max(0, degrees), 1.0)
@@ -112,12 +113,12 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
 
 
 def limit_after_first(degrees: int, alarm: float) -> float:
-    """Return the G beyond which the tail lies below `alarm`."""
+    """Return the G at which the tail equals `alarm`."""
     return beyond(DEGREE * degrees, -math.log(alarm))
 
 
 class Witness(NamedTuple):
-    """`token` after the tokens `before`: its probability, and its share of the `texts` that begin so."""
+    """A `token` after the tokens `before`: its `expected` probability, and its share `seen` in so many `texts`."""
 
     before: tuple[int, ...]
     token: int
@@ -127,8 +128,9 @@ class Witness(NamedTuple):
 
 
 def witness(drawn: Counts, distributions: Sequence[JointDistribution]) -> Witness | None:
-    """Find the token whose share differs most clearly from `distributions` (of the next 1, 2, … tokens); None if every
-    cell ends in `OTHER`.
+    """Find the token whose share differs most clearly from `distributions`, those of the next 1, 2, … tokens.
+
+    None if every cell ends in `OTHER`.
     """
     best, surest = None, -1.0
     shorter: list[JointDistribution] = [{(): 1.0}, *distributions]

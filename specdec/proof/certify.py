@@ -1,13 +1,11 @@
-"""Is this decoding lossless? Three checks of one pair of models at one place of a text.
+"""Check by three tests whether decoding with one pair of models is lossless at one place of a text.
 
-1. In closed form: the exact distribution of the next token, over every draft, accepted or not, against the target's
-row.
-2. By sampling: the joint distribution of the next one to three tokens, drawn by the shipped loop, against the target's
-own.
-3. Greedily: token by token beside plain decoding.
+1. In closed form: the exact distribution of the next token, over every draft, equals the target's row.
+2. By sampling: the next one to three tokens, drawn by the shipped loop, follow the target's joint distribution.
+3. Greedily: the text equals that of plain decoding, token by token.
 
-Each holds for the shipped rule, and each can be made to fail: any mistake of `mistakes.py` is planted in that same
-loop. `python -m tools.certificates` records them all.
+The shipped rule passes. To see the tests fail, any mistake of `mistakes.py` can be planted in the same loop.
+`python -m tools.certificates` records the results of all.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ REPORT_EVERY_S = 0.25
 
 
 def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    """The certificate as it grows: JSON-ready, with the sample as it stood at each of `DRAWS` up to `draws`."""
+    """Yield the growing certificate, ready for JSON. The sample is tested at each of `DRAWS` up to `draws`."""
     result: dict[str, Any] = {
         "pair": pair.name,
         "mistake": mistake.key if mistake else "",
@@ -59,7 +57,7 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
 
 
 def passed(result: dict[str, Any]) -> list[bool]:
-    """What the three checks say of a certificate whose sample has been looked at: closed form, sample, greedy text."""
+    """Return whether a complete certificate passes each of the three checks: closed form, sample, greedy text."""
     error, same = result["closed"]["error"], result["greedy"]
     sampled = not any(map(is_red, result["sampled"][-1][1]))
     return [error is not None and error <= LOSSLESS, sampled, same["equal"] == same["of"]]

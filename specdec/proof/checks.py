@@ -1,5 +1,6 @@
-"""The three checks of `certify.py` at one place of a text: the next token in closed form, the next three tokens by
-sampling, and greedy text beside plain decoding. All run the shipped loop.
+"""The three checks of `certify.py`. All run the shipped loop at one place of a text.
+
+They are the next token in closed form, the next three tokens by sampling, and greedy text against plain decoding.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from .goodness_of_fit import draws_needed
 from .mistakes import Mistake
 from .pair import brief, drafter_of, Given, GREEDY_K, ModelPair, next_tokens
 
-LOSSLESS = 1e-9  # rounding of float64 logits stays below it
-SHOWN = 6  # tokens that the closed form lists; all others are one row
-NEAR_TIE = 0.25  # gap of two logits: from 16 on bfloat16 has steps of 1/8, and each logit may round either way
+LOSSLESS = 1e-9  # larger than the rounding errors of float64 logits
+SHOWN = 6  # tokens that the closed form lists; one row sums up all others
+NEAR_TIE = 0.25  # gap of two logits: from 16 on, bfloat16 has steps of 1/8, and each of the two is rounded
 WINDOW = 14  # tokens of each text that are shown
 
 
 class Watching(Given):
-    """Stores the distribution that the target's own token is drawn from: the first after the given token."""
+    """Stores the distribution from which the target's own token is drawn, after the given first token."""
 
     distribution: Tensor | None = None
 
@@ -43,11 +44,10 @@ class Watching(Given):
 
 
 def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
-    """The exact distribution of the token after one draft: draft × accept + the rest × the distribution after a
-    rejection.  # [V]
+    """Return the exact distribution [V] of the next token when one token is drafted.
 
-    From the shipped loop: over every draft, accepted or not, what it commits or draws from; nan where that is no
-    distribution.
+    It sums over every draft: accepted, it is the token itself; rejected, the loop draws from a distribution. If the
+    loop draws from none, the result is nan.
     """
 
     def run(sampler: Sampler) -> Tensor:
@@ -77,15 +77,15 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 
 
 class Crowd(Sampler):
-    """Many runs at once, each drawing as `RandomSampler` does. Every draw splits them into groups by its result; the
-    largest result goes on.
+    """Draws for many runs at once, each as `RandomSampler` does. A draw splits the runs into groups by their result.
 
-    `script` holds the results of this group of `count` runs so far, `left` the groups with other results.
+    This sampler continues with one group: `script` are its results so far, `count` its runs. `others` holds the groups
+    that branched off.
     """
 
     def __init__(self, dice: torch.Generator, count: int, script: tuple[int, ...] = ()) -> None:
         self.dice, self.count, self.script = dice, count, script
-        self.left: list[tuple[tuple[int, ...], int]] = []
+        self.others: list[tuple[tuple[int, ...], int]] = []
         self._answered = 0
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
@@ -102,7 +102,7 @@ class Crowd(Sampler):
             u = torch.rand(self.count, dtype=torch.float64, generator=self.dice)
             groups = [(answer, n) for answer, n in enumerate(answers(u).bincount().tolist()) if n]
             answer, self.count = groups.pop()
-            self.left += [((*self.script, other), n) for other, n in groups]
+            self.others += [((*self.script, other), n) for other, n in groups]
             self.script += (answer,)
         self._answered += 1
         return self.script[self._answered - 1]
@@ -111,30 +111,31 @@ class Crowd(Sampler):
 def sample(
     pair: ModelPair, mistake: Mistake | None, draws: int, dice: torch.Generator
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield texts and how many of `draws` independent draws gave each. The shipped loop walks each random path once."""
+    """Yield texts, and how many of `draws` independent runs gave each. The shipped loop runs once for each path."""
     run = next_tokens(pair, mistake)
     groups: list[tuple[tuple[int, ...], int]] = [((), draws)]
     while groups:
         script, count = groups.pop()
         crowd = Crowd(dice, count, script)
         yield run(crowd), crowd.count
-        groups += crowd.left
+        groups += crowd.others
 
 
 @torch.inference_mode()
 def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     """Compare speculative and plain text at temperature 0.
 
-    `equal` of `of` tokens; a window of both texts from token `start` on; where they part, the gap between the two
-    best logits of the plain text: a near tie may fall either way, as a pass over five rows rounds unlike one over one.
+    `equal` of `of` tokens are the same. `plain` and `speculative` show both texts from token `start` on. If they
+    differ, `gap` is that between the two best logits at the first different token: passes over five rows and over one
+    row round differently, so a near tie is no mistake.
     """
     target, draft = pair.models
     params = SamplingParams(max_tokens=pair.greedy, ignore_end=True)
     plain_task = Task(target, pair.text, params, NoDrafter(), 0, details=False)
     task = replace(plain_task, drafter=drafter_of(mistake, draft), k=GREEDY_K)
     plain, speculative = (
-        [token for event in generate(one) if isinstance(event, Committed) for token in event.tokens]
-        for one in (plain_task, mistake.apply(task, draft) if mistake else task)
+        [token for event in generate(each_task) if isinstance(event, Committed) for token in event.tokens]
+        for each_task in (plain_task, mistake.apply(task, draft) if mistake else task)
     )
     same = next((i for i in range(pair.greedy) if plain[i : i + 1] != speculative[i : i + 1]), pair.greedy)
     start = 0 if same == pair.greedy else max(0, same - WINDOW // 2)

@@ -1,7 +1,7 @@
-"""Single cycles, exactly, that are too large for the whole loop: deep drafts, large vocabularies, wide trees.
+"""Enumerate single cycles with deep drafts, large vocabularies or wide trees, which are too large for the whole loop.
 
-The loop is such cycles in a row. Both models are tables, and *sure* of one token at most places, so few paths are left
-although the draft is deep. At the *free* places they differ, in each of the ways of `KINDS`.
+Both models are tables. At most places they are *sure*: one token has probability 1, so that a deep draft has few random
+paths. At the *free* places their distributions differ, in each of the ways of `KINDS`.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from .enumeration import cycle_paths, JointDistribution
 from .toys import DEEPEST, drafted_siblings
 
 Text = tuple[int, ...]
-Row = dict[int, float]  # the tokens that have a chance
+Row = dict[int, float]  # the tokens of positive probability
 KINDS = ("alike", "zeros", "ties", "far apart")
 LARGE = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # vocabularies, as published models have them
-DENSE = 32  # tokens: up to this vocabulary every one has a chance, beyond it `SOME` of them
+DENSE = 32  # tokens; in larger vocabularies only `SOME` tokens have positive probability
 SOME = 5
 
 
 @dataclass(frozen=True)
 class Cycle:
-    """A draft of `k` levels. The target's own token behind it, and what comes after, are always free.
+    """A cycle whose draft has `k` levels. Places after the draft are always free.
 
-    At `loose` places the target is free, too, and only the draft is sure. `how` as in `TreeDrafter`: siblings
-    are "sampled", sampled "without replacement", or the "top" ones, which are point masses; a chain has width 1.
+    At `loose` places the target is free, and the draft is sure. `how` is that of `TreeDrafter`: siblings are "sampled",
+    sampled "without replacement", or the "top" ones, which are point masses. A chain has width 1.
     """
 
     vocabulary: int
@@ -79,7 +79,7 @@ class Cycle:
         return Proposal(tuple(tokens), tuple(parents), None if self.how == "top" else torch.stack(distributions))
 
     def rows(self, proposal: Proposal) -> Tensor:
-        """The target's after the text and after every node.  # [n + 1, V]"""
+        """Return the target's rows after the text and after every node.  # [n + 1, V]"""
         texts: list[Text] = [()]
         for token, parent in zip(proposal.tokens, proposal.parents, strict=True):
             texts.append((*texts[parent + 1], token))
@@ -88,13 +88,13 @@ class Cycle:
 
 @functools.lru_cache(10_000)
 def table(cycle: Cycle, text: Text) -> tuple[Row, Row]:
-    """p and q after a text."""
+    """Return p and q after a text."""
     dice, place, size = random.Random(f"{cycle.seed}:{text}"), len(text), cycle.vocabulary
     sure = {dice.randrange(size): 1.0}
     if place < cycle.k and place not in (*cycle.free, *cycle.loose):
         return sure, sure
     some = list(range(size)) if size <= DENSE else dice.sample(range(size), SOME)
-    p, q = (normalised(some, weights) for weights in differing(cycle.kind, len(some), dice))
+    p, q = (normalised(some, weights) for weights in weights_of_pair(cycle.kind, len(some), dice))
     return p, q if place in cycle.free else sure
 
 
@@ -103,28 +103,29 @@ def normalised(tokens: list[int], weights: list[float]) -> Row:
     return {token: weight / total for token, weight in zip(tokens, weights, strict=True) if weight}
 
 
-def differing(kind: str, size: int, dice: random.Random) -> tuple[list[float], list[float]]:
-    """Weights of target and draft."""
+def weights_of_pair(kind: str, size: int, dice: random.Random) -> tuple[list[float], list[float]]:
+    """Draw the weights of `size` tokens for target and draft, which differ in the way `kind`."""
     if kind == "far apart":
         p, q = ([2.0 ** dice.uniform(-35.0, 0.0) for _ in range(size)] for _ in range(2))
         return p, q
     p = [math.exp(dice.gauss(0.0, 1.2)) for _ in range(size)]
-    if kind == "ties":  # all but two tokens are as likely in either, to the last bit: both sums are the same
+    if kind == "ties":  # all but two tokens have exactly the same probability in both
         q = list(p)
-        one, other = dice.sample(range(size), 2)
-        q[one], q[other] = q[other], q[one]
+        a, b = dice.sample(range(size), 2)
+        q[a], q[b] = q[b], q[a]
         return p, q
     q = [weight**0.6 * math.exp(dice.gauss(0.0, 0.75)) for weight in p]
     if kind == "zeros":
-        one, other = dice.sample(range(size), 2)
-        p[one] = q[other] = 0.0
+        a, b = dice.sample(range(size), 2)
+        p[a] = q[b] = 0.0
     return p, q
 
 
 def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
-    """Total variation of the next K + 2 tokens from the target's, where it completes what the cycle gave; the paths.
+    """Return the total variation between a cycle's output and the target's distribution, and the number of paths.
 
-    K + 2, because a broken rule may add a token too many.
+    It is that of the next K + 2 tokens, since a broken rule may add one token too many. The target completes shorter
+    texts.
     """
     distribution, count = defaultdict[Text, float](float), 0
 
@@ -138,28 +139,29 @@ def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
 
 
 def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
-    """Texts that part from all of `distribution` at the same place differ by the same share, so each such place is one
-    sum.
+    """Return the total variation for `distance`, without listing every completed text.
+
+    All texts that leave the texts in `distribution` at the same place are one term of the sum.
     """
     length, following = cycle.k + 2, dict[Text, set[int]]()
     for text in distribution:
         for place, token in enumerate(text):
             following.setdefault(text[:place], set()).add(token)
     total = 0.0
-    left: list[tuple[Text, float, float]] = [((), distribution.get((), 0.0), 1.0)]
-    while left:
-        text, given, exact = left.pop()
+    unfinished: list[tuple[Text, float, float]] = [((), distribution.get((), 0.0), 1.0)]
+    while unfinished:
+        text, given, exact = unfinished.pop()
         row, tokens = cycle.p(text) if len(text) < length else {}, following.get(text, set())
         rest = max(0.0, 1.0 - math.fsum(row.get(token, 0.0) for token in tokens))
         total += abs(given - exact) * rest
         for token in tokens:
             longer, chance = (*text, token), row.get(token, 0.0)
-            left.append((longer, given * chance + distribution.get(longer, 0.0), exact * chance))
+            unfinished.append((longer, given * chance + distribution.get(longer, 0.0), exact * chance))
     return 1.0 if math.isnan(total) else total / 2.0
 
 
 def groups(trees: bool) -> dict[str, list[Cycle]]:
-    """What is looked at, by what makes it large."""
+    """Return the cycles that are enumerated, in named groups by what makes them large."""
     every = range(1, DEEPEST + 1)
     two = [(k, at) for k in every for at in range(k)]
     dice = random.Random(7)

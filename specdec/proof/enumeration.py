@@ -1,9 +1,9 @@
-"""The enumerator: every random path of a decoding loop, with its exact probability.
+"""Enumerate every random path of a decoding loop, with its exact probability.
 
-Sampling cannot show that a loop is exact, only that it is not far off; some classic mistakes would take a hundred
-million samples to see. On a toy model with a handful of tokens all random paths can be walked. The sampler below
-answers every random question in turn with each answer that has a chance, and multiplies the chances. The sum over
-all paths is the loop's exact output distribution.
+Samples can only show that a loop is nearly exact; for some classic mistakes a hundred million would be needed. On a toy
+model with a handful of tokens all random paths can be walked. The sampler below returns, at each random decision and
+path by path, every possible result, and multiplies the probabilities. The sum over all paths is the loop's exact output
+distribution.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..types import Proposal, Verdict
 
 JointDistribution = dict[tuple[int, ...], float]  # the probability of each text
 Outcome = TypeVar("Outcome")
-FEW = 64  # chances: up to so many a list is faster than a search
+FEW = 64  # up to so many probabilities, a list is faster than a search in the tensor
 
 
 class TooManyPaths(RuntimeError):
@@ -27,18 +27,18 @@ class TooManyPaths(RuntimeError):
 
 
 class EnumeratingSampler(Sampler):
-    """Answers as the script says, then takes the first possible answer; remembers what else was possible."""
+    """Returns the results in `script`, then the first possible result; remembers what else was possible."""
 
     def __init__(self, script: Sequence[int] = ()) -> None:
         self.script = list(script)
-        self.open: list[list[int]] = []  # per question, the answers not yet taken
+        self.open: list[list[int]] = []  # for each decision, the results that were not tried yet
         self.probability = 1.0
         self._answered = 0
 
     def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
         if len(probs) <= FEW:
             return self._answer(probs.tolist())
-        broken = probs.isnan()  # one of those tells as much as all
+        broken = probs.isnan()  # one path is enough for all NaN
         possible = broken.nonzero().flatten()[:1] if bool(broken.any()) else (probs > 0.0).nonzero().flatten()
         return int(possible[self._answer(probs[possible].tolist())])
 
@@ -50,12 +50,12 @@ class EnumeratingSampler(Sampler):
     def _answer(self, chances: list[float]) -> int:
         possible = [i for i, chance in enumerate(chances) if chance > 0.0 or math.isnan(chance)]
         if self._answered < len(self.script):
-            answer, rest = self.script[self._answered], []
+            answer, untried = self.script[self._answered], []
         else:
-            answer, *rest = possible
+            answer, *untried = possible
             self.script.append(answer)
         if self._answered == len(self.open):
-            self.open.append(rest)
+            self.open.append(untried)
         self.probability *= chances[answer]
         self._answered += 1
         return answer
@@ -64,7 +64,7 @@ class EnumeratingSampler(Sampler):
 def paths(
     run: Callable[[Sampler], Outcome], limit: int, walker: type[EnumeratingSampler] = EnumeratingSampler
 ) -> Iterator[tuple[Outcome, float]]:
-    """Every random path of `run`, as (outcome, probability). Depth first; TooManyPaths beyond `limit`."""
+    """Yield (outcome, probability) of every random path of `run`, depth first. TooManyPaths beyond `limit`."""
     script: list[int] = []
     opened: list[list[int]] = []
     for _ in range(limit):
@@ -85,7 +85,7 @@ def paths(
 def output_distribution(
     run: Callable[[Sampler], tuple[int, ...]], limit: int = 100_000
 ) -> tuple[JointDistribution, int]:
-    """The exact distribution of what `run` returns, and the number of paths."""
+    """Return the exact distribution of the results of `run`, and the number of paths."""
     distribution: JointDistribution = {}
     count = 0
     for outcome, probability in paths(run, limit):
@@ -100,7 +100,7 @@ def cycle_paths(
     limit: int = 100_000,
     walker: type[EnumeratingSampler] = EnumeratingSampler,
 ) -> Iterator[tuple[tuple[int, ...], float]]:
-    """What one cycle emits on each of its random paths, with the probability of that path."""
+    """Yield the emitted tokens of one cycle on each of its random paths, with the probability of the path."""
     for proposal, chance in paths(propose, limit, walker):
         for verdict, p in paths(verifier(proposal), limit, walker):
             yield tuple(verdict.emitted(proposal)), chance * p
@@ -112,21 +112,22 @@ def completed(
     row: Callable[[tuple[int, ...]], Sequence[float]],
     ends: Collection[int] = (),
 ) -> JointDistribution:
-    """Continue texts by `row`, the chances of the token after a text, to `length` tokens or an end token; longer texts
-    are cut.
+    """Continue the texts of a distribution to `length` tokens or an end token, and cut longer ones.
+
+    `row(text)` returns the probabilities of the next token.
     """
     full: JointDistribution = {}
-    left = list(distribution.items())
-    while left:
-        text, chance = left.pop()
+    unfinished = list(distribution.items())
+    while unfinished:
+        text, chance = unfinished.pop()
         if len(text) >= length or (text and text[-1] in ends):
             full[text[:length]] = full.get(text[:length], 0.0) + chance
             continue
-        left += [((*text, token), chance * p) for token, p in enumerate(row(text)) if p > 0.0]
+        unfinished += [((*text, token), chance * p) for token, p in enumerate(row(text)) if p > 0.0]
     return full
 
 
 def total_variation(a: JointDistribution, b: JointDistribution) -> float:
-    """Half the sum of absolute differences; nan counts as 1."""
+    """Return half the sum of absolute differences; 1 if it is nan."""
     distance = 0.5 * sum(abs(a.get(key, 0.0) - b.get(key, 0.0)) for key in a.keys() | b.keys())
     return 1.0 if math.isnan(distance) else distance

@@ -1,10 +1,9 @@
-"""Do drawn texts follow a known distribution? The G-test, with a tail that holds for any distribution and any number of
-draws.
+"""Test whether drawn texts follow a known distribution, by a G-test whose tail holds for any number of draws.
 
-G = 2 Σ x ln(x / e) compares the count x of each cell with its expectation e = n p. The usual tail, that of a
-chi-square distribution, is an approximation for large e. At six sigma it fails where a distribution is peaked: of an
-outcome expected 0.01 times in 20,000 draws, one occurrence already looks impossible, and one sample in a hundred has
-it. So the tail here is a Chernoff bound, which `false_alarm` derives.
+G = 2 Σ x ln(x / e) compares the count x of each cell with its expectation e = n p. Usually its tail is approximated by
+that of a chi-square distribution, which needs large e. At six sigma this fails for peaked distributions: if an outcome
+is expected 0.01 times in 20,000 draws, one occurrence looks impossible, although one sample in a hundred has it. So
+`false_alarm` derives the tail as a Chernoff bound.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from .enumeration import JointDistribution, total_variation
 
 Counts = Mapping[tuple[int, ...], int]  # how often each text was drawn
 
-FALSE_ALARM = 1e-9  # tail below which a sample is red: plain decoding is red less than once in a billion samples
-SMALLEST = 5.0  # least expected count of a cell; rarer texts share one cell
-MOST_DRAWS = 1e12  # an error that takes more draws to show is rounding
+FALSE_ALARM = 1e-9  # a sample with a smaller tail is red; for plain decoding, this is less than one in a billion
+SMALLEST = 5.0  # smallest expected count of a cell; rarer texts share one cell
+MOST_DRAWS = 1e12  # an error that needs more draws is due to rounding
 
 
 class GTest(NamedTuple):
-    """G, its degrees of freedom, and a bound on the chance that draws from the distribution itself give no less."""
+    """G, its degrees of freedom, and a bound on the chance that draws from the exact distribution have so large a G."""
 
     statistic: float
     degrees: int
@@ -32,8 +31,9 @@ class GTest(NamedTuple):
 
 
 def g_test(counts: Counts, exact: JointDistribution) -> GTest:
-    """Texts expected fewer than five times are pooled. Infinite where a text was drawn that the distribution
-    excludes.
+    """Test `counts` against `exact`. Texts that are expected fewer than five times are pooled.
+
+    G is infinite if a text was drawn that the distribution excludes.
     """
     draws = sum(counts.values())
     if any(exact.get(text, 0.0) <= 0.0 for text in counts):
@@ -44,7 +44,7 @@ def g_test(counts: Counts, exact: JointDistribution) -> GTest:
 
 
 def pooled(cells: list[tuple[float, float]], draws: float) -> list[tuple[float, float]]:
-    """Cells (p, share) whose p is expected fewer than `SMALLEST` times become one."""
+    """Join all cells (p, share) that are expected fewer than `SMALLEST` times into one."""
     large = [cell for cell in cells if cell[0] * draws >= SMALLEST]
     small = [cell for cell in cells if cell[0] * draws < SMALLEST]
     rest = math.fsum(p for p, _ in small), math.fsum(share for _, share in small)
@@ -52,21 +52,21 @@ def pooled(cells: list[tuple[float, float]], draws: float) -> list[tuple[float, 
 
 
 def divergence(cells: Sequence[tuple[float, float]]) -> float:
-    """2 KL(share || p) of cells (p, share): how much G grows with a draw."""
+    """Return 2 KL(share || p) of cells (p, share): how much G grows with each draw."""
     return 2 * math.fsum((share * math.log(share / p) if share > 0.0 else 0.0) - share + p for p, share in cells)
 
 
 def growth_of(cells: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """How much G grows with a draw from cells (p, q) that follow q, and a quarter of the variance of that."""
+    """Return how much G grows with each draw from cells (p, q) that follow q, and a quarter of its variance."""
     growth = divergence(cells)
     squares = math.fsum(q * math.log(q / p) ** 2 for p, q in cells if q > 0.0)
     return growth, max(0.0, squares - growth * growth / 4)
 
 
 def false_alarm(statistic: float, cells: int, draws: float) -> float:
-    """A bound on P(G >= statistic) for `draws` draws from any distribution of `cells` cells.
+    """Bound P(G >= statistic) for `draws` draws from any distribution of `cells` cells.
 
-    Counts of n draws are independent Poisson variables under the condition that they sum to n, so that
+    The counts of n draws are independent Poisson variables under the condition that they sum to n, so
     P(G >= g) <= P(Σ d >= g) / P(Poisson(n) = n), d = 2 (x ln(x / e) - x + e) for each cell. Stirling:
     1 / P(Poisson(n) = n) <= √(2πn) e^(1 / 12n). Chernoff: P(Σ d >= g) <= e^(-tg) Π E e^(td) for each t in (0, 1/2).
     And E e^(td) <= (1 - 2t)^(-c / 2), c = 1.08 for e >= 5 and 1.17 for any e (1 for a square of a Gaussian; both
@@ -80,22 +80,22 @@ def false_alarm(statistic: float, cells: int, draws: float) -> float:
 
 
 def weight(cells: int) -> float:
-    """Σ c of `false_alarm`; one cell may be small."""
+    """Return w = Σ c of `false_alarm`, for cells of which one may be small."""
     return 1.08 * cells + 0.09
 
 
 def conditioning(draws: float) -> float:
-    """ln of 1 / P(Poisson(n) = n), from above."""
+    """Return an upper bound of ln(1 / P(Poisson(n) = n))."""
     return 0.5 * math.log(2 * math.pi * draws) + 1 / (12 * draws)
 
 
 def limit(cells: int, draws: float, alarm: float = FALSE_ALARM) -> float:
-    """The G beyond which `false_alarm` lies below `alarm`."""
+    """Return the G at which `false_alarm` equals `alarm`."""
     return beyond(weight(cells), conditioning(draws) - math.log(alarm))
 
 
 def beyond(w: float, surprise: float) -> float:
-    """The G for which (G - w (1 + ln(G / w))) / 2 is `surprise`, by Newton's method."""
+    """Return the G for which (G - w (1 + ln(G / w))) / 2 is `surprise`, by Newton's method."""
     wanted = w + 2 * surprise
     g = wanted + w
     while abs(step := (g - w * math.log(g / w) - wanted) / (1 - w / g)) > 1e-9 * g:
@@ -123,15 +123,15 @@ def distances(distributions: Sequence[JointDistribution], counts: Counts) -> lis
 
 
 def is_red(distance: Sequence[float | None]) -> bool:
-    """Whether one of `distances` is what plain decoding would show less than once in a billion samples."""
+    """Whether an entry of `distances` would occur in plain decoding less than once in a billion samples."""
     return distance[4] is not None and distance[4] < FALSE_ALARM
 
 
 def plain_distance(exact: JointDistribution, draws: int) -> tuple[float, float]:
-    """Mean and standard deviation of the total variation that draws from `exact` itself would show.
+    """Return mean and standard deviation of the total variation of `draws` draws from `exact` itself.
 
-    The mean is exact: a cell's is De Moivre's mean absolute deviation, 2 m C(n, m) p^m (1 - p)^(n - m + 1) with
-    m = ⌊np⌋ + 1. The deviation takes cells as independent, which makes it too small where they are few.
+    The mean is exact: a cell has De Moivre's mean absolute deviation, 2 m C(n, m) p^m (1 - p)^(n - m + 1) with
+    m = ⌊np⌋ + 1. The deviation treats cells as independent, so it is too small if there are few.
     """
     mean = variance = 0.0
     for p in exact.values():
@@ -146,11 +146,11 @@ def plain_distance(exact: JointDistribution, draws: int) -> tuple[float, float]:
 
 
 def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | None:
-    """About how many draws from `wrong` turn the G-test red in 999 of 1,000 samples; None where no number does.
+    """Estimate how many draws from `wrong` turn the G-test red in 999 of 1,000 samples; None if no number does.
 
-    Over n draws, with the cells pooled as there, G is about df + n δ, δ = 2 KL(wrong || right), with variance
-    2 df + 4 n Var ln(wrong / right). So it takes the least n for which three deviations below that mean lie above the
-    limit. A text that the target excludes shows at once.
+    Over n draws, G is about df + n δ, δ = 2 KL(wrong || right), with variance 2 df + 4 n Var ln(wrong / right). The
+    result is the smallest n for which three deviations below that mean are above the limit. A single text that the
+    target excludes is enough.
     """
     if any(math.isnan(chance) for chance in wrong.values()):
         return None

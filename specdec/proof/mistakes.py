@@ -1,9 +1,7 @@
 """Known mistakes, planted on purpose: the tests must catch each of them, and the page shows what each does.
 
-Each is a patch of one named seam of the shipped code: the verification rule (`wrong_rules.py`), the distribution that
-the drafter draws from or reports, or the target's rows.
-`first_token_shows` is False for those that leave the first token's distribution intact: a test of one token cannot see
-them.
+Each changes one part of the shipped code: the verification rule (`wrong_rules.py`), the distribution that the drafter
+draws from or reports, or the target's rows.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from . import wrong_rules as wrong
 
 
 class ArgmaxDraft(DraftModelDrafter):
-    """Drafts the argmax but reports the softmax, from which it was not drawn."""
+    """Drafts the argmax, but reports the softmax as q, as if the token were drawn from it."""
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor]:
         distribution = probabilities(logits, params)[0]
@@ -47,7 +45,7 @@ class DropsDoubtful(DraftModelDrafter):
 
 
 class Unwarped:
-    """A target whose rows of a verification pass are scaled up by what the temperature divides by."""
+    """A target that ignores the temperature in verification passes."""
 
     def __init__(self, model: LanguageModel[Any], params: SamplingParams) -> None:
         self._model, self._params = model, params
@@ -64,15 +62,15 @@ class Unwarped:
 
 @dataclass(frozen=True)
 class Mistake:
-    """`apply` plants it in a task whose drafter is the shipped draft model."""
+    """A mistake. `apply` plants it in a task whose drafter is the shipped draft model."""
 
     key: str
     rule: Callable[[], Rule] | None = None
     drafter: Callable[[LanguageModel[Any]], Drafter] | None = None
     target: Callable[[LanguageModel[Any], SamplingParams], LanguageModel[Any]] | None = None
-    first_token_shows: bool = True
-    needs_point_mass: bool = False  # shows only with drafts that were not drawn, such as prompt lookup
-    least_k: int = 1  # with shorter drafts every text keeps its probability
+    first_token_shows: bool = True  # False if the first token's distribution stays right
+    needs_point_mass: bool = False  # the mistake needs drafts that were not drawn, such as prompt lookup's
+    least_k: int = 1  # with shorter drafts the output distribution stays right
 
     def apply(self, task: Task, draft: LanguageModel[Any]) -> Task:
         changes: dict[str, Any] = {}
@@ -85,7 +83,7 @@ class Mistake:
         return replace(task, **changes)
 
 
-CATALOGUE = (  # where each was met says `assets/text/en/lossless.json`
+CATALOGUE = (  # `assets/text/en/lossless.json` says where each was found
     Mistake("target_minus_target", wrong.ResidualIsNothing),
     Mistake("from_target", wrong.ResampleFromTarget),
     Mistake("extra_bonus", wrong.BonusAfterRejection, first_token_shows=False),

@@ -1,4 +1,4 @@
-"""A pair of models at one place of a text: what a certificate is about."""
+"""A pair of models at one place of a text, which a certificate judges."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOY_WORDS = (" sun", " sea", " sky", " fog", " ice")
 
 
 class CachedRows(ByPrefix):
-    """Caches the logits after each text, as float64: an enumeration asks for the same ones again and again."""
+    """Caches the logits after each text as float64, because an enumeration needs the same ones repeatedly."""
 
     def __init__(self, model: LanguageModel[Any], capacity: int) -> None:
         self.vocabulary, self.context = model.vocabulary, model.context
@@ -49,7 +49,7 @@ class CachedRows(ByPrefix):
 
 
 class ArgmaxDraft(DraftModelDrafter):
-    """Drafts the argmax as a point mass (q is None), which is lossless under sampling, too."""
+    """Drafts the argmax as a point mass (q is None), which is lossless also at temperatures above 0."""
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
         return int(argmax(logits)), None
@@ -79,20 +79,20 @@ class ModelPair:
         self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
 
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
-        """The shipped loop for `length` tokens after the text, whose last token is left to the prefill."""
+        """Make the task of decoding `length` tokens after the text. The prefill yields the text's last token."""
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
         drafter = drafter_of(mistake, self.draft)
         task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)
         return mistake.apply(task, self.draft) if mistake else task
 
     def row(self, tokens: tuple[int, ...] = ()) -> Tensor:
-        """The target's distribution after the text and `tokens`, by a second warp (`warp.py`).  # [V]"""
+        """Return the target's distribution [V] after the text and `tokens`, by the second warp (`warp.py`)."""
         logits = self.target.logits(self.text + tokens)
         return torch.tensor(warped(logits.tolist(), self.params), dtype=torch.float64)
 
     @functools.cached_property
     def exact(self) -> list[JointDistribution]:
-        """The target's own joint distributions of the next 1, 2, … tokens, by multiplying its rows."""
+        """The target's joint distributions of the next 1, 2, … tokens: the products of its rows."""
         distributions: list[JointDistribution] = [{(): 1.0}]
         for _ in range(LENGTH):
             longer: JointDistribution = {}
@@ -109,7 +109,7 @@ def drafter_of(mistake: Mistake | None, draft: LanguageModel[Any]) -> DraftModel
 
 @functools.cache
 def toy() -> ModelPair:
-    """Five words and a random table: small enough to walk every random path."""
+    """Make a pair of random tables over five words. It is small enough to walk every random path."""
     target = TableModel(len(TOY_WORDS), seed=1262)
     draft = TableModel(len(TOY_WORDS), seed=11_262, base=target)
     params, piece = SamplingParams(temperature=0.8), TOY_WORDS.__getitem__
@@ -118,10 +118,9 @@ def toy() -> ModelPair:
 
 @functools.lru_cache(2)
 def embedded(text: str) -> ModelPair:
-    """The embedded family after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their distribution can be
-    listed.
+    """Make the pair of the embedded family after `text`. Raises ValueError for a text that is too short or too long.
 
-    ValueError says what is wrong with the text.
+    With top-k 20 there are only 8,000 texts of three tokens, so that their distribution can be listed.
     """
     family = zoo.load()
     assert family.draft

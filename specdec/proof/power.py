@@ -1,7 +1,8 @@
-"""Estimate how many draws at one place of a text show each known mistake.
+"""Estimate how many draws at one place of a text are needed to notice each known mistake.
 
-A vocabulary of thousands cannot be enumerated. The likeliest few tokens can, with all others as one: every random path
-of one cycle over them gives the distribution of a mistake. Truncation only lowers the estimated power.
+A vocabulary of thousands cannot be enumerated, so the likeliest few tokens are kept, and one token stands for all
+others. Every random path of one cycle over them gives the distribution with a mistake. This only lowers the estimated
+power.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from .mistakes import CATALOGUE, Mistake
 from .pair import drafter_of
 from .toys import ByPrefix
 
-LISTED = {1: 6, 2: 5, 3: 3}  # by the draft's length, how many tokens stand alone; two in longer drafts
+LISTED = {1: 6, 2: 5, 3: 3}  # length of the draft -> how many tokens are kept; for longer drafts two
 MAX_ENUMERATED_K = 5  # longer drafts are not enumerated
 GRID = [math.ceil(10 * 1.05**i) for i in range(520)]  # numbers of draws to try, up to 1e12
-MIN_GROWTH = 1e-12  # of G a draw; less is rounding
-IMPOSSIBLE = 1e-12  # stands for a probability of 0, so that its logarithm is finite
+MIN_GROWTH = 1e-12  # if G grows less with each draw, this is due to rounding
+IMPOSSIBLE = 1e-12  # replaces a probability of 0, so that its logarithm is finite
 
 
 class Lumped(ByPrefix):
     """A model over the target's likeliest tokens at each place, and a last token that stands for all others.
 
-    Rows are distributions at `temperature`. After that last token both models agree, so nothing beyond it is wrong.
+    Rows are distributions at `temperature`. After that last token the rows of target and draft are equal.
     """
 
     context = 64
@@ -47,16 +48,17 @@ class Lumped(ByPrefix):
         self.names, self.distribution = functools.cache(self._names), functools.cache(self._distribution)
 
     def _names(self, prefix: tuple[int, ...]) -> list[int]:
-        """Return the real ids of the tokens that stand alone after `prefix`; [] if it holds the last token."""
+        """Return the real ids of the tokens that are kept after `prefix`; [] if it contains the last token."""
         text = self.real(prefix)
         row = {} if text is None else self.target(text)
         return heapq.nlargest(self.listed, row, key=row.__getitem__)
 
     def real(self, prefix: tuple[int, ...]) -> tuple[int, ...] | None:
-        named = [self.names(prefix[:i]) for i in range(len(prefix))]
-        if any(token >= len(names) for token, names in zip(prefix, named, strict=True)):
+        """Return the real ids of a prefix; None if it contains the last token."""
+        ids = [self.names(prefix[:i]) for i in range(len(prefix))]
+        if any(token >= len(names) for token, names in zip(prefix, ids, strict=True)):
             return None
-        return tuple(names[token] for token, names in zip(prefix, named, strict=True))
+        return tuple(names[token] for token, names in zip(prefix, ids, strict=True))
 
     def _distribution(self, prefix: tuple[int, ...]) -> list[float]:
         text = self.real(prefix)
@@ -70,14 +72,14 @@ class Lumped(ByPrefix):
 
 
 class AsDrawn(EnumeratingSampler):
-    """Draws the last token from a row of nan (0 / 0), as `RandomSampler` does."""
+    """Draws the last token if a row is nan (0 / 0), as `RandomSampler` does."""
 
     def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
         return len(probs) - 1 if bool(probs.isnan().any()) else super().categorical(probs, key)
 
 
 def assumed_draft(target: Row) -> Row:
-    """Make up a draft for a server that reports none: rows that resemble the target's as those of the toys do."""
+    """Make the rows of an assumed draft, for a server whose draft is unknown. They resemble the target's rows."""
 
     @functools.cache
     def row(text: tuple[int, ...]) -> Mapping[int, float]:
@@ -85,15 +87,16 @@ def assumed_draft(target: Row) -> Row:
         distribution[OTHER] = max(0.0, 1.0 - math.fsum(distribution.values()))
         dice = random.Random(str(text))
         drafted = {token: p**0.6 * math.exp(dice.gauss(0.0, 0.9)) for token, p in distribution.items()}
-        total = math.fsum(drafted.values())  # once: of a large vocabulary that is the longest sum of all
+        total = math.fsum(drafted.values())
         return {token: p / total for token, p in drafted.items() if token != OTHER}
 
     return row
 
 
 class OneCycle:
-    """A cycle of `k` drafts over the likeliest few tokens, after a first token that is the target's, as on every
-    server; then the target completes the text. What does not depend on a mistake is computed once.
+    """A text over the likeliest few tokens: a first token of the target, one cycle of `k` drafts, then plain decoding.
+
+    What does not depend on a mistake is computed once.
     """
 
     def __init__(self, target: Row, draft: Row, k: int, temperature: float) -> None:
@@ -110,7 +113,7 @@ class OneCycle:
         return self.lengths(self.firsts)
 
     def wrong(self, mistake: Mistake) -> list[JointDistribution]:
-        """The same where the mistake was made. After the last token, that of all others, both models agree."""
+        """Return the same distributions with a mistake."""
         wrong: JointDistribution = {self.others: self.firsts[self.others]}
         for first, chance in self.firsts.items():
             for text, p in self.added(mistake, first) if first != self.others else ():
@@ -172,7 +175,7 @@ def growing(wrong: JointDistribution, right: JointDistribution) -> tuple[float, 
 
 
 def is_shown(growth: float, variance: float, first: list[float], cells: list[float], alarm: float, n: int) -> bool:
-    """Decide as `draws_needed` does, for a test with these `first` cells and `cells` (probabilities, ascending)."""
+    """Decide as `draws_needed` whether n draws are enough. `first` and `cells` are ascending probabilities of cells."""
     large = [len(chances) - bisect.bisect_left(chances, SMALLEST / n) for chances in (first, cells)]
     degrees = large[1] - large[0]
     if degrees < 1:

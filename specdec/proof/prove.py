@@ -1,10 +1,10 @@
 """Prove that a rule is lossless on toy models, by walking every random path.
 
 `specdec prove` proves the shipped loop under any of its rules. `specdec prove my_verify.py` judges a file that defines
-`verify(tokens, p, q, sampler)`: `tokens` are the K drafted ids, `p` [K + 1, V] and `q` [K, V] the probabilities of
-the two models (float64 tensors); it returns the accepted tokens followed by exactly one more. All randomness comes
-from `sampler.categorical(probs, key)` and `sampler.accept(p, q, key) -> (accepted, u)`; any key will do. u cannot be
-looked at: the sampler has compared it already.
+`verify(tokens, p, q, sampler)`: `tokens` are the K drafted ids, `p` [K + 1, V] and `q` [K, V] the probabilities of the
+two models (float64 tensors). It returns the accepted tokens and exactly one more. All randomness must come from
+`sampler.categorical(probs, key)` and `sampler.accept(p, q, key) -> (accepted, u)`, with any key. u has no value: the
+sampler has compared it already.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from .. import children
-from ..rules import named, RULES
+from ..rules import make_rule, RULES
 from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
 from ..verify import Rule
@@ -34,9 +34,9 @@ from .cycles import Cycle, DENSE, distance, groups, SOME
 from .enumeration import output_distribution, TooManyPaths, total_variation
 from .toys import Case, cases, deep_loops, PARAMS, run_loop, shipped_error
 
-EXACT = 1e-12  # float64 arithmetic over a few thousand paths stays below it
-PATHS = 100  # of a toy: what has more is left out, so that a proof takes about a minute
-LOOPS = ((3, 1, 1), (3, 2, 2), (3, 2, 3), (2, 3, 3), (2, 3, 4), (5, 2, 2))  # V, K and length, for a user's verifier
+EXACT = 1e-12  # larger than the float64 rounding errors over a few thousand paths
+PATHS = 100  # toys with more paths are left out, so that a proof takes about a minute
+LOOPS = ((3, 1, 1), (3, 2, 2), (3, 2, 3), (2, 3, 3), (2, 3, 4), (5, 2, 2))  # V, K and length for a user's verifier
 
 
 class HiddenCoin:
@@ -85,10 +85,10 @@ class UserRule(Rule):
 
 
 def judge(path: Path) -> int:
-    """Print how far a verifier's output distribution lies from the target's; 0 if it is lossless, else 1.
+    """Print how far a verifier's output distribution is from the target's. Return 0 if it is lossless, else 1.
 
-    The file runs in a process of its own. How that ends, or what it prints, is no verdict: only a line counts that
-    begins with a word which the file was not given. ValueError says what is wrong with a file that cannot be judged.
+    The file runs in its own process. Only a line that begins with a secret word, which the file does not know, is the
+    verdict; anything else that it prints is passed on. Raises ValueError if the file cannot be judged.
     """
     word, verdict = secrets.token_hex(8), None
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
@@ -108,7 +108,7 @@ def judge(path: Path) -> int:
 
 
 def main(path: Path) -> None:
-    """Judge a file in this process and write the verdict for `judge`; what the file prints goes to the error stream."""
+    """Judge a file in this process and write the verdict for `judge`. The file's own output goes to stderr."""
     word = sys.stdin.readline().rstrip()
     with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as out:
         os.dup2(2, 1)
@@ -121,11 +121,11 @@ def main(path: Path) -> None:
 
 
 def judge_here(path: Path, out: TextIO | None = None) -> int:
-    """As `judge`, in this process. Lines are written to `out`, by default the standard output."""
+    """Judge a file as `judge` does, but in this process. Lines are written to `out`, by default stdout."""
     rule, worst = UserRule(load(path), path.name), 0.0
     print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation", file=out)
     try:
-        for line, error in looks(rule):
+        for line, error in judge_chains(rule):
             print(f"{line}  {error:.3g}", file=out, flush=True)
             worst = max(worst, error)
     except TooManyPaths as error:
@@ -134,19 +134,19 @@ def judge_here(path: Path, out: TextIO | None = None) -> int:
         raise ValueError(f"{path.name} raised {type(error).__name__}: {error}") from error
     verdict = "lossless" if worst <= EXACT else "NOT lossless"
     print(f"{path.name}: {verdict}; largest total variation {worst:.3g}", file=out)
-    print(looked_at(loops_of_chains(), groups(trees=False)), file=out)
+    print(describe_scope(loops_of_chains(), groups(trees=False)), file=out)
     return 0 if worst <= EXACT else 1
 
 
 def loops_of_chains() -> list[Case]:
-    """Return the whole loops on which a verifier is judged; greedy and top-k distributions hold zeros."""
+    """Return the loops on which a verifier is judged. Some are greedy or have top-k, so that there are zeros in p."""
     warps = (PARAMS[0], PARAMS[1], PARAMS[4], PARAMS[5])
     loops = [Case(*shape, params, seed=seed) for seed, (shape, params) in enumerate(product(LOOPS, warps))]
     return loops + deep_loops("block")[::4]
 
 
-def looks(rule: Rule) -> Iterator[tuple[str, float]]:
-    """Yield a line and the total variation for each loop and each group of cycles that a rule for chains is judged on.
+def judge_chains(rule: Rule) -> Iterator[tuple[str, float]]:
+    """Judge a rule for chains. Yield a line and the total variation for each loop and each group of single cycles.
 
     Loops cover several cycles in a row; single cycles cover deep drafts and large vocabularies.
     """
@@ -158,8 +158,8 @@ def looks(rule: Rule) -> Iterator[tuple[str, float]]:
         yield f"single cycles ({name}): {count:,} paths", error
 
 
-def looked_at(loops: Sequence[Case], groups: dict[str, list[Cycle]]) -> str:
-    """Say how far the proof reaches."""
+def describe_scope(loops: Sequence[Case], groups: dict[str, list[Cycle]]) -> str:
+    """Describe what a proof covers."""
     dense = [case for case in loops if case.free is None]
     cycles = [cycle for group in groups.values() for cycle in group]
     k, size = max(case.k for case in dense), max(case.vocabulary for case in dense)
@@ -174,7 +174,7 @@ def looked_at(loops: Sequence[Case], groups: dict[str, list[Cycle]]) -> str:
 
 
 def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[int]]:
-    """The function `verify` of a file; ValueError says why there is none."""
+    """Return the function `verify` of a file. Raises ValueError if there is none."""
     spec = importlib.util.spec_from_file_location("verifier", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise ValueError(f"cannot read {path}: name a Python file that defines verify(tokens, p, q, sampler)")
@@ -190,9 +190,9 @@ def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[
 
 
 def prove_rule(rule: str = "rejection") -> int:
-    """Prove a shipped rule by its name in `RULES`; print the result. 0 if it is lossless, else 1.
+    """Prove a shipped rule by its name in `RULES`; print the result. Return 0 if it is lossless, else 1.
 
-    Of the loop's toys, those with more than `PATHS` random paths are left out; single cycles are all walked.
+    Toys with more than `PATHS` random paths are left out; single cycles are all enumerated.
     """
     loops, cycles = [*cases(rule), *deep_loops(rule)], groups(RULES[rule].trees)
     proved, total, worst = list[Case](), 0, 0.0
@@ -202,14 +202,14 @@ def prove_rule(rule: str = "rejection") -> int:
                 error, count = shipped_error(case, PATHS, rule)
                 worst, total = max(worst, error), total + count
                 proved.append(case)
-    for name, error, count in single_cycles(named(rule), cycles):
+    for name, error, count in single_cycles(make_rule(rule), cycles):
         worst, total = max(worst, error), total + count
         print(f"single cycles ({name}): {count:,} random paths, largest total variation {error:.2g}", flush=True)
     print(
         f"{RULES[rule].name}: {len(proved)} toys and {sum(map(len, cycles.values()))} cycles, {total:,} random paths, "
         f"largest total variation {worst:.2g} ({len(loops) - len(proved)} larger toys left out)"
     )
-    print(looked_at(proved, cycles))
+    print(describe_scope(proved, cycles))
     return 0 if worst <= EXACT else 1
 
 

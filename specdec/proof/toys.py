@@ -51,7 +51,7 @@ class TokenList:
 
 
 class ByPrefix:
-    """A language model that is a function of the tokens so far: a subclass gives the logits. Reads trees, too."""
+    """A language model whose logits a subclass computes from all tokens so far. It also reads trees."""
 
     vocabulary: int
     context: int
@@ -79,7 +79,8 @@ class ByPrefix:
 class TableModel(ByPrefix):
     """A toy language model: random float64 logits for every context, drawn once.
 
-    With `free`, at all other places of the text (1 follows the first token) it is sure of one token, as its base is.
+    If `free` is given, at all other places one token has probability 1, the same as for `base`. Place 1 follows the
+    first token.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class TableModel(ByPrefix):
         self._rows: dict[tuple[int, ...], Tensor] = {}
 
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
-        """A draft resembles its base: 0.6 of the base's logits plus noise.  # [V]"""
+        """Return logits [V]. With a base they are 0.6 of the base's logits plus noise, so that a draft resembles it."""
         if prefix not in self._rows:
             rng = random.Random(f"{self.seed}:{prefix}")
             noise = torch.tensor([rng.gauss(0.0, 1.2) for _ in range(self.vocabulary)], dtype=torch.float64)
@@ -137,7 +138,7 @@ class TreeDrafter:
 def drafted_siblings(
     distribution: Tensor, width: int, how: str, sampler: Sampler, level: int
 ) -> Iterable[tuple[int, Tensor]]:
-    """Up to `width` tokens for one place, each with the q that it has; those of "top" are point masses."""
+    """Draft up to `width` tokens for one place. Return each with its q, which "top" tokens do not use."""
     width = min(width, int((distribution > 0).sum()))
     if how == "without replacement":
         return siblings(distribution, width, sampler, level)
@@ -147,7 +148,7 @@ def drafted_siblings(
 
 
 class LookupToy:
-    """Deterministic point-mass chain: always the same guesses."""
+    """Drafts a chain of point masses: repeats the last token."""
 
     name = "point"
 
@@ -157,14 +158,14 @@ class LookupToy:
 
 @functools.lru_cache(256)
 def toy_models(vocabulary: int, seed: int, free: tuple[int, ...] | None = None) -> tuple[TableModel, TableModel]:
-    """A target and a draft model that resembles it; kept, because an enumeration asks for them on every path."""
+    """Make a target and a draft model that resembles it. Every path of an enumeration reuses them."""
     target = TableModel(vocabulary, seed, free=free)
     return target, TableModel(vocabulary, seed + 10_000, base=target, free=free)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A toy on which the loop can be enumerated. `length` tokens follow the prefill's token: those may be drafted."""
+    """A toy on which the loop can be enumerated. After the prefill's token, `length` tokens may be drafted."""
 
     vocabulary: int = 3
     k: int = 2
@@ -173,7 +174,7 @@ class Case:
     drafter: str = "model"  # model | point | sampled | without replacement | top
     seed: int = 0
     end: bool = False  # whether token V - 1 ends the text
-    free: tuple[int, ...] | None = None  # the only places at which the models are not sure of a token
+    free: tuple[int, ...] | None = None  # if given, at all other places one token has probability 1
 
     def models(self) -> tuple[TableModel, TableModel]:
         return toy_models(self.vocabulary, self.seed, self.free)
@@ -196,7 +197,7 @@ class Case:
         return frozenset({self.vocabulary - 1} if self.end else ())
 
     def exact_distribution(self) -> JointDistribution:
-        """The target's own distribution of the text, by multiplying its rows, which a second warp gives (`warp.py`)."""
+        """Return the target's distribution of the text: the product of its rows, by the second warp (`warp.py`)."""
         target = self.models()[0]
 
         def row(text: tuple[int, ...]) -> list[float]:
@@ -206,14 +207,14 @@ class Case:
 
 
 def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]]:
-    """The shipped loop as a function of its randomness alone. Drafters are made again for every path."""
+    """Make a function that runs the shipped loop with a sampler. It makes a new task for every path."""
 
     def run(sampler: Sampler) -> tuple[int, ...]:
         tokens: list[int] = []
         for event in generate(task_of(), sampler):
             if isinstance(event, Committed):
                 tokens += event.tokens
-            elif isinstance(event, Failed):  # a drafter that crashes would prove nothing but plain decoding
+            elif isinstance(event, Failed):  # without this, a crashing drafter would be proved as plain decoding
                 return (-1,)
         return tuple(tokens)
 
@@ -221,7 +222,7 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]
 
 
 def shipped_error(case: Case, limit: int = 100_000, rule: str = "rejection") -> tuple[float, int]:
-    """Total variation of the shipped loop's distribution from the target's, and the number of paths."""
+    """Return the total variation between the shipped loop's distribution and the target's, and the number of paths."""
     distribution, count = output_distribution(run_loop(lambda: case.task(RULES[rule]())), limit)
     return total_variation(distribution, case.exact_distribution()), count
 
@@ -231,9 +232,9 @@ DRAFTERS = (*CHAINS, "sampled", "without replacement", "top")
 
 
 def cases(rule: str = "rejection") -> list[Case]:
-    """The grid that the tests and the command `prove` enumerate; in a third of it a token ends the text.
+    """Return the cases that the tests and the command `prove` enumerate. In a third of them a token ends the text.
 
-    Trees are left out where the rule judges chains only.
+    If the rule judges chains only, there are no trees.
     """
     return [
         Case(vocabulary, k, length, PARAMS[p], drafter, seed=index, end=(vocabulary + k + length + p) % 3 == 0)
@@ -245,7 +246,7 @@ def cases(rule: str = "rejection") -> list[Case]:
 
 
 def deep_loops(rule: str = "rejection") -> list[Case]:
-    """For the whole loop: drafts of up to sixteen tokens, where two places after another are free, each in turn."""
+    """Return whole loops with drafts of up to sixteen tokens, in which two neighbouring places are free."""
     drafters = ("model", "top", "model", "without replacement") if RULES[rule].trees else ("model",)
     return [
         Case(3, DEEPEST, DEEPEST + 1, drafter=drafters[at % len(drafters)], seed=at, free=(at, at + 1))

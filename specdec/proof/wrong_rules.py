@@ -1,4 +1,4 @@
-"""Rules that are wrong in one seam each (accept, residual, own token, row): what `mistakes.py` plants."""
+"""Verification rules with one mistake each, in `accept`, `residual`, `own_token` or `row`. `mistakes.py` lists them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..verify import RejectionSampling
 
 class ResidualIsNothing(RejectionSampling):
     def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
-        left = (p - p).clamp(min=0.0)
-        return left / left.sum()
+        difference = (p - p).clamp(min=0.0)
+        return difference / difference.sum()
 
 
 class ResampleFromTarget(RejectionSampling):
@@ -26,8 +26,8 @@ class ResampleFromTarget(RejectionSampling):
 
 class ResidualWithEpsilon(RejectionSampling):
     def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
-        left = (p - point_distribution(p, q, token)).clamp(min=0.0) + 1e-3
-        return left / left.sum()
+        difference = (p - point_distribution(p, q, token)).clamp(min=0.0) + 1e-3
+        return difference / difference.sum()
 
 
 class ResidualKeepsToken(RejectionSampling):
@@ -61,9 +61,9 @@ class TokenResidualAfterBlock(BlockVerification):
 
 
 class BlockByProduct(BlockVerification):
-    """A prefix is kept with the product of its ratios alone, as only the whole block is."""
+    """Accepts a prefix with the product of its ratios, which is right for the whole block only."""
 
-    def enough(self, weight: float, p: Tensor, q: Tensor) -> float:
+    def pass_chance(self, weight: float, p: Tensor, q: Tensor) -> float:
         return weight
 
 
@@ -80,7 +80,7 @@ class BonusFromDraft(RejectionSampling):
 
 
 class OneCoin(RejectionSampling):
-    """One uniform number for the whole block. As a distribution: keep the prefix whose smallest ratio exceeds u."""
+    """Uses one uniform number u for the whole block: accepts the prefix whose smallest ratio exceeds u."""
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         self._passed = 1.0
@@ -95,7 +95,7 @@ class OneCoin(RejectionSampling):
 
 
 class BonusAfterRejection(RejectionSampling):
-    """Counts the resampled token as accepted: after a rejected *last* draft it still adds a bonus."""
+    """Counts the resampled token as accepted, and so adds a bonus even if the *last* draft was rejected."""
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         verdict = super().verify(proposal, rows, sampler)

@@ -1,1 +1,1 @@
-"""Servers of others, watched from outside: no torch here, but in `certificate.py`."""
+"""Run and certify other engines through their servers. Only `certificate.py` imports torch."""

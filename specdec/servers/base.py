@@ -1,4 +1,4 @@
-"""The protocol of a server: what the adapters for vLLM and llama.cpp offer, and the types that they return."""
+"""The protocol of the adapters for vLLM and llama.cpp, and the types that they return."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..types import SamplingParams, TranslatableText
 
 
 class ServerError(ValueError):
-    """A server answered wrongly, or cannot be asked: one `sentence`, which never holds the key."""
+    """A server answered wrongly or cannot be reached. `sentence` says so, and never contains the key."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
         self.sentence = reason if isinstance(reason, TranslatableText) else TranslatableText(reason, **values)
@@ -27,13 +27,15 @@ class Facts:
     model: str
     context: int | None = None
     speculates: bool | None = None
-    k: int | None = None  # tokens drafted a cycle, at most
+    k: int | None = None  # the most tokens that a cycle drafts
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token. `logprob` and `top`, the likeliest tokens of this place, are log-probabilities in nats under the
-    distribution that the token was drawn from; None and () where the server does not report that one.
+    """One token of a text.
+
+    `logprob` is its log-probability in nats, and `top` lists those of the likeliest tokens at this place, under the
+    distribution that was sampled. They are None and () if the server does not report that distribution.
     """
 
     piece: str
@@ -55,9 +57,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a stream. `steps` lists what each step that drafted drafted and accepted; `drafted` and `accepted` are
-    the sums.
-    """
+    """The end of a stream. `steps` lists (drafted, accepted) for each step with a draft, the other two are sums."""
 
     reason: FinishReason
     at: float
@@ -74,23 +74,23 @@ class Ending:
 
 
 class Server(Protocol):
-    """One server. Every method raises ServerError, and nothing else, for whatever the server does."""
+    """One server. Every method raises ServerError for any fault of the server, and no other error."""
 
     @property
     def facts(self) -> Facts: ...
 
     def tokenize(self, text: str) -> tuple[int, ...]:
-        """The server's ids for `text`, special tokens included."""
+        """Return the server's ids for `text`, including special tokens."""
         ...
 
     def tokenize_chat(self, prompt: str) -> tuple[int, ...]:
-        """The ids of a user's message inside the model's chat template; as `tokenize` where it has none."""
+        """Return the ids of a user's message in the model's chat template, if it has one, else as `tokenize`."""
         ...
 
     def stream(
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        """Yield one text as it arrives, `Ending` last, with `top` alternatives a token. Closing it stops the server."""
+        """Yield one text as it arrives, then `Ending`. Each token has `top` alternatives. Closing stops the server."""
         ...
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:

@@ -1,9 +1,9 @@
-"""Is this server lossless? Judged from outside, by the texts that it writes.
+"""Test from outside, by the texts that a server writes, whether its speculative decoding is lossless.
 
-The joint distribution of the first tokens after a few prompts is held against the target's: its weights, computed here;
-or the log-probabilities of a plain server of the same model, which must draw from them itself. The first token after a
-prompt is never drafted, so that a test of it alone proves nothing of speculation. At temperature 0 the texts themselves
-are compared. In a terminal: `specdec certify`.
+The joint distribution of the first tokens after a few prompts is compared with the target's. That comes from the
+target's weights, or from the log-probabilities of a plain server of the same model, whose texts are tested in the same
+way. The first token after a prompt is never drafted, so longer texts are needed. At temperature 0 the texts themselves
+are compared. The command is `specdec certify`.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ from . import fields
 from .base import Chunk, Server, ServerError, Token
 from .verdict import against, judge, shown_by
 
-ALARM = 1e-6  # P(a lossless server is called anything else), over all tests of one certificate
-DRAWS = 3_000  # texts at each context
-BATCH = 50  # texts a request
+ALARM = 1e-6  # the chance that a lossless server fails any test of a certificate
+DRAWS = 3_000  # texts in each context
+BATCH = 50  # texts of a request
 GREEDY = 64  # tokens of a greedy text
-TOP = 20  # log-probabilities a token; vLLM's default maximum
-MIN_PROBABILITY = 1e-6  # stands for the second-best token where the server reports one token alone
-STRIDE = 1_000  # between the seeds of two requests: a server may seed the texts of one with seed, seed + 1, …
+TOP = 20  # log-probabilities for each token; vLLM's default maximum
+MIN_PROBABILITY = 1e-6  # assumed for the second-best token if the server reports only one
+STRIDE = 1_000  # difference between the seeds of two requests, since texts of one may have seed, seed + 1, …
 REPORT_EVERY_S = 2.0
-# Places of texts at which a server is judged: its distribution there decides which mistakes can show.
+# The prompts after which a server is judged. Different distributions show different mistakes.
 CONTEXTS = {
-    "flat": "The old lighthouse keeper climbed the stairs and",  # many ways to go on: residuals are drawn from often
-    "peaked": "Q: What is the capital of France?\nA:",  # whole drafts are accepted, so that the bonus is seen
-    "code": "import os\nimport sys\n\ndef main(argv=None):\n",  # both in turns
+    "flat": "The old lighthouse keeper climbed the stairs and",  # many rejections, so the residual is used often
+    "peaked": "Q: What is the capital of France?\nA:",  # whole drafts are accepted, so there is often a bonus
+    "code": "import os\nimport sys\n\ndef main(argv=None):\n",  # sometimes the one, sometimes the other
 }
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The target's weights, and the draft's where they are at hand, too."""
+    """The target's model, and the draft's if it is available."""
 
     target: LanguageModel[Any]
     piece: Callable[[int], str]
@@ -66,21 +66,21 @@ class Weights:
 
     @classmethod
     def load(cls, target: str) -> Weights:
-        """Load a folder, a name on the Hub, or the embedded family in float32. ValueError says what cannot be had."""
+        """Load a folder, a name on the Hub, or the embedded family in float32. Raises ValueError if that fails."""
         family = zoo.load(EMBEDDED, torch.float32) if target == EMBEDDED else zoo.load_pair(target, dtype=torch.float32)
         return cls(family.target, family.pieces.piece, next(iter(family.drafts.values()), None))
 
 
 @dataclass
 class Place:
-    """One context, and what was measured there so far."""
+    """One context, and the results for it so far."""
 
     name: str
     prompt: tuple[int, ...]
     plain: Counter[tuple[int, ...]] = field(default_factory=Counter)
     drawn: Counter[tuple[int, ...]] = field(default_factory=Counter)
     distributions: list[JointDistribution] = field(default_factory=list)
-    row: Row | None = None  # the target's; caches what the plain server reported
+    row: Row | None = None  # the target's rows, cached
     result: dict[str, Any] = field(default_factory=dict)
 
 
@@ -93,9 +93,9 @@ def certify(
     contexts: Mapping[str, str] = CONTEXTS,
     batch: int = BATCH,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the certificate as it grows: JSON-ready, the verdict and its sentences in the last one.
+    """Yield the growing certificate, ready for JSON. The last one has the verdict and its sentences.
 
-    Without `plain` and `weights` there is nothing to hold the server against: ValueError.
+    Raises ServerError if neither `plain` nor `weights` is given, since there is nothing to compare with.
     """
     if plain is None and weights is None:
         raise ServerError("Name a plain server of the same model, or the target's weights, to judge it by.")
@@ -128,7 +128,7 @@ class Examination:
         self.reference = "weights" if self.weights else "log-probabilities"
 
     def run(self, contexts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        # Tests of each length, of the plain server and of the server.
+        # One test for each length, for the plain server and for the server.
         self.alarm = ALARM / (2 * len(contexts) * self.params.max_tokens)
         for name, text in contexts.items():
             self.places.append(Place(name, self.tokenize(text), result={"name": name, "text": text}))
@@ -154,10 +154,10 @@ class Examination:
             raise ServerError("The two servers read the prompt differently: they do not serve the same model.")
         return tokens
 
-    # Texts: greedy, and whether anything is drafted.
+    # Greedy texts, and counts of drafts.
 
     def watch(self, place: Place) -> None:
-        """Compare greedy text with plain, and count the drafts of it and of a text at the temperature asked for."""
+        """Compare greedy text with plain decoding, and count the drafts of greedy text and of a sampled text."""
         contexts = self.server.facts.context, self.weights.target.context if self.weights else None, 8 * GREEDY
         room = min(filter(None, contexts))
         params = SamplingParams(max_tokens=min(GREEDY, room - len(place.prompt) - 2 * self.k), ignore_end=True)
@@ -174,7 +174,7 @@ class Examination:
         place.result |= {"greedy": result, "near_tie": gap is not None and gap <= NEAR_TIE, "drafted": drafted}
 
     def stream(self, server: Server, place: Place, params: SamplingParams) -> tuple[list[Token], list[int] | None]:
-        """Return the tokens, and how many were drafted and accepted, where the server tells."""
+        """Return the tokens of a text, and how many were drafted and accepted if the server reports it."""
         tokens, counts = list[Token](), None
         for part in server.stream(place.prompt, params):
             if isinstance(part, Chunk):
@@ -187,7 +187,7 @@ class Examination:
         return tokens, counts
 
     def greedy(self, place: Place, params: SamplingParams) -> list[Token]:
-        """The plain greedy text: the plain server's, or of the weights."""
+        """Return the greedy text of plain decoding, by the plain server or by the weights."""
         if self.plain:
             return self.stream(self.plain, place, params)[0]
         assert self.weights
@@ -198,7 +198,7 @@ class Examination:
         return [Token(self.weights.piece(token), token) for token in text[len(place.prompt) :]]
 
     def gap(self, place: Place, tokens: Sequence[Token]) -> float:
-        """Between the two best logits after `tokens`: the logarithm of the ratio of their probabilities."""
+        """Return the gap between the two best logits after `tokens`."""
         text = (*place.prompt, *(token.id for token in tokens if token.id is not None))
         distribution = self.row_after(text, SamplingParams(temperature=1.0, max_tokens=1))(())
         best, second = sorted((*distribution.values(), MIN_PROBABILITY), reverse=True)[:2]
@@ -219,7 +219,7 @@ class Examination:
             )
 
     def row_after(self, prompt: tuple[int, ...], params: SamplingParams) -> Row:
-        """The target's rows after `prompt`: of the weights, else as the plain server reports them."""
+        """Make the target's rows after `prompt`, from the weights, else from the plain server's reports."""
         if self.weights:
             return model_row(self.weights.target, prompt, params)
         assert self.plain
@@ -249,7 +249,7 @@ class Examination:
         yield self.state(f"the server: {place.name}")
 
     def draw(self, server: Server, place: Place, texts: Counter[tuple[int, ...]]) -> Iterator[int]:
-        """Draw texts at one place into `texts`. Yield their number at times."""
+        """Draw texts in one context into `texts`. Yield their number every few seconds."""
         while (done := texts.total()) < self.draws:
             params = replace(self.params, seed=self.fresh_seed())
             drawn = server.sample(place.prompt, params, min(self.batch, self.draws - done))
@@ -285,7 +285,7 @@ class Examination:
         return self.pieces.get(token, f"#{token}")
 
     def measure(self) -> Iterator[dict[str, Any]]:
-        """Which known mistakes so many draws show."""
+        """Compute how many draws are needed to show each known mistake."""
         for place in self.places:
             yield self.state(f"power: {place.name}")
             assert place.row
@@ -317,7 +317,7 @@ def alike(a: Token, b: Token) -> bool:
 
 
 def against_distributions(counts: Counter[tuple[int, ...]], distributions: Sequence[JointDistribution]) -> list[GTest]:
-    """Of the first token, then of the next 1, 2, … after it."""
+    """Test the first token, then the next 1, 2, … tokens given the first."""
     first, *longer = distributions
     return [
         g_test(counts_in(first, counts), first),
@@ -326,5 +326,5 @@ def against_distributions(counts: Counter[tuple[int, ...]], distributions: Seque
 
 
 def test_figures(test: GTest) -> list[float | None]:
-    """G, its degrees of freedom, and a bound on the chance of as much."""
+    """Return G, its degrees of freedom, and a bound on the chance of so large a G, for JSON."""
     return [brief(test.statistic), test.degrees, brief(test.tail)]

@@ -1,4 +1,4 @@
-"""Find out which server answers at an address: it says so itself."""
+"""Connect to a server, and find out which kind it is from its own answer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def connect_pair(
 ) -> tuple[Server, Server | None]:
     """Connect to the server at `address`, and to the one without speculation at `plain`, if one is named.
 
-    The key goes to the second only where `takes_key` allows it. ServerError as `connect`; for what
-    is no address, before any of them is asked.
+    The second gets the key only if `takes_key` allows it. Raises ServerError as `connect` does; for a malformed address
+    before any request is sent.
     """
     other_key = key if plain and takes_key(plain, address) else ""
     server = connect(address, key, limits)
@@ -30,7 +30,7 @@ def connect_pair(
 
 
 def connect(address: str, key: str = "", limits: Limits | None = None) -> Server:
-    """Ask the server at `address` what it is. ServerError where there is none."""
+    """Connect to the server at `address`. Raises ServerError if there is none, or none that is supported."""
     client = Client(origin(address), key, limits)
     models = fields.listed(at(client.ask("/v1/models"), "data"), "models")
     if not models or not fields.label(at(models, 0, "id")):
@@ -43,17 +43,18 @@ def connect(address: str, key: str = "", limits: Limits | None = None) -> Server
 
 
 def takes_key(other: str, address: str) -> bool:
-    """Whether the key of the server at `address` may go to `other`, too: to the same host, at any port, and not in
-    clear where the server itself is asked over TLS. Names are compared as they are written.
+    """Whether the key of the server at `address` may also be sent to `other`.
+
+    `other` must be the same host, written in the same way, at any port. If `address` has TLS, `other` must have it too.
     """
-    here, there = urlsplit(origin(address)), urlsplit(origin(other))
-    return here.hostname == there.hostname and (here.scheme, there.scheme) != ("https", "http")
+    own, target = urlsplit(origin(address)), urlsplit(origin(other))
+    return own.hostname == target.hostname and (own.scheme, target.scheme) != ("https", "http")
 
 
 def origin(address: str) -> str:
-    """Return `http://host:port` of what a person typed, with or without /v1 after it.
+    """Return `http://host:port` of an address that a person typed, with or without /v1 at its end.
 
-    ServerError where it is no address, or holds a name and password.
+    Raises ServerError if it is no address, or contains a name and password.
     """
     try:
         parts = urlsplit(address.strip())

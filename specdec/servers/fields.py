@@ -1,4 +1,4 @@
-"""Read a server's JSON with care: the right types, sane numbers, whole characters. Else ServerError."""
+"""Read a server's JSON and check it: types, ranges of numbers, whole characters. Anything wrong raises ServerError."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from .base import ServerError
 
 MAX_ID = 2**31
-MAX_DRAFT = 256  # tokens that a cycle may draft, as a trace may hold them
+MAX_DRAFT = 256  # tokens that a cycle may draft; the limit of traces is the same
 
 
 def at(data: Any, *path: str | int) -> Any:
-    """Return what lies at that path; None where nothing does."""
+    """Return the value at that path; None if there is none."""
     for step in path:
         if isinstance(step, str):
             data = data.get(step) if isinstance(data, dict) else None
@@ -51,7 +51,7 @@ def logprob(value: Any) -> float:
 
 
 def label(value: Any) -> str:
-    """Return a short name; "" where there is none."""
+    """Return a short printable name; "" if `value` is no text."""
     return "".join(c for c in value[:120] if c.isprintable() and c not in "<>") if isinstance(value, str) else ""
 
 

@@ -1,8 +1,8 @@
 """Turn a server's answers into lanes of events.
 
-Times are those of arrival here. Lanes run one after the other, since two servers on one machine would disturb each
-other. While a text comes, its events hold what is certain so far; cycles are emitted again in `FinalTrace`, once the
-server has reported its counts.
+Times are those at which answers arrive. Lanes run one after the other, because two servers on one machine would disturb
+each other. While a text arrives, its events contain what is certain so far. When the server has reported its counts,
+`FinalTrace` contains all events again.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from . import fields
 from .base import Chunk, Ending, Server, ServerError, Token
 from .steps import counted, Step
 
-KINDS: dict[bool, Kind] = {True: "bonus", False: "resampled"}  # by whether every drafted token was accepted
-NOT_ENDED = Ending("length", 0.0)  # while a text still comes: no counts
+KINDS: dict[bool, Kind] = {True: "bonus", False: "resampled"}  # key: whether every drafted token was accepted
+NOT_ENDED = Ending("length", 0.0)  # used while a text still arrives
 
 
 @dataclass(frozen=True, slots=True)
 class FinalTrace:
-    """The whole run, all lanes in the order of their clocks. It replaces every event before it."""
+    """All events of the run, lanes interleaved by their clocks. It replaces all events that were yielded before."""
 
     events: tuple[Event, ...]
 
@@ -46,11 +46,11 @@ class FinalTrace:
 def race(
     server: Server, plain: Server | None, prompt: str, params: SamplingParams, top: int = 5
 ) -> Generator[Event | FinalTrace, None, None]:
-    """Yield the events of both lanes as they come, one lane after the other; last `FinalTrace`.
+    """Yield the events of both lanes as they arrive, one lane after the other, and at last `FinalTrace`.
 
-    `top` is how many alternatives to request at each place. ServerError, before anything runs, for a prompt that is
-    too long, and for a plain server that tokenizes it differently or speculates itself. Later errors of a
-    server are in its lane's `Failed`.
+    `top` is the number of alternatives to request for each token. Before anything runs, this raises ServerError for a
+    prompt that is too long, and for a plain server that tokenizes differently or speculates itself. Later errors of a
+    server become `Failed` events of its lane.
     """
     if plain is not None and plain.facts.speculates:
         raise ServerError("The plain server speculates, too. A baseline is the same model served without speculation.")
@@ -72,7 +72,7 @@ def _race(
 
 
 def tokens(server: Server, prompt: str) -> tuple[int, ...]:
-    """Return the ids of a prompt, inside the chat template. ServerError where the context holds no more than these."""
+    """Return the ids of a prompt in the chat template. Raises ServerError if they fill the context."""
     if has_lone_surrogate(prompt):
         raise ServerError("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
     ids = server.tokenize_chat(prompt)
@@ -87,10 +87,9 @@ def tokens(server: Server, prompt: str) -> tuple[int, ...]:
 def watch(
     server: Server, prompt: Sequence[int], params: SamplingParams, lane: str = SPECULATIVE, top: int = 5
 ) -> Generator[Event, None, list[Event]]:
-    """Yield one lane's events as they come; return them with the server's final counts. Closing it hangs up."""
+    """Yield one lane's events as they arrive; return them with the server's final counts. Closing stops the server."""
     facts = server.facts
-    room = facts.context - len(prompt) if facts.context else params.max_tokens
-    most = min(params.max_tokens, room)
+    most = min(params.max_tokens, facts.context - len(prompt) if facts.context else params.max_tokens)
     k = facts.k or 0 if facts.speculates is not False else 0
     started = Started(lane, "", k, params, len(prompt), server=f"{facts.kind} {facts.version}".strip())
     yield started
@@ -121,7 +120,7 @@ def watch(
     again = Cycles(lane)
     steps, how = counted(chunks, ending, facts.speculates)
     events = [event for step in steps for event in again.events(step)]
-    # All time after the first token is the target's: how a server splits it is not reported.
+    # All time after the first token counts as the target's: servers do not report how they split it.
     text, decode_s = "".join(chunk.text for chunk in chunks), again.at - again.first
     finished = Finished(lane, ending.reason, again.total, text, again.at, again.first, 0.0, decode_s, 0.0)
     if not failures:
@@ -144,28 +143,28 @@ def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
 
 
 def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
-    """Return those steps of the last chunk that are already certain."""
+    """Return the steps of the last chunk that are already certain."""
     *before, last = (chunk for chunk in chunks if chunk.tokens or chunk is chunks[-1])
     if not last.tokens or not before:
         return counted([last], NOT_ENDED, speculates)[0]
-    one = Chunk("", (Token(""),), before[-1].at, before[-1].drafted, before[-1].accepted)
-    return counted([one, last], NOT_ENDED, speculates)[0][1:]
+    earlier = Chunk("", (Token(""),), before[-1].at, before[-1].drafted, before[-1].accepted)
+    return counted([earlier, last], NOT_ENDED, speculates)[0][1:]
 
 
 class Cycles:
-    """Makes the events of a lane, step by step. The first step is the prefill's."""
+    """Makes the events of a lane, step by step. The first step is the prefill."""
 
     def __init__(self, lane: str) -> None:
         self.lane, self.cycle, self.total, self.at, self.first = lane, 0, 0, 0.0, 0.0
 
     def events(self, step: Step) -> Iterator[Event]:
-        """Yield the events of a step, without what a server does not report: q, coins, and the rejected tokens."""
+        """Yield the events of a step. Servers do not report q, coins and rejected tokens, so these are missing."""
         last = len(step.tokens) - 1
         accepted = (last if step.accepted is None else step.accepted) if self.cycle else 0
         drafted = (accepted if step.drafted is None else step.drafted) if self.cycle else 0
         positions = tuple(position(node, accepted, step.tokens) for node in range(drafted))
         own = step.tokens[accepted] if accepted <= last else None
-        whole = drafted == accepted  # then the target's own token was drawn from its row, else from the residual
+        whole = drafted == accepted  # if so, the target's own token was drawn from its row, else from the residual
         row = distribution(own) if own and whole else None
         if positions:
             ids, pieces = tuple(x.token for x in positions), tuple(x.piece for x in positions)
@@ -181,7 +180,7 @@ class Cycles:
 
 
 def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
-    """Make the position of a drafted token: accepted, the rejected one that the target replaced, or one after it."""
+    """Make the position of a drafted token: those before `accepted` are accepted, that one is rejected."""
     token = tokens[node] if node < len(tokens) else None
     row = distribution(token) if token is not None and node <= accepted else None
     if node >= accepted:
@@ -201,9 +200,9 @@ def chance(token: Token | None) -> float | None:
 
 
 def distribution(token: Token) -> Distribution | None:
-    """Make the likeliest part of the target's distribution at a token's place; None if the server does not report it.
+    """Make the target's distribution at a token from its likeliest tokens; None if the server does not report them.
 
-    For the entropy, all other tokens count as one.
+    In its entropy, all other tokens count as one.
     """
     if not token.top:
         return None
@@ -218,5 +217,5 @@ def distribution(token: Token) -> Distribution | None:
 
 
 def about(server: Server, plain: Server | None = None) -> dict[str, Any]:
-    """Return the facts for a trace's header: neither address nor key."""
+    """Return the servers' facts for a trace's header, without addresses and keys."""
     return {"server": asdict(server.facts)} | ({"plain_server": asdict(plain.facts)} if plain is not None else {})

@@ -1,7 +1,7 @@
-"""llama.cpp's llama-server, read in the source that llama-cpp-python 0.3.36 carries (November 2026).
+"""Adapter for llama.cpp's llama-server, by the source in llama-cpp-python 0.3.36 (November 2026).
 
-It sends a token a chunk. `timings_per_token` adds running sums: `draft_n` grows before a cycle's first token is sent,
-`draft_n_accepted` with it, so cycles are known as they come. Accepted tokens carry no probabilities.
+Each chunk has one token. With `timings_per_token` it also has running sums: `draft_n` and `draft_n_accepted` grow with
+the first token of a cycle, so cycles are known as they arrive. Accepted tokens have no probabilities.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ NO_TEMPLATE = """{%- for message in messages -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}
   {{- '<|im_start|>assistant\n' -}}
-{%- endif -%}"""  # what it puts in place of a template that a model does not have
-SEEDS = 2**32 - 1  # the last number of 32 bits stands for chance
+{%- endif -%}"""  # llama-server reports this template for a model without one
+SEEDS = 2**32 - 1  # the number of seeds; the last number of 32 bits means a random seed
 
 
 class LlamaCpp:
@@ -34,7 +34,7 @@ class LlamaCpp:
         settings = at(props, "default_generation_settings")
         try:
             speculative = at(client.ask("/slots"), 0, "speculative")
-        except ServerError:  # started with --no-slots
+        except ServerError:  # the server was started with --no-slots
             speculative = None
         self.facts = Facts(
             kind="llama.cpp",
@@ -58,7 +58,7 @@ class LlamaCpp:
     def stream(
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        """Join the chunks of a cycle: from the one in which the sums grow to the last one of that cycle."""
+        """Join the chunks of each cycle, beginning with the one in which the sums grow."""
         more = {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
         cycle: Chunk | None = None
         before, missing, count = (0, 0), 0, 0
@@ -76,7 +76,7 @@ class LlamaCpp:
                 missing = 1 + accepted - before[1]
                 before = drafted, accepted
             predicted = fields.integer(at(data, "tokens_predicted"), "counts of tokens")
-            # Tokens that are part of a character are not sent alone.
+            # A token that is only a part of a character is not sent by itself.
             tokens = *[Token("")] * min(predicted - count - 1, params.max_tokens), token(data)
             count, missing = predicted, missing - len(tokens)
             text = (cycle.text if cycle else "") + fields.text(at(data, "content"), "text")
@@ -86,7 +86,7 @@ class LlamaCpp:
                 cycle = None
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
-        """Send a request a text: several texts in one need as many slots as the server was started with."""
+        """Send one request for each text: a request for several texts would need as many slots."""
         texts = []
         for draw in range(draws):
             body = self._body(prompt, params) | {"return_tokens": True, "seed": (params.seed + draw) % SEEDS}
@@ -104,7 +104,7 @@ class LlamaCpp:
         }
 
     def _body(self, prompt: Sequence[int], params: SamplingParams) -> dict[str, Any]:
-        """Switch every sampler off but temperature, top-k and top-p: the server's defaults would add others."""
+        """Make the body of a request. Only temperature, top-k and top-p are on: the server's defaults have more."""
         return {
             "prompt": list(prompt),
             "n_predict": params.max_tokens,
@@ -122,7 +122,7 @@ class LlamaCpp:
 
 
 def token(data: Any) -> Token:
-    """Read the token of a chunk, with the distribution that it was drawn from where the server reports it."""
+    """Read the token of a chunk, and the distribution that it was drawn from if the server reports it."""
     ids = fields.ids(at(data, "tokens"))
     if len(ids) != 1:
         raise fields.unreadable("token ids")
@@ -130,7 +130,7 @@ def token(data: Any) -> Token:
     if reported is None:
         return Token(piece, ids[0])
     top = fields.listed(at(reported, "top_probs") or [], "probabilities")
-    likeliest = tuple((fields.text(at(one, "token"), "tokens"), logprob(at(one, "prob"))) for one in top)
+    likeliest = tuple((fields.text(at(entry, "token"), "tokens"), logprob(at(entry, "prob"))) for entry in top)
     return Token(piece, ids[0], logprob(at(reported, "prob")), likeliest)
 
 

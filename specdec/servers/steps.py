@@ -1,4 +1,4 @@
-"""Find a server's steps from the chunks that arrived and the counts that it reports at the end."""
+"""Reconstruct a server's steps from the chunks that arrived and the counts that it reports at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Step:
 
 
 def counted(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) -> tuple[list[Step], Counted | None]:
-    """Return the prefill's step and all others, and how they were counted; None if nothing is drafted."""
+    """Return all steps, the prefill first, and how they were counted; None if nothing was drafted."""
     blocks = blocks_of(chunks)
     if not blocks:
         return [], None
@@ -43,12 +43,12 @@ def counted(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) ->
         sure = 0 not in accepted or not any(None in places for places in aligned)
         return steps, "exact" if alone and sure else "merged"
     if speculates is False or ending.drafted == 0:
-        return [first, *(one for block in rest for one in cut(block, [1] * len(block.tokens)))], None
+        return [first, *(step for block in rest for step in cut(block, [1] * len(block.tokens)))], None
     return [first, *rest], "totals"
 
 
 def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
-    """Group what arrived together, the first token apart. Text without a token joins the block before it."""
+    """Make a block of each chunk. The first token is a block by itself; text without a token joins the block before."""
     blocks = list[Step]()
     for chunk in chunks:
         block = Step(chunk.tokens, chunk.text, chunk.at)
@@ -74,40 +74,39 @@ def running(chunks: Sequence[Chunk]) -> list[Step]:
 
 
 def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
-    """Assign listed steps to blocks (sizes in tokens): for each block places in the list, or None for a token that no
-    listed step wrote.
+    """Assign the server's listed steps to blocks, given the size of each block in tokens.
 
-    Each listed step writes its accepted tokens and one more. Greedy from the left: no other way uses more of the list.
-    None if the list does not fit what arrived.
+    Return for each block the indices of its steps in the list; None stands for a token that no listed step wrote. Each
+    listed step writes its accepted tokens and one more. Steps are assigned greedily from the left, which uses most of
+    the list. Returns None if the list does not fit the blocks.
     """
     aligned, place = list[list[int | None]](), 0
-    for number, left in enumerate(blocks):
-        here = list[int | None]()
-        while left:
-            if place < len(accepted) and accepted[place] < left:
-                here.append(place)
-                left -= accepted[place] + 1
+    for number, remaining in enumerate(blocks):
+        steps = list[int | None]()
+        while remaining:
+            if place < len(accepted) and accepted[place] < remaining:
+                steps.append(place)
+                remaining -= accepted[place] + 1
                 place += 1
             elif place == len(accepted) - 1 and number == len(blocks) - 1:  # the text ended inside its last step
-                here.append(place)
-                left, place = 0, place + 1
+                steps.append(place)
+                remaining, place = 0, place + 1
             else:
-                here.append(None)
-                left -= 1
-        aligned.append(here)
+                steps.append(None)
+                remaining -= 1
+        aligned.append(steps)
     return aligned if place == len(accepted) else None
 
 
 def sizes(block: Step, places: Sequence[int | None], accepted: Sequence[int]) -> list[int]:
-    wanted = [1 if place is None else accepted[place] + 1 for place in places]
-    wanted[-1] = len(block.tokens) - sum(wanted[:-1])
-    return wanted
+    """Return how many tokens each step of a block wrote."""
+    counts = [1 if place is None else accepted[place] + 1 for place in places]
+    counts[-1] = len(block.tokens) - sum(counts[:-1])
+    return counts
 
 
 def cut(block: Step, parts: Sequence[int]) -> list[Step]:
-    """Cut a block into parts of these sizes. Each part has the text of its pieces; if they do not match, the last has
-    all of it.
-    """
+    """Cut a block into parts of these sizes. Each has the text of its pieces; without a match, the last has all."""
     steps, text, start = list[Step](), block.text, 0
     for number, size in enumerate(parts):
         tokens = block.tokens[start : start + size]

@@ -1,6 +1,6 @@
-"""Send requests to a server and read its answers as they arrive, bounded in time and size whatever the server does.
+"""Send requests to a server and read its answers as they arrive, with limits on time and size.
 
-httpx bounds the time to connect and the time without a byte; `Limits.total_s` bounds all requests of a client together.
+httpx limits the time to connect and the time without a byte. `Limits.total_s` limits all requests of a client together.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import httpx
 from .base import ServerError
 
 CONNECT_RETRIES = 2
-NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # each request has a connection of its own
-MAX_EXCERPT = 120  # characters of a server's own words
+NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # a new connection for each request
+MAX_EXCERPT = 120  # characters of a server's error message
 
 
 class Deadline(threading.Event):
-    """Hangs up all requests of a client when it is set, even while the server is silent."""
+    """When it is set, closes the connections of all requests of a client, even if the server is silent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,12 +34,12 @@ class Deadline(threading.Event):
 
     def set(self) -> None:
         super().set()
-        for one in tuple(self._sockets):
+        for open_socket in tuple(self._sockets):
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                open_socket.shutdown(socket.SHUT_RDWR)
 
     def connected(self, event: str, info: dict[str, Any]) -> None:
-        """Remember the socket of a request; httpx calls this at each of its steps (its extension `trace`)."""
+        """Remember the socket of a request. httpx calls this through its extension `trace`."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._sockets.add(info["return_value"].get_extra_info("socket"))
             if self.is_set():
@@ -48,7 +48,7 @@ class Deadline(threading.Event):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds and bytes that a server may take, `total_s` for all requests together."""
+    """The seconds and bytes that a server may take. `total_s` is for all requests together."""
 
     connect_s: float = 10.0
     silence_s: float = 120.0
@@ -57,14 +57,14 @@ class Limits:
 
 
 class Client:
-    """The way to one server: without a proxy, netrc or redirects, so that a request goes where it was sent."""
+    """Sends requests to one server, without proxies, netrc or redirects, so that they reach no other server."""
 
     def __init__(self, origin: str, key: str = "", limits: Limits | None = None) -> None:
         if not (key.isascii() and key.isprintable()):
             raise ServerError("The key holds a character that cannot be sent. Copy it again.")
         self.limits, self._key = limits or Limits(), key
         self._over, self._until = Deadline(), time.monotonic() + self.limits.total_s
-        trusted = ssl.create_default_context()  # the system's authorities, or SSL_CERT_FILE's
+        trusted = ssl.create_default_context()  # the system's certificate authorities, or those in SSL_CERT_FILE
         self._http = httpx.Client(
             base_url=origin,
             headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
@@ -74,7 +74,7 @@ class Client:
         )
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Return the JSON at `path`, posted if there is a body. ServerError for anything else."""
+        """Return the JSON at `path`; a `body` is sent as POST. Raises ServerError if that fails."""
         return parsed(self._bytes(path, body))
 
     def text(self, path: str) -> str:
@@ -84,9 +84,9 @@ class Client:
         return b"".join(block for block, _ in self._answer(path, body))
 
     def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[Any, float]]:
-        """Yield each server-sent event's JSON and when it came, in seconds since the request, up to [DONE].
+        """Yield the JSON of each server-sent event up to [DONE], and its time in seconds since the request.
 
-        These servers write an event in one line. Closing the iterator hangs up.
+        Each event is one line. Closing the iterator closes the connection.
         """
         rest = b""
         with contextlib.closing(self._answer(path, body)) as blocks:
@@ -115,7 +115,7 @@ class Client:
 
     @contextlib.contextmanager
     def _response(self, path: str, body: dict[str, Any] | None) -> Iterator[httpx.Response]:
-        """Send one request. What goes wrong until the context ends becomes a ServerError."""
+        """Send one request. Errors until the end of the `with` become ServerErrors."""
         over = self._over
         timer = threading.Timer(max(0.0, self._until - time.monotonic()), over.set)
         timer.daemon = True
@@ -136,7 +136,7 @@ class Client:
             raise ServerError("The server did not finish within {seconds:g} seconds.", seconds=self.limits.total_s)
 
     def _check(self, response: httpx.Response) -> None:
-        """ServerError for any status but success, redirects among them, with the server's own words."""
+        """Raise ServerError with the server's message for any status except success; redirects are refused too."""
         if response.is_success:
             return
         message = ""
@@ -149,7 +149,7 @@ class Client:
         )
 
     def _excerpt(self, data: Any) -> str:
-        """Return what the server says of its error: a few plain characters, and never the key."""
+        """Return the server's error message, short and printable, and never with the key."""
         data = data.get("error", data) if isinstance(data, dict) else data
         text = str(data.get("message", "") if isinstance(data, dict) else data)
         if self._key and self._key in text:

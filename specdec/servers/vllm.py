@@ -1,7 +1,7 @@
-"""vLLM's completions API, read in the source of 0.32.0 (November 2026) and tried.
+"""Adapter for vLLM's completions API, by the source of 0.32.0 (November 2026).
 
-It streams one chunk per step; for a slow reader it joins steps. With `--per-request-spec-decode-metrics detailed` the
-last chunk reports what each step drafted and accepted, with `summary` the sums.
+vLLM streams one chunk for each step, or joins steps for a slow reader. With `--per-request-spec-decode-metrics
+detailed` the last chunk reports the drafted and accepted tokens of each step, with `summary` their sums.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class VLLM:
     def __init__(self, client: Client, model: dict[str, Any]) -> None:
         self._client = client
         counters = ""
-        with contextlib.suppress(ServerError):  # where they are hidden
+        with contextlib.suppress(ServerError):  # the metrics may be hidden
             counters = client.text("/metrics")
         self.facts = Facts(
             kind="vLLM",
@@ -64,7 +64,7 @@ class VLLM:
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
         whole = params.temperature == 1.0 and params.top_k == 0 and params.top_p == 1.0
-        exact = params.temperature == 0.0 or whole  # else log-probabilities are not of the distribution in use
+        exact = params.temperature == 0.0 or whole  # otherwise the reported distribution is not the sampled one
         more = {"stream": True, "stream_options": {"include_usage": True}, "logprobs": top}
         reason: FinishReason | None = None
         last: Any = None
@@ -95,11 +95,11 @@ class VLLM:
         return texts
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        """As the server reports it: before the temperature, unless its `--logprobs-mode` is processed_logprobs."""
+        """Return the reported probabilities: before temperature, unless `--logprobs-mode` is processed_logprobs."""
         return {token: math.exp(value) for token, value in self._first(prompt, params, top).items()}
 
     def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        """Return the log-probabilities after `prompt` that the server reports, of `top` tokens."""
+        """Return the log-probabilities of the `top` likeliest tokens after `prompt`, as the server reports them."""
         body = self._body(prompt, params) | {"max_tokens": 1, "logprobs": top, "return_tokens_as_token_ids": True}
         likeliest = at(self._choice(self._client.ask("/v1/completions", body)), "logprobs", "top_logprobs", 0)
         if not isinstance(likeliest, dict) or not likeliest:
@@ -169,11 +169,11 @@ def finish(choice: Any) -> FinishReason | None:
 def ending(reason: FinishReason, arrived: float, payload: Any) -> Ending:
     """Read the counts of drafts, if the server reports any."""
     name = "counts of drafts"
-    sums = (at(payload, one) for one in ("num_draft_tokens", "num_accepted_draft_tokens"))
-    total, taken = (None if one is None else fields.integer(one, name) for one in sums)
+    sums = (at(payload, key) for key in ("num_draft_tokens", "num_accepted_draft_tokens"))
+    total, taken = (None if value is None else fields.integer(value, name) for value in sums)
     if at(payload, "per_step_drafted") is None:
         return Ending(reason, arrived, None, total, taken)
-    drafted, accepted = (fields.ids(at(payload, one), name) for one in ("per_step_drafted", "per_step_accepted"))
+    drafted, accepted = (fields.ids(at(payload, key), name) for key in ("per_step_drafted", "per_step_accepted"))
     steps = tuple(zip(drafted, accepted, strict=False))
     if len(drafted) != len(accepted) or not all(a <= d <= fields.MAX_DRAFT for d, a in steps):
         raise fields.unreadable(name)

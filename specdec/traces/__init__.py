@@ -1,1 +1,1 @@
-"""Runs as files: written, read, audited, recorded."""
+"""Traces: runs as files, which are written, read and audited."""

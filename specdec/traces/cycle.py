@@ -1,4 +1,4 @@
-"""One cycle of a lane as the audit sees it: what was drafted, checked and committed, and whether these fit together."""
+"""Group a lane's events by cycle for the audit, and check that draft, verdict and committed tokens fit together."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from itertools import accumulate
 from ..events import Committed, Drafted, Event, Position, UNNAMED, Verified
 from ..types import TranslatableText, Tree
 
-# the rules as a trace names them
+# The names of the rules in traces:
 REJECTION = "rejection sampling"
 MATCH = "sample and match"
 NOISE = "shared noise"
 BLOCK = "block verification"
 TYPICAL = "typical acceptance"
-MAX_NAME = 40  # characters of a name from a trace that a sentence quotes
-ROUNDING = 2e-6  # of a probability: written with seven digits, computed in float32
+MAX_NAME = 40  # sentences quote so many characters of a name from a trace
+ROUNDING = 2e-6  # error of a probability: computed in float32, written with seven digits
 
 
 @dataclass(frozen=True)
@@ -52,32 +52,32 @@ class AuditedCycle:
         return self.committed.tokens[-1] if len(self.committed.tokens) > self.committed.accepted else None
 
     def shown(self) -> Iterator[tuple[str, str]]:
-        """What people see of it, in order: each draft and then the target's own token, as piece and status.
+        """Yield piece and status of each draft, then of the target's own token, for display.
 
-        The status is "" where nothing was drafted. Drafts after the end of the text are left out.
+        The status is "" if nothing was drafted. Drafts after the end of the text are left out.
         """
-        left, whole = self.committed.accepted, self.own is not None
+        remaining, has_own = self.committed.accepted, self.own is not None
         for x in self.positions:
-            left -= x.status == "accepted"
-            if left < 0 or (left == 0 and not whole and x.status != "accepted"):
+            remaining -= x.status == "accepted"
+            if remaining < 0 or (remaining == 0 and not has_own and x.status != "accepted"):
                 break
             yield x.piece, x.status
-        if whole:
+        if has_own:
             yield self.committed.pieces[-1], self.committed.kind if self.positions else ""
 
     @cached_property
     def weights(self) -> list[float]:
-        """The weight of each prefix of a chain, the empty one first (`BlockVerification`)."""
+        """The weight of each prefix of a chain under `BlockVerification`, the empty prefix first."""
         ratios = [p / q for p, q in map(chances, self.positions)]
         return list(accumulate(ratios, lambda weight, ratio: min(1.0, weight * ratio), initial=1.0))
 
     def weight_before(self, x: Position) -> float:
-        """The weight of p in the residual at `x`, under block verification; 1 under other rules."""
+        """Return the weight of p in the residual at `x` under block verification; 1 under other rules."""
         return 1.0 if x.h is None else self.weights[x.node]
 
 
 def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
-    """A lane's cycles in their order, the prefill first."""
+    """Yield a lane's cycles in order, the prefill first."""
     drafted: Drafted | None = None
     verified: Verified | None = None
     for event in events:
@@ -93,8 +93,8 @@ def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
 
 
 def chances(x: Position) -> tuple[float, float]:
-    """p and q of a draft of our own engine, which writes them always (`shape.py`, `contradiction`)."""
-    assert x.p is not None and x.q is not None, "only a server leaves them out"
+    """Return p and q of a draft of our own engine, which always writes them (`shape.py` checks this)."""
+    assert x.p is not None and x.q is not None, "only servers leave out p and q"
     return x.p, x.q
 
 
@@ -108,14 +108,15 @@ def label(x: Position) -> TranslatableText:
 
 
 def contradiction(cycle: AuditedCycle) -> TranslatableText | None:
-    """Return why this is no cycle: all of the draft is verified, one path accepted, and that and one token of the
-    target join the text.
+    """Return why the events do not fit together, None if they do.
+
+    All of the draft must be verified and one path accepted; this path and one token of the target join the text.
     """
     event, path, tokens = cycle.committed, cycle.path, cycle.drafted.tokens if cycle.drafted else ()
     if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
         return TranslatableText("what was checked is not what was drafted")
     for x in cycle.positions:
-        p, q = (1.0 if value is None else value for value in (x.p, x.q))  # None in a server's lane only (`shape.py`)
+        p, q = (1.0 if value is None else value for value in (x.p, x.q))  # only a server's lane has None
         if not (0.0 <= p <= 1.0 + ROUNDING and 0.0 < q <= 1.0 + ROUNDING and 0.0 <= (x.u or 0.0) < 1.0):
             return TranslatableText("p, q or u of {draft} is no probability", draft=label(x))
     if [cycle.tree.parents[node] for node in path] != [-1, *path][: len(path)]:

@@ -1,7 +1,8 @@
 """Check the recorded distributions of a cycle against the numbers of its decisions and draws.
 
-Each lists its likeliest tokens and every token that the cycle drafted or drew, rounded to 1e-7, and the mass of all
-others. Target and draft list the same tokens, so a token that only one of them lists has probability 0 in the other.
+A distribution lists its likeliest tokens and every token that the cycle drafted or drew, rounded to 1e-7, and the sum
+of all others. Target and draft list the same tokens, so a token that only one of them lists has probability 0 in the
+other.
 """
 
 from __future__ import annotations
@@ -23,35 +24,35 @@ def sums_to_one(distribution: Distribution) -> bool:
 
 
 def agree(a: Distribution, b: Distribution) -> bool:
-    """Whether both give the same probability to each token that both list."""
+    """Whether both have the same probability for each token that both list."""
     A = masses(a)
     B = masses(b)
     return all(abs(A[token] - B[token]) <= 4 * ROUNDING for token in A.keys() & B.keys())
 
 
 def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
-    """Σ max(0, w p − q) at a draft: from the overlap, or from the h of a block's draft before it (`block_chance`)."""
+    """Return Σ max(0, w p − q) at a draft, computed from its overlap or from the h before it (see `block_chance`)."""
     weight, h = cycle.weight_before(x), cycle.positions[x.node - 1].h
     if weight == 1.0:
         return None if x.overlap is None else 1.0 - x.overlap
     return None if h is None or h >= 1.0 else h * (1.0 - weight) / (1.0 - h)
 
 
-def is_residual(left: Distribution, cycle: AuditedCycle, x: Position) -> bool:
-    """Whether `left` is max(0, w p − q) over its sum, where p is under test at `x`; p where nothing is left."""
+def is_residual(residual: Distribution, cycle: AuditedCycle, x: Position) -> bool:
+    """Whether `residual` is max(0, w p − q) at `x`, normalised; or p if that sum is nearly 0."""
     mass = residual_mass(cycle, x)
     if mass is None or x.target is None or x.draft is None:
         return True
-    if mass <= 2 * ROUNDING and agree(left, x.target):
+    if mass <= 2 * ROUNDING and agree(residual, x.target):
         return True
     weight, p, q = cycle.weight_before(x), masses(x.target), masses(x.draft)
     expected = {token: max(0.0, weight * p.get(token, 0.0) - q.get(token, 0.0)) for token in p.keys() | q.keys()}
-    listed = [(prob * mass, expected[token]) for token, prob in masses(left).items() if token in expected]
+    listed = [(prob * mass, expected[token]) for token, prob in masses(residual).items() if token in expected]
     return all(abs(a - b) <= 4 * ROUNDING for a, b in listed)
 
 
 def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
-    """Check that each sums to one, and that p, q, h and residuals follow from them."""
+    """Check that distributions sum to one, and that p, q, h and residuals follow from them."""
     for x in cycle.positions:
         for name, value, row in (("p", x.p, x.target), ("q", x.q, x.draft)):
             if row and not sums_to_one(row):
@@ -63,7 +64,7 @@ def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[Translatable
             yield wrong_value("h", x.h, x)
         younger = [node for node in cycle.tree.children(cycle.tree.parents[x.node]) if node > x.node]
         following = cycle.positions[younger[0]].target if younger and x.u is not None else None
-        if not all(is_residual(left, cycle, x) for left in (x.residual, following) if left):
+        if not all(is_residual(residual, cycle, x) for residual in (x.residual, following) if residual):
             yield TranslatableText("the residual of {draft} is not what p leaves of q", draft=label(x))
     yield from check_own_token(cycle, rule)
 
@@ -74,7 +75,7 @@ def wrong_value(name: str, value: float, x: Position) -> TranslatableText:
 
 
 def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
-    """Whether the distribution of the target's own token is the one that the verdict leaves."""
+    """Check that the target's own token was drawn from the distribution that follows from the verdict."""
     verified, own = cycle.verified, cycle.own
     if verified is None or verified.distribution is None or own is None:
         return
@@ -90,7 +91,7 @@ def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText
         return
     holds, last = agree(distribution, row), rejected[-1] if rejected and rule in (REJECTION, BLOCK) else None
     if last and (last.u is not None or not holds):
-        # Matching a copied draft against the target's choice needs no coin and no residual: a peer does so.
+        # transformers as a peer matches copied drafts with the target's choice, without coins and residuals.
         holds = is_residual(distribution, cycle, last)
     if not holds:
         yield TranslatableText("the target's own token was not drawn from what the verdict leaves")

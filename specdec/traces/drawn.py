@@ -1,4 +1,4 @@
-"""A run as a piece of HTML for a notebook: the text with what became of every draft, and the figures below."""
+"""Draw a run as HTML for a notebook: the text with the status of every draft, and the figures below it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STYLES = {
 
 
 def drawn(prompt: str, tokens: Iterable[tuple[str, str]], figures: dict[str, Any]) -> str:
-    """`tokens` are pieces with their status, "" where nothing was drafted; unknown `figures` (None) are left out."""
+    """Draw `tokens`, which are pieces with their status ("" without a draft). `figures` that are None are left out."""
     text = [f"<span>{escape(prompt)}</span>"]
     for piece, status in tokens:
         mark, style = STYLES.get(status, ("", ""))

@@ -1,7 +1,7 @@
-"""A run as a file: one JSON header, then one JSON event a line (NDJSON). Live stream, download and recording are one.
+"""Read and write traces: one line of JSON for the header, then one for each event (NDJSON).
 
-The header says what ran where. A trace written by an older version still opens; a newer one is refused by name. A file
-may come from anywhere: it is read as data, and refused with one sentence where it is no trace.
+The live stream, downloads and recordings have this same format. Traces of older versions can be read; newer ones are
+refused. Files may come from anywhere, so everything is checked, and one sentence says why a file is refused.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from .drawn import drawn
 from .shape import Shape
 
 MAX_BYTES = 16_000_000
-MAX_LINE = 1_000_000  # characters; a line of empty objects takes 24 times as much memory
+MAX_LINE = 1_000_000  # characters; parsed, a line may take 24 times as much memory
 MAX_LANES = 3
-MAX_EXCERPT = 120  # characters of a line or prompt that a sentence quotes
-FIELDS = {"run": str, "source": str, "prompt": str, "lanes": list}  # of the header, and those that it may lack
-FIELDS |= {"kind": str, "models": dict, "machine": dict, "created": str}
+MAX_EXCERPT = 120  # sentences quote so many characters of a line or prompt
+FIELDS = {"run": str, "source": str, "prompt": str, "lanes": list}  # required fields of the header
+FIELDS |= {"kind": str, "models": dict, "machine": dict, "created": str}  # optional fields
 
 
 class TraceError(ValueError):
-    """The text is no readable trace; `sentence` says why."""
+    """A text is no readable trace; `sentence` says why."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
         self.sentence = TranslatableText(reason, **values)
@@ -40,7 +40,7 @@ class TraceError(ValueError):
 
 @dataclass(frozen=True)
 class Header:
-    """`source` is "live" or "recorded"; `lanes` are the names in the order of the page, the plain one last."""
+    """What ran where. `source` is "live" or "recorded"; `lanes` are names in the page's order, the plain one last."""
 
     run: str
     source: str
@@ -58,16 +58,16 @@ class Header:
 
 @dataclass(frozen=True, repr=False)
 class Trace:
-    """A run. In a notebook it draws itself."""
+    """A run: its header and its events. A notebook displays it as HTML."""
 
     header: Header
     events: tuple[Event, ...]
 
     @classmethod
     def from_events(cls, events: Iterable[Event], prompt: str = "", models: dict[str, Any] | None = None) -> Trace:
-        """Collect what `race` or `generate` yields, to its end. `models` are facts for labels, as of `Family.describe`.
+        """Collect all events that `race` or `generate` yields. `models` are the facts of `Family.describe`.
 
-        ValueError where nothing was run.
+        Raises ValueError if there is no lane among them.
         """
         events = tuple(events)
         lanes = tuple(event.lane for event in events if isinstance(event, Started))
@@ -76,10 +76,10 @@ class Trace:
         return cls(replace(live_header(prompt, models or {}), lanes=lanes), events)
 
     def summary(self) -> dict[str, Any]:
-        """What ran, what it wrote and its figures, JSON-ready: lanes by name; an unknown figure is None.
+        """Return the settings, texts and figures of the run, ready for JSON. An unknown figure is None.
 
-        `figures` are `stats.summary`'s; `machine_busy` is whether their speed-up cannot be trusted; `same_text` is
-        whether all lanes wrote the same, None of a single one.
+        `figures` are those of `stats.summary`. `machine_busy` says that the speed-up cannot be trusted. `same_text`
+        says whether all lanes wrote the same; it is None for a single lane.
         """
         lane = self.header.lanes[0]
         started = next((event for event in self.events if isinstance(event, Started) and event.lane == lane), None)
@@ -108,25 +108,25 @@ class Trace:
         return f"Trace({self.header.prompt[:MAX_EXCERPT]!r}, lanes {self.header.lanes}, {len(self.events)} events)"
 
     def _repr_html_(self) -> str:
-        """The first lane's tokens, or why it broke, with the settings and figures of the run."""
+        """Draw the first lane's tokens and errors, with the settings and figures of the run."""
         lane, summary = self.header.lanes[0], self.summary()
-        tokens = [pair for one in cycles(self.events, lane) for pair in one.shown()]
-        broke = [event.reason for event in self.events if isinstance(event, Failed) and event.lane == lane]
+        tokens = [pair for cycle in cycles(self.events, lane) for pair in cycle.shown()]
+        errors = [event.reason for event in self.events if isinstance(event, Failed) and event.lane == lane]
         figures = {name: value for name, value in summary["figures"].items() if isinstance(value, int | float)}
-        return drawn(self.header.prompt, [*tokens, *((reason, "") for reason in broke)], summary["settings"] | figures)
+        return drawn(self.header.prompt, [*tokens, *((reason, "") for reason in errors)], summary["settings"] | figures)
 
     def dumps(self) -> str:
         return self.header.line() + "".join(map(line, self.events))
 
     def save(self, path: str | Path) -> None:
-        """Write a file. OSError where that cannot be done."""
+        """Write a file. Raises OSError if that fails."""
         Path(path).write_text(self.dumps(), encoding="utf-8")
 
     @classmethod
     def loads(cls, text: str) -> Trace:
         if len(text) > MAX_BYTES:
             raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)
-        lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors leave marks before and blank lines after
+        lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors may add a byte order mark and blank lines
         if not text.strip():
             raise TraceError("the trace is empty")
         header = read_header(parse(lines[0], 1))
@@ -143,7 +143,7 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
-        """TraceError if it is no trace, OSError if it cannot be read. Endless files are read up to the limit."""
+        """Read a file up to the size limit. Raises TraceError if it is no trace, OSError if it cannot be read."""
         with Path(path).open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
@@ -157,7 +157,7 @@ class Trace:
 def live_header(
     prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False, here: dict[str, Any] | None = None
 ) -> Header:
-    """The header of a run that starts now, on this machine; `here` adds facts that this process does not know."""
+    """Make the header of a run that starts now. `here` are facts of the machine; the default is this process's."""
     lanes = ("speculative", "transformers", "plain") if peer else ("speculative", "plain")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     run, facts = uuid.uuid4().hex[:12], here or machine.describe()
@@ -166,7 +166,7 @@ def live_header(
 
 
 def recording(folder: Path, kind: str, drafter: str) -> Path:
-    """Where the recorded run of a drafter on a kind of text lies below `folder`."""
+    """Return the file of the recorded run of a drafter on a kind of text, below `folder`."""
     return folder / drafter.replace(":", ".") / f"{kind}.jsonl"
 
 
@@ -179,7 +179,7 @@ def dump(data: dict[str, Any]) -> str:
 
 
 def parse(content: str, number: int) -> dict[str, Any]:
-    """One line; TraceError where it is no object, or holds what JSON cannot: NaN, infinity, half a character."""
+    """Parse a line. Raises TraceError unless it is a JSON object without NaN, infinity and lone surrogates."""
     if len(content) > MAX_LINE:
         raise TraceError("line {number} is longer than {limit} characters", number=number, limit=f"{MAX_LINE:,}")
     try:

@@ -1,7 +1,7 @@
 """Judge a recorded cycle again by the engine's own rules.
 
-Decisions depend on p, q, u and h, which a trace holds to the last bit, and on the tokens that the target drew. A rule
-gets these in place of rows and random numbers.
+Decisions depend on p, q, u and h, which a trace holds exactly, and on the tokens that the target drew. The rule gets
+these numbers in place of rows and random numbers.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ..sampling import Sampler
 from ..types import Proposal, Status
 from .cycle import AuditedCycle, BLOCK, chances, NOISE
 
-NEAR = 1e-5  # of the limit of typical acceptance: the entropy in it is rounded
+NEAR = 1e-5  # relative tolerance of typical acceptance's limit, which depends on a rounded entropy
 
 
 class NotRecorded(Exception):
-    """The trace lacks what every decision of the cycle depends on."""
+    """The trace lacks a number on which every decision of the cycle depends."""
 
 
 class ReplayedSampler(Sampler):
-    """Gives a rule the coins and draws of the trace; `unchecked` are the nodes for which the trace has none."""
+    """Returns the coins and draws of the trace. `unchecked` holds the nodes for which the trace has none."""
 
     def __init__(self, cycle: AuditedCycle, rule: str) -> None:
         self.cycle, self.rule, self.unchecked = cycle, rule, set[int]()
         tokens = {UNNAMED, *cycle.committed.tokens, *(x.token for x in cycle.positions)}
-        self.index = {token: number for number, token in enumerate(tokens)}  # a vocabulary of this cycle alone
+        self.index = {token: number for number, token in enumerate(tokens)}  # a vocabulary of this cycle's tokens
         self._drawn, self._node = 0, -1
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
@@ -41,16 +41,16 @@ class ReplayedSampler(Sampler):
             if x.u is None or x.h is None:
                 raise NotRecorded
             return x.u < x.h, x.u
-        if x.u is None and 0.0 < p < 1.0:  # else it was accepted or rejected, whatever the coin
+        if x.u is None and 0.0 < p < 1.0:  # p = 0 and p = 1 need no coin
             self.unchecked.add(x.node)
             return x.status != "rejected", 0.0
         u = x.u or 0.0
         return u * q < p, u
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
-        """For rules that draw before they look at the draft: the token at the next place of the text."""
+        """Return the next token of the text, for rules that draw before they look at the draft."""
         positions, children = self.cycle.positions, self.cycle.tree.children(self._node)
-        token = (*self.cycle.committed.tokens, None)[self._drawn]  # None: the text ended first
+        token = (*self.cycle.committed.tokens, None)[self._drawn]  # None: the text ended before
         if self.rule == NOISE:
             row = positions[children[0]].target if children else None
             token = row.sample.token if row and row.sample else None
@@ -66,7 +66,7 @@ class ReplayedTypical(TypicalAcceptance):
     def __init__(self, cycle: AuditedCycle) -> None:
         self.cycle = cycle
 
-    def plausible(self, proposal: Proposal, rows: Tensor, node: int) -> bool:
+    def is_plausible(self, proposal: Proposal, rows: Tensor, node: int) -> bool:
         x = self.cycle.positions[node]
         if x.target is None:
             raise NotRecorded
@@ -74,8 +74,8 @@ class ReplayedTypical(TypicalAcceptance):
         return x.status == "accepted" if abs(p - limit) <= NEAR * limit else p >= limit
 
 
-def judged(cycle: AuditedCycle, name: str) -> list[Status | None] | None:
-    """What the rule makes of every draft, None where the trace does not say enough; None for an unknown rule."""
+def replay_statuses(cycle: AuditedCycle, name: str) -> list[Status | None] | None:
+    """Return each draft's status under the rule `name`, None if the trace lacks its coin. None for an unknown rule."""
     kind = next((kind for kind in RULES.values() if kind.name == name), None)
     if kind is None:
         return None

@@ -1,4 +1,4 @@
-"""Check what every reader of a trace relies on: drafts are trees, and each is verified whole.
+"""Check the structure of a trace, on which every reader relies: drafts are trees, and all of a draft is verified.
 
 Only a server's lane may have tokens without an id, or positions without p and q.
 """
@@ -14,11 +14,11 @@ MAX_TRACE_DRAFT = 256  # tokens of one draft in a file; the engine's own bound i
 
 
 class Shape:
-    """Takes the events of a file in their order. ValueError where they are no run."""
+    """Checks the events of a file one after the other. Raises ValueError if they are no run."""
 
     def __init__(self) -> None:
-        self.drafted: Counter[str] = Counter()  # nodes that wait for their check, by lane
-        self.servers: set[str] = set()  # lanes that were watched from outside
+        self.drafted: Counter[str] = Counter()  # lane -> nodes that are not verified yet
+        self.servers: set[str] = set()  # lanes of servers
 
     def take(self, event: Event) -> None:
         server = event.lane in self.servers

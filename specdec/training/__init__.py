@@ -1,1 +1,1 @@
-"""Drafters for any target: examples that it writes itself, and what learns from them."""
+"""Train drafters for any target, on examples that the target writes itself."""

@@ -1,4 +1,4 @@
-"""Defines a draft model for one target, to be trained; `models/reduced.py` runs the trained one."""
+"""A draft model in training; `models/reduced.py` runs the trained one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .loss import Draft, Reading
 
 LAYERS = 4
 WIDTH = 256
-INNER = 3  # times the width
+INNER = 3  # width of the MLP, relative to the model's
 HEAD_DIM = 64
 EPS = 1e-5
 ROPE_THETA = 10_000.0
-START_SCALE = 0.3  # of logits, at random weights
+START_SCALE = 0.3  # scale of the initial logits
 
 
 def matrix(outputs: int, inputs: int, scale: float = 1.0) -> nn.Parameter:
@@ -34,7 +34,7 @@ class Layer(nn.Module):
 
 
 class DraftModel(Draft):
-    """A small decoder that starts from the principal directions of the target's embeddings and output rows."""
+    """A small decoder whose outer matrices start as principal directions of the target's embeddings and outputs."""
 
     def __init__(self, target: Target, draft_ids: Tensor, width: int = WIDTH, layers: int = LAYERS) -> None:
         super().__init__(target, draft_ids)
@@ -62,7 +62,7 @@ class DraftModel(Draft):
             normed = F.rms_norm(x, (self.width,), layer.attention_norm, EPS).to(low)
             qkv = F.linear(normed, layer.qkv.to(low)).view(rows, count, 3, self.heads, head)
             q, k, v = qkv.permute(2, 0, 3, 1, 4)
-            # Plain products: torch's fused attention took twice as long in 16 bits on a CPU.
+            # In 16 bits on a CPU, torch's fused attention takes twice as long as these products.
             scores = torch.matmul(turned(q * head**-0.5, turn), turned(k, turn).transpose(-1, -2))
             y = torch.matmul((scores + hidden).softmax(-1), v).transpose(1, 2).reshape(rows, count, self.width)
             x = x + F.linear(y, layer.out.to(low))
@@ -78,7 +78,7 @@ class DraftModel(Draft):
         return [self(reading.tokens).flatten(0, 1)[reading.places].to(self.low)]
 
     def weights(self) -> dict[str, Tensor]:
-        """The tensors under the names of `ReducedDraft`."""
+        """Return the tensors under the names of `ReducedDraft`."""
         tensors = {
             READS: self.reads * self.reads_scale,
             WRITES: self.writes * self.writes_scale,
@@ -109,7 +109,7 @@ class DraftModel(Draft):
 
 
 def llama_config(vocabulary: int, width: int, inner: int, layers: int, heads: int, kv_heads: int) -> dict[str, Any]:
-    """The part of a drafter's config.json that describes its layers."""
+    """Return the part of a drafter's config.json that describes its layers."""
     return {
         "vocab_size": vocabulary,
         "hidden_size": width,
@@ -128,7 +128,7 @@ def llama_config(vocabulary: int, width: int, inner: int, layers: int, heads: in
 
 
 def rotation(count: int, head: int, theta: float, device: torch.device, low: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of rotary positions.  # [count, head] each"""
+    """Return cosines and sines of rotary positions.  # [count, head] each"""
     rates = theta ** (-torch.arange(0, head, 2, device=device) / head)
     angles = torch.outer(torch.arange(count, device=device).float(), rates).repeat(1, 2)
     return angles.cos().to(low), angles.sin().to(low)
@@ -141,15 +141,18 @@ def turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def later(count: int, device: torch.device, low: torch.dtype) -> Tensor:
-    """A mask with -inf where a column is later than its row.  # [count, count]"""
+    """Return a causal mask with -inf where the column is later than the row.  # [count, count]"""
     return torch.full((count, count), float("-inf"), dtype=low, device=device).triu(1)
 
 
 def directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
-    """The principal directions, and the scale that brings coordinates to one.  # [n, width] -> [count, width], []"""
+    """Return the principal directions of rows, and the scale that makes the coordinates' mean square 1.
+
+    Shapes: [n, width] -> [count, width], a number.
+    """
     rows = rows.float().cpu()
     principal = torch.linalg.eigh(rows.T @ rows).eigenvectors.T.flip(0)[:count]
     if len(principal) < count:
-        more = torch.randn(count - len(principal), rows.shape[1])
-        principal = torch.cat((principal, more / more.norm(dim=1, keepdim=True)))
+        extra = torch.randn(count - len(principal), rows.shape[1])
+        principal = torch.cat((principal, extra / extra.norm(dim=1, keepdim=True)))
     return principal, float((rows @ principal.T).square().mean().rsqrt())

@@ -1,8 +1,8 @@
-"""Defines an EAGLE-3 head for one target, to be trained; `drafters/eagle3.py` runs the trained one (arXiv 2503.01840).
+"""An EAGLE-3 head in training (arXiv 2503.01840); `drafters/eagle3.py` runs the trained one.
 
-*Training-time test*: at every token the head first reads the target's features, then several times its own output in
-their place, with the true tokens beside it, as it does when it drafts. Each step is compared with what the target says
-one token further on.
+The paper calls its method *training-time test*: at every token the head first reads the target's features, and in
+further steps its own output in their place, as it does when it drafts, but with the true tokens. Each step is compared
+with the target's distribution one token later.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..models.transformer import Transformer
 from .draft_model import EPS, HEAD_DIM, later, llama_config, matrix, ROPE_THETA, rotation, START_SCALE, turned
 from .loss import Draft, Reading
 
-STEPS = 4  # tokens of a draft that are learned; below `examples.EARLIEST`
-SHARED = 3  # heads that read the same keys
+STEPS = 4  # tokens of a draft that are learned; must be below `examples.EARLIEST`
+SHARED = 3  # attention heads that share keys
 
 
 class Eagle3(Draft):
-    """A head that starts from the target's own feature, and writes through the target's output rows by one matrix."""
+    """The head. At first it passes on the target's high feature; its output matrix is the target's times `writes`."""
 
     def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS) -> None:
         super().__init__(target, draft_ids)
@@ -71,7 +71,7 @@ class Eagle3(Draft):
                 keys, values = k, v
             else:
                 own.append((k, v))
-            # The first step's entries up to the own one, and of later steps the own one: its draft so far.
+            # A token attends to the first step's entries up to its own, and to its own entries of later steps.
             scores = [torch.matmul(q, keys.transpose(-1, -2)) + hidden]
             scores += [(q * key).sum(-1, keepdim=True) for key, _ in own]
             shares = torch.cat(scores, -1).softmax(-1)
@@ -92,7 +92,7 @@ class Eagle3(Draft):
         return [states.flatten(0, 1)[reading.places - step - 1] for step, states in enumerate(drafts)]
 
     def weights(self) -> dict[str, Tensor]:
-        """The tensors under the authors' names; a small matrix makes the output matrix from the target's."""
+        """Return the tensors under the authors' names. A small matrix replaces the output matrix."""
         q, k, v = self.qkv.split([part * self.head_dim for part in (self.heads, self.kv_heads, self.kv_heads)])
         gate, up = self.gate_up.chunk(2)
         layer = {
@@ -127,6 +127,6 @@ class Eagle3(Draft):
 
 
 def distinct_taps(depth: int) -> tuple[int, ...]:
-    """The layers whose inputs are fused; others than the usual ones where these coincide, in a target of few layers."""
+    """Return the layers whose inputs are fused: the usual ones, or others if the target has too few layers."""
     low, middle, high = default_taps(depth)
     return (low, middle, high) if low < middle < high else tuple(sorted({1, (depth + 1) // 2, depth}))

@@ -1,8 +1,8 @@
-"""Stores texts that a target wrote, prompts with its answers, as tokens alone.
+"""Store texts that a target wrote as tokens: prompts with their answers.
 
-A file is a NumPy archive. `tokens` has all texts one after another, each from the prompt's first token (what the chat
-template puts before every prompt is left out) to the answer's last; `lengths` of the texts; `starts`: where in each
-text the answer begins.
+A file is a NumPy archive of three arrays. `tokens` has all texts one after another, from the prompt's first token to
+the answer's last; the tokens that the chat template puts before every prompt are left out. `lengths` are those of the
+texts, and `starts` says where in each text the answer begins.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 from .loop import write_whole
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
-EARLIEST = 8  # position of the first token that is learned: what a drafter reads before it is complete
-SHARE_OF_WINDOWS = 0.2  # of batches: rows run over several texts, so that late positions occur, too
+EARLIEST = 8  # position of the first token that is learned, because an EAGLE-3 head needs some tokens before
+SHARE_OF_WINDOWS = 0.2  # share of batches whose rows span several texts, so that late positions occur
 WINDOW = 384  # tokens of such a row
 POOL = 4_096  # texts that are sorted by length together
-MULTIPLE = 16  # lengths of batches are multiples of it: few shapes
+MULTIPLE = 16  # lengths of batches are multiples of it, so that there are few shapes
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Batch:
 
 
 class Examples:
-    """Holds any number of texts in one array."""
+    """Any number of texts in one array."""
 
     def __init__(self, tokens: Numbers, is_answer: Numbers, lengths: Numbers) -> None:
         self.tokens, self.is_answer, self.lengths = tokens, is_answer, lengths
@@ -55,17 +55,17 @@ class Examples:
         return int(self.is_answer.sum())
 
     def select(self, which: Numbers) -> Examples:
-        """Make examples of those texts alone."""
+        """Return the examples of the texts with these indices."""
         at = np.concatenate([np.arange(self.offsets[i], self.offsets[i] + self.lengths[i]) for i in which])
         return Examples(self.tokens[at], self.is_answer[at], self.lengths[which])
 
     def most_frequent(self, count: int, vocabulary: int) -> Numbers:
-        """The tokens that answers use most, ascending; of equally frequent ones the lower ids."""
+        """Return the `count` most frequent tokens of answers in ascending order. Ties go to the lower id."""
         uses = np.bincount(self.tokens[self.is_answer], minlength=vocabulary)
         return np.sort(np.argsort(-uses, kind="stable")[:count])
 
     def batch(self, starts: Numbers, lengths: Numbers) -> Batch:
-        """Make a batch of rows of `lengths` tokens from `starts` on in the array of all texts."""
+        """Make a batch whose rows are slices of the array of all texts, given their starts and lengths."""
         columns = np.arange(-(-int(lengths.max()) // MULTIPLE) * MULTIPLE)
         valid = columns < lengths[:, None]
         at = np.where(valid, starts[:, None] + columns, 0)
@@ -74,12 +74,12 @@ class Examples:
         return Batch(tokens, np.flatnonzero(answers) - 1)
 
     def in_order(self, tokens: int) -> Iterator[Batch]:
-        """Yield all texts once, in batches of about so many tokens."""
+        """Yield all texts once, in batches of about `tokens` tokens."""
         for which in groups(np.argsort(self.lengths, kind="stable"), self.lengths, tokens):
             yield self.batch(self.offsets[which], self.lengths[which])
 
     def shuffled(self, tokens: int, dice: random.Random) -> Iterator[Batch]:
-        """Yield batches of about so many tokens, without end: texts of similar length, or windows over several."""
+        """Yield endless batches of about `tokens` tokens: texts of similar length, or windows over several texts."""
         total = len(self.tokens)
         while True:
             order = np.array(dice.sample(range(len(self)), len(self)))
@@ -98,7 +98,7 @@ class Examples:
 
 
 def groups(ordered: Numbers, lengths: Numbers, tokens: int) -> list[Numbers]:
-    """Cut indices of texts, `ordered` by ascending length, into parts whose rows hold about `tokens`."""
+    """Cut indices of texts, `ordered` by ascending length, into groups that have about `tokens` when padded."""
     parts = []
     last = len(ordered)
     while last:
@@ -109,7 +109,7 @@ def groups(ordered: Numbers, lengths: Numbers, tokens: int) -> list[Numbers]:
 
 
 def save(texts: Sequence[Text], path: Path) -> None:
-    """Write a file of texts, whole or not at all."""
+    """Write a file of texts, completely or not at all."""
     tokens = np.concatenate([np.array(text.tokens, dtype=np.int64) for text in texts])
     kind = np.uint16 if tokens.max() < 2**16 else np.uint32
     lengths = np.array([len(text.tokens) for text in texts], dtype=np.uint32)
@@ -123,10 +123,10 @@ def save(texts: Sequence[Text], path: Path) -> None:
 
 
 def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context: int) -> Examples:
-    """Load the texts of some files, each after the tokens `before` every prompt, no longer than the target reads.
+    """Load the texts of some files, put the tokens `before` before each, and cut them to the target's `context`.
 
-    A text that occurs twice is taken once: otherwise a draft would be measured with what it has learned.
-    ValueError for a file that holds none, or tokens that the target does not have.
+    Duplicates are dropped: otherwise a draft could be measured on a text that it has learned. Raises ValueError for a
+    file without texts, or with tokens that the target does not have.
     """
     tokens, answers, lengths = list[Numbers](), list[Numbers](), list[Numbers]()
     begin, seen = np.array(before, dtype=np.int64), set[bytes]()
@@ -146,7 +146,7 @@ def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context:
 
 
 def read_file(path: Path, vocabulary: int) -> tuple[list[Numbers], list[int]]:
-    """Read the texts of one file, and where their answers begin."""
+    """Return the texts of one file, and where their answers begin."""
     try:
         with np.load(path) as file:
             tokens, lengths, starts = (file[name].astype(np.int64) for name in ("tokens", "lengths", "starts"))

@@ -1,4 +1,4 @@
-"""Runs the optimisers: learning rates that fall until the time is over, measurements, checkpoints."""
+"""The training loop: optimisers, learning rates that fall until the time is over, measurements, checkpoints."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .muon import Muon
 
 ADAMW_LR = 2e-3
 MUON_LR = 6e-3
-WEIGHT_DECAY = 0.05  # of matrices
+WEIGHT_DECAY = 0.05  # for matrices
 WARM_UP = 0.01  # share of the time
-STEADY = 0.4  # share of the time after which rates begin to fall
-FINAL = 0.02  # share of the highest rate at the end
-AVERAGED = 0.998  # of the running mean of the weights, which is what is measured and exported
-REPORTS = 20  # measurements in the time that there is, if these bounds allow
+STEADY = 0.4  # share of the time after which the rates begin to fall
+FINAL = 0.02  # final rate, as a share of the highest
+AVERAGED = 0.998  # decay of the running mean of the weights, which is measured and exported
+REPORTS = 20  # measurements during the training, if their interval is within these bounds:
 REPORT_MIN_S = 10.0
 REPORT_MAX_S = 60.0
 
@@ -29,7 +29,7 @@ Batch = TypeVar("Batch")
 
 @dataclass
 class Progress:
-    """The work of all calls together. Tokens count as often as they were learned from."""
+    """The sums over all calls for one checkpoint. A token counts every time it is learned from."""
 
     steps: int = 0
     tokens: int = 0
@@ -37,7 +37,7 @@ class Progress:
 
 
 def rate(share: float) -> float:
-    """The learning rate after that share of the time, as a share of the highest."""
+    """Return the learning rate after that share of the time, as a share of the highest rate."""
     if share < WARM_UP:
         return FINAL + (1.0 - FINAL) * share / WARM_UP
     return FINAL + (1.0 - FINAL) * min(1.0, max(0.0, (1.0 - share) / (1.0 - STEADY)))
@@ -53,11 +53,11 @@ def fit(
     measure: Callable[[Progress], None],
     extra: Mapping[str, Any] | None = None,
 ) -> Progress:
-    """Train for that long, on from the checkpoint where there is one.
+    """Train for so many seconds, and continue from the checkpoint if it exists.
 
-    Muon takes `matrices`, AdamW the rest. A batch comes with the tokens that it counts for. `measure` is called with
-    the averaged weights in place, about twenty times and at the end; a checkpoint, with `extra` in it, is written each
-    time.
+    Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. About
+    twenty times, and at the end, a checkpoint with `extra` is written, and `measure` is called while the model has the
+    averaged weights.
     """
     device = next(model.parameters()).device
     others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]
@@ -113,7 +113,7 @@ def fit(
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     new = path.with_name(f".{path.name}")
     write(new)
     new.replace(path)
@@ -121,7 +121,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 @torch.no_grad()
 def exchange(model: nn.Module, others: Sequence[Tensor]) -> None:
-    """Swap the model's weights with those others."""
+    """Swap the model's weights with `others`."""
     for parameter, other in zip(model.parameters(), others, strict=True):
         own = parameter.clone()
         parameter.copy_(other)

@@ -1,4 +1,4 @@
-"""Measures how far a draft's distribution is from the target's, which training makes small."""
+"""The loss of training: the divergence between a draft's distribution and the target's."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from ..models.transformer import Transformer
 from .examples import Batch
 from .target_pass import hidden_states
 
-TEMPERATURE = 0.8  # sharper than the target's own distribution: people decode greedily or below temperature 1
-VARIATION = 1.0  # weight of the total variation beside the KL divergence
+TEMPERATURE = 0.8  # below 1, because people decode greedily or at low temperatures
+VARIATION = 1.0  # weight of the total variation, relative to the KL divergence
 DECAY = 0.8  # weight of a draft's token in the loss, relative to the token before
-PLACES_AT_ONCE = {"cpu": 256, "cuda": 8_192}  # whose logits are in memory
+PLACES_AT_ONCE = {"cpu": 256, "cuda": 8_192}  # places whose logits are in memory at the same time
 
 
 def precision(device: str) -> torch.dtype:
-    """Choose the dtype of products: hardware that only emulates bfloat16 takes several times as long with it."""
+    """Return the dtype of products: bfloat16 if the hardware multiplies it, else float32."""
     return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A batch as the target read it."""
+    """A batch, with the states of the target that has read it."""
 
     tokens: Tensor  # int64 [rows, n]
     places: Tensor  # int64 [m]: indices into the flattened tokens, after which a token of an answer comes
-    states: Tensor  # [m, width]: the target's, normed, at these places
-    features: Tensor  # [rows, n, taps · width]: what the target's layers read; no columns without taps
+    states: Tensor  # [m, width]: the target's normed states at these places
+    features: Tensor  # [rows, n, taps · width]: the inputs of the target's layers `taps`
 
 
 def read_batch(target: Transformer, batch: Batch, taps: Sequence[int], low: torch.dtype) -> Reading:
-    """Read a batch by one pass of the target. Nothing waits for a GPU."""
-    tokens, places = (moved(torch.from_numpy(part), target.device) for part in (batch.tokens, batch.places))
+    """Read a batch by one pass of the target, without waiting for a GPU."""
+    tokens, places = (to_device(torch.from_numpy(part), target.device) for part in (batch.tokens, batch.places))
     states, inputs = hidden_states(target, tokens, taps)
     with torch.no_grad():
         normed = target.normed(states.flatten(0, 1)[places]).to(low)
@@ -48,17 +48,17 @@ def read_batch(target: Transformer, batch: Batch, taps: Sequence[int], low: torc
     return Reading(tokens, places, normed, features)
 
 
-def moved(part: Tensor, device: str) -> Tensor:
+def to_device(part: Tensor, device: str) -> Tensor:
     return part if device == "cpu" else part.pin_memory().to(device, non_blocking=True)
 
 
 class Draft(nn.Module):
-    """A drafter in training. `draft_ids` are the tokens that it can draft, ascending."""
+    """A drafter in training. `draft_ids` are the tokens that it can draft, in ascending order."""
 
     taps: tuple[int, ...] = ()
     embedding: Tensor
     draft_ids: Tensor
-    target_rows: Tensor  # of the target's output matrix, for draft_ids
+    target_rows: Tensor  # the rows of the target's output matrix for `draft_ids`
 
     def __init__(self, target: Target, draft_ids: Tensor) -> None:
         super().__init__()
@@ -70,19 +70,19 @@ class Draft(nn.Module):
         self.register_buffer("draft_ids", draft_ids, persistent=False)
 
     def predictions(self, reading: Reading) -> list[Tensor]:
-        """States at the places that predict a draft's first, second, … token.  # [m, inner] each"""
+        """Return the states at the places from which a draft's first, second, … token follows.  # [m, inner] each"""
         raise NotImplementedError
 
     def outputs(self) -> Tensor:
-        """The rows that states are multiplied by for logits.  # [V, inner]"""
+        """Return the output matrix, with which states are multiplied for logits.  # [V, inner]"""
         raise NotImplementedError
 
     def weights(self) -> dict[str, Tensor]:
-        """The tensors of its file, by name."""
+        """Return the tensors of the drafter's file, by name."""
         raise NotImplementedError
 
     def config(self, vocabulary: int, context: int) -> dict[str, Any]:
-        """The content of its config.json."""
+        """Return the content of the drafter's config.json."""
         raise NotImplementedError
 
     def loss(self, reading: Reading) -> Tensor:
@@ -90,25 +90,24 @@ class Draft(nn.Module):
         return total
 
     def matrices(self) -> list[nn.Parameter]:
-        """The parameters for Muon; AdamW takes the rest."""
+        """Return the parameters that Muon trains."""
         return [parameter for parameter in self.parameters() if parameter.dim() == 2]
 
 
 class Divergence(torch.autograd.Function):
-    """Computes KL(p ‖ q) plus the total variation between p and q, the chance that a drafted token is rejected.
+    """Computes KL(p ‖ q) plus the total variation between p and q, which is the chance of a rejection.
 
-    The mean over places, at TEMPERATURE, of p, the target's distribution over the draft's tokens alone, and each of
-    several drafts q of it, which weigh less one after another. DistillSpec (arXiv 2310.08461) compares such
-    divergences. Written as one operation: what autograd would keep of thousands of logits a place costs more than the
-    products.
+    p is the target's distribution over the draft's tokens at TEMPERATURE, and q the draft's. The result is the mean
+    over places and the weighted sum over a draft's tokens. DistillSpec (arXiv 2310.08461) compares such divergences.
+    It computes its own gradient, because autograd would store thousands of logits for each place.
     """
 
     @staticmethod
     def forward(ctx: Any, target_states: Tensor, target_rows: Tensor, rows: Tensor, *drafts: Tensor) -> Tensor:
-        """# [m, width], [V, width], [V, inner], [m, inner] each -> []"""
+        """Return the loss.  # [m, width], [V, width], [V, inner], [m, inner] each -> []"""
         count = len(target_states)
         gradients = [torch.empty_like(states) for states in drafts]
-        of_rows = torch.zeros_like(rows, dtype=torch.float32) if ctx.needs_input_grad[2] else None
+        rows_gradient = torch.zeros_like(rows, dtype=torch.float32) if ctx.needs_input_grad[2] else None
         total = torch.zeros((), device=rows.device)
         for part in slices(count, rows.device):
             log_p = log_distribution(target_states[part], target_rows)
@@ -120,14 +119,14 @@ class Divergence(torch.autograd.Function):
                 divergence = negative_entropy - log_q.mul_(p).sum()
                 variation = len(p) - torch.minimum(p, q).sum()
                 total += DECAY**i * (divergence + VARIATION * variation)
-                # Where q is to grow. The variation is 1 - Σ min(p, q).
+                # The variation is 1 - Σ min(p, q), so its gradient is not 0 only where q < p.
                 short = q.where(q < p, 0.0).mul_(VARIATION)
                 gradient = q.mul_(1.0 + short.sum(-1, keepdim=True)).sub_(short).sub_(p)
                 gradient = gradient.mul_(DECAY**i / (TEMPERATURE * count)).to(rows.dtype)
                 gradients[i][part] = gradient @ rows
-                if of_rows is not None:
-                    of_rows += gradient.T @ states[part]
-        ctx.save_for_backward(None if of_rows is None else of_rows.to(rows.dtype), *gradients)
+                if rows_gradient is not None:
+                    rows_gradient += gradient.T @ states[part]
+        ctx.save_for_backward(None if rows_gradient is None else rows_gradient.to(rows.dtype), *gradients)
         return total / count
 
     @staticmethod
@@ -141,17 +140,17 @@ def slices(count: int, device: torch.device) -> list[slice]:
 
 
 def log_distribution(states: Tensor, rows: Tensor) -> Tensor:
-    """Log-probabilities at TEMPERATURE.  # [n, inner], [V, inner] -> float32 [n, V]"""
+    """Return log-probabilities at TEMPERATURE.  # [n, inner], [V, inner] -> float32 [n, V]"""
     return F.linear(states, rows).float().div_(TEMPERATURE).log_softmax(-1)
 
 
 class HeldOut:
-    """Measures a draft on texts that nothing is learned from."""
+    """Measures a draft on held-out texts."""
 
     @torch.no_grad()
     def __init__(self, target: Transformer, readings: Iterable[Reading], draft_ids: Tensor) -> None:
         self.draft_ids = draft_ids
-        # With each, the target's favourite tokens, and the logarithms of what its distribution is divided by.
+        # Each reading with the target's likeliest tokens, and its log-normalisers.
         self.readings = list[tuple[Reading, Tensor, Tensor]]()
         for reading in readings:
             favourites, normalisers = list[Tensor](), list[Tensor]()
@@ -163,21 +162,21 @@ class HeldOut:
 
     @torch.no_grad()
     def measure(self, draft: Draft) -> tuple[list[float], list[float]]:
-        """Return two figures for a draft's first, second, … token.
+        """Return two lists of figures for a draft's first, second, … token.
 
-        How often its favourite is the target's, and the overlap Σ min(p, q) of the two distributions at TEMPERATURE.
+        The first is how often its likeliest token is the target's, the second the overlap Σ min(p, q) at TEMPERATURE.
         """
         rows, sums = draft.outputs(), list[Tensor]()
         for reading, favourites, normalisers in self.readings:
             predictions = draft.predictions(reading)
             for part in slices(len(reading.places), rows.device):
                 logits = F.linear(reading.states[part], draft.target_rows).float() / TEMPERATURE
-                p, of_part = (logits - normalisers[part]).exp_(), list[Tensor]()
+                p, part_sums = (logits - normalisers[part]).exp_(), list[Tensor]()
                 for states in predictions:
                     log_q = log_distribution(states[part], rows)
                     agreed = self.draft_ids[log_q.argmax(-1)] == favourites[part]
-                    of_part += [agreed.sum().float(), torch.minimum(p, log_q.exp_()).sum()]
-                sums.append(torch.stack(of_part))
+                    part_sums += [agreed.sum().float(), torch.minimum(p, log_q.exp_()).sum()]
+                sums.append(torch.stack(part_sums))
         count = sum(len(reading.places) for reading, *_ in self.readings)
         figures = [round(figure, 4) for figure in (torch.stack(sums).sum(0) / count).tolist()]
         return figures[::2], figures[1::2]

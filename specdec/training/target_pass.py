@@ -1,7 +1,7 @@
-"""Runs the frozen target over many texts at once, on the device where its weights are.
+"""Run the frozen target over many texts at once; `Transformer` itself runs one text at a time.
 
-All texts are at the same position, so that a pass needs neither masks nor indices: one slice of the cache is written,
-and torch's fused attention reads it. `Transformer` runs one text at a time, with trees.
+All texts are at the same position, so that a pass needs no indices: it writes one slice of the cache, and torch's fused
+attention reads it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def hidden_states(
     cache: Tensor | None = None,
     start: int = 0,
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the states after the last layer, and the inputs of the layers `taps` (`depth`: the last one's output).
+    """Return the states after the last layer, and the inputs of the layers `taps`; tap `depth` is the final output.
 
-    With a `cache`, `tokens` follow the `start` tokens that are in it, and are added.
+    If a `cache` is given, it already has `start` tokens, and `tokens` are appended to it.
 
     # [rows, n] -> [rows, n, width], len(taps) × [rows, n, width]
     """
@@ -59,7 +59,7 @@ def hidden_states(
             values,
             mask,
             is_causal=mask is None and count > 1,
-            scale=1.0,  # the query matrix holds it already
+            scale=1.0,  # the query matrix includes the scale
             enable_gqa=target.heads != target.kv_heads,
         )
         x = target.attention_out_and_mlp(x, y.transpose(0, 1).flatten(1, 2), layer)
@@ -69,7 +69,7 @@ def hidden_states(
 
 
 def attention_mask(start: int, end: int, window: int | None, device: torch.device) -> Tensor | None:
-    """Which tokens those from `start` to `end` may attend to; None for all before.  # bool [end - start, end]"""
+    """Return to which tokens those from `start` to `end` attend; None for all before.  # bool [end - start, end]"""
     several = end - start > 1
     if (window is None or end <= window) and not (start and several):
         return None

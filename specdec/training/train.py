@@ -1,4 +1,4 @@
-"""`specdec train`: trains a drafter for any target that our own decoder runs, from nothing but that target."""
+"""`specdec train`: train a drafter for any target that our own decoder runs. Only the target is needed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from .writing import Stop, tokens_around, Writer
 
 METHODS = ("draft_model", "eagle3")
 VOCABULARY = 8_192  # tokens that a drafter can draft
-WRITING_SHARE = 0.4  # of the time: more examples are better than more rounds over few
-HELD_OUT_EVERY = 20  # examples: one of these measures the draft
+WRITING_SHARE = 0.4  # share of the time for writing examples
+HELD_OUT_EVERY = 20  # one of so many examples is held out, to measure the draft
 MAX_HELD_OUT = {"cpu": 32, "cuda": 512}
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 32_768}
-MIN_EXAMPLES = 2 * HELD_OUT_EVERY  # below which nothing is learned that could be measured
-SHARD_TOKENS = 20_000  # of answers in a file, at least
+MIN_EXAMPLES = 2 * HELD_OUT_EVERY
+SHARD_TOKENS = 20_000  # a file has at least so many tokens of answers
 EXAMPLES = "examples"
 CHECKPOINT = "checkpoint.pt"
 CONFIG = "config.json"
@@ -56,10 +56,10 @@ def train(
     width: int = WIDTH,
     layers: int = LAYERS,
 ) -> dict[str, Any]:
-    """Write examples, learn from them, and leave in `out` a folder that `--draft` takes; return the last figures.
+    """Write examples, learn from them, and make `out` a folder for `--draft`. Return the last figures.
 
-    `texts` (the flag --examples) are files of examples to learn from instead of writing any. The same command goes on
-    where it ended: with the examples and the weights in `out`. ValueError for what cannot be done.
+    `texts` (the flag --examples) are files of examples to use instead of writing some. The same command continues with
+    the examples and weights in `out`. Raises ValueError for arguments that do not fit.
     """
     if method not in METHODS:
         raise ValueError(f"there is no way to train {method!r} here; choose from {', '.join(METHODS)}")
@@ -70,14 +70,14 @@ def train(
     if saved and ("eagle3" if "fc" in saved["model"] else "draft_model") != method:  # only EAGLE-3 has a tensor "fc"
         raise ValueError(f"{out} holds a drafter of another method; --out names a new folder, or --method that one")
     lines = prompts.read_text(encoding="utf-8").splitlines() if prompts else []
-    device = zoo.resolved(device)
+    device = zoo.resolve_device(device)
     start = time.monotonic()
-    give_memory_back()  # otherwise memory fragments between the examples' tensors: half a gigabyte a minute is lost
+    give_memory_back()  # otherwise memory fragments by half a gigabyte each minute
     family = load_target(target, device)
     model, kind = family.target, "cpu" if device == "cpu" else "cuda"
     assert isinstance(model, Transformer)
     (out / EXAMPLES).mkdir(parents=True, exist_ok=True)
-    # Grows with every call that wrote a file or took a step, so that no call repeats the random numbers of another.
+    # Every call that wrote a file or took a step raises the seed, so that calls do not repeat random numbers.
     seed = len(list((out / EXAMPLES).iterdir())) + (saved["progress"]["steps"] if saved else 0)
     if not texts:
         end = start + WRITING_SHARE * 60.0 * minutes
@@ -89,8 +89,8 @@ def train(
         advice = "" if texts else "; they stay there: give the same command more --minutes"
         where = ", ".join(map(str, texts or [out / EXAMPLES]))
         raise ValueError(f"at least {MIN_EXAMPLES} texts are needed, {len(examples)} are in {where}{advice}")
-    held = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
-    taught = examples.select(np.setdiff1d(np.arange(len(examples)), held))
+    held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
+    taught = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
     frequent = torch.from_numpy(taught.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
     draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
     torch.manual_seed(seed)
@@ -98,7 +98,7 @@ def train(
     if method == "eagle3":
         draft = Eagle3(model, draft_ids)
     tell(
-        f"{len(taught):,} texts to learn from, with {taught.answer_tokens:,} tokens of answers, and {len(held)} to "
+        f"{len(taught):,} texts to learn from, with {taught.answer_tokens:,} tokens of answers, and {len(held_out)} to "
         f"measure with; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
     )
     low, size = precision(device), BATCH_TOKENS[kind]
@@ -106,7 +106,7 @@ def train(
     def reading(batch: Batch) -> Reading:
         return read_batch(model, batch, draft.taps, low)
 
-    measured_with = HeldOut(model, map(reading, examples.select(held).in_order(size)), draft_ids)
+    measured_with = HeldOut(model, map(reading, examples.select(held_out).in_order(size)), draft_ids)
     batches = ((reading(batch), len(batch.places)) for batch in taught.shuffled(size, random.Random(seed)))
     best, figures = exported_overlap(out) if saved else -1.0, dict[str, Any]()
 
@@ -133,7 +133,7 @@ def train(
 
 
 def load_target(target: str, device: str) -> zoo.Family:
-    """Load a target without drafters, in 16 bits where those are fast. A family's folder stands for its target."""
+    """Load a target without drafters, in bfloat16 if that is fast. Of a family's folder, the target is loaded."""
     folder = tokenizer_folder = zoo.EMBEDDED if target == "embedded" else hub.find(target)
     if (folder / "target").is_dir():
         folder, tokenizer_folder = folder / "target", folder / "tokenizer"
@@ -168,13 +168,13 @@ def answer_tokens(texts: Sequence[Text]) -> int:
 
 
 def exported_overlap(out: Path) -> float:
-    """The sum of the overlaps of the weights that an earlier call exported to `out`; -1 if there are none."""
+    """Return the sum of the overlaps of the weights that an earlier call exported to `out`; -1 if there are none."""
     config = out / CONFIG
     return float(sum(json.loads(config.read_text(encoding="utf-8"))["trained"]["overlap"])) if config.exists() else -1.0
 
 
 def export(draft: Draft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
-    """Write the weights in 8 bits and config.json, as `families/published.py` reads them, each whole or not at all."""
+    """Write the weights in 8 bits, and config.json, for `families/published.py`; each file completely or not at all."""
     config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in draft.weights().items()}
     packed = serialised(pack_rows(weights), {"format": "pt", "packed": ROWS})

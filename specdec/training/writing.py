@@ -1,8 +1,8 @@
-"""Lets a target write the texts that its drafters learn from, both sides of a conversation, many at once.
+"""Let a target write the texts from which its drafters learn: prompts and answers, many at once.
 
-Prompts are given, or are drawn after the bare header of a user's turn, as in Magpie (Xu et al., arXiv 2406.08464);
-most of those begin with words that people begin with, which `assets/openings.txt` lists. Answers are half greedy, half
-drawn at a temperature. A target without a chat template just writes on.
+Prompts are given, or the target writes them after the header of a user's turn, as in Magpie (Xu et al., arXiv
+2406.08464). Most of those begin with words from `assets/openings.txt`, as people's prompts do. Half of the answers are
+greedy, half are sampled. A target without a chat template continues the prompts.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from ..models.transformer import Transformer
 from .examples import Text
 from .target_pass import hidden_states, new_cache
 
-TEMPERATURE = 0.8  # of half of the answers; of prompts, 1
-LEAST_RATIO = 0.04  # a token that is less likely than this, relative to the likeliest, is never drawn
+TEMPERATURE = 0.8  # for half of the answers; prompts have temperature 1
+LEAST_RATIO = 0.04  # a token less likely than this, relative to the likeliest, is never drawn
 MIN_PROMPT = 3  # tokens
 MAX_PROMPT = 48
 MAX_GIVEN_PROMPT = 256
 MAX_ANSWER = 176
-SHARE_OPENED = 0.8  # of the prompts that the target writes: their first words are given
-MAX_REPETITION = 0.45  # of a text's 4-grams: greedy text of small models turns in circles
-CHECK_EVERY = 16  # steps between two looks at whether all rows have ended: each makes a GPU wait
+SHARE_OPENED = 0.8  # share of written prompts whose first words are given
+MAX_REPETITION = 0.45  # largest share of repeated 4-grams: greedy text of small models loops
+CHECK_EVERY = 16  # steps between two checks whether all rows have ended; a check makes a GPU wait
 MAX_ROWS = {"cpu": 64, "cuda": 8_192}
-SHARE_OF_MEMORY = 0.4  # for the cache of all rows
+SHARE_OF_MEMORY = 0.4  # share of the free memory for the cache of all rows
 
 Stop = Callable[[], bool]
 
 
 class Writer:
-    """Writes texts without end."""
+    """Writes texts until it is stopped."""
 
     def __init__(self, family: Family, prompts: Sequence[str] = (), rows: int | None = None, seed: int = 0) -> None:
-        """`rows` texts are written at once; None takes as many as fit into memory."""
+        """Write `rows` texts at once; by default as many as fit into memory."""
         assert isinstance(family.target, Transformer)
         self.family, self.target = family, family.target
         self.dice = random.Random(seed)
@@ -56,11 +56,11 @@ class Writer:
         lines = (paths.ASSETS / "openings.txt").read_text(encoding="utf-8").splitlines()
         self.openings = [family.tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
         questions = json.loads((paths.ASSETS / "questions.json").read_text(encoding="utf-8"))
-        # Prompts that were written before, and those that drafters are measured with.
+        # Prompts that are not taken: those written before, and those with which drafters are measured.
         self.used = {text.lower() for part in questions.values() for half in part.values() for text in half}
 
     def texts(self, stop: Stop) -> Iterator[list[Text]]:
-        """Yield lists of texts until `stop()`; answers begun by then are returned as far as they were written."""
+        """Yield lists of texts until `stop()`. Answers that are not complete by then are returned as they are."""
         for prompts, temperatures in self.requests(stop):
             if stop():
                 break
@@ -75,14 +75,14 @@ class Writer:
             yield pool[: self.rows], [0.0, TEMPERATURE] * (self.rows // 2 + 1)
             del pool[: self.rows]
         for temperature in chain([0.0], repeat(TEMPERATURE)) if self.prompts else ():
-            self.dice.shuffle(self.prompts)  # greedy answers once, since they stay the same
+            self.dice.shuffle(self.prompts)  # greedy answers are written once, since they do not change
             for first in range(0, len(self.prompts), self.rows):
                 yield self.prompts[first : first + self.rows], [temperature] * self.rows
         while True:
-            yield [[]] * self.rows, [1.0] * self.rows  # texts that begin anywhere
+            yield [[]] * self.rows, [1.0] * self.rows  # texts without a prompt
 
     def new_prompts(self, stop: Stop) -> list[list[int]]:
-        """Let the target write prompts; return the good ones, with the template's tokens after them."""
+        """Let the target write prompts. Return the good ones, followed by the template's tokens."""
         begun = [
             self.before + (self.dice.choice(self.openings) if self.dice.random() < SHARE_OPENED else [])
             for _ in range(self.rows)
@@ -95,7 +95,7 @@ class Writer:
         return [prompt + self.after[1:] for prompt in ended if self.is_new(prompt[:-1])]
 
     def is_new(self, prompt: Sequence[int]) -> bool:
-        """Whether it reads like a prompt, was not written before, and is none that drafters are measured with."""
+        """Whether this reads like a prompt, and is not in `used`. If so, it is added there."""
         text = self.family.tokenizer.decode(list(prompt), skip_special_tokens=False).strip()
         readable = all(character.isprintable() or character == "\n" for character in text) and "\ufffd" not in text
         if len(prompt) < MIN_PROMPT or not readable or not is_varied(prompt) or text.lower() in self.used:
@@ -104,7 +104,7 @@ class Writer:
         return True
 
     def answers(self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], stop: Stop) -> list[Text]:
-        """Let the target answer; return the texts whose answers are long enough and do not turn in circles."""
+        """Let the target answer. Return the texts whose answers are long enough and do not loop."""
         begun = [[*self.before, *prompt] for prompt in prompts]
         heat = temperatures[: len(begun)]
         written = continued(self.target, begun, self.family.end_tokens, MAX_ANSWER, heat, self.noise, stop)
@@ -113,7 +113,7 @@ class Writer:
 
 
 def tokens_around(family: Family) -> tuple[list[int], list[int]]:
-    """The tokens before and after every prompt; none after it without a chat template."""
+    """Return the tokens before and after every prompt. Without a chat template there are none after it."""
     chat = family.chat
     before = with_controls(chat.before, family.tokenizer) if chat else list(family.prefix)
     after = with_controls(chat.after, family.tokenizer) if chat else []
@@ -121,7 +121,7 @@ def tokens_around(family: Family) -> tuple[list[int], list[int]]:
 
 
 def rows_that_fit(target: Transformer, around: int) -> int:
-    """How many texts, each with its cache and logits, fit into free memory."""
+    """Return how many texts, with cache and logits, fit into free memory."""
     on_cuda = torch.device(target.device).type == "cuda"
     free = torch.cuda.mem_get_info()[0] if on_cuda else machine.free_memory() or 0
     row = new_cache(target, 1, around + MAX_PROMPT + MAX_ANSWER).nbytes + 4 * target.vocabulary
@@ -138,7 +138,7 @@ def continued(
     noise: torch.Generator,
     stop: Stop,
 ) -> list[list[int]]:
-    """Let the target continue each text by up to `most` tokens; an end token is the last."""
+    """Let the target continue each text by up to `most` tokens, until an end token."""
     device = target.device
     lengths = [len(text) for text in texts]
     first, capacity = min(lengths), min(max(lengths) + most, target.context)
@@ -149,7 +149,7 @@ def continued(
     is_end = torch.zeros(target.vocabulary, dtype=torch.bool)
     is_end[list(end_tokens)] = True
     is_end = is_end.to(device)
-    # Of the rows that still go on: their numbers, tokens, lengths at the beginning, temperatures, and whether they end.
+    # For the rows that have not ended: indices, tokens, initial lengths, temperatures, and whether they end now.
     active, rows = torch.arange(len(texts), device=device), tokens.clone()
     begin, heat = torch.tensor(lengths, device=device), torch.tensor(temperatures, device=device)[:, None]
     ended = torch.zeros(len(texts), dtype=torch.bool, device=device)
@@ -183,7 +183,7 @@ def continued(
 
 
 def draw(logits: Tensor, temperatures: Tensor, noise: torch.Generator) -> Tensor:
-    """Draw a token of each row, by the Gumbel-max trick, among those likely enough.  # [rows, V] -> [rows]"""
+    """Draw a likely token for each row by the Gumbel-max trick.  # [rows, V] -> [rows]"""
     scores = logits.float()
     scores = scores.sub_(scores.amax(-1, keepdim=True)).div_(temperatures.clamp_min(1e-4))
     scores.masked_fill_(scores < math.log(LEAST_RATIO), float("-inf"))

@@ -1,1 +1,1 @@
-"""The page: reads events and recorded runs, draws them, and asks `session` for live ones."""
+"""The page. It shows recorded runs, and starts live ones through `session`."""

@@ -1,7 +1,7 @@
-"""What a browser fetches of the app beside Gradio's page: the page's scripts, and the engine that it may run itself.
+"""Serve the page's scripts, and the files of the engine that runs in a browser.
 
-A family's models are written by a child process when the first visitor asks for them, and stay in memory: 17 MB of the
-built-in ones, 100 MB of SmolLM2, which is offered where it is on this machine.
+A child process writes a family's models when the first visitor needs them, and they stay in memory: 17 MB for the
+embedded family, 100 MB for SmolLM2, which is offered if it is on this machine.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ..settings import Setting, SETTINGS
 from .scripts import built_in, folder, layers, sources
 from .text import of_drafters, strings
 
-NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there
-DEADLINE_S = 120.0  # for writing the models, of which a busy machine takes ten
+NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings that the browser's engine has
+DEADLINE_S = 120.0  # for writing the models; a busy machine needs ten seconds
 HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
 def settings_there(families: Sequence[str]) -> dict[str, Any]:
-    """List for scripts who drafts there for which family, and the bounds of a run's numbers."""
+    """Return the browser's drafters of each family, and the bounds of its settings, for the scripts."""
     names = of_drafters("name")
     return {
         "drafters": {family: {name: names[name] for name in IN_BROWSER[family]} for family in families},
@@ -40,14 +40,14 @@ def settings_there(families: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def bounds(one: Setting) -> dict[str, Any]:
-    low, step = one.step if one.above else one.low, 1 if one.type_ is int else one.step
-    return {"low": low, "high": one.high, "step": step, "label": strings("page")["settings"][one.name]}
+def bounds(setting: Setting) -> dict[str, Any]:
+    low, step = setting.step if setting.above else setting.low, 1 if setting.type_ is int else setting.step
+    return {"low": low, "high": setting.high, "step": step, "label": strings("page")["settings"][setting.name]}
 
 
 @functools.cache
 def offered() -> list[str]:
-    """List the families whose models this machine has; without the built-in ones the engine is not offered."""
+    """List the families that a browser can run; none if the embedded models are not on this machine."""
     if not any(path.suffix == ".safetensors" for path in built_in()):
         return []
     return [EMBEDDED, *([presets.STAR] if hub.is_here(presets.STAR) else [])]
@@ -67,7 +67,7 @@ def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]
 
 @functools.cache
 def made(family: str) -> dict[str, bytes]:
-    """Write a family's models, and return the files by name. OSError or SubprocessError where they cannot be had."""
+    """Write a family's models, and return the files by name. Raises OSError or SubprocessError if that fails."""
     with tempfile.TemporaryDirectory() as place:
         with children.start("specdec.families.browser", family, place, stdout=subprocess.DEVNULL) as child:
             try:
@@ -79,7 +79,7 @@ def made(family: str) -> dict[str, bytes]:
 
 
 class Files:
-    """Middleware that answers what is below `scripts.folder()`, and nothing else."""
+    """Middleware that answers requests below `scripts.folder()`, and passes on all others."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app, self.making = app, asyncio.Lock()
@@ -104,13 +104,13 @@ class Files:
         return Response(content, 200, HEADERS, "application/octet-stream")
 
     async def part(self, name: str) -> bytes | None:
-        """Read `engine/LAYERS.wasm`, `engine/FAMILY.json`, which lists what a run fetches, or `engine/FAMILY.PART`."""
+        """Return `engine/LAYERS.wasm`, `engine/FAMILY.json` (the list of a run's files), or `engine/FAMILY.PART`."""
         place, _, file = name.partition("/")
         stem, _, kind = file.partition(".")
         if place == "engine" and kind == "wasm":
             return layers().get(stem)
         if place != "engine" or stem not in offered():
             return None
-        async with self.making:  # the first of many visitors at once has them made, the others wait
+        async with self.making:  # of several visitors at once, the first starts the child process and the others wait
             models = await run_in_threadpool(made, stem)
         return json.dumps(listed(stem, models)).encode() if kind == "json" else models.get(kind)

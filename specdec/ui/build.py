@@ -1,4 +1,4 @@
-"""The page: the head, then the tabs; and what a link to it may ask for."""
+"""Build the page: the head, the tabs, and the settings that a link may contain."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, stri
 
 
 def build(teaching: bool = False) -> gr.Blocks:
-    """Build a page for each language, at the paths of `language.PATHS`; each is answered in its language.
+    """Build a page for each language, at the paths of `language.PATHS`.
 
-    `teaching` adds the teacher's panel, which shows to whoever has the class's secret (`classroom.py`).
+    `teaching` adds the teacher's panel, which is shown only with the secret of the class (`classroom.py`).
     """
     demo = gr.Blocks(title=strings("page")["title"], analytics_enabled=False, delete_cache=(600, 1800))
-    for one in LANGUAGES:
-        with speaking(one):
-            page(demo if one == ENGLISH else demo.route(LANGUAGES[one], one, show_in_navbar=False), teaching)
+    for name, label in LANGUAGES.items():
+        with speaking(name):
+            page(demo if name == ENGLISH else demo.route(label, name, show_in_navbar=False), teaching)
             gradio_private.wrap(demo, bound)
     demo.queue(max_size=64, default_concurrency_limit=1, api_open=False)
     gradio_private.guard_queue(demo)
@@ -49,7 +49,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
                 quiz=strings("guide")["quiz"],
                 server_functions=[session.sampled_run],
             )
-        link_notice = notice("link-notice")  # beside every tab: a link may open any of them
+        link_notice = notice("link-notice")  # above all tabs, because a link may open any of them
         with gr.Tabs(elem_classes="sd-tabs", overflow_behavior="wrap") as tabs:
             for name, label in labels().items():
                 with gr.Tab(label, id=name, elem_id=name) as tab:
@@ -64,7 +64,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
 
 
 def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
-    """Keep settings and tab in the address, the run on `screen` in the browser tab."""
+    """Store settings and tab in the address, and the run on `screen` in the browser's session storage."""
     usual = {name: field.value for name, field in fields.items()}
     drawn("shared/keep", words={}, names=list(fields), usual=usual, tabs=list(TABS))
     changes = [field.change for field in fields.values()]
@@ -73,7 +73,7 @@ def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
 
 
 def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: gr.Radio, line: gr.HTML) -> None:
-    """Let `?tab=step` open a tab, `?drafter=…` fill in a setting; what cannot be gets a sentence above the tabs."""
+    """Let `?tab=step` open a tab and `?drafter=…` fill in a setting. Wrong values get a sentence above the tabs."""
 
     def follow(request: gr.Request) -> list[Any]:
         session.warm()

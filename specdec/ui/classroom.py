@@ -1,9 +1,9 @@
-"""Class mode: every phone shows what the teacher's page shows.
+"""Class mode: every phone shows the same moment of a run as the teacher's page.
 
-The teacher's page has a secret. It posts its run in parts, and the moment of the run that it shows. Each phone keeps
-one stream of server-sent events open, and is sent the parts that it lacks. There is one state and no queue: a slow
-phone skips moments, and one that comes back continues after the last part that it had. Nothing is stored, and nobody
-has a name.
+The teacher's page authenticates with a secret. It posts its run in parts, and the moment of the run that it shows. Each
+phone keeps one stream of server-sent events open, and receives the parts that it lacks. There is one state and no
+queue: a slow phone skips moments, and one that reconnects continues after the last part that it received. Nothing is
+stored, and phones are anonymous.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ COOKIE = "specdec_teach"  # holds the secret, so that runs of the teacher's page
 MAX_PHONES = 200
 MAX_PAUSE_S = 5.0  # between two messages to a phone
 MIN_PAUSE_S = 0.05
-STREAM_LIFETIME_S = 60.0  # a phone that is still there then opens the next stream
+STREAM_LIFETIME_S = 60.0  # after that, a phone opens the next stream
 NAME = re.compile(r"[0-9a-f]{16,64}")
 STYLES = ("shared/style.css", "race/race.css", "step/step.css", "class/question.css", "class/phone.css")
 POLICY = (
@@ -55,20 +55,20 @@ POLICY = (
 
 @dataclass
 class Room:
-    """The run on show, its moment, the question and its votes. Only the server's one event loop touches them.
+    """The state of a class: the run on show, its moment, the question and its votes.
 
-    `host` is the address of this machine that phones can reach.
+    Only the server's one event loop changes it. `host` is the address of this machine that phones can reach.
     """
 
     host: str
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     run: str = ""
-    parts: list[str] = field(default_factory=list)  # of the run's log
+    parts: list[str] = field(default_factory=list)  # the run's log in parts
     cursor: dict[str, Any] | None = None
     question: dict[str, Any] | None = None
     answer: dict[str, Any] | None = None
     votes: dict[str, int] = field(default_factory=dict)
-    streams: Counter[str] = field(default_factory=Counter)  # the number of open streams, by phone
+    streams: Counter[str] = field(default_factory=Counter)  # phone -> number of open streams
     moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     # ---- the teacher ----
@@ -89,8 +89,8 @@ class Room:
         self.changed()
 
     def ask(self, question: dict[str, Any] | None) -> None:
-        """Ask a question, without votes yet; None removes it. It has a kind and a number of `choices`, and either the
-        drafted token with p and q, or the number of a question of the Guide."""
+        """Ask a question, and clear the votes; None removes it. It has a kind and a number of `choices`, and either the
+        drafted token with p and q, or the number of a question in the Guide."""
         self.question = question and question | {"id": secrets.token_hex(8)}
         self.answer, self.votes = None, {}
         self.changed()
@@ -117,7 +117,7 @@ class Room:
         return phone in self.streams or len(self.streams) < MAX_PHONES
 
     async def follow(self, phone: str, since: str = "") -> AsyncIterator[str]:
-        """Yield what a phone is sent after `since`, the id of the last message that it had."""
+        """Yield messages for a phone that come after `since`, the id of the last message that it received."""
         run, _, digits = since.partition(":")
         part = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 else 0
         last, ends = "", time.monotonic() + STREAM_LIFETIME_S
@@ -144,7 +144,7 @@ class Room:
             self.changed()
 
     async def watch(self) -> AsyncIterator[str]:
-        """Yield what the teacher's page is sent: how many phones are here, and the votes."""
+        """Yield messages for the teacher's page: how many phones are connected, and the votes."""
         while True:
             moved = self.moved
             yield f"data: {json.dumps({'joined': len(self.streams), **self.asking(True)})}\n\n"
@@ -195,7 +195,7 @@ class Classroom:
         await (self.routes if ours else self.app)(scope, receive, send)
 
     def with_cookie(self, send: Send) -> Send:
-        """Send the secret as a cookie with the teacher's page, so that the page's first request already has it."""
+        """Add the secret as a cookie to the teacher's page, so that the page's first request has it."""
         cookie = Response()
         cookie.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")
 
@@ -224,7 +224,7 @@ class Classroom:
         return stream(self.room.follow(name, since))
 
     async def teach(self, request: Request) -> Response:
-        """Take a part of the run, the moment, a question or its answer, whichever the request holds."""
+        """Store the part of the run, the moment, the question or the answer that the request contains."""
         if not self.is_teacher(request.headers.get("x-teach", "")):
             return PlainTextResponse("only the teacher's page may do that", 403)
         sent = await body(request)
@@ -252,7 +252,7 @@ def stream(messages: AsyncIterator[str]) -> Response:
 
 
 async def body(request: Request) -> dict[str, Any]:
-    """Read a JSON object; ValueError for anything else. `gateway` bounds its length."""
+    """Read a JSON object. Raises ValueError for anything else. `gateway` limits its length."""
     sent = await request.json()
     if not isinstance(sent, dict):
         raise ValueError("send a JSON object")
@@ -264,7 +264,7 @@ async def refused(request: Request, error: Exception) -> Response:
 
 
 def reachable(host: str) -> str:
-    """Return `host`, or this machine's address in its network if `host` means all of them. Sends nothing to find it."""
+    """Return `host`, or this machine's address in its network if `host` means all addresses. This sends nothing."""
     if host not in ("0.0.0.0", "::", ""):
         return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -296,7 +296,7 @@ async def phone_page(request: Request) -> Response:
 
 @functools.cache
 def written(language: str) -> str:
-    """Write the phone's page: the player and the cycle view of the main page, and the script that follows the class."""
+    """Write the phone's page: player and cycle view of the main page, and the script that follows the class."""
     with speaking(language):
         words = strings("class")["phone"]
         data = {

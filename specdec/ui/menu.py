@@ -1,6 +1,6 @@
-"""What the page offers, read from the embedded family's files and the host's pairs: the menus need no engine.
+"""The entries of the page's menus, from the embedded family's files and the host's pairs, without the engine.
 
-A test holds these names against the engine's own.
+A test compares these names with the engine's.
 """
 
 from __future__ import annotations
@@ -15,25 +15,33 @@ from safetensors import safe_open
 
 from ..families import hub, presets
 from ..figures import machine
-from ..methods import adapted, DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, find_method, LOSSY, METHODS, ROUNDED, RULES
+from ..methods import (
+    DEFAULT_DRAFTER,
+    DRAFT_MODEL,
+    EMBEDDED,
+    EXIT,
+    find_method,
+    inner_drafter,
+    LOSSY,
+    METHODS,
+    ROUNDED,
+    RULES,
+)
 from ..traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
 FAMILY = ASSETS / "family"
-RULE_NAMES = dict(zip(RULES, (REJECTION, MATCH, NOISE, BLOCK, TYPICAL), strict=True))  # as a trace calls them
+RULE_NAMES = dict(zip(RULES, (REJECTION, MATCH, NOISE, BLOCK, TYPICAL), strict=True))  # the names in traces
 MAX_PAIR = 300  # characters of two names
 
 
 def families() -> list[str]:
-    """List the embedded family, then the pairs that this host names.
-
-    The embedded family in 8 bits is offered on a CPU alone.
-    """
+    """List the embedded family and the pairs of this host. In 8 bits the family is offered only without a GPU."""
     ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
     allowed = presets.allowed()
     if allowed is None or hub.is_here(presets.STAR):
         ours.append(presets.STAR)
-    return list(dict.fromkeys((*ours, *([presets.hosts()] if allowed is None else allowed))))
+    return list(dict.fromkeys((*ours, *([presets.host_pair()] if allowed is None else allowed))))
 
 
 def kinds(answers: bool = False) -> list[str]:
@@ -58,27 +66,27 @@ def drafter_of(kind: str) -> str:
 
 @functools.cache
 def memory() -> int:
-    """Return the bytes for models, of the GPU if there is one. Where the size is unknown, every pair is offered."""
+    """Return the bytes of memory for models, on the GPU if there is one; a very large number if it is unknown."""
     return machine.gpu_memory() or machine.free_memory() or 2**62
 
 
 def is_offered(family: Any) -> bool:
-    """Say whether a visitor may run it: one of the menu or, on their own machine, any pair on the Hub or on disk."""
+    """Whether a visitor may run this family: one in the menu or, if the host allows it, any pair on the Hub or disk."""
     if family in families():
         return True
     typed = isinstance(family, str) and len(family) <= MAX_PAIR and presets.allowed() is None
-    return typed and presets.named(family) is not None
+    return typed and presets.parse_pair(family) is not None
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """List the drafters whose weights are there. The draft model is always listed: without it, the engine says so.
+    """List the drafters of a family whose weights exist. Trees are offered only without a GPU.
 
-    Trees are offered on a CPU alone.
+    The draft model is always listed; if it is missing, the engine reports that.
     """
     if is_ours(family):
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
     else:
-        pair = presets.named(family) or presets.Pair(family)
+        pair = presets.parse_pair(family) or presets.Pair(family)
         names = list(dict.fromkeys((*pair.methods, *presets.ALWAYS)))
     return [name for name in names if not (METHODS[name].tree and machine.gpu_memory())]
 
@@ -115,7 +123,7 @@ def has_weights(name: str) -> bool:
 
 
 def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
-    """Describe each drafter in a line: what it is, what it costs, and whether the text stays the target's."""
+    """Describe each drafter in a line: what it is, what it costs, and whether it is lossless under this rule."""
     words = strings("page")["settings"]
     lines = of_drafters("line")
     verdict = words["lossy" if rule in LOSSY else "lossless"]
@@ -133,20 +141,20 @@ def cost(name: str) -> str:
 
 
 def has_peer(drafter: str) -> bool:
-    """Say whether transformers can draft like `drafter`; `draft_model:NAME` is a draft model like any other."""
+    """Whether transformers has the method of `drafter`."""
     method = find_method(drafter)
-    return method is not None and method.peer and not adapted(drafter)
+    return method is not None and method.peer and not inner_drafter(drafter)
 
 
 def peer_lines() -> dict[str, str]:
-    """Say for each drafter what the lane of transformers would do, or why there is none."""
+    """Describe for each drafter the lane of transformers, or say why there is none."""
     words = of_drafters("peer_line")
     lines = {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}
     return lines | {DEFAULT_DRAFTER: words[DRAFT_MODEL]}
 
 
 def parameters(folder: Path) -> int:
-    """Count the weights in a folder's files; scales and integer tables do not count. 0 if there are no files."""
+    """Count the weights in a folder's files, without scales and integer tables; 0 if there are no files."""
     count = 0
     for path in folder.glob("*.safetensors"):
         with safe_open(path, "numpy") as file:

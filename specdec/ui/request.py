@@ -1,4 +1,4 @@
-"""What a visitor asks for, checked. It comes from the page, from links and from calls."""
+"""Check the requests of visitors, which come from the page, from links and from the API."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .menu import drafters, families, has_peer, is_offered
 from .text import sentences, strings, translated
 
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
-DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # of a certificate
+DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # how many draws a certificate may have
 PAIRS = ("toy", "embedded")
 
 
 class InputError(ValueError):
-    """One sentence for the visitor that says what to do."""
+    """A wrong input. The message is one sentence that tells the visitor what to do."""
 
 
 def say(error: str, **values: Any) -> str:
@@ -39,15 +39,15 @@ def say(error: str, **values: Any) -> str:
 
 
 def check(*settings: Any, **named: Any) -> RunRequest:
-    """Return the request, or raise an InputError for the first thing that is wrong with it.
+    """Return the checked request. Raises InputError for the first setting that is wrong.
 
-    The settings are those of the table, in its order or by name. An unsupported peer is dropped silently.
+    Settings are given in the order of the table, or by name. A peer that is not supported is dropped silently.
     """
     given = CALL.bind(*settings, **named)
     given.apply_defaults()
     values = {name: check_setting(SETTINGS[name], given.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
-    if values["peer"] and drafter == DEFAULT_DRAFTER:  # one that transformers has, too; not SmolLM2's draft model
+    if values["peer"] and drafter == DEFAULT_DRAFTER:  # transformers must have it; it cannot run SmolLM2's draft model
         whole = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.STAR
         drafter = values["drafter"] = DRAFT_MODEL if whole else LOOKUP
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
@@ -69,7 +69,7 @@ def check_setting(setting: Setting, value: Any) -> Any:
 
 
 def check_number(setting: Setting, value: Any) -> Any:
-    """Return a number within its bounds. Sliders send 4.0 for 4; 4.5 is refused where a whole number is wanted."""
+    """Return a number if it is within its bounds. Sliders send 4.0 for 4; for integers, 4.5 is refused."""
     low, high, whole = setting.low, setting.high, setting.type_ is int
     good = is_number(value) and low <= value <= high and not (setting.above and value == low)
     if not good or (whole and value != int(value)):
@@ -104,11 +104,11 @@ def check_family(name: Any) -> str:
 
 
 def check_drafter(name: Any, family: str) -> str:
-    """Accept `DEFAULT_DRAFTER`, one of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
+    """Accept `DEFAULT_DRAFTER`, a drafter of the menu, or `adaptive:NAME`."""
     if gone := GONE.get(f"--drafter {name}".replace(f"{ADAPTIVE}:", "")):
         raise InputError(translated(gone))
     names = drafters(family)
-    adaptive = [f"{ADAPTIVE}:{one}" for one in names if METHODS[one].kind not in ("wrapper", "none")]
+    adaptive = [f"{ADAPTIVE}:{inner}" for inner in names if METHODS[inner].kind not in ("wrapper", "none")]
     if name not in (DEFAULT_DRAFTER, *names, *adaptive):
         raise InputError(say("drafter", names=", ".join((DEFAULT_DRAFTER, *names))))
     return name
@@ -121,7 +121,7 @@ def check_rule(name: Any) -> str:
 
 
 def check_stops(lines: Any) -> tuple[str, ...]:
-    r"""Read one stop string a line; `\n` stands for a line break."""
+    r"""Read one stop string from each line; `\n` stands for a line break."""
     if isinstance(lines, str | None):
         stops = tuple(line.replace("\\n", "\n") for line in (lines or "").split("\n") if line)
         if len(stops) <= MAX_STOPS and all(len(stop) <= MAX_STOP_LENGTH for stop in stops):
@@ -129,11 +129,11 @@ def check_stops(lines: Any) -> tuple[str, ...]:
     raise InputError(say("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
 
 
-CALL = inspect.Signature([one.parameter for one in SETTINGS.values()])
-IN_TURN = sorted(SETTINGS, key=lambda name: name != "family")  # a drafter belongs to a family
+CALL = inspect.Signature([setting.parameter for setting in SETTINGS.values()])
+IN_TURN = sorted(SETTINGS, key=lambda name: name != "family")  # the family first, since the drafter depends on it
 CHECKS: dict[str, Callable[[Any], Any]] = {
     "prompt": check_prompt,
-    "drafter": lambda name: name,  # `check` does, when it has the family
+    "drafter": lambda name: name,  # `check` calls `check_drafter`, which needs the family
     "rule": check_rule,
     "family": check_family,
     "stop": check_stops,
@@ -145,7 +145,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class CertificateRequest:
-    """`mistake` "" is the shipped rule; `text` is where the embedded pair is certified."""
+    """A checked certificate request. `mistake` "" is the shipped rule; the embedded pair is certified after `text`."""
 
     pair: str
     mistake: str
@@ -172,9 +172,9 @@ def check_certificate(
 
 
 def from_link(query: Mapping[str, str], target: str = EMBEDDED) -> tuple[dict[str, Any], str]:
-    """Read a link: the good ones among its settings, by name, and what is wrong with each of the others.
+    """Return the valid settings of a link by name, and a sentence about the others.
 
-    Without a family of its own its drafter is one of `target`, the page's by default.
+    If the link has no family, its drafter must be one of `target`.
     """
     good: dict[str, Any] = {}
     wrong = [translated(GONE[f"--{name}"]) for name in query if f"--{name}" in GONE]
@@ -190,7 +190,7 @@ def from_link(query: Mapping[str, str], target: str = EMBEDDED) -> tuple[dict[st
 
 
 def as_typed(setting: Setting, text: str) -> Any:
-    """Read the text as the setting's type, where that can be done; else the text, for `check` to refuse."""
+    """Convert the text to the setting's type; if that fails, return the text, which `check` then refuses."""
     if setting.type_ is bool:
         return SWITCH.get(text.lower(), text)
     if setting.type_ is str:

@@ -1,4 +1,4 @@
-"""The bench's recorded report on all methods, as the tab Methods shows it: tables, names, and a few sentences."""
+"""Prepare the bench's recorded report on all methods for the tab Methods: tables, a chart, and a few sentences."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
     columns = {f"{name} {heat}": f"{domain(name)}, {at(heat)}" for name, heat in places(rows)}
     by_place = {(row["drafter"], row["domain"], row["temperature"]): row["measured_speedup"] for row in rows}
     drafters = dict.fromkeys(row["drafter"] for row in rows)
-    cells = [[method(one), *(by_place.get((one, *place)) for place in places(rows))] for one in drafters]
+    cells = [[method(drafter), *(by_place.get((drafter, *place)) for place in places(rows))] for drafter in drafters]
     return {"method": strings("methods")["table"]["columns"]["method"]} | columns, cells
 
 
@@ -78,11 +78,11 @@ def chart(rows: list[Row]) -> Any:
     figure = graph_objects.Figure(layout={**clear, "title": title, "legend": {"orientation": "h"}, "height": 640})
     figure.update_layout(scattermode="group", scattergap=0.3)
     for place in places(rows):
-        here = [row for row in rows if (row["domain"], row["temperature"]) == place]
-        values, ends = [row["measured_speedup"] for row in here], [row["measured_speedup_interval"] for row in here]
+        shown = [row for row in rows if (row["domain"], row["temperature"]) == place]
+        values, ends = [row["measured_speedup"] for row in shown], [row["measured_speedup_interval"] for row in shown]
         figure.add_scatter(
             x=values,
-            y=[method(row["drafter"]) for row in here],
+            y=[method(row["drafter"]) for row in shown],
             name=f"{domain(place[0])}, {at(place[1])}",
             mode="markers",
             orientation="h",
@@ -96,7 +96,7 @@ def chart(rows: list[Row]) -> Any:
 
 
 def findings(rows: list[Row]) -> list[str]:
-    """Tell the speed-ups: what is fastest where, what is slower than plain decoding, and whether α decides."""
+    """Describe the speed-ups: the fastest methods, those slower than plain decoding, and whether α decides."""
     words = strings("methods")["findings"]
     fastest = {place: best(rows, place, "measured_speedup") for place in places(rows)}
     texts = []

@@ -1,7 +1,7 @@
-"""The page's scripts: ES modules below `assets/page`, which name each other `#page/FOLDER/NAME.js`.
+"""The page's scripts: ES modules below `assets/page`, which import each other as `#page/FOLDER/NAME.js`.
 
-An import map says where those are: on the app's pages they are files, each fetched once; a page that is one file, or
-that may lie on a disk, carries them as `data:` addresses. Node reads the same names in `package.json`.
+An import map resolves these names. On the app's pages they are files; a page that is a single file, or is opened from a
+disk, contains them as `data:` addresses. Node resolves the same names by `package.json`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..families import star
 from .components.drawn import as_text
 from .text import ASSETS, PAGE
 
-FIRST = ("race", "shared/head", "shared/arrival", "shared/here", "handlers/changed")  # needed at the first press
+FIRST = ("race", "shared/head", "shared/arrival", "shared/here", "handlers/changed")  # needed at the first click
 
 
 @cache
@@ -37,7 +37,7 @@ def built_in() -> list[Path]:
 
 @cache
 def folder() -> str:
-    """Return the address where the app serves them; it changes with the scripts, the layers and the models."""
+    """Return the address below which the app serves them. It changes with the scripts, the layers and the models."""
     digest = hashlib.sha256("".join([*sources().values(), star.SHA256]).encode() + b"".join(layers().values()))
     for path in built_in():
         digest.update(path.read_bytes())

@@ -1,11 +1,11 @@
-"""The page's only door to the engine and to recorded runs.
+"""The page's access to the engine and to recorded runs.
 
-The engine has a process of its own (`lanes/worker.py`): the page itself needs no torch. One run at a time has the
-machine, because two would spoil each other's clocks. The queue for it is ours (`gateway/turns.py`), not Gradio's: a
-visitor in it sees the place, and can leave.
+The engine has its own process (`lanes/worker.py`), so the page does not need torch. Only one run at a time has the
+machine, because two would disturb each other's clocks. The queue for it is ours (`gateway/turns.py`), not Gradio's:
+visitors see their place in it, and can leave it.
 
-Every generator here yields at least every half second, empty lines if there is nothing to tell: Gradio can cancel only
-between two yields. `guarded` makes a sentence of whatever breaks a run, `within` has its deadline.
+Gradio can cancel a generator only between two yields, so every generator here yields at least every half second, empty
+lines if necessary. `guarded` turns errors into sentences, and `within` sets the deadline of a run.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from .gateway.visitors import has_queue_priority, rate_limit, visitor_address
 from .request import CertificateRequest
 from .text import ASSETS, kind_of, of_drafters, sentences, strings, translated
 
-LOOK_EVERY_S = 0.5  # at the line, and at another visitor's download
+LOOK_EVERY_S = 0.5  # how often the queue, and another visitor's download, are checked
 TRACES = ASSETS / "traces"
 CERTIFICATES = ASSETS / "certificates.json"
-FIRST = ("coding", "tips", "story")  # of what is recorded, the first screen's, which is greedy; then sampled ones
-WARM_AFTER_S = 1.0  # which belongs to the first screen
-EXPECTED_S = {"run": 6.0, "certificate": 15.0}  # that a turn takes, at first
+FIRST = ("coding", "tips", "story")  # recorded runs: the first one, on the first screen, is greedy, the others sampled
+WARM_AFTER_S = 1.0  # the first screen loads before that
+EXPECTED_S = {"run": 6.0, "certificate": 15.0}  # initial guesses of the duration of a turn
 
 log = logging.getLogger(__name__)
-device = "auto"  # of live runs; the engine resolves it where it runs
+device = "auto"  # the device of live runs; the engine's process resolves it
 _worker = Worker()
 _machine = Turns(EXPECTED_S)
 _loaded: set[str] = set()  # families that ran in this process's worker
-_chosen: dict[str, str] = {}  # by family, the sentence on what was chosen by default
+_chosen: dict[str, str] = {}  # family -> the sentence about what was chosen by default
 _downloading = threading.Lock()  # one download at a time
-_progress: hub.Fetched | None = None  # of the download, for all who wait for it
+_progress: hub.Fetched | None = None  # progress of the download, for all visitors who wait for it
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One thing to tell the page: lines of the run, or a notice beside the button; `cut` is why lines are missing.
+    """One update for the page: lines of the run, or a sentence for the notice beside the button.
 
-    `done`, `cut` and `error` come last. `share` is how much of a download is there.
+    `done`, `cut` (the deadline ended the run) and `error` come last. `share` is the finished share of a download.
     """
 
     kind: Literal["lines", "notice", "fetching", "waiting", "done", "cut", "error"]
@@ -70,7 +70,7 @@ HEARTBEAT = News("lines", "")
 
 
 def guarded(work: Callable[[R], Iterator[News]]) -> Callable[[R], Iterator[News]]:
-    """Do `work`, unless its visitor asks too often. Turn every error into one sentence."""
+    """Wrap `work` so that it refuses visitors who ask too often, and turns every error into one sentence."""
 
     @functools.wraps(work)
     def steps(request: R) -> Iterator[News]:
@@ -80,7 +80,7 @@ def guarded(work: Callable[[R], Iterator[News]]) -> Callable[[R], Iterator[News]
             return
         try:
             yield from work(request)
-        except ValueError as error:  # what the engine refuses; its message is one sentence
+        except ValueError as error:  # the engine refused the run; the message is one sentence
             yield News("error", translated(error.args[0] if error.args else str(error)))
         except TimeoutError as late:
             yield News("cut", notice("deadline", seconds=round(late.args[0])))
@@ -98,9 +98,9 @@ def guarded(work: Callable[[R], Iterator[News]]) -> Callable[[R], Iterator[News]
 @guarded
 def run(request: RunRequest) -> Iterator[News]:
     """Run all lanes live. Closing the iterator stops the run within one cycle."""
-    remark = ""  # why it is not quite the run that was asked for
+    remark = ""  # says how the run differs from the request
     try:
-        yield from fetch(request.family)  # before the turn: nobody waits for another one's download
+        yield from fetch(request.family)  # before the turn, so that others need not wait for the download
     except ValueError as error:
         if request.family != presets.STAR:
             raise
@@ -119,7 +119,7 @@ def run(request: RunRequest) -> Iterator[News]:
 
 @guarded
 def certify(request: CertificateRequest) -> Iterator[News]:
-    """Sample a certificate live. Each of the lines is all of it so far, as JSON. Closing the iterator stops it."""
+    """Sample a certificate live. Each update is the whole certificate so far, as JSON. Closing it stops the work."""
     with place_in_line("certificate") as ticket:
         yield from wait(ticket)
         yield News("notice", notice("loading" if request.pair == EMBEDDED and not _loaded else "certifying"))
@@ -131,7 +131,7 @@ def certify(request: CertificateRequest) -> Iterator[News]:
 
 @contextlib.contextmanager
 def place_in_line(kind: str) -> Iterator[Ticket]:
-    """Hold a place in the line for this machine. ValueError where the line is full."""
+    """Hold a place in the queue for this machine. Raises ValueError if the queue is full."""
     ticket = _machine.join(kind, visitor_address(), has_queue_priority())
     if ticket is None:
         raise ValueError(sentences(notice("full"), notice("or_here") if kind == "run" else ""))
@@ -151,9 +151,9 @@ def wait(ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[News]:
 
 
 def fetch(family: str) -> Iterator[News]:
-    """Download what a pair still needs. ValueError says why it cannot be had."""
+    """Download the missing files of a pair. Raises ValueError if that fails."""
     global _progress
-    pair = presets.named(family)
+    pair = presets.parse_pair(family)
     if pair is None or family in _loaded:
         return
     yield News("notice", notice("looking"))
@@ -179,7 +179,7 @@ def progress(state: hub.Fetched | None) -> News:
 
 
 def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prepared]:
-    """Have the worker load the request's pair, and choose what the request leaves open."""
+    """Let the worker load the request's pair, and choose drafter and K if the request leaves them open."""
     yield News("notice", sentences(remark, notice("running" if request.family in _loaded else "loading")))
     open_or_given = request.drafter, request.k, request.params.temperature
     ready = None
@@ -191,7 +191,8 @@ def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prep
                 else:
                     yield News("notice", sentences(remark, notice(item))) if item else HEARTBEAT
     except ValueError as error:
-        if isinstance(error.args[0], TranslatableText) or presets.named(request.family):  # it says what does not fit
+        # Errors of a pair say what is wrong with the models.
+        if isinstance(error.args[0], TranslatableText) or presets.parse_pair(request.family):
             raise
         log.exception("the models cannot be loaded")
         raise ValueError(notice("no_engine")) from error
@@ -209,7 +210,7 @@ def note_choice(family: str, ready: Prepared) -> str:
 
 
 def chosen_line(family: Any) -> str:
-    """Say what was last chosen by default for that family; before its first run, how that is done."""
+    """Say what was last chosen by default for that family; before its first run, how it is chosen."""
     return _chosen.get(str(family)) or strings("page")["settings"]["chosen"]["line"]
 
 
@@ -217,7 +218,7 @@ def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, 
     """Write a run as the lines of a trace, up to its deadline."""
     header = ""
     for event in within(limits().seconds, events):
-        if event is not None and not header:  # not before: until the first event the engine may refuse the prompt
+        if event is not None and not header:  # until the first event, the engine may refuse the prompt
             kind = kind_of(request.prompt)
             header = live_header(request.prompt, ready.models, kind, request.peer, ready.machine).line()
             yield News("lines", header)
@@ -227,12 +228,12 @@ def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, 
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
-    """Read what `python -m tools.certificates` wrote about a pair, by mistake; nothing if there is none."""
+    """Return a pair's certificates that `python -m tools.certificates` wrote, by key of the mistake; {} if none."""
     return menu.read_json(CERTIFICATES).get(str(pair), {})
 
 
 def recorded(name: str, drafter: str = "") -> str:
-    """Read a recorded run as checked NDJSON: the first screen's, or a drafter's; "" if there is none."""
+    """Return a recorded run as checked NDJSON, that of the first screen or of a drafter; "" if there is none."""
     if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
     path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
@@ -259,7 +260,7 @@ def sampled_name() -> str:
 
 
 def sampled_run(_: Any = None) -> str:
-    """Read the recorded run for lessons about the coin: at temperature 0 it decides nothing."""
+    """Return a sampled recorded run, for lessons about the coin, which decides nothing at temperature 0."""
     return recorded(sampled_name())
 
 
@@ -267,7 +268,7 @@ def sampled_run(_: Any = None) -> str:
 def warm() -> None:
     """Start the worker, which imports torch, and fetch the host's pair, a moment after the page was served.
 
-    Our models are loaded at the first run: as they are loaded they measure this machine, which must be quiet.
+    The models are loaded at the first run, because loading measures this machine, which must be idle then.
     """
     timer = threading.Timer(WARM_AFTER_S, _start_and_fetch)
     timer.daemon = True
@@ -277,7 +278,7 @@ def warm() -> None:
 def _start_and_fetch() -> None:
     _worker.start()
     try:
-        for _ in fetch(presets.hosts()):
+        for _ in fetch(presets.host_pair()):
             pass
     except ValueError as error:
         log.warning("the pair of this host: %s", error)

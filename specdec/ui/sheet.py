@@ -1,6 +1,6 @@
-"""A page of the app as plain markup, with the data for its scripts: what `site.py` writes into files.
+"""Turn a page of the app into plain markup and data for its scripts, which `site.py` writes into files.
 
-What only an engine can do is left out, or a sentence stands in its place.
+Parts that need an engine are left out or replaced by a sentence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, strings
 
 COMMAND = "pip install -r requirements.txt && python app.py"
 MODULE = re.compile(r"#page/([\w/]+)\.js")
-APP_ONLY = ("shared/foot", "shared/here")  # the scripts of what only the app has
+APP_ONLY = ("shared/foot", "shared/here")  # scripts of parts that only the app has
 LINKED = ("prompt", "drafter")  # the settings in a link to a recorded run
 Runs = Mapping[str, Mapping[str, str]]
 
@@ -35,15 +35,15 @@ def datum(name: str, value: str) -> str:
 
 def merged(words: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
     """Put `others` into their places in `words`, at any depth."""
-    deep = {name: merged(words[name], one) for name, one in others.items() if isinstance(one, dict)}
+    deep = {name: merged(words[name], inner) for name, inner in others.items() if isinstance(inner, dict)}
     return {**words, **others, **deep}
 
 
 class Sheet:
-    """The page in the current language. English is at the root of the site, other languages in folders.
+    """The page in the current language. English is at the root of the site, other languages are in folders.
 
-    `runs` are the files of recorded runs by kind and drafter, `begin` is the one on the first screen; `engine` are the
-    files of the engine in a browser by family, each with its path and size.
+    `runs` are the files of recorded runs by kind and drafter, and `begin` is that of the first screen. `engine` has the
+    path and size of the files of the engine in a browser, by family.
     """
 
     def __init__(self, runs: Runs, begin: str, engine: Mapping[str, Any]) -> None:
@@ -51,8 +51,8 @@ class Sheet:
         self.up, folder = ("", "") if language() == ENGLISH else ("../", f"{language()}/")
         self.index, self.data = f"{folder}index.html", f"data/{language()}"
         self.files: dict[str, str] = {}
-        self.parts: list[dict[str, Any]] = []  # what scripts draw
-        self.tab = ""  # the one that is being written
+        self.parts: list[dict[str, Any]] = []  # the components that scripts draw
+        self.tab = ""  # the tab that is being written
         demo = gr.Blocks(analytics_enabled=False)
         page(demo, teaching=False)
         self.body = self.inside(demo)
@@ -79,8 +79,8 @@ class Sheet:
     # ---- markup ----
 
     def inside(self, block: Any) -> str:
-        """Write the visible blocks in it."""
-        return "".join(self.markup(one) for one in block.children if one.visible)
+        """Write the visible children of a block."""
+        return "".join(self.markup(child) for child in block.children if child.visible)
 
     def markup(self, block: Any) -> str:
         name, kind = block.elem_id or (block.elem_classes or [""])[0], type(block).__name__
@@ -91,7 +91,7 @@ class Sheet:
         return self.box(block, kind.lower(), self.inside(block)) if kind in ("Column", "Row", "Form") else ""
 
     def box(self, block: Any, kind: str, inside: str) -> str:
-        """Write an element with the name, classes and width that Gradio gives it."""
+        """Write an element with the id, classes and width that Gradio gives it."""
         name = f' id="{block.elem_id}"' if block.elem_id else ""
         scale, width = getattr(block, "scale", None), getattr(block, "min_width", None)
         wide = f' style="flex-grow: {scale}; min-width: min({width}px, 100%)"' if scale and width else ""
@@ -99,7 +99,7 @@ class Sheet:
         return f'<div{name} class="{classes}"{wide}>{inside}</div>'
 
     def html(self, block: Any) -> str:
-        """Write a component that a script draws, or markup alone."""
+        """Write an HTML component, which a script may draw."""
         module = MODULE.search(block.js_on_load or "")
         if module and module[1] in APP_ONLY:
             return ""
@@ -121,7 +121,7 @@ class Sheet:
         elif name == "race/player":
             props["value"] = ""  # a file of its own
         elif name == "traces/traces":
-            props["settings"] = as_text([one for one in json.loads(props["settings"]) if one["name"] in LINKED])
+            props["settings"] = as_text([s for s in json.loads(props["settings"]) if s["name"] in LINKED])
         if isinstance(instead, dict):
             props["words"] = as_text(merged(json.loads(props["words"]), instead))
         elif instead:
@@ -129,7 +129,7 @@ class Sheet:
         return {"at": len(self.parts), "tab": self.tab, "script": name, "props": props, "server": self.answers(block)}
 
     def answers(self, block: Any) -> dict[str, str]:
-        """Name the files of what its script may ask Python for, by function; `*` stands for the argument."""
+        """Return the files that replace a component's Python functions, by function; `*` stands for the argument."""
         functions = {function.__name__: function for function in block.server_fns}
         answers = {}
         if "sampled_run" in functions:
@@ -145,14 +145,14 @@ class Sheet:
 
     def tablist(self, block: Any) -> str:
         buttons, panels = "", ""
-        for one in block.children:
-            name = self.tab = one.elem_id
+        for tab in block.children:
+            name = self.tab = tab.elem_id
             first = ' class="selected" aria-selected="true"' if not buttons else ' aria-selected="false" tabindex="-1"'
             buttons += f'<button type="button" id="{name}-button" role="tab" aria-controls="{name}"{first}>'
-            buttons += f"{html.escape(one.label)}</button>"
+            buttons += f"{html.escape(tab.label)}</button>"
             hidden = " hidden" if panels else ""
             panels += f'<div id="{name}" class="tabitem" role="tabpanel" aria-labelledby="{name}-button"{hidden}>'
-            panels += f'<div class="column">{self.inside(one)}</div></div>'
+            panels += f'<div class="column">{self.inside(tab)}</div></div>'
         self.tab = ""
         row = f'<div class="tab-wrapper"><div class="tab-container" role="tablist">{buttons}</div></div>'
         return self.box(block, "tabs", row + panels)
@@ -186,11 +186,11 @@ class Sheet:
             options = [f'<option value="{name}">{html.escape(own["families"][name])}</option>' for name in self.engine]
             fields = {words["target"]: f'<select name="family">{"".join(options)}</select>', **fields}
         for name in browser.NUMBERS:
-            one = browser.bounds(SETTINGS[name])
-            bounds = f'min="{one["low"]:g}" max="{one["high"]:.10g}" step="{one["step"]:g}"'
-            fields[one["label"]] = f'<input type="number" name="{name}" {bounds} value="{SETTINGS[name].default}">'
+            limits = browser.bounds(SETTINGS[name])
+            bounds = f'min="{limits["low"]:g}" max="{limits["high"]:.10g}" step="{limits["step"]:g}"'
+            fields[limits["label"]] = f'<input type="number" name="{name}" {bounds} value="{SETTINGS[name].default}">'
         fields[words["stop_strings"]] = '<textarea name="stop" rows="1"></textarea>'
-        labels = [f'<label class="block"><span>{html.escape(name)}</span>{one}</label>' for name, one in fields.items()]
+        labels = [f'<label class="block"><span>{html.escape(name)}</span>{f}</label>' for name, f in fields.items()]
         about = f'<p class="sd-sub">{html.escape(own["about"])}</p>'
         form = f'<div class="form">{"".join(labels)}</div>'
         command = f"<code>{html.escape(COMMAND)}</code>"

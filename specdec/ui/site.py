@@ -1,8 +1,8 @@
-"""The page as files that any host serves: the same tabs, templates, modules, styles and texts; runs in the browser.
+"""Write the page as files that any host can serve. It has the same tabs; runs are computed in the browser.
 
-The page of each language is built as the app builds it. Its components become markup, and `assets/page/site/host.js`
-is to their scripts what Gradio is; what Python would answer is worked out beforehand. All data are scripts that set
-`specdec[NAME]`, and modules are in the import map: those load from a disk as well, where a page may fetch nothing.
+The page of each language is built as in the app. Its components become markup, and `assets/page/site/host.js` replaces
+Gradio for their scripts. The answers of Python are computed beforehand. All data are scripts that set `specdec[NAME]`,
+and modules are in the import map, so that the page also works from a disk, where it may fetch nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .standalone import asset, filled, fonts
 from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
 from .theme import STYLES
 
-MADE = ".specdec-site.json"  # the names of the files that were written: the mark of a folder of ours
+MADE = ".specdec-site.json"  # lists the files of the site; it marks a folder that may be written again
 MARKS = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r"})  # within single quotes
 
 
@@ -36,11 +36,11 @@ def write(
     base: str = "",
     families: Sequence[str] = (EMBEDDED,),
 ) -> int:
-    """Write the site, in place of an earlier one, and return how many bytes it has.
+    """Write the site, and replace an earlier one. Return its size in bytes.
 
-    `models` gives what a run of each of `families` fetches (`families.browser.files`), and is asked only where the
-    folder may be written. `base` is the address that the page will have: previews of links to it need one. ValueError
-    where the folder holds anything else.
+    `models` makes the files of each of `families` (`families.browser.files`); it is called after the folder was
+    checked. `base` is the future address of the page, which previews of links need. Raises ValueError if the folder
+    contains other files.
     """
     before = earlier(folder)
     try:
@@ -49,8 +49,8 @@ def write(
         raise ValueError(f"{folder} cannot be made: {error.strerror}; name a folder that can be written") from error
     engine = {family: models(family) for family in families}
     texts = shared()
-    for one in LANGUAGES:
-        with speaking(one):
+    for page_language in LANGUAGES:
+        with speaking(page_language):
             sheet = Sheet(recorded_runs(), begin(), {family: listed(family, parts) for family, parts in engine.items()})
             texts |= {sheet.index: document(sheet, version, base.rstrip("/")), **sheet.files}
     with speaking(ENGLISH):
@@ -60,7 +60,7 @@ def write(
     )
     files = {name: text.encode() for name, text in texts.items()} | {"preview.png": first.PICTURE.read_bytes()}
     files |= {f"engine/{name}.wasm": content for name, content in layers().items()}
-    files |= {f"engine/{family}.{name}": one for family, parts in engine.items() for name, one in parts.items()}
+    files |= {f"engine/{family}.{name}": content for family, parts in engine.items() for name, content in parts.items()}
     files[MADE] = json.dumps(sorted(files)).encode()
     for path in before:
         path.unlink(missing_ok=True)
@@ -71,7 +71,7 @@ def write(
 
 
 def earlier(folder: Path) -> list[Path]:
-    """List the files of an earlier site there; ValueError where anything else is."""
+    """List the files of an earlier site in the folder. Raises ValueError if it contains anything else."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; name a folder")
     if not folder.is_dir() or not any(folder.iterdir()):
@@ -115,7 +115,7 @@ def shared() -> dict[str, str]:
 
 
 def quoted(text: str) -> str:
-    """Write the text as a script does; double quotes, of which a log is full, stay single characters."""
+    """Write the text as a JavaScript string in single quotes, so that a log's many double quotes are not escaped."""
     return "'" + text.translate(MARKS) + "'"
 
 
@@ -126,7 +126,7 @@ def recorded_runs() -> dict[str, dict[str, str]]:
 
 
 def runs_of(kind: str) -> dict[str, str]:
-    """Name the files of recorded runs by drafter, the usual one first; without `.js`."""
+    """Return the files of recorded runs by drafter, the kind's usual drafter first, without `.js`."""
     runs = {menu.drafter_of(kind): f"traces/{kind}"}
     for drafter in of_drafters("name"):
         path = recording(session.TRACES, kind, drafter)

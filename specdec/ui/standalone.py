@@ -1,7 +1,7 @@
-"""A run as one HTML file that plays anywhere, in slides too, and makes no network requests.
+"""Write a run as one HTML file that plays anywhere, also in slides, and makes no network requests.
 
-It is the page's own player and its cycle view, with their modules and the run beside them as data. Only the template
-is searched for places to fill, and nothing in data or words can be markup (`pack`): a token may be `</script>`.
+It contains the page's player and cycle view, their modules, and the run as data. Data and words cannot become markup
+(`pack`), even if a token is `</script>`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .scripts import carried
 from .text import language, PAGE, strings, TAGS
 
 TITLE = 80  # characters of the prompt
-# The page's fonts, so that labels are as wide as there: family, weight, file. Gradio's semi-bold lacks most letters.
+# The page's fonts, so that labels have the same width: family, weight, file. Gradio's semi-bold lacks most letters.
 FONTS = (
     ("IBM Plex Sans", 400, "IBMPlexSans/IBMPlexSans-Regular"),
     ("IBM Plex Sans", 600, "IBMPlexSans/IBMPlexSans-Bold"),
@@ -29,7 +29,7 @@ ADDRESS = re.compile(r"https?://[^\s\"'<>]{1,500}")
 
 
 def standalone(trace: Trace, home: str = "") -> str:
-    """Write a page that plays the run. `home`, where it was made, is left out unless it is an address of the web."""
+    """Write a page that plays the run. It links to `home`, the page that made it, if that is a web address."""
     data = {
         "player": {"value": trace.dumps(), "words": as_text(player_words())},
         "step": {"words": as_text(strings("step"))},
@@ -50,14 +50,14 @@ def standalone(trace: Trace, home: str = "") -> str:
 
 
 def filled(template: str, parts: dict[str, str]) -> str:
-    """Fill in a page of its own, with the player and the cycle view in it."""
+    """Fill in the places `@@NAME@@` of a template, including the player and the cycle view."""
     parts |= {"player": asset("race/player.html"), "step": asset("step/step.html")}
     return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], asset(template))
 
 
 @cache
 def fonts() -> str:
-    """Write rules with the font files in them; of a file that is not there, the reader's own font stands in."""
+    """Write CSS rules that contain the font files. A missing file is left out, and the reader's own font is used."""
     return "".join(
         f'@font-face {{ font-family: "{family}"; font-weight: {weight}; '
         f"src: url(data:font/woff2;base64,{base64.b64encode(content).decode()}) }}\n"

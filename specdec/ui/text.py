@@ -1,7 +1,7 @@
-"""Every word on the page, read from `assets/text/<language>`: strings in JSON, paragraphs in Markdown.
+"""Read the page's texts from `assets/text/<language>`: strings in JSON, paragraphs in Markdown.
 
-The language belongs to the request, never to the process: `speaking` sets it for what runs inside, `bound`
-keeps it for a handler that Gradio calls later. A file that is not translated is shown in English, as a whole.
+Each request has its own language: `speaking` sets it for the code inside, `bound` for a handler that Gradio calls
+later. If a file is not translated, the English one is used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def speaking(language: str) -> Iterator[None]:
 
 
 def bound(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Bind a function or generator to the current language, whichever thread it will run in."""
+    """Bind a function or generator to the current language, in whatever thread it will run."""
     here = language()
 
     @functools.wraps(handler)
@@ -67,7 +67,7 @@ def bound(handler: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def strings(name: str) -> dict[str, Any]:
-    """Read the strings of one part of the page; callers only read them."""
+    """Return the strings of one part of the page. Callers must not change them."""
     return _strings(name, language())
 
 
@@ -85,7 +85,7 @@ def translated(sentence: str) -> str:
 
 
 def sentences(*parts: str) -> str:
-    """Put sentences side by side. A Chinese full stop is as wide as a character, so no space follows it."""
+    """Join sentences by spaces, but without a space after Chinese punctuation, which has its own width."""
     return re.sub("(?<=[。：？！]) ", "", " ".join(filter(None, parts)))
 
 
@@ -114,7 +114,7 @@ def _file(name: str, language: str) -> Path:
 def prompts() -> dict[str, list[str]]:
     """Read the example prompts by kind. Always in English: the embedded models know no other language."""
     examples: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
-    return examples | {kind: one["page"] for kind, one in questions().items()}
+    return examples | {kind: lists["page"] for kind, lists in questions().items()}
 
 
 @functools.cache

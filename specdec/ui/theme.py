@@ -1,4 +1,4 @@
-"""Colours and shapes of Gradio's own widgets, taken from `assets/page/shared/style.css`; and how the app is served."""
+"""The theme of Gradio's own widgets, with the colours of `assets/page/shared/style.css`, and the launch settings."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ COLOURS = {
 
 
 class SwappedFont(gr.themes.LocalFont):
-    """Gradio's own copy, served by the app. Until it has arrived, text stands in a font that is there.
+    """Gradio's copy of a font, served by the app. Until it is loaded, text is shown in a system font.
 
-    Its semi-bold lacks most letters, so 600 falls on the bold one.
+    Its semi-bold lacks most letters, so the bold one is used instead.
     """
 
     def __init__(self, name: str) -> None:
@@ -96,9 +96,9 @@ def theme() -> gr.themes.Base:
 
 
 def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
-    """Return the settings of `launch`: nothing is kept of a visit, and no file is served but the page's own.
+    """Return the settings of `launch`: nothing of a visit is stored, and only the page's own files are served.
 
-    With a `room`, a class is served beside the page. `host` is where it listens.
+    With a `room`, the class is served too. `host` is the address at which the app listens.
     """
     return {
         "theme": theme(),
@@ -112,8 +112,8 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
         "strict_cors": True,
         "ssr_mode": False,
         "share": False,
-        "state_session_capacity": 80,  # half a megabyte each, and every call over HTTP is one; nothing of ours is in it
-        "max_threads": 64,  # more than can wait in `session`, or the page would not answer meanwhile
+        "state_session_capacity": 80,  # each takes half a megabyte, and every API call makes one
+        "max_threads": 64,  # more than can wait in `session`, so that the page still answers
         "footer_links": ["api"],
         "app_kwargs": {
             "middleware": [

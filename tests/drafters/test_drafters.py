@@ -13,7 +13,7 @@ from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.engine import check_proposal, generate, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished
-from specdec.methods import adapted
+from specdec.methods import inner_drafter
 from specdec.proof.toys import TableModel
 from specdec.proof.warp import warped
 from specdec.sampling import probabilities, RandomSampler, Sampler
@@ -45,7 +45,7 @@ def test_same_seed_same_proposal(make: Make) -> None:
     assert (a.tokens, a.parents) == (b.tokens, b.parents)
 
 
-@pytest.mark.parametrize("name", [name for name in MAKERS if not adapted(name)])
+@pytest.mark.parametrize("name", [name for name in MAKERS if not inner_drafter(name)])
 def test_rejected_tokens_are_forgotten(name: str) -> None:
     """After any history of kept, rejected and missing drafts, and of cycles in which somebody else drafted, a used
     drafter proposes what a fresh one does."""

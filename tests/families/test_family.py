@@ -232,7 +232,7 @@ def test_auto_is_a_gpu_that_can_add(
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
     monkeypatch.setattr(torch, "ones", ones)
-    assert zoo.resolved("auto") == device and zoo.resolved("cpu") == "cpu"
+    assert zoo.resolve_device("auto") == device and zoo.resolve_device("cpu") == "cpu"
 
 
 def test_a_run_has_the_threads_of_its_family_whichever_was_loaded_last() -> None:

@@ -189,7 +189,7 @@ def test_a_scaling_of_positions_is_refused_in_a_sentence(tmp_path: Path) -> None
 def test_a_file_is_a_target_wherever_a_folder_is(whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(whole)
-    assert presets.named(f"{path} + {path}") == presets.Pair(str(path), (str(path),))
+    assert presets.parse_pair(f"{path} + {path}") == presets.Pair(str(path), (str(path),))
     assert hub.is_here(str(path)) and hub.find(path) == path
     with pytest.raises(ValueError, match="no GGUF file"):
         hub.find(tmp_path / "other.gguf")

@@ -20,21 +20,21 @@ from specdec.types import SamplingParams
 def test_a_pair_is_written(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     here = str(tmp_path)
-    assert presets.named("a/b + c/d") == Pair("a/b", ("c/d",))
-    assert presets.named(f"{here} + c/d.e-1") == Pair(here, ("c/d.e-1",))
-    assert presets.named(presets.written("a/b", ["c/d", "e/f"])) == Pair("a/b", ("c/d", "e/f"))
+    assert presets.parse_pair("a/b + c/d") == Pair("a/b", ("c/d",))
+    assert presets.parse_pair(f"{here} + c/d.e-1") == Pair(here, ("c/d.e-1",))
+    assert presets.parse_pair(presets.format_pair("a/b", ["c/d", "e/f"])) == Pair("a/b", ("c/d", "e/f"))
     none = ["embedded", "", "a", "a/b/c", "../b", "/nowhere", "a/b +", " + a/b", "a/b + ../../c", "-/x"]
-    assert not any(map(presets.named, [*none, "a/b + ~c/d"]))
+    assert not any(map(presets.parse_pair, [*none, "a/b + ~c/d"]))
 
 
 def test_a_host_says_what_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID"):
         monkeypatch.delenv(name, raising=False)
-    assert (presets.hosts(), presets.allowed()) == ("embedded", None)
+    assert (presets.host_pair(), presets.allowed()) == ("embedded", None)
     monkeypatch.setenv("SPACE_ID", "somebody/specdec")
     assert presets.allowed() == ()
     monkeypatch.setenv("SPECDEC_PAIR", "e/f")
-    assert (presets.hosts(), presets.allowed()) == ("e/f", ("e/f",))
+    assert (presets.host_pair(), presets.allowed()) == ("e/f", ("e/f",))
     monkeypatch.setenv("SPECDEC_PAIRS", "a/b + c/d, smollm2,")
     assert presets.allowed() == ("e/f", "a/b + c/d", "smollm2")
     monkeypatch.delenv("SPACE_ID")

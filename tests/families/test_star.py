@@ -91,11 +91,11 @@ def test_the_command_fetches_it_for_a_class(server: hubserver.Hub, capsys: pytes
 
 def test_it_is_a_pair_with_the_drafters_that_lie_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(presets, "ASSETS", tmp_path)
-    assert presets.named("smollm2") == presets.Pair("smollm2", methods=presets.ALONE)
+    assert presets.parse_pair("smollm2") == presets.Pair("smollm2", methods=presets.ALONE)
     for name in ("draft_model", "eagle3"):
         (tmp_path / "models" / "smollm2" / name).mkdir(parents=True)
         (tmp_path / "models" / "smollm2" / name / "config.json").write_text("{}")
-    methods = presets.of_star().methods
+    methods = presets.star_pair().methods
     assert methods == (
         "draft_model",
         "adaptive",

@@ -9,7 +9,7 @@ import pytest
 
 from specdec.lanes import probe
 from specdec.lanes.default import Choice, choose
-from specdec.methods import adapted
+from specdec.methods import inner_drafter
 from specdec.types import Costs
 
 CHEAP = Costs(0.03, (1.0, 1.12, 1.18, 1.26, 1.31, 1.40, 1.86, 1.86), 0.06, 0.02, 0.09)  # on two cores, SmolLM2
@@ -34,7 +34,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def family(real: dict[str, Costs], trained: dict[str, Any] | None = None) -> Any:
     drafters = [*real, "suffix", "none"]
     return SimpleNamespace(
-        drafters=drafters, default_drafter="suffix", real=real, trained=trained or {}, costs={}, wrapped=adapted
+        drafters=drafters, default_drafter="suffix", real=real, trained=trained or {}, costs={}, wrapped=inner_drafter
     )
 
 

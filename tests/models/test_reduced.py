@@ -20,7 +20,7 @@ from specdec.lanes.race import race
 from specdec.lanes.transformers import usual_drafter
 from specdec.models.config import Config
 from specdec.models.packed import FILE, pack_rows
-from specdec.models.reduced import MAP, READS, ReducedDraft, tensors_of, WRITES
+from specdec.models.reduced import MAP, READS, reduced_tensors, ReducedDraft, WRITES
 from specdec.models.transformer import Transformer
 from specdec.models.view import TargetView
 from specdec.proof.enumeration import output_distribution
@@ -42,7 +42,7 @@ def facts(vocabulary: int) -> dict[str, Any]:
 
 def weights(target: Transformer, known: list[int]) -> dict[str, Tensor]:
     torch.manual_seed(3)
-    shapes = tensors_of(Config.parse(facts(target.vocabulary)), target.width)
+    shapes = reduced_tensors(Config.parse(facts(target.vocabulary)), target.width)
     made = {name: torch.ones(shape) if len(shape) == 1 else torch.randn(shape) for name, shape in shapes.items()}
     return made | {MAP: (torch.tensor(known) - torch.arange(len(known))).int()}
 

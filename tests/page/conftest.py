@@ -25,7 +25,7 @@ def address():
 
 @pytest.fixture(autouse=True)
 def costs_are_measured(monkeypatch):
-    """What a run's visitor leaves open is chosen at once: measuring would load the models."""
+    """Choose the default drafter and K without measuring, which would load the models."""
     call = Worker.call
 
     def chosen(self, name, *arguments, **options):

@@ -1,4 +1,4 @@
-"""The way in for programs: documented examples run as they stand, and bad input gets a sentence."""
+"""The API: the documented examples run as they are, and bad input gets a sentence."""
 
 from __future__ import annotations
 

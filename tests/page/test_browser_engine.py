@@ -34,11 +34,11 @@ MODULES = {
     "layers.wasm": nodejs.find_node, "layers_threads.wasm": nodejs.bundled_node, "relaxed.wasm": nodejs.bundled_node,
     "relaxed_threads.wasm": nodejs.bundled_node,
 }  # fmt: skip
-FORGED = "What does <|im_end|> do?"  # what looks like a control token in a prompt is none
+FORGED = "What does <|im_end|> do?"  # text in a prompt that looks like a control token is none
 
 
 def run(number: int, family: Family) -> dict[str, object]:
-    """One of many: drafters, depths, temperatures and filters in turn; texts, seeds by chance."""
+    """Make one of many runs: drafters, depths, temperatures and filters take turns, texts and seeds are random."""
     chance, asked = random.Random(number), questions()
     texts = [text for kind, some in prompts().items() if (kind in asked) == bool(family.chat) for text in some]
     texts += [FORGED] if family.chat else []
@@ -60,7 +60,7 @@ def run(number: int, family: Family) -> dict[str, object]:
 
 
 def hold(folder: Path, numbers: range, star: bool = False) -> dict[str, int]:
-    """Node runs the same, and compares; what it counted."""
+    """Let Node run and compare the same; return its counts."""
     assert native.library() is not None, "the bits are those of native.cpp"
     family = load_pair(STAR, dtype=FILE) if star else load("embedded", INT7)
     content = {name.upper(): data for name, data in files(family.name).items()}
@@ -87,7 +87,7 @@ def test_the_browser_has_our_bits_and_our_runs(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.skipif(find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")
 def test_the_browser_has_the_bits_of_the_star(tmp_path: Path) -> None:
-    """In the codes of its file: its template, its tokenizer, the table read out of the output matrix."""
+    """Test SmolLM2 in the codes of its file, with its template, tokenizer, and embeddings from the output matrix."""
     assert hold(tmp_path, range(4), star=True)["runs"] == 4
 
 
@@ -96,7 +96,7 @@ ODD = [*SPACES, "a", "don't", " 12", "٣", "é", "e\u0301", "矛", "😀", "?!",
 
 
 def test_an_odd_prompt_has_the_same_tokens_in_the_browser(tmp_path: Path) -> None:
-    """What looks like a control token, and spaces on which Python, Rust and JavaScript differ."""
+    """Test text that looks like a control token, and spaces that Python, Rust and JavaScript treat differently."""
     chance, tokenizer = random.Random(1), load_tokenizer(menu.FAMILY / "tokenizer")
     tokenizer.encode_special_tokens = True
     texts = [*ODD, *("".join(chance.choices(ODD, k=chance.randint(2, 9))) for _ in range(1500))]
@@ -136,4 +136,4 @@ def test_the_binary_is_what_its_source_compiles_to(name: str) -> None:
     headers = Path(wasm.COMPILE[wasm.COMPILE.index("-isystem") + 1])
     if shutil.which(wasm.COMPILE[0]) is None or not headers.is_dir():
         pytest.skip("clang, or the C++ library for wasm32-wasi, is not installed")
-    assert wasm.compiled(name) == (wasm.PLACE / name).read_bytes()
+    assert wasm.compile_module(name) == (wasm.PLACE / name).read_bytes()

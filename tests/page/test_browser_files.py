@@ -1,4 +1,4 @@
-"""What the app serves of scripts, and for the engine in a browser: those files, and nothing else."""
+"""The app serves the page's scripts and the files of the engine in a browser, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every visitor is sent: answered from memory the second time, and only where everybody gets the same."""
+"""The cache answers from memory the second time, and only if every visitor gets the same answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Visit = Callable[..., httpx.Response]
 
 @pytest.fixture
 def visit() -> Visit:
-    """Ask the little app; its answer counts how often it was really asked."""
+    """Request something from a small app whose answers count its requests."""
     asked = []
 
     def answer(request: Request) -> PlainTextResponse:

@@ -28,7 +28,7 @@ PATIENCE = 60  # seconds; the machine may be busy
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """Nothing here is about the pace of a class."""
+    """Switch the pauses off."""
     monkeypatch.setattr(classroom, "MIN_PAUSE_S", 0.0)
 
 
@@ -42,13 +42,13 @@ def taught(*parts, cursor=MOMENT):
 
 
 def run(coroutine):
-    """In a thread of its own: the browser tests have a loop in this one."""
+    """Run in a new thread, since the browser tests have an event loop in this one."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, asyncio.wait_for(coroutine, PATIENCE)).result()
 
 
 def heard(room, *deeds, since="", name=ME):
-    """What a phone is told at first, and after each deed."""
+    """Return the messages for a phone, at first and after each action of the teacher."""
 
     async def listen():
         stream, found = room.follow(name, since), []

@@ -1,4 +1,4 @@
-"""What comes in by HTTP: under which name, from which page, how much, how fast, and from whom."""
+"""The guard checks requests by host name, origin, size, speed and address."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def client(address: str) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def launched() -> Iterator[Any]:
-    """A page of its own, launched under the environment of now; its address."""
+    """Launch a page under the current environment, and return its address."""
     demos = []
 
     def launch() -> str:

@@ -35,7 +35,7 @@ HAN = re.compile("[\u4e00-\u9fff]")
 
 
 def read(language: str, name: str) -> dict[str, str]:
-    """Every string of a file, by the path to it; numbers are in the guide alone."""
+    """Return every string of a file by its path. Only the guide contains numbers."""
     found: dict[str, str] = {}
 
     def walk(node: typing.Any, path: str) -> None:
@@ -56,7 +56,7 @@ def files(language: str, kind: str = "json") -> set[str]:
 
 
 def places(template: str) -> set[str]:
-    """The names in its braces."""
+    """Return the names in the braces of a template."""
     return set(re.findall(r"\{(\w+)", template))
 
 

@@ -19,7 +19,7 @@ from specdec.ui.theme import launch_settings
 
 
 class Engine:
-    """Toy runs; each is held back until `gate` is open."""
+    """Runs toys, each of which waits until `gate` is open."""
 
     def __init__(self):
         self.gate, self.begun, self.running, self.most = threading.Event(), [], 0, 0

@@ -1,4 +1,4 @@
-"""A pair from the Hub on the page: downloaded, stopped, run, refused. A server takes the Hub's place."""
+"""Pairs from the Hub on the page: they are downloaded, stopped, run and refused. A local server replaces the Hub."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def server(monkeypatch, tmp_path):
 
 
 def told(k=3, **settings):
-    """The news of a run, without empty lines."""
+    """Return the updates of a run, without empty lines."""
     news = list(session.run(check("Once upon", k=k, family=PAIR, max_tokens=8, **settings)))
     return [item for item in news if item.text]
 

@@ -1,4 +1,4 @@
-"""What others show of a link to the page: its title, its sentence and its picture, in the language of the page."""
+"""Previews of links to the page have a title, a sentence and a picture in the page's language."""
 
 from __future__ import annotations
 

@@ -14,13 +14,13 @@ EMPTY = ["", "default", 0, 0.0, 1.0, 0, 64, 0, "", "rejection", "embedded", Fals
 
 @pytest.fixture(scope="module")
 def page(address: str) -> Iterator[tuple[httpx.Client, list[dict[str, object]]]]:
-    """And its events."""
+    """Read the events of a session."""
     with httpx.Client(base_url=address, timeout=60.0) as client:
         yield client, client.get("config").json()["dependencies"]
 
 
 def answered(client: httpx.Client) -> bool:
-    """Perhaps once the queue, which is full, is shorter."""
+    """Call the API, and try again if the queue is full."""
     while "event_id" not in (told := client.post("gradio_api/call/run", json={"data": EMPTY}).json()):
         assert "full" in told["detail"]
         time.sleep(0.1)
@@ -29,7 +29,7 @@ def answered(client: httpx.Client) -> bool:
 
 @pytest.mark.parametrize("session", ["", "one", "gone"])
 def test_no_call_ends_the_queue(page: tuple[httpx.Client, list[dict[str, object]]], session: str) -> None:
-    """Eighty at once of a session without a name, of one that never listens, of one that leaves at the wrong moment."""
+    """Send eighty calls at once: without a session, of one that never listens, of one that leaves at a bad moment."""
     client, events = page
     number = next(one["id"] for one in events if one["api_name"] == "run")
     sent = {"fn_index": number, "data": EMPTY, "session_hash": session}

@@ -1,4 +1,4 @@
-"""The page as files: what is written, how large it is, and whose folder it takes."""
+"""The site: its files, their size, and the folders that it may overwrite."""
 
 from __future__ import annotations
 

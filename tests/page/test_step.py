@@ -1,4 +1,4 @@
-"""What the page needs to take a cycle apart: what the events tell, and that its what-if decides as the rules do."""
+"""The events contain what the cycle view needs, and its what-if decides as the rules do."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from specdec.verify import RejectionSampling
 
 TREE = (-1, -1, 0, 0, 1, 2, 2, 4)
 SEED = 5
-LENGTH = 9  # of the text before the cycle
+LENGTH = 9  # tokens of the text before the cycle
 
 
 class Scripted(SharedNoiseSampler):
-    """Coins as written down, tokens by the noise of their place."""
+    """Returns scripted coins, and draws tokens by the noise of their place."""
 
     def __init__(self, coins: list[float]) -> None:
         super().__init__(SEED)
@@ -55,7 +55,7 @@ def chain(size: int, n: int, shared: bool) -> tuple[Proposal, Tensor]:
 
 
 def tree(size: int, drawn: bool = False) -> tuple[Proposal, Tensor]:
-    """Of the target's favourites, or of tokens that were drawn, each from what its elder siblings left."""
+    """Draft the target's likeliest tokens, or draw tokens, each from the residual after its earlier siblings."""
     rows, tokens, probs = distributions(len(TREE) + 1, size, 1.0), list[int](), list[Tensor]()
     for node, parent in enumerate(TREE):
         taken = [tokens[other] for other in range(node) if TREE[other] == parent]
@@ -74,7 +74,7 @@ def shorter(proposal: Proposal, rows: Tensor, k: int) -> tuple[Proposal, Tensor]
 
 
 def verdicts(proposal: Proposal, rows: Tensor, coins: list[float]) -> Iterator[tuple[str, int, Proposal, Verdict]]:
-    """By every rule and every K; the target's first choice is the walk over rows that are one-hot."""
+    """Judge by every rule and every K; greedy decoding is the walk over one-hot rows."""
     deepest = max(map(proposal.depth, range(len(proposal))))
     for k in range(1, deepest + 1):
         part, seen = shorter(proposal, rows, k)
@@ -87,7 +87,7 @@ def verdicts(proposal: Proposal, rows: Tensor, coins: list[float]) -> Iterator[t
 
 
 def log(proposal: Proposal, rows: Tensor, verdict: Verdict, rule: str) -> str:
-    """One cycle, judged like that, as a trace."""
+    """Make a trace of one judged cycle."""
 
     def piece(token: int) -> str:
         return f" {token}"
@@ -142,7 +142,7 @@ def test_the_pages_what_if_decides_as_the_rules_do(tmp_path: Path) -> None:
 
 
 def matched(path: Path) -> Path:
-    """A run whose drafts were held against the target's own draws."""
+    """A run whose drafts were matched with the target's own draws."""
     target = TableModel(12, seed=1)
     drafter = DraftModelDrafter(TableModel(12, seed=2, base=target))
     task = Task(target, (1,), SamplingParams(1.0, max_tokens=40), drafter, 3, RULES["match"](), lane="speculative")

@@ -1,4 +1,4 @@
-"""What a stranger may name where the page listens beyond this machine: the owner's pairs, by every door."""
+"""If the page listens beyond this machine, strangers may name only the owner's pairs, in any way."""
 
 from __future__ import annotations
 

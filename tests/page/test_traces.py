@@ -1,4 +1,4 @@
-"""Keeping, opening and passing on runs: links, files that nobody should send, one file that plays alone."""
+"""Saving, opening and sharing runs: links, malicious files, and a single file that plays a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORY, FACTS = (ASSETS / "traces" / f"{name}.jsonl" for name in ("story", "facts
 
 
 def tampered() -> tuple[str, int]:
-    """The story with one coin changed, and the cycle in which."""
+    """Return the recorded story with one changed coin, and the cycle of that coin."""
     lines = [json.loads(line) for line in STORY.read_text(encoding="utf-8").splitlines()]
     cycle, x = next((e["cycle"], x) for e in lines for x in e.get("positions", ()) if x["status"] == "rejected")
     x["u"] = 0.5 * x["p"] / x["q"]
@@ -81,7 +81,7 @@ def test_links_and_frames_in_the_browsers_own_hands(tmp_path):
 
 
 def test_a_run_in_a_link_is_taken_as_a_file_is(tmp_path):
-    """Whatever of the recorded runs came out of a link is a trace that the audit finds no fault with."""
+    """Every recorded run, packed into a link and read again, passes the audit."""
     nodejs.check("python/share.test.js", RUNS=ASSETS / "traces", OUT=tmp_path)
     runs = sorted(tmp_path.glob("*.jsonl"))
     assert len(runs) == len(list((ASSETS / "traces").rglob("*.jsonl")))

@@ -1,4 +1,4 @@
-"""Who comes next: addresses take turns, who leads goes first, and no address fills the line."""
+"""The queue: addresses take turns, leaders go first, and no address fills the queue."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Turns:
 
 
 def joined(line: Turns, *addresses: str, leads: bool = False) -> list[Ticket]:
-    """Tickets from these addresses; all have their place."""
+    """Return tickets of these addresses, all of which have a place."""
     tickets = [line.join("run", address, leads) for address in addresses]
     assert all(tickets)
     return tickets  # type: ignore[return-value]
 
 
 def served(line: Turns, tickets: list[Ticket]) -> list[int]:
-    """The order in which these have the machine."""
+    """Return the order in which these tickets have the machine."""
     order = list[int]()
     while len(order) < len(tickets):
         (now,) = (i for i, one in enumerate(tickets) if i not in order and line.before(one) == (0, 0.0))

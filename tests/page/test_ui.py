@@ -1,4 +1,4 @@
-"""The page without a browser: wiring, words, and what it answers to bad input."""
+"""The page without a browser: its wiring, its words, and its answers to bad input."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def traces(tmp_path, monkeypatch):
 
 @pytest.fixture
 def engine(monkeypatch):
-    """The toy run in place of models."""
+    """Replace the models by a toy run."""
     monkeypatch.setattr(session, "_worker", toyrun.Engine())
 
 
@@ -96,7 +96,7 @@ def test_the_settings_of_a_run_are_read_and_a_head_that_is_cut_fills_in_nothing(
 
 @pytest.fixture
 def family(tmp_path, monkeypatch):
-    """A folder with every kind of weights, 6 parameters in each."""
+    """Make a folder with every kind of weights, of 6 parameters each."""
     for name in {m.folder for m in METHODS.values()} - {""}:
         (tmp_path / name).mkdir(parents=True)
         tensors = {"w": torch.zeros(2, 3), "d2t": torch.zeros(9, dtype=torch.int64)}
@@ -189,7 +189,7 @@ CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also 
 
 
 def sent(folder):
-    """The scripts of a folder of the page."""
+    """Return the scripts in a folder of the page."""
     return "".join(text for name, text in scripts.sources().items() if name.startswith(folder))
 
 

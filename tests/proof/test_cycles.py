@@ -50,7 +50,7 @@ def test_deep_large_and_wide_cycles_give_the_targets_distribution(rule: str, nam
 
 
 def test_shared_noise_judges_as_sample_and_match_does() -> None:
-    """So what was proved of the one is proved of the other: to a proof they differ in nothing."""
+    """Both give the same proof, so what is proved of one holds for the other."""
     assert SharedNoise.verify is SampleAndMatch.verify
 
 
@@ -68,7 +68,7 @@ class ThirdUnjudged(RejectionSampling):
 
 
 class OneResidual(RejectionSampling):
-    """The second rejected sibling changes nothing."""
+    """A wrong rule: the second rejected sibling does not change p."""
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         self._rejected = 0

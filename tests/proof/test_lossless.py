@@ -1,4 +1,4 @@
-"""The claim: the shipped loop's output distribution is the target's. And the proof that these tests can fail."""
+"""Prove that the shipped loop's output distribution is the target's, and that these tests can fail."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ EXACT = 1e-12
 
 
 def small_cases(paths: int) -> list[Case]:
-    """Toys with drafts whose texts alone are few enough."""
+    """Return the toys with drafts that have few enough texts."""
     drafted = [case for case in cases() if case.k > 0]
     return [case for case in drafted if case.params.temperature == 0.0 or case.vocabulary ** (case.length + 1) <= paths]
 
 
 def test_every_random_path_gives_the_targets_distribution(record_property: Callable[[str, object], None]) -> None:
-    """On a fixed sample of the toys with so few random paths."""
+    """Parametrise a test by a fixed sample of the toys with few random paths."""
     proved: list[Case] = []
     largest = 0.0
     for case in random.Random(1).sample(small_cases(60), 200):
@@ -41,7 +41,7 @@ def test_every_random_path_gives_the_targets_distribution(record_property: Calla
     record_property("joint distributions enumerated", len(proved))
     record_property("largest total variation", largest)
     assert len(proved) >= 150
-    # What was proved covers the drafters, the warps, the depths and the ends of texts.
+    # The proved cases include all drafters, sampling parameters, depths and ends of texts.
     for drafter in ("model", "point", "sampled", "without replacement", "top"):
         assert sum(case.drafter == drafter for case in proved) >= 20
     assert all(sum(case.params == params for case in proved) >= 10 for params in PARAMS)
@@ -59,7 +59,7 @@ def test_one_large_toy_a_drafter(drafter: str) -> None:
 
 
 def planted(key: str) -> tuple[Case, JointDistribution]:
-    """The distribution of the shipped loop with that mistake in it."""
+    """Return the output distribution of the shipped loop with a planted mistake."""
     mistake = MISTAKES[key]
     drafter = "point" if mistake.needs_point_mass else "model"
     case = Case(3 if key == "block_residual" else 2, 2, 3, SamplingParams(temperature=0.7), drafter, seed=1)
@@ -93,7 +93,7 @@ def of_two_tokens(distribution: JointDistribution) -> JointDistribution:
 
 
 def sampled_distribution(task_of: Callable[[], Task], draws: int, seed: int) -> dict[tuple[int, ...], int]:
-    """A task, with its drafter, serves one run. A run that failed is the outcome (-1,), which no distribution holds."""
+    """A task and its drafter serve one run. A failed run has the outcome (-1,), which is in no distribution."""
     run, seeds = run_loop(task_of), random.Random(seed)
     return dict(Counter(run(RandomSampler(seeds.getrandbits(60))) for _ in range(draws)))
 

@@ -1,6 +1,4 @@
-"""The command `prove`: for the shipped loop, and for verifiers of a user, wrong in a corner or right in a way of their
-own.
-"""
+"""Test the command `prove` on the shipped loop and on users' verifiers, which are right, or wrong in rare cases."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import pytest
 
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.cycles import Cycle, distance, groups
-from specdec.proof.prove import EXACT, load, looks, UserRule
+from specdec.proof.prove import EXACT, judge_chains, load, UserRule
 from specdec.proof.wrong_rules import ResidualIsNothing
 from specdec.rules import RULES
 
@@ -106,7 +104,7 @@ def test_a_missing_file_says_so(tmp_path: Path) -> None:
     "look", ["u < 0.9", "0.9 > u", "u == 0", "u", "float(u) < 0.9", "1 - u < 0.1", "u * float(q[i, token]) < 0.5"]
 )
 def test_a_verifier_that_looks_at_u_is_refused_with_a_sentence(tmp_path: Path, look: str) -> None:
-    """One path stands for every u with that answer, so a second look at u would go unseen."""
+    """One path stands for every u with the same result, so the proof would not notice a second use of u."""
     source = RIGHT.replace("if not accepted:", f"if not (accepted or {look}):")
     with pytest.raises(ValueError, match="use `accepted`"):
         prove.judge_here(written(tmp_path, source))
@@ -162,14 +160,16 @@ def rule_of(tmp_path: Path, source: str) -> UserRule:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path: Path, name: str) -> None:
-    """Single cycles first, and of these the ends of each group: they are the quickest of what `prove` looks at."""
+    """Single cycles come first, and of these the ends of each group, because they are quickest."""
     right, wrong = WRONG[name]
     assert right in RIGHT
     rule = rule_of(tmp_path, RIGHT.replace(right, wrong))
     all_groups = groups(trees=False).values()
     cycles = [cycle for group in all_groups for cycle in (group[0], group[-1])]
     cycles += [cycle for group in all_groups for cycle in group[1:-1]]
-    assert any(distance(cycle, rule)[0] > EXACT for cycle in cycles) or any(error > EXACT for _, error in looks(rule))
+    assert any(distance(cycle, rule)[0] > EXACT for cycle in cycles) or any(
+        error > EXACT for _, error in judge_chains(rule)
+    )
 
 
 @pytest.mark.long
@@ -180,14 +180,14 @@ def test_a_verifier_that_is_right_in_its_own_way_is_not(
     tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prove, "groups", lambda trees: {name: some[::4] for name, some in groups(trees).items()})
-    assert all(error <= EXACT for _, error in looks(rule_of(tmp_path, source)))
+    assert all(error <= EXACT for _, error in judge_chains(rule_of(tmp_path, source)))
 
 
 # ---- the shipped loop ----
 
 
 def test_the_shipped_loop_proves_itself(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ninth of it."""
+    """Prove a rule on a ninth of the cases."""
     monkeypatch.setattr(prove, "cases", lambda rule: toys.cases(rule)[::9])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: toys.deep_loops(rule)[::9])
     monkeypatch.setattr(prove, "groups", few)

@@ -52,7 +52,7 @@ class Ours(ThreadingHTTPServer):
             crowd = Crowd(dice, count, script)
             text = run(crowd)
             texts += [text] * crowd.count
-            groups += crowd.left
+            groups += crowd.others
         return texts
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams) -> Tensor:

@@ -49,7 +49,7 @@ DRAFTERS: dict[str, Callable[[], Drafter]] = {
 def run(
     drafter: str = "model", rule: str = "rejection", params: SamplingParams = WARM, details: bool = True
 ) -> list[Event]:
-    judge = rules.named(rule)
+    judge = rules.make_rule(rule)
     return list(generate(Task(TARGET, (1,), params, DRAFTERS[drafter](), 4, judge, details=details)))
 
 

@@ -1,10 +1,10 @@
-"""`python -m tools.bench --suite gpu`: measurements that developers make; a visitor's own are `specdec bench`.
+"""`python -m tools.bench --suite gpu`: measurements for README and docs; those for users are in `specdec bench`.
 
-*embedded* and *methods* are the family's ways of drafting beside transformers (`methods.py`). *gpu* is eight minutes on
-a card: what holds there, and where the time goes, with models of known shapes and synthetic acceptance (`gpu.py`);
-with `--json` a second start goes on where the first ended. *passes* is what a pass of SmolLM2 costs by its rows, in
-each precision, beside llama.cpp and transformers. *browsers* is what speculation gains in browsers, *default* what a
-visitor gains who leaves drafter and K open.
+The suites *embedded* and *methods* compare the family's drafters with transformers (`methods.py`). *gpu* takes eight
+minutes on a GPU: it runs tests, and measures steps with models of known shapes and synthetic acceptance (`gpu.py`);
+with `--json`, a second start continues the first. *passes* measures passes of SmolLM2 by rows and precision, and
+compares llama.cpp and transformers. *browsers* measures the speed-up in browsers, *default* that of the default drafter
+and K.
 """
 
 from __future__ import annotations

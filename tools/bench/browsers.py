@@ -1,7 +1,7 @@
-"""The engine in a browser: speed-up over plain decoding in the same run, by drafter and depth.
+"""Measure the engine in browsers: its speed-up over plain decoding in the same run, by drafter and depth.
 
-A page of `browsers.js` is opened in each browser that is here, headless, with a profile of its own: Chromium and
-Firefox as Debian packs them. Greedy, four prompts of a kind; the two lanes take turns, as in `interleave`.
+Each installed browser (Chromium and Firefox of Debian) opens a page with `browsers.js`, headless and with a new
+profile. Runs are greedy, with four prompts of each kind; the two lanes take turns, as in `interleave`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from specdec.ui.text import prompts
 from .options import Options
 
 SCRIPT = Path(__file__).with_suffix(".js")
-BROWSERS = {  # what is typed before an address, and a folder of its own
+BROWSERS = {  # the command before an address
     "chromium": ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir={profile}"),
     "firefox": ("firefox-esr", "--headless", "--no-remote", "--profile", "{profile}"),
 }
@@ -42,8 +42,8 @@ DRAFTERS = {
     EMBEDDED: (("draft_model", 1), ("draft_model", 2), ("draft_model", 3), ("prompt_lookup", 4)),
     STAR: (("prompt_lookup", 3),),
 }
-PROMPTS = 4  # of a kind
-DEADLINE_S = 1800.0  # for a browser
+PROMPTS = 4  # prompts of each kind
+DEADLINE_S = 1800.0  # for each browser
 ISOLATION = {"Opener": "same-origin", "Embedder": "require-corp", "Resource": "cross-origin"}  # as for a static Space
 
 
@@ -55,7 +55,7 @@ def report(options: Options) -> dict[str, Any]:
                 write(Path(folder), family, options)
                 for name, command in BROWSERS.items():
                     if shutil.which(command[0]):
-                        answer = opened(command, address, posted)
+                        answer = run_in_browser(command, address, posted)
                         rows += [{"browser": name, "family": family, **row} for row in answer["rows"]]
                         versions[name] = re.split(r"(?:Firefox|Chrome)/", answer["agent"])[1].split(".")[0]
     print(pandas.DataFrame(rows).round(2).to_string(index=False))
@@ -63,7 +63,7 @@ def report(options: Options) -> dict[str, Any]:
 
 
 def write(folder: Path, family: str, options: Options) -> None:
-    """Write all that the page fetches."""
+    """Write all files that the page fetches."""
     parts, every = files(family), prompts()
     fields = ("kind", "prompts", "drafter", "k", "tokens", "repeats")
     rows = [
@@ -86,7 +86,7 @@ def engine_files() -> dict[str, bytes]:
 
 @contextmanager
 def serving(folder: Path, isolated: bool) -> Iterator[tuple[str, queue.Queue[bytes]]]:
-    """Yield the address, and what pages post. Isolated from other origins, the engine has threads."""
+    """Serve the folder; yield the address, and a queue of what pages post. If `isolated`, the engine has threads."""
     posted: queue.Queue[bytes] = queue.Queue()
 
     class Handler(http.server.SimpleHTTPRequestHandler):
@@ -110,8 +110,8 @@ def serving(folder: Path, isolated: bool) -> Iterator[tuple[str, queue.Queue[byt
         server.shutdown()
 
 
-def opened(command: tuple[str, ...], address: str, posted: queue.Queue[bytes]) -> dict[str, Any]:
-    """Open the page in that browser and return what it posts. RuntimeError where it failed."""
+def run_in_browser(command: tuple[str, ...], address: str, posted: queue.Queue[bytes]) -> dict[str, Any]:
+    """Open the page in a browser and return what it posts. Raises RuntimeError if it failed."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         typed = [part.format(profile=profile) for part in command]
         with subprocess.Popen([*typed, address], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:

@@ -1,7 +1,7 @@
-"""What a visitor gains who leaves drafter and K open: SmolLM2 on 48 questions, those of the page and of the tables.
+"""Measure the speed-up of the default drafter and K: SmolLM2 on the 48 questions of the page and of the benchmark.
 
-The drafter and K are chosen as a live run of the page chooses them, once for each temperature. Each figure is the
-median of `--repeats` pairs of neighbouring runs.
+The drafter and K are chosen as for a live run of the page, once for each temperature. Each figure is the median of
+`--repeats` pairs of adjacent runs.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ from .options import Options
 def report(options: Options) -> dict[str, Any]:
     family = load("smollm2", torch.bfloat16, "cpu")
     questions = json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
-    places = [(kind, of, text) for kind, lists in questions.items() for of, texts in lists.items() for text in texts]
+    places = [
+        (kind, name, text) for kind, lists in questions.items() for name, texts in lists.items() for text in texts
+    ]
     rows = []
     for temperature in TEMPERATURES:
         choice = choose(family, temperature=temperature)
-        for kind, of, question in tqdm(places, desc=f"{choice.drafter}, K = {choice.k}, T = {temperature}"):
+        for kind, name, question in tqdm(places, desc=f"{choice.drafter}, K = {choice.k}, T = {temperature}"):
             case = Case(choice.drafter, kind, temperature, choice.k)
             pairs = measure_pairs(family, (question,), [case], options.tokens, options.repeats)[case]
             measured = [comparison for _, comparison in pairs]
             rows.append(
                 {
                     "kind": kind,
-                    "list": of,
+                    "list": name,
                     "question": question,
                     "temperature": temperature,
                     "drafter": choice.drafter,
                     "k": choice.k,
-                    "measured_speedup": median(one.measured_speedup or 0.0 for one in measured),
-                    "identical_to_plain": all(one.speculative.ids == one.plain.ids for one in measured),
+                    "measured_speedup": median(pair.measured_speedup or 0.0 for pair in measured),
+                    "identical_to_plain": all(pair.speculative.ids == pair.plain.ids for pair in measured),
                 }
             )
         speedups = sorted(row["measured_speedup"] for row in rows if row["temperature"] == temperature)

@@ -1,8 +1,8 @@
-"""What a GPU gives, in about eight minutes: first whether all is right there, then where the time goes.
+"""Test and measure the engine on a GPU in about eight minutes.
 
-Each stage is a process of its own, so an address gone wrong stays in it, none inherits another's graphs or settings,
-and one that hangs is ended after its own budget. A stage prints its rows as lines of JSON. A second start runs the
-stages that did not end well, or not at all. `--device cpu` runs every stage at toy scale.
+Each stage is its own process, so that an illegal address does not break other stages, no stage inherits graphs or
+settings, and one that hangs is killed after its time budget. A stage prints its rows as lines of JSON. A second start
+runs only the stages that did not succeed. `--device cpu` runs every stage at toy scale.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FIGURES += ("tokens_per_second", "plain_tokens_per_second", "identical_to_plain"
 
 @dataclass(frozen=True)
 class Scale:
-    """How large everything is that a stage measures."""
+    """The sizes of everything that the stages measure."""
 
     device: str
     pair: str
@@ -57,8 +57,8 @@ class Scale:
     depths: tuple[int, ...]
     tokens: int
     repeats: int
-    prompts: int  # of each kind of story
-    asked: int  # of each kind of question
+    prompts: int  # texts of each kind
+    asked: int  # questions of each kind
     copied_bytes: int
 
 
@@ -70,7 +70,7 @@ TOY = Scale("cpu", "tiny", (16,), (0, 2), 12, 1, 1, 1, 2**16)
 
 
 def about(at: Scale) -> Iterator[Row]:
-    """Versions, and the bandwidth of a copy: what a pass over all weights cannot beat."""
+    """Report versions, and the bandwidth of a copy, which limits the speed of a pass over all weights."""
     packages = ("nvidia-cublas", "triton", "transformers", "tokenizers", "numpy")
     versions = {name: installed for name in packages if (installed := version(name))}
     yield {**machine.describe(), "driver": driver(), "cuda": torch.version.cuda, **versions}
@@ -124,18 +124,18 @@ def steps(at: Scale) -> Iterator[Row]:
 
 
 def count_kernels(cycle: Cycle, prompt: list[int], end: int) -> int | None:
-    """Kernels of one cycle, in the middle of a text."""
+    """Count the kernels of one cycle in the middle of a text."""
     if not cycle.record.is_cuda:
         return None
     cycle.begin(prompt, end, 0)
     cycle.run()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         cycle.run()
-    return sum(one.count for one in profile.key_averages() if not one.key.startswith("Mem"))
+    return sum(event.count for event in profile.key_averages() if not event.key.startswith("Mem"))
 
 
 def embedded(at: Scale) -> Iterator[Row]:
-    """The pair that comes with the repository, in two precisions: is greedy text plain decoding's, what is gained?"""
+    """Compare greedy text with plain decoding, and measure the speed-up, for the embedded pair in two precisions."""
     for dtype in (torch.float32, torch.bfloat16):
         family = zoo.load("embedded", dtype, at.device)
         prompts = [prompt for kind in PROMPTS.values() for prompt in kind[: at.prompts]]
@@ -152,13 +152,13 @@ def greedy_text_stays(family: zoo.Family, prompt: str, tokens: int) -> bool:
 
 
 def smollm2(at: Scale) -> Iterator[Row]:
-    """SmolLM2-135M with each of its drafters, on the bench's questions; greedily with its best drafters by K, too."""
+    """Measure SmolLM2-135M with each of its drafters on the bench's questions; with the best ones for several K."""
     if not star.find():
         yield {"skipped": "SmolLM2's file is not on this machine"}
         return
     family = zoo.load("smollm2", torch.bfloat16, at.device)
     prompts = [prompt for kind in QUESTIONS.values() for prompt in kind[: at.asked]]
-    best = ("eagle3", "draft_model")  # first, so that they are measured whatever the budget
+    best = ("eagle3", "draft_model")  # measured first, in case the time is over
     names = sorted(set(family.drafters) - {"none", "suffix"}, key=lambda name: (name not in best, name))
     for name in names if at == FULL else names[:1]:
         cases = [Case(name, "qa", 0.0, k) for k in ((4, 3, 6, 8) if name in best else (4,))]
@@ -167,7 +167,7 @@ def smollm2(at: Scale) -> Iterator[Row]:
 
 
 def generate(at: Scale) -> Iterator[Row]:
-    """Time a token of transformers' own `generate` at the large shape, with random weights."""
+    """Time a token of transformers' `generate` with the large shape and random weights."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     configure_cuda(at.device)
@@ -180,15 +180,15 @@ def generate(at: Scale) -> Iterator[Row]:
         model = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
     model.generation_config.eos_token_id = None  # every run has the same length
     prompt = shapes.random_prompt(at.contexts[0], shape["vocab_size"])
-    _, *spent = [
+    _, *seconds = [
         seconds_per_step(lambda n: len(peers.generate(model, prompt, n)), at.tokens, at.device)
         for _ in range(at.repeats + 1)
     ]
-    yield {"seconds_per_step": median(spent)}
+    yield {"seconds_per_step": median(seconds)}
 
 
 Stage = Callable[[Scale], Iterator[Row]]
-STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the seconds that each may take
+STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the time limit of each in seconds
     "about": (about, 20),
     "embedded": (embedded, 40),
     "smollm2": (smollm2, 200),
@@ -199,13 +199,13 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the seconds that ea
 
 
 def measure(family: zoo.Family, prompts: Any, cases: list[Case], at: Scale) -> Iterator[Row]:
-    """Yield a row for each case, speculative and plain runs in turns."""
-    lane.MAX_IDLE = 24  # cycles with their graphs: else most runs would capture anew; torch has streams for 32
+    """Yield a row for each case; speculative and plain runs take turns."""
+    lane.MAX_IDLE = 24  # with fewer cycles, most runs would capture their graphs again; torch has streams for 32
     measured = measure_pairs(family, tuple(prompts), cases, at.tokens, at.repeats)
-    for one in cases:
-        figures = row(one, measured[one], 0)
-        about_it = {"dtype": family.precision, "drafter": one.drafter, "temperature": one.temperature, "k": one.k}
-        yield about_it | {name: figures[name] for name in FIGURES}
+    for case in cases:
+        figures = row(case, measured[case], 0)
+        setting = {"dtype": family.precision, "drafter": case.drafter, "temperature": case.temperature, "k": case.k}
+        yield setting | {name: figures[name] for name in FIGURES}
 
 
 def version(package: str) -> str | None:
@@ -225,9 +225,9 @@ def driver() -> str | None:
 
 
 def report(options: Options) -> Row:
-    """Run the stages. With `--json`, those that ended well stand in a file beside it, until all did.
+    """Run the stages. With `--json`, successful stages are stored in a file beside it, until all have succeeded.
 
-    ValueError where a GPU is wanted and torch sees none, or the file is of another machine, version or setting.
+    Raises ValueError if a GPU is needed and torch sees none, or if the file is of another machine, version or setting.
     """
     if options.device != "cpu" and not torch.cuda.is_available():
         raise ValueError("The suite gpu needs an NVIDIA GPU, and torch sees none; --device cpu runs it at toy scale.")
@@ -255,14 +255,14 @@ def report(options: Options) -> Row:
 
 
 def watch(name: str, device: str, budget_s: float) -> Iterator[Row]:
-    """Yield the rows that a stage prints, then how it ended."""
+    """Run a stage; yield the rows that it prints, then its exit status."""
     start = time.monotonic()
     stage = children.start(__name__, name, device, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
     out_of_time = threading.Event()
 
     def kill() -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(stage.pid, signal.SIGKILL)  # what it started, too
+            os.killpg(stage.pid, signal.SIGKILL)  # also kills its child processes
 
     def end() -> None:
         out_of_time.set()

@@ -1,4 +1,4 @@
-"""What a measurement of ours is asked for."""
+"""The options of `python -m tools.bench`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 from ..options import option
 
-# Each is a module of this folder, imported when it is named: a machine with a GPU may lack the page's packages.
+# suite -> module of this folder. It is imported late, because a machine with a GPU may lack the page's packages.
 SUITES = {name: name for name in ("passes", "browsers", "default", "gpu")}
 SUITES |= {"embedded": "methods", "methods": "methods"}
 
 
 @dataclass(frozen=True)
 class Options:
-    """Figures of this machine, and of the page. A table, then one line of JSON."""
+    """Measure on this machine, and print a table and one line of JSON."""
 
     suite: str = option("gpu", "what is measured", choices=tuple(SUITES))
     family: str = option("embedded", "of models that are loaded: 'embedded', or a folder")
@@ -27,6 +27,6 @@ class Options:
     json: Path | None = option(None, "also write the JSON to a file; with it, the suite gpu goes on where it broke off")
 
     def __post_init__(self) -> None:
-        """ValueError for what cannot be measured."""
+        """Raise ValueError for options that cannot be measured."""
         if self.tokens < 2 or self.repeats < 1:
             raise ValueError("--tokens is at least 2, and --repeats at least 1")

@@ -1,8 +1,8 @@
-"""What one pass of SmolLM2-135M costs by precision, threads and rows, beside llama.cpp and transformers.
+"""Measure a pass of SmolLM2-135M by precision, threads and rows, in our engine, llama.cpp and transformers.
 
-All take turns in every round, and the figures are medians. *Reading* is what a product of a vector with itself takes,
-of as many bytes as the matrices have. Caches are warm, as they are in decoding. llama.cpp reads the same file, through
-llama-cpp-python where that is installed.
+All take turns in every round, and the figures are medians. *Reading* is the time of a vector's product with itself, of
+as many bytes as the matrices have. Caches are warm, as in decoding. llama.cpp reads the same file, if llama-cpp-python
+is installed.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from specdec.models.transformer import Transformer
 from .options import Options
 
 ROWS = (1, 2, 3, 5, 6, 9, 17)
-CONTEXT = 64  # tokens that a pass sees
-TIMES = 5  # passes of a width in a round
-WARM = 1  # times as many of one row before them, which are not counted
-Pass = Callable[[int], object]  # of so many rows; it leaves the cache as it was
+CONTEXT = 64  # tokens in the cache before a pass
+TIMES = 5  # passes of each width in a round
+WARM = 1  # rounds of passes of one row before them, which are not counted
+Pass = Callable[[int], object]  # runs a pass of so many rows, and rolls the cache back
 
 
 def report(options: Options) -> dict[str, Any]:
@@ -62,8 +62,8 @@ def report(options: Options) -> dict[str, Any]:
                 "engine": engine,
                 "precision": name,
                 "threads": threads,
-                "step_ms": 1e3 * median(one[0] for one in rounds),
-                "v": {str(n): median(one[i] / one[0] for one in rounds) for i, n in enumerate(ROWS)},
+                "step_ms": 1e3 * median(times[0] for times in rounds),
+                "v": {str(n): median(times[i] / times[0] for times in rounds) for i, n in enumerate(ROWS)},
                 "megabytes": size[name] / 1e6,
                 "reading_ms": 1e3 * median(reading[name][1:]),
             }
@@ -95,8 +95,8 @@ def ours(model: Transformer, prompt: list[int]) -> Pass:
 
 
 def bytes_of(model: Transformer) -> int:
-    """Return the bytes of all weights, and of what scales them. ValueError where the layers are not in C++."""
-    matrices = [one for layer in model.layers for one in (layer.qkv, layer.out, layer.gate_up, layer.down)]
+    """Return the bytes of all weights and scales. Raises ValueError if the layers are not in C++."""
+    matrices = [matrix for layer in model.layers for matrix in (layer.qkv, layer.out, layer.gate_up, layer.down)]
     size = 0
     for matrix in (*matrices, model.head):
         if not isinstance(matrix, Blocked):
@@ -107,7 +107,7 @@ def bytes_of(model: Transformer) -> int:
 
 
 def library(model: Any, prompt: list[int]) -> Pass:
-    """transformers' own forward, with its own cache."""
+    """Make passes by transformers' forward, with its own cache."""
     from transformers import DynamicCache
 
     cache = DynamicCache()
@@ -130,6 +130,6 @@ def llama(file: str, prompt: list[int], threads: int) -> Pass:
 
     def run(rows: int) -> None:
         model.eval([1] * rows)
-        model.n_tokens = CONTEXT  # the next one overwrites what stands behind it
+        model.n_tokens = CONTEXT  # rolls back: the next pass overwrites the tokens after it
 
     return run

@@ -1,4 +1,4 @@
-"""The peer to measure against: transformers' own generation on the same weights, dtype, prompts and lengths."""
+"""Measure transformers' own generation on the same weights, dtype, prompts and lengths, for comparison."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from specdec.lanes.race import SPECULATIVE, tasks
 from specdec.lanes.transformers import checked, load_model
 
 ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default
-Write = Callable[[str, int], list[int]]  # the ids of so many tokens after a prompt
+Write = Callable[[str, int], list[int]]  # prompt, number of tokens -> their ids
 
 
 class Peer:
-    """A family's target and draft model in transformers, from the same files, greedy. ValueError without a draft."""
+    """A family's target and draft model in transformers, from the same files. Raises ValueError without a draft."""
 
     def __init__(self, family: Family) -> None:
         if family.draft is None:
@@ -33,14 +33,14 @@ class Peer:
             for model in (family.target, family.draft)
             if (folder := checked(model).source)
         )
-        # No end token: every run has the same length, and no logits processor is needed to keep it going.
+        # Without an end token, every run has the same length, and needs no logits processor for that.
         self.target.generation_config.eos_token_id = self.draft.generation_config.eos_token_id = None
 
     def generate(self, prompt: str, tokens: int, **options: Any) -> list[int]:
         return generate(self.target, self.family.encode(prompt), tokens, **options)
 
     def assisted(self, k: int | None, prompt: str, tokens: int) -> list[int]:
-        """Assisted generation with always `k` draft tokens, or with the library's defaults."""
+        """Run assisted generation with always `k` draft tokens, or with the library's defaults."""
         default = self.draft.generation_config
         if k is not None:
             constant = {"num_assistant_tokens_schedule": "constant", "assistant_confidence_threshold": 0.0}
@@ -52,7 +52,7 @@ class Peer:
 
 
 def generate(model: Any, prompt: Sequence[int], tokens: int, **options: Any) -> list[int]:
-    """Write so many tokens greedily with a model of transformers; RuntimeError where there are fewer."""
+    """Write `tokens` tokens greedily with a model of transformers. Raises RuntimeError if there are fewer."""
     ids = torch.tensor([prompt], device=model.device)
     settings = {"do_sample": False, "max_new_tokens": tokens, "pad_token_id": 0}
     with warnings.catch_warnings(), torch.inference_mode():
@@ -65,9 +65,9 @@ def generate(model: Any, prompt: Sequence[int], tokens: int, **options: Any) -> 
 
 
 def seconds_per_step(run: Callable[[int], int], tokens: int, device: str = "cpu") -> float:
-    """Wall clock of a run of `tokens` less that of one of 2, over the steps that `run` counts between them.
+    """Return the seconds of a step: the time of a run of `tokens` minus that of 2, divided by the difference in steps.
 
-    So what setting up and prefilling cost is not counted.
+    So setup and prefill are not counted.
     """
     times, steps = [], []
     for count in (2, tokens):
@@ -80,7 +80,7 @@ def seconds_per_step(run: Callable[[int], int], tokens: int, device: str = "cpu"
 
 
 def write(family: Family, case: Case, prompt: str, tokens: int) -> list[int]:
-    """One run of ours with all its events, as a reader gets them."""
+    """Run our engine and read all its events; return the ids."""
     params = case.params(tokens, 0)
     return run(tasks(family, prompt, case.drafter, case.k, params, details=False)[SPECULATIVE]).ids
 
@@ -88,9 +88,9 @@ def write(family: Family, case: Case, prompt: str, tokens: int) -> list[int]:
 def measure(
     family: Family, prompts: Mapping[str, Sequence[str]], best: dict[str, Case], tokens: int, repeats: int
 ) -> dict[str, Any]:
-    """Tokens per second, medians over the domains; assisted generation at its best k.
+    """Return tokens per second, as medians over the domains; for assisted generation with its best k.
 
-    Our own two lanes, `best` a domain, run between the peers' runs, so that ratios compare neighbours.
+    Our two lanes, with the `best` case of each domain, run between the peers' runs, so that adjacent runs are compared.
     """
     peer, same = Peer(family), 0
     plain = partial(write, family, Case("none", "", 0.0, 0))
@@ -103,13 +103,13 @@ def measure(
             "transformers_generate": peer.generate,
             **assisted,
         }
-        same += sum(peer.generate(prompt, tokens) == plain(prompt, tokens) for prompt in texts)  # warms up, too
+        same += sum(peer.generate(prompt, tokens) == plain(prompt, tokens) for prompt in texts)  # also warms up
         seconds: dict[str, list[float]] = {name: [] for name in lanes}
         for repeat in range(-1, repeats):  # the first round warms up
             for prompt in texts:
                 for name, lane in lanes.items():
-                    spent = seconds_per_step(lambda n, lane=lane, text=prompt: len(lane(text, n)), tokens, peer.device)  # type: ignore[misc]
-                    seconds[name] += [spent] if repeat >= 0 else []
+                    step_s = seconds_per_step(lambda n, lane=lane, text=prompt: len(lane(text, n)), tokens, peer.device)  # type: ignore[misc]
+                    seconds[name] += [step_s] if repeat >= 0 else []
         for name, times in seconds.items():
             rates.setdefault(name, []).append(1.0 / median(times))
     medians = {name: round(median(values), 1) for name, values in rates.items()}

@@ -1,7 +1,7 @@
-"""Models of published shapes with random weights: the time of a cycle does not depend on their values.
+"""Measure models of published shapes with random weights, since the time of a cycle does not depend on the weights.
 
-Acceptance does, so it is synthetic: each draft token is accepted with probability α, whatever the models say (vLLM
-offers the same). Every row of a report says so, and the text means nothing.
+Acceptance does depend on them, so it is synthetic: each drafted token is accepted with probability α, as vLLM offers
+too. Every row of a report says so. The text is meaningless.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COMMON = {"model_type": "qwen3", "head_dim": 128, "num_key_value_heads": 8, "max
 QWEN3 = COMMON | {"vocab_size": 151936, "rms_norm_eps": 1e-6, "rope_theta": 1e6}
 TINY = COMMON | {"vocab_size": 256, "head_dim": 16, "tie_word_embeddings": True}
 SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-# Fields of each model's config.json on the Hub; the context is cut to what is measured.
+# Fields of each model's config.json on the Hub, with a shorter context.
 SHAPES: dict[str, dict[str, Any]] = {
     "Qwen3-0.6B": QWEN3 | dict(zip(SIZES, (1024, 3072, 28, 16), strict=True), tie_word_embeddings=True),
     "Qwen3-8B": QWEN3 | dict(zip(SIZES, (4096, 12288, 36, 32), strict=True), tie_word_embeddings=False),
@@ -44,7 +44,7 @@ SYNTHETIC_ALPHA = 0.8
 
 @dataclass
 class Lane:
-    """One setting of the pair, and its runs. K = 0 decodes plainly."""
+    """One setting of the pair, and its runs. K = 0 is plain decoding."""
 
     k: int
     task: Task
@@ -60,7 +60,7 @@ def measure(
     tokens: int,
     repeats: int,
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each K of `depths`; the first is 0, the baseline. Lanes take turns, run by run."""
+    """Yield a row for each K of `depths`; the first is 0, the baseline. Lanes take turns after every run."""
     prompt = random_prompt(context, target.vocabulary)
     params = SamplingParams(temperature=1.0, max_tokens=tokens, ignore_end=True)
     lanes = []
@@ -70,37 +70,38 @@ def measure(
         drafter = DraftModelDrafter(draft, 1)
         lanes.append(Lane(k, Task(target, prompt, params, drafter, k, details=False), cycle, []))
     for repeat in range(-1, repeats):  # the first round captures and warms up
-        for one in lanes:
-            events = list(lane.on_device(one.task, one.cycle))
+        for measured in lanes:
+            events = list(lane.on_device(measured.task, measured.cycle))
             if not isinstance(events[-1], Finished) or events[-1].tokens != tokens:
                 raise RuntimeError(f"a run of {tokens} tokens ended otherwise: {events[-1]}")
             if repeat >= 0:
-                one.runs.append(LaneStats.from_events(events, one.task.lane))
-    for one in lanes:
-        yield row(one, lanes[0], context)
+                measured.runs.append(LaneStats.from_events(events, measured.task.lane))
+    for measured in lanes:
+        yield row(measured, lanes[0], context)
 
 
-def row(one: Lane, plain: Lane, context: int) -> dict[str, Any]:
-    """Medians over the runs; the ratio to plain decoding with its 95 % interval, from runs side by side."""
+def row(measured: Lane, plain: Lane, context: int) -> dict[str, Any]:
+    """Make a row: medians over the runs, and the ratio to plain decoding with its 95 % interval, by adjacent runs."""
+    runs = measured.runs
     steps = [run.seconds_per_token or 0.0 for run in plain.runs]
-    seconds = [run.seconds_per_token or 0.0 for run in one.runs]
+    seconds = [run.seconds_per_token or 0.0 for run in runs]
     ratios = [a / b for a, b in zip(steps, seconds, strict=True)]
-    drafted, judged = sum(run.drafted for run in one.runs), sum(run.judged for run in one.runs)
-    passes = [spent for run in one.runs for spent in (run.verify_seconds or run.step_seconds)]
-    spent = sum(run.draft_seconds for run in one.runs)
+    drafted, judged = sum(run.drafted for run in runs), sum(run.judged for run in runs)
+    passes = [time_s for run in runs for time_s in (run.verify_seconds or run.step_seconds)]
+    draft_seconds = sum(run.draft_seconds for run in runs)
     return {
         "synthetic": True,
-        "synthetic_alpha": SYNTHETIC_ALPHA if one.k else None,
+        "synthetic_alpha": SYNTHETIC_ALPHA if measured.k else None,
         "context": context,
-        "k": one.k,
-        "alpha": middle([sum(run.accepted for run in one.runs) / judged]) if judged else None,
-        "tau": round(pooled_tau(one.runs), 4),
+        "k": measured.k,
+        "alpha": middle([sum(run.accepted for run in runs) / judged]) if judged else None,
+        "tau": round(pooled_tau(runs), 4),
         "seconds_per_token": median(seconds),
         "measured_speedup": round(median(ratios), 4),
         "measured_speedup_interval": interval(ratios),
-        "draft_cost": round(spent / drafted / median(steps), 4) if drafted else None,
+        "draft_cost": round(draft_seconds / drafted / median(steps), 4) if drafted else None,
         "verify_cost": round(median(passes) / median(steps), 4),
-        "eager_because": one.cycle.graphs.reason,
+        "eager_because": measured.cycle.graphs.reason,
     }
 
 
@@ -110,13 +111,13 @@ def random_prompt(context: int, vocabulary: int) -> list[int]:
 
 
 def load_pair(name: str, device: str) -> tuple[Transformer, Transformer]:
-    """Make target and draft of that pair."""
+    """Make target and draft of the pair."""
     small, large = PAIRS[name]
     return random_model(SHAPES[large], 1, device), random_model(SHAPES[small], 0, device)
 
 
 def random_model(shape: dict[str, Any], seed: int, device: str) -> Transformer:
-    """Weights as fresh models have them: normal, with deviation 0.02; norms are ones."""
+    """Make a model with normal weights of deviation 0.02, and norms of 1."""
     config, dtype = Config.parse(shape), torch.bfloat16 if device == "cuda" else torch.float32
     width, inner, size = config.hidden_size, config.intermediate_size, config.head_dim
     queries, keys = config.num_attention_heads * size, config.num_key_value_heads * size
@@ -151,7 +152,7 @@ def random_model(shape: dict[str, Any], seed: int, device: str) -> Transformer:
 
 
 def time_once(call: Callable[[], object], device: str) -> float:
-    """Return the seconds of one call, the device's work included."""
+    """Return the seconds of one call, including the work on the device."""
     if device == "cuda":
         torch.cuda.synchronize()
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""`python -m tools.bench.tables`: write the measured figures into the README and docs/; nobody types one by hand."""
+"""`python -m tools.bench.tables`: write the measured figures from the reports into README and docs."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def main() -> None:
 
 
 def blocks(root: Path) -> dict[str, str]:
-    """Render the reports below `root` as Markdown, by the name of each one's place."""
+    """Render the reports below `root` as Markdown, by the name of the place in the pages."""
     results = root / "assets" / "results"
     embedded, every = load(results / "embedded.json"), load(results / "methods.json")
     on_gpu = load(results / "machines" / "gpu.h200.json")
-    counted = trust.read(results)
+    counted = trust.load_reports(results)
     return {
         "headline": headline(embedded, every),
         "machines": machines([embedded, *map(load, sorted((results / "machines").glob("embedded.*.json")))]),
@@ -69,7 +69,7 @@ def blocks(root: Path) -> dict[str, str]:
 
 
 def filled(text: str, blocks: dict[str, str]) -> str:
-    """Replace what stands between <!-- name --> and <!-- /name -->; ValueError where a place is missing."""
+    """Replace the text between <!-- name --> and <!-- /name -->. Raises ValueError if a place is missing."""
     for name, block in blocks.items():
         before, opening, rest = text.partition(f"<!-- {name} -->\n")
         _, closing, after = rest.partition(f"<!-- /{name} -->\n")
@@ -107,7 +107,10 @@ def measured(report: Any) -> str:
 
 
 def beside(report: Any) -> tuple[str, float, float]:
-    """Whether every greedy text is plain decoding's; then plain and speculative decoding over transformers' own."""
+    """Return whether every greedy text equals plain decoding's, and the speeds relative to transformers.
+
+    The speeds are those of plain decoding over `generate`, and of speculative decoding over assisted generation.
+    """
     same = all(row["identical_to_plain"] for row in report["rows"] if row["temperature"] == 0)
     peers = report["peers"]
     plain = peers["plain_beside_them"] / peers["transformers_generate"]
@@ -115,7 +118,7 @@ def beside(report: Any) -> tuple[str, float, float]:
 
 
 def headline(report: Any, every: Any) -> str:
-    """The measured speed-ups, those of `every` drafter, whether greedy text stayed the same, transformers beside us."""
+    """Write the speed-ups of `report`, those of all drafters (`every`), greedy identity, and transformers' speed."""
     same, plain, speculative = beside(report)
     rates = {name: f"{rate:.0f}" for name, rate in report["peers"].items() if isinstance(rate, float)}
     return folded(
@@ -133,7 +136,7 @@ def headline(report: Any, every: Any) -> str:
 
 
 def machines(reports: list[Any]) -> str:
-    """A line a report of the same suite: the headline's figures, by processor."""
+    """Write a line for each report of the suite: the headline's figures by processor."""
     head = ["processor", "cores", "layers in", "measured", "commit", "greedy", "T = 0.8"]
     head += ["plain / `generate`", "speculative / assisted", "greedy text identical"]
     rows = []
@@ -148,12 +151,12 @@ def machines(reports: list[Any]) -> str:
 
 
 def methods(report: Any) -> str:
-    """A line a drafter: measured speed-up, α and τ at its best K, by temperature and domain."""
+    """Write a line for each drafter: measured speed-up, α and τ at its best K, by temperature and domain."""
     return pivot(["drafter"], {place_of(row): brief(row) for row in by_temperature(report)})
 
 
 def at_equal_depth(report: Any) -> str:
-    """A line a drafter: τ at every K that was tried, by temperature and domain."""
+    """Write a line for each drafter: τ at every K that was tried, by temperature and domain."""
     rows = [row for row in by_temperature(report) if len(row["tau_by_k"]) > 1]
     depths = sorted({k for row in rows for k in row["tau_by_k"]}, key=int)
     cells = {place_of(row): " · ".join(cell("tau", row["tau_by_k"][k]) for k in depths) for row in rows}
@@ -169,20 +172,20 @@ def place_of(row: Any) -> tuple[tuple[str, ...], str]:
 
 
 def passes(report: Any) -> str:
-    """A line an engine, precision and number of threads: a step, what reading its bytes takes, v by rows."""
+    """Write a line for each engine, precision and number of threads: step, reading time of its bytes, v by rows."""
     widths = [rows for rows in report["rows"][0]["v"] if rows != "1"]
     head = ["engine", "weights", "threads", "step, ms", "step / reading", *(f"v({rows})" for rows in widths)]
     rows = []
-    for one in report["rows"]:
-        step = f"{one['step_ms']:.1f}", f"{one['step_ms'] / one['reading_ms']:.2f}"
-        costs = (f"{one['v'][width]:.2f}" for width in widths)
-        rows.append([one["engine"], one["precision"], str(one["threads"]), *step, *costs])
+    for row in report["rows"]:
+        step = f"{row['step_ms']:.1f}", f"{row['step_ms'] / row['reading_ms']:.2f}"
+        costs = (f"{row['v'][width]:.2f}" for width in widths)
+        rows.append([row["engine"], row["precision"], str(row["threads"]), *step, *costs])
     commit, peer = report["provenance"]["commit"], report["llama_cpp_python"]
     return table(head, rows, f"{machine_of(report)}, commit {commit}; llama-cpp-python {peer}.")
 
 
 def by_default(report: Any) -> str:
-    """A line a question, the worst first: the speed-up of what is chosen by default, by temperature."""
+    """Write a line for each question, the worst first: the speed-up of the default choice, by temperature."""
     cells, notes = dict[tuple[tuple[str, ...], str], str](), list[str]()
     for row in sorted(report["rows"], key=lambda row: (row["temperature"], row["measured_speedup"])):
         column = f"T = {row['temperature']:g}: `{row['drafter']}`, K = {row['k']}"
@@ -197,7 +200,10 @@ def by_default(report: Any) -> str:
 
 
 def browsers(report: Any) -> str:
-    """A line a family, kind of text, drafter and K: τ; by browser and threads, the speed-up. Below, plain tokens/s."""
+    """Write a line for each family, kind of text, drafter and K: τ, and the speed-up by browser and threads.
+
+    The last lines are the tokens per second of plain decoding.
+    """
     cells: dict[tuple[tuple[str, ...], str], str] = {}
     rates: dict[tuple[tuple[str, ...], str], list[float]] = {}
     for row in report["rows"]:
@@ -213,7 +219,7 @@ def browsers(report: Any) -> str:
 
 
 def gpu(report: Any) -> str:
-    """What a card gave, in sentences: the large shapes beside transformers, the embedded pair, SmolLM2."""
+    """Write the results of a GPU in sentences: the large shapes and transformers, the embedded pair, SmolLM2."""
     stages, card = report["stages"], report["machine"]["gpu"]
     plain, drafted = (one for one in stages["steps"] if "synthetic_alpha" in one and one["context"] == 128)
     (generate,) = stages["generate"]
@@ -242,7 +248,7 @@ def gpu(report: Any) -> str:
 
 
 def gpu_steps(report: Any) -> str:
-    """A line a context and K: milliseconds of a draft and of its verification pass, c and v in plain steps."""
+    """Write a line for each context and K: milliseconds of a draft and of its verification pass, c and v in steps."""
     head = ["context", "K", "draft, ms", "verification, ms", "c", "v", "kernels of a cycle"]
     rows, plain = [], 0.0
     for one in report["stages"]["steps"]:
@@ -259,7 +265,7 @@ def gpu_steps(report: Any) -> str:
 
 
 def gpu_smollm2(report: Any) -> str:
-    """A line a drafter of SmolLM2 and K: speed-up, α and τ, greedy and sampled."""
+    """Write a line for each drafter of SmolLM2 and K: speed-up, α and τ, greedy and sampled."""
     cells = dict[tuple[tuple[str, ...], str], str]()
     for row in report["stages"]["smollm2"]:
         cells[(f"`{row['drafter']}`", str(row["k"])), f"T = {row['temperature']:g}"] = brief(row)
@@ -268,11 +274,11 @@ def gpu_smollm2(report: Any) -> str:
 
 # ---- certificates of real servers ----
 
-NAMES = {"smollm2": "SmolLM2-135M"}  # the embedded pair is not named
+NAMES = {"smollm2": "SmolLM2-135M"}  # rows of the embedded pair have no name
 
 
 def certificates(report: Any) -> str:
-    """A line a row: what was drawn, the verdict, and how many of the known mistakes would have shown."""
+    """Write a line for each certificate: draws, verdict, and how many of the known mistakes would have shown."""
     head = ["engine", "version", "method", "T", "draws × prompts", "verdict"]
     head += ["known mistakes that would have shown", "seconds", "date"]
     rows = []
@@ -293,7 +299,7 @@ def filters(row: Any) -> list[str]:
 
 
 def is_wrong(row: Any) -> bool:
-    """Whether the texts at the row's own temperature are: each certificate compares greedy texts besides."""
+    """Whether the texts at the row's own temperature are wrong. Every certificate also compares greedy texts."""
     return bool(row["status"]) and (not row["temperature"] or any(any(one["red"] or ()) for one in row["contexts"]))
 
 
@@ -305,7 +311,7 @@ def brief(row: Any) -> str:
 
 
 def best(report: Any, name: str, temperature: float) -> str:
-    """The headline, then each domain; those left out are named."""
+    """Write the headline's speed-up and that of each domain, and name the domains that were left out."""
     headline = report["headline"][name]
     by_domain: dict[str, float] = {}
     for row in report["rows"]:
@@ -321,7 +327,7 @@ def best(report: Any, name: str, temperature: float) -> str:
 
 
 def models(provenance: Any) -> str:
-    """A line a model that was trained here."""
+    """Write a line for each model of the embedded family."""
     head = ["", "shape", "parameters", "tokens seen", "bits per byte, held out (story · code · facts)"]
     rows = []
     for name, facts in provenance.items():

@@ -1,4 +1,4 @@
-"""The figures of `python -m tests.report`, as Markdown: what was tried against the app, and what came of it."""
+"""Write the figures of `python -m tests.report`, those of tests against faults and attacks, as Markdown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = {
     "files": "Odd model files",
     "mutants": "Mutations of the reading path",
 }
-# What README tells, in this order: the kind, the figure's name, and the sentence.
+# The figures in README, in order: kind, name, sentence.
 HEADLINE = (
     (
         "exactness",
@@ -37,46 +37,46 @@ HEADLINE = (
 Kinds = dict[str, dict[str, Any]]
 
 
-def read(results: Path) -> Kinds:
-    """By kind, what was saved."""
+def load_reports(results: Path) -> Kinds:
+    """Load the saved reports by kind."""
     files = {path.stem: path for path in (results / "trust").glob("*.json")}
     return {kind: json.loads(files[kind].read_text(encoding="utf-8")) for kind in KINDS if kind in files}
 
 
 def table(kinds: Kinds) -> str:
-    """A line a figure; what is said beside the figures has no target and stands in a last column of its own."""
+    """Write a table with a line for each figure. Figures without a target are remarks."""
     if not kinds:
         return "Not counted yet."
     lines = ["| kind | figure | counted | target | holds |", "|---|---|---|---|---|"]
     for report in kinds.values():
-        for place, one in enumerate(report["figures"]):
-            mark = "yes" if one["holds"] else "**no**"
-            cells = ["" if place else report["title"], one["name"], one["figure"], one["target"]]
-            lines.append(f"| {' | '.join(map(plain, cells))} | {mark if one['target'] else ''} |")
+        for number, figure in enumerate(report["figures"]):
+            mark = "yes" if figure["holds"] else "**no**"
+            cells = ["" if number else report["title"], figure["name"], figure["figure"], figure["target"]]
+            lines.append(f"| {' | '.join(map(plain, cells))} | {mark if figure['target'] else ''} |")
     when = ", ".join(sorted({report["measured"][:10] for report in kinds.values() if "measured" in report}))
     return "\n".join([*lines, "", f"Counted {when}."])
 
 
 def headline(kinds: Kinds) -> str:
-    """What README tells: of the kinds whose figures all hold."""
-    held = {kind: report["figures"] for kind, report in kinds.items() if all(one["holds"] for one in report["figures"])}
+    """Write the sentences for README, of the kinds whose figures all hold."""
+    good = {kind: report["figures"] for kind, report in kinds.items() if all(f["holds"] for f in report["figures"])}
     sentences = []
     for kind, name, sentence in HEADLINE:
-        figure = next((one["figure"] for one in held.get(kind, []) if one["name"] == name), "")
+        figure = next((f["figure"] for f in good.get(kind, []) if f["name"] == name), "")
         sentences += [sentence.format(figure.partition(" of ")[0])] if figure else []
-    passed = [one for figures in held.values() for one in figures if one["name"] == "tests passed"]
+    passed = [f for figures in good.values() for f in figures if f["name"] == "tests passed"]
     if passed:
-        count = sum(int(one["figure"].replace(",", "")) for one in passed)
+        count = sum(int(f["figure"].replace(",", "")) for f in passed)
         sentences.append(f"{count:,} tests of {len(passed)} kinds of attack and fault, none failed")
     return folded(f"- {'; '.join(sentences)}.") if sentences else "- Not counted yet."
 
 
 def folded(*items: str) -> str:
-    """Items of a list, in lines of at most 120 columns."""
+    """Wrap items of a list to at most 120 columns."""
     return "\n".join(line for item in items for line in wrap(item, 120, subsequent_indent="  "))
 
 
 def plain(text: str) -> str:
-    """As it stands, wherever Markdown would read more into it."""
+    """Escape characters that have a meaning in Markdown."""
     text = " ".join(text.split()).replace("\\", "\\\\")
     return "".join(f"\\{c}" if c in "|<>*_`" and c != "≤" else c for c in text)

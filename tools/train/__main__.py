@@ -1,7 +1,7 @@
-"""`python -m tools.train all --corpus DIR --out DIR`: the embedded family from plain text files.
+"""`python -m tools.train all --corpus DIR --out DIR`: train the embedded family on plain text files.
 
-The tokenizer and the target are made here, and the drafters that nobody else trains: Medusa heads, the block drafter,
-the MTP layer. `draft_model` and `eagle3` are what `specdec train` makes of texts that the target wrote and read.
+This trains the tokenizer, the target, Medusa heads, the block drafter and the MTP layer. The code of `specdec train`
+trains `draft_model` and `eagle3`, on texts of the corpus and of the target.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import nn, Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from specdec.drafters.eagle3 import default_taps
-from specdec.families.zoo import resolved
+from specdec.families.zoo import resolve_device
 from specdec.figures import machine
 from specdec.models.packed import FILE, pack_rows, ROWS
 from specdec.training import examples
@@ -40,16 +40,16 @@ from .heads import head_config, Loss
 from .options import Options
 
 SHARD = "8MB"
-# Of the time.
+# Shares of the time.
 SHARES = {
     "stem": 0.2, "target": 0.4, "draft_model": 0.12, "eagle3": 0.1, "medusa": 0.04, "block": 0.08, "mtp": 0.06,
 }  # fmt: skip
-CORPUS_TEXTS = 2_000  # windows of the corpus, of each domain, that drafters learn beside the target's own texts
-OWN_TEXTS = 6_000  # that the target writes, from the beginnings of documents
+CORPUS_TEXTS = 2_000  # windows of each domain of the corpus from which drafters learn
+OWN_TEXTS = 6_000  # texts that the target writes after the beginnings of documents
 
 
 class Workshop:
-    """The folder being filled, and the things that several stages need, made when first asked for."""
+    """The output folder, and what several stages need, made at its first use."""
 
     def __init__(self, options: Options) -> None:
         self.options, self.out = options, options.out
@@ -66,12 +66,12 @@ class Workshop:
 
     @cached_property
     def streams(self) -> dict[str, np.ndarray]:
-        """Every domain as one stream of ids."""
+        """The training texts of every domain as one stream of ids."""
         return {name: data.encode(self.tokenizer, split.train) for name, split in self.texts.items()}
 
     @cached_property
     def teacher(self) -> LlamaForCausalLM:
-        """The target, frozen."""
+        """The frozen target."""
         dtype = precision(self.options.device)
         model = LlamaForCausalLM.from_pretrained(self.out / "target", dtype=dtype, attn_implementation="eager")
         return model.to(self.options.device).eval().requires_grad_(False)
@@ -82,7 +82,7 @@ class Workshop:
     def fit(
         self, stage: str, model: nn.Module, loss: Callable[[Tensor], Tensor], mixture: dict[str, float]
     ) -> Progress:
-        """One stage's training. Embeddings, and output matrices that are ones, are AdamW's."""
+        """Train one stage. AdamW trains embeddings, and the output matrices that are `nn.Embedding`."""
         options, dice = self.options, random.Random(self.options.seed)
         embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
         matrices = [p for p in model.parameters() if p.dim() == 2 and id(p) not in embeddings]
@@ -99,11 +99,11 @@ class Workshop:
         return fit(model, matrices, loss, batches, self.seconds(stage), checkpoint, measure)
 
     def own_writing(self) -> np.ndarray:
-        """What the target wrote, as one stream of ids."""
+        """Return the texts that the target wrote as one stream of ids."""
         return examples.load([self.out / "texts" / "own.npz"], [0], len(self.tokenizer), 2**20).tokens
 
     def note(self, stage: str, **facts: Any) -> None:
-        """Add a stage to provenance.json."""
+        """Record a stage in provenance.json."""
         path = self.out / "provenance.json"
         record = json.loads(path.read_text()) if path.exists() else {}
         record[stage] = {
@@ -116,17 +116,17 @@ class Workshop:
         path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
     def head(self, stage: str, model: nn.Module, loss: Loss, config: dict[str, Any]) -> None:
-        """Train a head and keep it in 8 bits, under the tensor names of its authors."""
+        """Train a head and store it in 8 bits, under the tensor names of its authors."""
         progress = self.fit(stage, model.to(self.options.device), loss, data.DRAFT_MIXTURE)
         folder = self.out / stage
         folder.mkdir(exist_ok=True)
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
         save_file(pack_rows(weights), folder / FILE, {"packed": ROWS})
         (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-        self.note(stage, **seen(progress, model), mixture=data.DRAFT_MIXTURE)
+        self.note(stage, **training_facts(progress, model), mixture=data.DRAFT_MIXTURE)
 
 
-def seen(progress: Progress, model: nn.Module) -> dict[str, Any]:
+def training_facts(progress: Progress, model: nn.Module) -> dict[str, Any]:
     minutes, parameters = round(progress.seconds / 60, 1), sum(p.numel() for p in model.parameters())
     return {"parameters": parameters, "tokens_seen": progress.tokens, "minutes": minutes}
 
@@ -146,7 +146,7 @@ def train_tokenizer(shop: Workshop) -> None:
 
 
 def train_target(shop: Workshop) -> None:
-    """A stem of half the depth first, then the whole: the second part of the time is all layers'."""
+    """Train a stem of half the depth first, then the target with all layers."""
     stem = target.build(target.STEM, shop.options.seed).to(shop.options.device)
     early = shop.fit("stem", stem, target.TargetLoss(stem), data.MIXTURE)
     model = target.deepened(stem)
@@ -155,13 +155,13 @@ def train_target(shop: Workshop) -> None:
     model.bfloat16().save_pretrained(shop.out / "target", max_shard_size=SHARD)
     quality = {name: data.bits_per_byte(model, shop.tokenizer, split.held_out) for name, split in shop.texts.items()}
     shop.note(
-        "target", **seen(progress, model), shape=target.SHAPE, exit_layers=model.config.exit_layers,
+        "target", **training_facts(progress, model), shape=target.SHAPE, exit_layers=model.config.exit_layers,
         stem_tokens=early.tokens, bits_per_byte_held_out=quality,
     )  # fmt: skip
 
 
 def write_texts(shop: Workshop) -> None:
-    """What drafters learn from: texts of the corpus, and what the target writes after the beginnings of some."""
+    """Write the texts for training drafters: windows of the corpus, and the target's continuations of documents."""
     folder, dice, length = shop.out / "texts", random.Random(shop.options.seed), shop.options.length
     folder.mkdir(exist_ok=True)
     for name, stream in shop.streams.items():
@@ -222,10 +222,10 @@ STAGES: dict[str, Callable[[Workshop], None]] = {
 
 
 def build(options: Options) -> int:
-    """One stage, or all; ValueError for a stage that there is not."""
+    """Run one stage, or all. Raises ValueError for an unknown stage."""
     if options.stage not in (*STAGES, "all"):
         raise ValueError(f"there is no stage {options.stage!r}; choose from {', '.join((*STAGES, 'all'))}")
-    shop = Workshop(replace(options, device=resolved(options.device)))
+    shop = Workshop(replace(options, device=resolve_device(options.device)))
     record = shop.out / "provenance.json"
     for name in STAGES if options.stage == "all" else (options.stage,):
         if not record.exists() or name not in json.loads(record.read_text()):

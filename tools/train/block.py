@@ -1,8 +1,8 @@
-"""The block drafter, trained as it will be used: at every third token it drafts a whole block, from one pass.
+"""The block drafter in training. At every third token it drafts a whole block in one pass, as it will do later.
 
 Each slot is compared with the target's distribution at its place. The Markov correction reads the true token before it,
-as it will read the drafted one. DFlash (arXiv 2602.06036) shares the target's output matrix; here the matrix starts as
-the target's and learns, since a layer this narrow gains by it (`medusa.py` tells how much).
+later the drafted one. DFlash (arXiv 2602.06036) shares the target's output matrix. Here the drafter trains its own
+copy, because such a narrow model gains by it (`medusa.py` has figures).
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ from torch import nn, Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, LlamaMLP, LlamaRMSNorm
 
-from .heads import decaying, divergence, log_distribution, Loss, Pair, Projections
+from .heads import divergence, log_distribution, Loss, Pair, Projections, weighted_sum
 
 LAYERS = 2
 SLOTS = 6
-RANK = 32  # of the Markov correction
+RANK = 32  # rank of the Markov correction
 STRIDE = 3  # tokens from one block of a text to the next
 
 
 class Attention(Projections):
-    """A slot sees the features of the text before its block, and all slots of the block."""
+    """A slot attends to the features of the text before its block, and to all slots of the block."""
 
     def forward(self, x: Tensor, text: Tensor, places: Pair, text_places: Pair, hidden: Tensor) -> Tensor:
-        """x [rows, blocks, slots, hidden], text [rows, n, hidden], both normed; hidden [blocks · slots, n] masks."""
+        """Attend from `x` [rows, blocks, slots, hidden] to `text` [rows, n, hidden], both normed, and to `x`.
+
+        `hidden` [blocks · slots, n] is True where a slot may not attend.
+        """
         rows, blocks, slots, _ = x.shape
 
         def heads(part: nn.Linear, y: Tensor) -> Tensor:
@@ -47,7 +50,7 @@ class Attention(Projections):
 
 
 class Layer(nn.Module):
-    """A decoder layer that norms the text's features as it norms its own stream."""
+    """A decoder layer that applies its input norm to the text's features too."""
 
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
@@ -63,10 +66,10 @@ class Layer(nn.Module):
 
 
 class Markov(nn.Module):
-    """What the token before adds to the logits: a table of pairs, of low rank."""
+    """The correction of logits by the token before: a table of token pairs of low rank."""
 
     def __init__(self, words: Tensor) -> None:
-        """It starts without effect, and with like words alike: by the principal directions of `words` [V, hidden]."""
+        """Start without effect. Similar tokens have similar rows: the principal directions of `words` [V, hidden]."""
         super().__init__()
         main = torch.linalg.svd(words, full_matrices=False).U[:, :RANK]
         self.markov_w1, self.markov_w2 = (nn.Embedding(*main.shape) for _ in range(2))
@@ -79,7 +82,7 @@ class Markov(nn.Module):
 
 
 class Block(nn.Module):
-    """Parameters under the names of DFlash and DSpark, where those have them.
+    """The drafter, with the parameter names of DFlash and DSpark where they exist.
 
     At first every slot passes the last token's high feature on to the target's norm and output matrix.
     """
@@ -89,10 +92,10 @@ class Block(nn.Module):
         width, words = config.hidden_size, teacher.model.embed_tokens.weight.detach().float()
         self.fc = nn.Linear(taps * width, width, bias=False)
         self.embed_norm, self.hidden_norm, self.norm = (LlamaRMSNorm(width, config.rms_norm_eps) for _ in range(3))
-        self.slots = nn.Embedding(SLOTS - 1, width)  # in place of the words not known yet
+        self.slots = nn.Embedding(SLOTS - 1, width)  # in place of the embeddings of unknown tokens
         layers = [Layer(config) for _ in range(LAYERS)]
         self.layers = nn.ModuleList(layers)
-        self.lm_head = nn.Embedding(len(words), width)  # an output matrix, which the optimiser treats as it does those
+        self.lm_head = nn.Embedding(len(words), width)  # an output matrix, but AdamW should train it
         self.markov_head = Markov(words)
         with torch.no_grad():
             self.fc.weight.zero_()[:, -width:].fill_diagonal_(1.0)
@@ -104,7 +107,7 @@ class Block(nn.Module):
             self.lm_head.weight.copy_(teacher.lm_head.weight)
 
     def forward(self, words: Tensor, features: Tensor, anchors: Tensor, rotary: Pair) -> Tensor:
-        """The states of all slots, for blocks that begin with the words at `anchors` [blocks].
+        """Return the states of all slots, for blocks that begin with the tokens at `anchors` [blocks].
 
         words [rows, n, hidden], features [rows, n, taps · hidden] -> [rows, blocks, SLOTS, hidden]
         """
@@ -140,4 +143,4 @@ class BlockLoss(Loss):
             before = self.block.markov_head(ids[:, anchors + slot])
             q = log_distribution(states[:, :, slot] @ self.block.lm_head.weight.T + before)
             divergences.append(divergence(p[:, anchors + slot], q))
-        return decaying(divergences)
+        return weighted_sum(divergences)

@@ -1,7 +1,7 @@
-"""Training text by domain: stories from a folder, code from the interpreter's library, generated facts.
+"""Training text by domain: stories from a folder, code from Python's standard library, generated facts.
 
-Every domain is a list of documents. A document is held out for evaluation when a checksum of its text
-says so, which needs no bookkeeping and stays the same when other files are added.
+Every domain is a list of documents. A checksum of its text decides whether a document is held out for evaluation, so
+that this does not change when other files are added.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import facts
 
 HOLD_OUT_ONE_IN = 50
 BLOCKLIST = Path(__file__).with_name("blocklist.txt")
-# Tables, fixtures and generated data teach a model nothing about Python.
+# Folders of tables, fixtures and generated data, which are no typical Python.
 SKIPPED_FOLDERS = {"site-packages", "test", "tests", "idle_test", "encodings", "pydoc_data", "ensurepip"}
 
 
@@ -27,14 +27,14 @@ class Split:
 
 
 def blocked_words() -> re.Pattern[str]:
-    """One pattern for all words that a classroom demo must not learn."""
+    """Return a pattern for all words that a model for classrooms must not learn."""
     lines = BLOCKLIST.read_text().splitlines()
     words = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     return re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)
 
 
 def load(folder: Path, seed: int = 0) -> dict[str, Split]:
-    """Read every domain; `folder` holds the stories, one .txt file a book."""
+    """Read every domain. `folder` contains the stories, one .txt file for each book."""
     return {
         "story": split(stories(folder)),
         "code": split(standard_library()),
@@ -43,7 +43,7 @@ def load(folder: Path, seed: int = 0) -> dict[str, Split]:
 
 
 def stories(folder: Path, size: int = 6000) -> list[str]:
-    """Books cut at paragraph breaks into documents of about `size` characters."""
+    """Cut books at paragraph breaks into documents of about `size` characters."""
     files = sorted(path for path in folder.glob("*.txt"))
     if not files:
         raise SystemExit(f"{folder} holds no .txt file; point --corpus at a folder of plain texts")
@@ -64,7 +64,7 @@ def stories(folder: Path, size: int = 6000) -> list[str]:
 
 
 def standard_library() -> list[str]:
-    """The .py files of this interpreter's standard library, one document a file."""
+    """Return the .py files of this interpreter's standard library as documents."""
     root, blocked = Path(sysconfig.get_path("stdlib")), blocked_words()
     documents = []
     for path in sorted(root.rglob("*.py")):
@@ -80,7 +80,7 @@ def split(documents: list[str]) -> Split:
     for text in documents:
         held_out = zlib.crc32(text.encode()) % HOLD_OUT_ONE_IN == 0
         (result.held_out if held_out else result.train).append(text)
-    # A handful of documents may all fall on one side; neither side may be empty.
+    # Neither side may be empty, even if there are only a few documents.
     for full, empty in ((result.train, result.held_out), (result.held_out, result.train)):
         if not empty:
             empty.append(full.pop() if len(full) > 1 else full[0])

@@ -1,4 +1,4 @@
-"""The tokenizer, and the token streams that every model of the family learns from."""
+"""The tokenizer, and the token streams from which the models of the family learn."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .corpus import Split
 END = "<|endoftext|>"
 VOCABULARY = 4096
 MIXTURE = {"story": 0.42, "code": 0.46, "facts": 0.12}
-# More than half of what drafters learn on is the target's own writing: that is what they are asked to foresee.
+# More than half of the drafters' texts are the target's own, because drafters must predict the target.
 DRAFT_MIXTURE = {"story": 0.16, "code": 0.16, "facts": 0.08, "own": 0.6}
 
 
 def train_tokenizer(corpus: dict[str, Split], out: Path) -> None:
-    """Byte-level BPE with digits apart, saved in the Hub's format."""
+    """Train a byte-level BPE tokenizer with single digits, and save it in the Hub's format."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
@@ -31,7 +31,7 @@ def train_tokenizer(corpus: dict[str, Split], out: Path) -> None:
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY, special_tokens=[END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
-    # Facts repeat a few words endlessly and would claim merges that the other domains need.
+    # Facts repeat a few words very often, and would take merges that the other domains need.
     shares = {"story": 1.0, "code": 1.0, "facts": 0.05}
     texts = (text for name in shares for text in corpus[name].train[: int(shares[name] * len(corpus[name].train))])
     tokenizer.train_from_iterator(texts, trainer)
@@ -41,7 +41,7 @@ def train_tokenizer(corpus: dict[str, Split], out: Path) -> None:
 
 
 def encode(tokenizer: PreTrainedTokenizerFast, documents: list[str]) -> np.ndarray:
-    """One stream of ids; each document begins with the control token."""
+    """Encode documents as one stream of ids, in which each document begins with the control token."""
     backend = tokenizer.backend_tokenizer
     end = backend.token_to_id(END)
     ids = [[end, *encoding.ids] for encoding in backend.encode_batch_fast(documents, add_special_tokens=False)]
@@ -49,7 +49,7 @@ def encode(tokenizer: PreTrainedTokenizerFast, documents: list[str]) -> np.ndarr
 
 
 def window(stream: np.ndarray, length: int, dice: random.Random) -> np.ndarray:
-    """So many ids from a random place on; a shorter stream is repeated."""
+    """Return `length` ids from a random place on; a shorter stream is repeated."""
     if len(stream) <= length:
         stream = np.tile(stream, length // len(stream) + 1)
     start = dice.randrange(len(stream) - length + 1)
@@ -59,7 +59,7 @@ def window(stream: np.ndarray, length: int, dice: random.Random) -> np.ndarray:
 def batches(
     streams: dict[str, np.ndarray], mixture: dict[str, float], rows: int, length: int, dice: random.Random, device: str
 ) -> Iterator[tuple[torch.Tensor, int]]:
-    """Windows without end, with how many tokens they hold.  # [rows, length]"""
+    """Yield endless batches of windows [rows, length], with their numbers of tokens."""
     while True:
         names = dice.choices(list(mixture), list(mixture.values()), k=rows)
         ids = np.stack([window(streams[name], length, dice) for name in names]).astype(np.int64)
@@ -70,7 +70,8 @@ def batches(
 def bits_per_byte(
     model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, documents: list[str], length: int = 512
 ) -> float:
-    """Held-out loss, in bits per byte of text. Windows overlap by one id: every token but the first is predicted."""
+    """Return the loss on held-out documents in bits per byte. Windows overlap by one id, so that all tokens but the
+    first are predicted."""
     stream, nats = torch.from_numpy(encode(tokenizer, documents).astype(np.int64)), 0.0
     for start in range(0, len(stream) - 1, length):
         ids = stream[None, start : start + length + 1].to(next(model.parameters()).device)

@@ -1,4 +1,4 @@
-"""Questions and answers, generated: small closed worlds that a small model can get right."""
+"""Generate questions and answers about small closed worlds, which a small model can learn."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ LENGTHS = [
     (month, f"{days} days in most years" if days == 28 else f"{days} days")
     for month, days in zip(MONTHS, MONTH_LENGTHS, strict=True)
 ]
-# A question, its answer, and the pairs that are put into both; how often it is asked follows.
+# Question, answer, the pairs that fill both, and the question's relative frequency.
 TABLES = (
     ("What is the capital of {0}?", "The capital of {0} is {1}.", list(CAPITALS.items()), 3),
     ("{1} is the capital of which country?", "{1} is the capital of {0}.", list(CAPITALS.items()), 1),
@@ -149,7 +149,7 @@ KINDS: tuple[Callable[[random.Random], Fact], ...] = (
 
 
 def documents(count: int, seed: int) -> list[str]:
-    """`count` documents of 8 to 20 question and answer pairs."""
+    """Generate `count` documents of 8 to 20 pairs of question and answer."""
     rng = random.Random(seed)
     return [
         "\n".join(f"Q: {q}\nA: {a}\n" for q, a in (rng.choice(KINDS)(rng) for _ in range(rng.randint(8, 20))))

@@ -1,4 +1,4 @@
-"""What the trainers of drafters on the target's own states share."""
+"""Code that the trainers of heads on the target's states share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from specdec.models.device import multiplies_bfloat16
 from specdec.training.loss import DECAY, VARIATION
 
-# Sharper than what the target was trained on: people decode greedily or below temperature 1.
+# Below 1, because people decode greedily or at low temperatures.
 TEMPERATURE = 0.7
 
 Pair = tuple[Tensor, Tensor]
@@ -30,7 +30,7 @@ class Projections(nn.Module):
 
 
 class Loss:
-    """The divergence of a head's distributions from the target's, on ids [rows, n]; the target reads them first."""
+    """The divergence between a head's distributions and the target's, on ids [rows, n] that the target reads first."""
 
     taps: tuple[int, ...] = ()
 
@@ -49,17 +49,17 @@ class Loss:
             return self.of_states(ids, read.last_hidden_state, torch.cat(features, -1) if features else None)
 
     def of_states(self, ids: Tensor, last: Tensor, features: Tensor | None) -> Tensor:
-        """`last` [rows, n, hidden] after the final norm, `features` [rows, n, taps · hidden]."""
+        """Return the loss. `last` [rows, n, hidden] is after the final norm, `features` is [rows, n, taps · hidden]."""
         raise NotImplementedError
 
     def target(self, last: Tensor) -> Tensor:
-        """The logarithms of its distributions.  # [..., hidden] -> [..., V]"""
+        """Return the target's log-probabilities.  # [..., hidden] -> [..., V]"""
         with torch.no_grad():
             return log_distribution(last @ self.output.T)
 
 
 def head_config(teacher: LlamaForCausalLM, layers: int, **more: object) -> LlamaConfig:
-    """The target's shape, for a head of some layers. The path of the target's folder is private."""
+    """Make the config of a head with the target's shape and `layers` layers, without the path of its folder."""
     config = copy.deepcopy(teacher.config)
     config.num_hidden_layers, config.num_key_value_heads = layers, config.num_attention_heads
     config.architectures, config.name_or_path = None, ""
@@ -73,12 +73,12 @@ def log_distribution(logits: Tensor) -> Tensor:
 
 
 def divergence(p: Tensor, q: Tensor) -> Tensor:
-    """KL(p ‖ q) plus the total variation, of two logarithms of distributions.  # [..., V] -> []"""
+    """Return KL(p ‖ q) plus the total variation, given log-probabilities.  # [..., V] -> []"""
     chance = p.exp()
     variation = 0.5 * (chance - q.exp()).abs().sum(-1).mean()
     return (chance * (p - q)).sum(-1).mean() + VARIATION * variation
 
 
-def decaying(divergences: Sequence[Tensor]) -> Tensor:
-    """Their sum; later places of a draft are reached less often, and weigh less."""
+def weighted_sum(divergences: Sequence[Tensor]) -> Tensor:
+    """Return their weighted sum. Later places of a draft are reached less often, so they have less weight."""
     return torch.stack([DECAY**i * part for i, part in enumerate(divergences)]).sum()

@@ -1,8 +1,8 @@
-"""Medusa heads on the frozen target: head i learns to predict the target's token i + 1 places ahead.
+"""Medusa heads in training on the frozen target: head i learns to predict the target's token i + 1 places ahead.
 
-Cai et al. 2024 (arXiv 2401.10774): Medusa-1, with the target's distribution for a label instead of one token of it.
-Each head has its own output matrix, which starts as a copy of the target's. After 1.5 M tokens a head with its own
-matrix guessed the target's choice in 33 of 100 places; heads that shared the target's frozen matrix guessed it in 20.
+This is Medusa-1 of Cai et al. 2024 (arXiv 2401.10774), but learns from the target's distribution instead of one token.
+Each head has its own output matrix, which starts as a copy of the target's. After 1.5 M tokens such a head predicted
+the target's choice at 33 of 100 places; heads that shared the target's frozen matrix predicted it at 20.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from transformers import LlamaForCausalLM
 
-from .heads import decaying, divergence, log_distribution, Loss
+from .heads import divergence, log_distribution, Loss, weighted_sum
 
 HEADS = 4
 LAYERS = 2
 
 
 class ResBlock(nn.Module):
-    """x + SiLU(W x + b), at first without effect: the head then predicts what the target does."""
+    """Computes x + SiLU(W x + b). At first it has no effect, so that the head predicts what the target does."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -31,16 +31,16 @@ class ResBlock(nn.Module):
 
 
 class Output(nn.Embedding):
-    """An output matrix, which the optimiser treats as it does those."""
+    """An output matrix. It is an `nn.Embedding`, so that AdamW trains it."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x @ self.weight.T
 
 
 def build(output: Tensor) -> nn.ModuleList:
-    """Parameters under their published names, `{head}.{layer}.linear.weight|bias` and `{head}.{layers}.weight`.
+    """Make heads with the published names, `{head}.{layer}.linear.weight|bias` and `{head}.{layers}.weight`.
 
-    output: the target's matrix [V, hidden].
+    `output` is the target's output matrix [V, hidden].
     """
 
     def head() -> nn.Sequential:
@@ -60,4 +60,4 @@ class MedusaLoss(Loss):
     def of_states(self, ids: Tensor, last: Tensor, features: Tensor | None = None) -> Tensor:
         count, p = last.shape[1] - HEADS, self.target(last)
         q = [log_distribution(head(last[:, :count])) for head in self.heads]
-        return decaying([divergence(p[:, i + 1 : i + 1 + count], part) for i, part in enumerate(q)])
+        return weighted_sum([divergence(p[:, i + 1 : i + 1 + count], part) for i, part in enumerate(q)])

@@ -1,7 +1,7 @@
-"""The multi-token-prediction layer on the frozen target, trained as it will be used: chained on its own state.
+"""The multi-token-prediction layer in training on the frozen target.
 
-DeepSeek-V3 (arXiv 2412.19437, section 2.2) trains such layers with the target, one for each further token. Here, as
-engines use theirs, one layer serves every step: first it reads the target's last states, then twice its own.
+DeepSeek-V3 (arXiv 2412.19437, section 2.2) trains such layers together with the target, one for each further token.
+Here one layer learns every step, as engines use it: first it reads the target's last states, then twice its own.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from torch import nn, Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, LlamaMLP, LlamaRMSNorm
 
-from .heads import decaying, divergence, log_distribution, Loss, Pair, Projections
+from .heads import divergence, log_distribution, Loss, Pair, Projections, weighted_sum
 
 STEPS = 3  # tokens of a draft that are learned
 
 
 class Attention(Projections):
-    """A token sees the first step's keys up to its own, and of later steps its own only: its draft so far."""
+    """A token attends to the first step's keys up to its own, and to its own keys of later steps."""
 
     def forward(self, x: Tensor, rotary: Pair, steps: list[Pair]) -> Tensor:
-        """`steps` has the keys and values of the steps so far, and gets this one's."""
+        """Attend to `steps`, the keys and values of the steps so far, and append those of this step."""
         rows, n, _ = x.shape
         q, k, v = (p(x).view(rows, n, self.heads, -1).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
         q, k = apply_rotary_pos_emb(q, k, *rotary)
@@ -39,7 +39,7 @@ class Attention(Projections):
 
 
 class MTP(nn.Module):
-    """Parameters under DeepSeek-V3's names. At first it passes the target's state on to the shared output matrix."""
+    """The layer, with DeepSeek-V3's parameter names. At first it passes the target's state on to the output matrix."""
 
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
@@ -56,9 +56,9 @@ class MTP(nn.Module):
             self.mlp.down_proj.weight.zero_()
 
     def forward(self, words: Tensor, last: Tensor, rotary: Pair) -> list[Tensor]:
-        """Normed states of every step: row i of step s is for token i + s + 2.  # [rows, n, hidden] -> n - STEPS rows
+        """Return normed states of every step, [rows, n - STEPS, hidden] each. Row i of step s predicts token i + s + 2.
 
-        Row i reads the target's last state at token i, later its own, beside the word of token i + s + 1.
+        It reads the target's last state at token i, in later steps its own state, and the embedding of token i + s + 1.
         """
         count = words.shape[1] - STEPS
         state, seen, normed = last[:, :count], list[Pair](), []
@@ -83,4 +83,4 @@ class MTPLoss(Loss):
         p = self.target(last[:, 1:])
         steps = self.layer(F.embedding(ids, self.words), last, self.rotary)
         q = [log_distribution(state @ self.output.T) for state in steps]
-        return decaying([divergence(p[:, i : i + part.shape[1]], part) for i, part in enumerate(q)])
+        return weighted_sum([divergence(p[:, i : i + part.shape[1]], part) for i, part in enumerate(q)])

@@ -1,4 +1,4 @@
-"""What a training is asked for."""
+"""The options of `python -m tools.train`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..options import option
 
 @dataclass(frozen=True)
 class Options:
-    """The embedded family from plain text files. A stage that ended is left alone; one that was cut goes on."""
+    """Train the embedded family on plain text files. Finished stages are skipped; an interrupted one continues."""
 
     stage: str = option(
         "all", "tokenizer, target, texts, draft_model, eagle3, medusa, block, mtp, or all", positional=True

@@ -1,4 +1,4 @@
-"""The target: a small Llama, trained on next tokens, with early exits at a third and a half of its depth."""
+"""The target in training: a small Llama with early exits at a third and a half of its depth."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from specdec.models.device import multiplies_bfloat16
 
 from .data import VOCABULARY
 
-# Deep and narrow: one draft layer is then a small part of a target pass, as it is for large models.
+# It is deep and narrow, so that one layer of a draft costs a small part of a pass, as with large models.
 SHAPE = {"num_hidden_layers": 24, "hidden_size": 192, "intermediate_size": 512, "num_attention_heads": 3}
-# The first part of the training happens at half the depth, where a token costs half as much.
+# The first part of the training has half the depth, so that a token costs half as much.
 STEM = {**SHAPE, "num_hidden_layers": 12}
 EXIT_WEIGHT = 0.3
 
 
 def build(shape: dict[str, int], seed: int) -> LlamaForCausalLM:
-    """A fresh Llama with tied embeddings."""
+    """Make a new Llama with tied embeddings."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=VOCABULARY, **shape, num_key_value_heads=shape["num_attention_heads"],
@@ -33,10 +33,10 @@ def build(shape: dict[str, int], seed: int) -> LlamaForCausalLM:
 
 @torch.no_grad()
 def deepened(model: LlamaForCausalLM) -> LlamaForCausalLM:
-    """Twice the layers and, as yet, the same function: each layer is followed by a copy that adds nothing.
+    """Double the layers without changing the function: each layer is followed by a copy that adds nothing.
 
-    A copy starts with zero output matrices (the idea of Net2Net, arXiv 1511.05641). The exits stay where they are,
-    as shares of the depth.
+    A copy has output matrices of zeros (as in Net2Net, arXiv 1511.05641). The exits stay at the same shares of the
+    depth.
     """
     config = copy.deepcopy(model.config)
     config.num_hidden_layers *= 2
@@ -57,9 +57,9 @@ def exit_layers(model: LlamaForCausalLM) -> tuple[int, int]:
 
 
 class TargetLoss:
-    """Next-token loss, plus the loss of one early exit on a quarter of the rows (LayerSkip, arXiv 2404.16710).
+    """The next-token loss, plus that of one early exit on a quarter of the rows (LayerSkip, arXiv 2404.16710).
 
-    The exits take turns, which keeps their cost to a few per cent.
+    The exits take turns, so that they cost only a few per cent.
     """
 
     def __init__(self, model: LlamaForCausalLM) -> None:

@@ -1,7 +1,6 @@
-"""A card per way of drafting: a picture, what it weighs in this family, how it was trained, where others are found.
+"""A card for each drafting method: a picture, its size in this family, how it was trained, and examples on the Hub.
 
-Figures come from the family's files. Template and pictures are in `assets/page/methods`; colours by classes of the
-style sheet.
+Figures come from the family's files. Template and pictures are in `assets/page/methods`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .. import menu
 from ..text import of_drafters, PAGE, sentences, strings
 
 PICTURES = PAGE / "methods"
-_templates = Environment(  # whatever is filled in is escaped, unless it is markup of our own
+_templates = Environment(  # values are escaped, except our own markup
     loader=FileSystemLoader(PICTURES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
 
@@ -54,7 +53,7 @@ def picture(name: str, text: str) -> Markup:
 
 
 def weights(method: Method) -> str:
-    """Say what the method adds to the target; "" where the family does not have it."""
+    """Say how many weights the method adds to the target; "" if the family does not have it."""
     words = strings("methods")["cards"]
     target = menu.parameters(menu.FAMILY / "target")
     if method.part == EXIT and menu.has_weights(method.name):
@@ -69,7 +68,7 @@ def weights(method: Method) -> str:
 
 
 def training(name: str, how: str) -> str:
-    """Say how it was trained, then how much, as far as the family's provenance says."""
+    """Say how the drafter was trained and, if the family's provenance has it, on how many tokens."""
     words, provenance = strings("methods")["cards"], menu.read_json(menu.FAMILY / "provenance.json")
     exits = provenance.get("target", {}).get("exit_layers", [])
     how = how.format(exits=words["and"].join(map(str, exits)))
@@ -84,7 +83,7 @@ def training(name: str, how: str) -> str:
 
 
 def controls(name: str) -> str:
-    """List a method's variants with other weights that the family holds, with their size."""
+    """List the variants of a method that the family has with other weights, with their sizes."""
     others = [m for m in METHODS.values() if m.variant_of == name and not m.tree and m.embedded]
     names, sizes = of_drafters("name"), {m.name: menu.parameters(menu.FAMILY / m.folder) for m in others}
-    return ", ".join(f"{names[one]} ({menu.size(count)})" for one, count in sizes.items() if count)
+    return ", ".join(f"{names[variant]} ({menu.size(count)})" for variant, count in sizes.items() if count)

@@ -1,4 +1,4 @@
-"""A part of the page that files draw: `assets/page/NAME.html` is its template, the module `NAME.js` does the rest."""
+"""Components that scripts draw: `assets/page/NAME.html` is the template, and `NAME.js` the script."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def drawn(
 ) -> gr.HTML:
     """Add a component that the module `name` draws.
 
-    `words` are by default those of that name. Its script finds `properties` in `props`, and may trigger `events`.
-    A page that must hold its words before any script runs passes its own `template`.
+    The default `words` are those of that name. The script finds `properties` in `props`, and may trigger `events`. A
+    `template` is passed if the page must contain its words before any script runs.
 
-    Objects and lists arrive as JSON text: Gradio would wrap each of theirs in a proxy, and those are slow.
+    Objects and lists are passed as JSON text, because Gradio would wrap them in slow proxies.
     """
     properties["words"] = strings(name.rpartition("/")[2]) if words is None else words
     texts = {
@@ -46,9 +46,9 @@ def as_text(content: Any) -> str:
 
 
 def mounting(name: str, events: Sequence[str]) -> str:
-    """Write what Gradio runs when it has drawn the component; it also reads the names of the events there.
+    """Write the script that Gradio runs when it has drawn the component. Gradio also reads the events' names from it.
 
-    The import map of `scripts.py` says where the module is.
+    The import map of `scripts.py` resolves the module.
     """
     mount = f'import("#page/{name}.js").then((part) => part.mount(element, props, watch, trigger, server));'
     return " ".join([mount, *(f'"{event}";' for event in events)])

@@ -1,4 +1,4 @@
-"""The choice of who computes a run: this page's engine, or the visitor's own browser."""
+"""Let the visitor choose whether this page's engine or the browser computes a run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .drawn import handler
 
 OWN = "own"
 BROWSER = "browser"
-ENGINE_CHOSEN = handler("changed", event="sd-engine")  # tells the script of the engine in the browser
-THERE = ("drafter", "k")  # of the settings beside sampling, those that the browser's engine has as well
+ENGINE_CHOSEN = handler("changed", event="sd-engine")  # informs the script of the engine in the browser
+THERE = ("drafter", "k")  # settings, beside those of sampling, that the browser's engine has
 
 
 def engine(beside_sampling: Mapping[str, Any], instant: Mapping[str, Any]) -> gr.Radio:
-    """Add the choice. `beside_sampling` are the fields by setting: those that the browser's engine lacks are hidden
-    while it is chosen.
+    """Add the choice. Of the fields `beside_sampling`, those that the browser's engine lacks are hidden while it is
+    chosen.
 
-    `instant` are the arguments of an event that waits for no other.
+    `instant` are the arguments of an event that does not wait for others.
     """
     words = strings("page")["settings"]["engine"]
     offered = [OWN, *([BROWSER] if browser.offered() else [])]
@@ -52,5 +52,5 @@ def engine(beside_sampling: Mapping[str, Any], instant: Mapping[str, Any]) -> gr
 
 
 def for_visitor(leads: bool) -> Any:
-    """Update the choice: whoever `leads` a class has this page's engine."""
+    """Update the choice: a teacher who `leads` a class begins with this page's engine."""
     return gr.update(value=OWN) if leads and limits().in_browser else gr.skip()

@@ -1,8 +1,8 @@
-"""The replay: one component that draws a run's log. Everything it does is in `assets/page/race/`.
+"""The player: a component that draws a run's log, by the scripts in `assets/page/race/`.
 
-Its value is the run as a growing NDJSON text, so each update on the wire is only what was added, and a tab that opens
-late still sees it all. The template is static, because values in a template would be run as code: text from a run
-enters the page in JavaScript, by `textContent`.
+Its value is the run as a growing NDJSON text, so an update sends only what was added, and a tab that opens late still
+has all of it. The template is static, because Gradio would run values in a template as code. The script writes text of
+a run by `textContent`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from ...methods import METHODS
 from ..text import of_drafters, strings
 from .drawn import drawn
 
-METHOD_FIELDS = ("kind", "tree")  # what the scripts know of a way of drafting
+METHOD_FIELDS = ("kind", "tree")  # the fields of a method that the scripts use
 
 
 def player(log: str = "", render: bool = True) -> gr.HTML:
-    """Add the player, with `log` on show. Its property `ended` changes when a live run is over, however it ended."""
+    """Add the player, which shows `log`. Its property `ended` changes when a live run is over, for any reason."""
     return drawn(
         "race/player", pack(log), player_words(), elem_id="player", ended="", render=render, events=["opened", "tried"]
     )
 
 
 def player_words() -> dict[str, Any]:
-    """Collect the player's own words, and what it says of each drafter."""
+    """Collect the player's own words, and its words for each drafter."""
     words = strings("player")
     return words | {
         "drafter": of_drafters("lane"),
@@ -38,5 +38,5 @@ def player_words() -> dict[str, Any]:
 
 
 def pack(log: str) -> str:
-    """Write the same JSON without a "<", so that nothing between server and script can take a token for markup."""
+    """Write the same JSON without "<", so that no token can be taken for markup."""
     return log.replace("<", "\\u003c")

@@ -27,7 +27,7 @@ def title(text: str, lead: str, level: str = "h2") -> None:
 
 @contextmanager
 def folded(name: str, words: dict[str, Any]) -> Iterator[None]:
-    """Make a section that a press opens: `title` and `lid` in the summary, `lead` first in the body."""
+    """Make a section that a click opens, with `title` and `lid` in its summary, and `lead` first in its body."""
     heading, lid = html.escape(words["title"]), html.escape(words["lid"])
     summary = f"<summary><h2>{heading}</h2><span>{lid}</span></summary>"
     template = f'<details class="sd-fold sd-section" data-fold="{name}">{summary}</details>@children'
@@ -44,9 +44,9 @@ def lines(texts: Sequence[str], **more: Any) -> None:
 
 
 def table(caption: str, columns: dict[str, str], rows: Cells, even: float | None = None, **more: Any) -> None:
-    """Draw a table to sort by its headings: `columns` by figure, `rows` of words and figures, None for none.
+    """Draw a table that can be sorted by its headings. `columns` are headings by figure; in `rows`, None is no figure.
 
-    Figures are tinted by how far they are above `even` or below it.
+    Figures are tinted by how far they are above or below `even`.
     """
     digits = [DIGITS.get(name, 2) for name in columns]
     heads = list(columns.values())
@@ -54,7 +54,7 @@ def table(caption: str, columns: dict[str, str], rows: Cells, even: float | None
 
 
 def downloads(filename: str, texts: Callable[[], dict[str, str]]) -> gr.HTML:
-    """Add buttons that save a text as csv or json: `texts` makes both when one is pressed."""
+    """Add buttons that save a text as csv or json. `texts` makes both when a button is pressed."""
 
     def file(kind: Any) -> str:
         return texts().get(kind, "") if isinstance(kind, str) else ""
@@ -64,18 +64,18 @@ def downloads(filename: str, texts: Callable[[], dict[str, str]]) -> gr.HTML:
 
 
 def notice(name: str = "notice") -> gr.HTML:
-    """Add a line that says what is going on, how far it is, or what is wrong with the input or with a link."""
+    """Add a line for the current state, the progress, or an error in the input or in a link."""
     return drawn("shared/notice", "", {}, elem_id=name, wrong=False, stopped="", share=1.0)
 
 
 def tell(words: str, wrong: bool = False, stopped: str = "", share: float = 1.0) -> Any:
-    """Update that line; with a `share` below 1, a bar shows it.
+    """Update the line of `notice`. If `share` is below 1, a bar shows it.
 
-    `stopped` takes the place of `words` if the work is stopped before the next update.
+    `stopped` replaces `words` if the work is stopped before the next update.
     """
     return gr.update(value=words, wrong=wrong, stopped=stopped, share=round(share, 3))
 
 
 def ended() -> Any:
-    """Tell a component that no more of this work will come, however it ended."""
+    """Tell a component that this work is over, for any reason."""
     return gr.update(ended=str(time.time_ns()))

@@ -1,7 +1,7 @@
-"""What a visitor can do with a run: keep it, pass it on, open another. See `assets/page/traces/traces.js`.
+"""Let a visitor save a run, share it, or open another one. See `assets/page/traces/traces.js`.
 
-Files are checked here and nowhere else; the browser only carries them. What comes back is plain data: sentences, a log
-to play, a page to save.
+Only the server checks files; the browser just passes them on. The answers are plain data: sentences, a log to play, a
+page to save.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def traces() -> gr.HTML:
 
 
 def for_links() -> list[dict[str, Any]]:
-    """List what a link to a run's settings holds."""
-    usual = {name: None if one.default is REQUIRED else one.default for name, one in SETTINGS.items()}
-    return [{"name": name, "usual": usual[name], "main": one.main} for name, one in SETTINGS.items()]
+    """List the settings that a link to a run contains."""
+    usual = {name: None if setting.default is REQUIRED else setting.default for name, setting in SETTINGS.items()}
+    return [{"name": name, "usual": usual[name], "main": setting.main} for name, setting in SETTINGS.items()]
 
 
 def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
-    """Wrap a question: what is no trace is answered with one sentence."""
+    """Wrap a function that reads a trace: for anything else it answers with one sentence."""
 
     @functools.wraps(question)
     def answer(sent: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict
 
 @answering
 def open_trace(text: Any) -> dict[str, Any]:
-    """Read the run of a file as a log to play, and audit it. A file that fails the audit opens, and says so."""
+    """Return the run of a file as a log to play, with its audit. A file that fails the audit is still opened."""
     trace = recorded(parse(text))
     return {"log": pack(trace.dumps()), **audited(trace)}
 
@@ -71,13 +71,13 @@ def audit_trace(text: Any) -> dict[str, Any]:
 
 @answering
 def make_page(sent: Any) -> dict[str, Any]:
-    """Make a page that plays a run, of its text and the address of the page that it was made on."""
+    """Make a page that plays a run. `sent` is the run's text, and the address of the page that made it."""
     text, home = sent
     return {"page": standalone(recorded(parse(text)), home), "said": strings("traces")["saved_page"]}
 
 
 def parse(text: Any) -> Trace:
-    """Read a run; TraceError says why a text is none."""
+    """Read a run. Raises TraceError if the text is none."""
     if not isinstance(text, str):
         raise TraceError("it is not text")
     trace = Trace.loads(text)
@@ -92,7 +92,7 @@ def recorded(trace: Trace) -> Trace:
 
 
 def audited(trace: Trace) -> dict[str, Any]:
-    """Tell the audit in a sentence or two, with its first faults."""
+    """Describe the audit in a sentence or two, with its first faults."""
     words, accounts = strings("traces")["audit"], audit(trace.header.lanes, trace.events)
     faults = [translated(str(fault)) for account in accounts for fault in account.faults]
     counts = {

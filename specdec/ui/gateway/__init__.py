@@ -1,8 +1,7 @@
-"""Who may come, and how much. CONTRIBUTING has the threat model; a check that it does not ask for does not belong here.
+"""Limit what visitors may request. CONTRIBUTING has the threat model; checks that it does not need do not belong here.
 
-`guard` bounds what a request brings, `visitors` how often an address may run something, `turns` who has the machine.
-`first`, `cache` and `language` make the page that is sent. Only `gradio_private` touches what Gradio does not
-document.
+`guard` limits requests, `visitors` the runs of an address, and `turns` decides who has the machine. `first`, `cache`
+and `language` prepare the page that is sent. Only `gradio_private` uses undocumented parts of Gradio.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from .language import LanguageRedirect
 
 
 def middleware(listening: str) -> list[Middleware]:
-    """List the middleware, outermost first, of an app that listens there. ValueError where a proxy is no address."""
+    """List the app's middleware, the outermost first. Raises ValueError if a proxy in SPECDEC_PROXIES is no address."""
     os.environ["FORWARDED_ALLOW_IPS"] = trusted_proxies()  # uvicorn reads it when the app is launched
     return [
         Middleware(TrustedHostMiddleware, allowed_hosts=allowed_hosts(listening), www_redirect=False),

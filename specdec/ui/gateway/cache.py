@@ -1,7 +1,7 @@
-"""What is the same for every visitor is made once: the page of a language, and the files of its scripts and fonts.
+"""Cache the answers that are the same for every visitor: the page of each language, its scripts and fonts.
 
-Gradio renders a page of a megabyte and compresses some seventy files anew for each visitor: half a second of
-processor time, before the first token is drawn. From memory it is a few milliseconds, thirty visitors or one.
+Without this, Gradio renders a page of a megabyte and compresses some seventy files for each visitor, which takes half a
+second of processor time. From the cache it takes a few milliseconds.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .first import PICTURE, PREVIEW, with_first_screen
 from .language import LANGUAGE_AT
 
 FOLDERS = ("/assets/", "/static/")  # their files' names change with their content, or with Gradio's version
-MOST_ANSWERS = 250  # the page and its files are 80; visitors can make up names of hosts, and so pages
+MOST_ANSWERS = 250  # the page and its files are 80; invented host names make further pages
 ENCODINGS: dict[str, Callable[[bytes], bytes]] = {"br": partial(brotli.compress, quality=9), "gzip": gzip.compress}
-PARTLY = {"range", "if-none-match"}  # requests with these are not answered with the whole file
+PARTLY = {"range", "if-none-match"}  # requests with these headers do not need the whole file
 # Gradio writes its own address into a page, as a proxy names it.
 ADDRESS = ("host", "x-forwarded-host", "x-forwarded-proto", "x-gradio-server")
 
 
 class Cache:
-    """Middleware that keeps answers, compressed, and sends them again. The least recently used one goes first.
+    """Middleware that stores compressed answers, and drops the least recently used ones.
 
-    It writes the first screen into the page, and serves the picture of its preview.
+    It also writes the first screen into the page, and serves the picture for previews of links.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -45,7 +45,7 @@ class Cache:
         if path == PREVIEW and method in ("GET", "HEAD"):
             await FileResponse(PICTURE, headers={"Cache-Control": "max-age=86400"})(scope, receive, send)
         elif is_page and method == "HEAD":
-            # So Gradio asks, as it starts, whether its page can be reached, and gives up after three seconds.
+            # At its start, Gradio checks in this way whether its page can be reached, with a timeout of three seconds.
             await Response(media_type="text/html")(scope, receive, send)
         elif is_page or is_file:
             await (await self.answer(scope, receive, headers))(scope, receive, send)
@@ -73,7 +73,7 @@ class Cache:
         return Response(body, headers=fields)
 
     async def ask(self, scope: Scope, receive: Receive) -> tuple[int, bytes, dict[str, str]]:
-        """Return status, body and headers of the app's answer, not compressed."""
+        """Return status, body and headers of the app's uncompressed answer."""
         messages = list[Message]()
 
         async def listen(message: Message) -> None:
@@ -83,4 +83,4 @@ class Cache:
         await self.app({**scope, "headers": bare}, receive, listen)
         start, *pieces = messages
         fields = {name: value for name, value in Headers(raw=start["headers"]).items() if name != "content-length"}
-        return start["status"], b"".join(one.get("body", b"") for one in pieces), fields
+        return start["status"], b"".join(piece.get("body", b"") for piece in pieces), fields

@@ -1,8 +1,7 @@
-"""The first screen, which the page's own HTML shows before Gradio, a megabyte of scripts, has mounted; and the title,
-sentence and picture that other sites show of a link to the page.
+"""Write the first screen into the page's HTML, and the title, sentence and picture for previews of links.
 
-What draws the screen is `assets/page/shared/first.js`; the player in it is the page's own, which then moves into
-Gradio's page.
+The first screen is shown before Gradio, a megabyte of scripts, has mounted. `assets/page/shared/first.js` draws it; its
+player then moves into Gradio's page.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from ..text import ASSETS, PAGE, speaking, strings, TAGS
 from .gradio_private import address_in, before_app, scripts, with_head
 
 PICTURE = ASSETS / "preview.png"
-PREVIEW = "/preview.png"  # where it is served
+PREVIEW = "/preview.png"  # its path on the server
 
 
 def with_first_screen(page: bytes, language: str) -> bytes:
-    """Write our title, description and preview in place of Gradio's, and the first screen before Gradio's element.
+    """Replace Gradio's title, description and preview by ours, and add the first screen before Gradio's element.
 
-    The head begins with the places of all scripts that the page waits for, so that they are fetched at once.
+    The head begins with preload links for all scripts that the page waits for, so that they are fetched at once.
     """
     page = with_head(page, tags(language, address_in(page) + PREVIEW).encode())
     waits = "".join(f'<link rel="modulepreload" href="./assets/{name}" crossorigin>' for name in scripts())

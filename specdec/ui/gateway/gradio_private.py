@@ -1,6 +1,6 @@
-"""All that the page uses of Gradio beyond its documentation. requirements.txt names the versions that have it.
+"""All uses of undocumented parts of Gradio. requirements.txt names the versions that have them.
 
-Names of Gradio's elements in the browser are in `assets/page`.
+The names of Gradio's elements in the browser are used in `assets/page`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ ROOT = re.compile(rb'"root":"(https?://[^"\\\s<>]+)"')
 FRONTEND = Path(gr.__file__).parent / "templates" / "frontend"
 ENTRY = re.compile(r"assets/(index-[\w-]+\.js)")
 IMPORTED = re.compile(r'"\./([\w-]+\.js)"')
-MOST_SESSIONS = 2_000  # whose messages wait to be fetched
+MOST_SESSIONS = 2_000  # sessions whose messages are stored until they are fetched
 
 
 def request() -> gr.Request | None:
-    """Return the request of what is being computed; None outside of one."""
+    """Return the request that is being answered; None outside of a request."""
     return LocalContext.request.get(None)
 
 
 def scope_of(request: gr.Request) -> dict[str, Any]:
-    """Return the ASGI scope of the Starlette request in it: Gradio's own request turns values into text."""
+    """Return the ASGI scope of the Starlette request in it, because Gradio's own request turns values into text."""
     return dict(getattr(request.request, "scope", {}))
 
 
@@ -43,10 +43,10 @@ def wrap(demo: gr.Blocks, wrapper: Callable[[Any], Any]) -> None:
 
 
 class Messages(LRUCache[str, Any]):
-    """The messages of the newest sessions; those to any other session go nowhere.
+    """The messages of the newest sessions. Messages for any other session are dropped.
 
-    Gradio's one loop, which serves all visitors, ends for good where it has a message for a session that is not here:
-    because its name is empty, its visitor left at the wrong moment, or many others came.
+    Without this, a message for a missing session ends Gradio's one loop, which serves all visitors. A session may be
+    missing because its name is empty, its visitor left at the wrong moment, or many others came.
     """
 
     def __missing__(self, session: str) -> Any:
@@ -54,18 +54,18 @@ class Messages(LRUCache[str, Any]):
 
 
 def guard_queue(demo: gr.Blocks) -> None:
-    """Keep a visitor's call from ending the queue for all others."""
+    """Prevent a visitor's call from ending the queue for all others."""
     demo._queue.pending_messages_per_session = Messages(MOST_SESSIONS)
 
 
 def address_in(page: bytes) -> str:
-    """Read the page's own address, as a proxy names it; "" where Gradio writes none."""
+    """Return the page's own address, as a proxy sees it; "" if Gradio wrote none."""
     root = ROOT.search(page)
     return root[1].decode("latin-1").rstrip("/") if root else ""
 
 
 def with_head(page: bytes, tags: bytes) -> bytes:
-    """Put these tags in place of Gradio's; a page without a head stays as it was."""
+    """Replace Gradio's tags by these. A page without a head is not changed."""
     head, end, rest = page.partition(b"</head>")
     return METAS.sub(b"", head) + tags + b"\n" + end + rest if end else page
 
@@ -79,8 +79,8 @@ def before_app(page: bytes, screen: bytes) -> bytes:
 def scripts() -> list[str]:
     """List the scripts that the page waits for, by their names in Gradio's folder `assets`, the entry first.
 
-    Its modules name each other, and a browser finds each level only after it has read the one before. Where another
-    version is built otherwise, fewer are named, and the page is as it is, later.
+    The modules import each other, and a browser would find each level only after reading the one before. If another
+    version of Gradio is built differently, fewer are listed, and the page only loads later.
     """
     assets = FRONTEND / "assets"
     entry = ENTRY.search((FRONTEND / "index.html").read_text(encoding="utf-8"))

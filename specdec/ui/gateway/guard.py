@@ -1,7 +1,7 @@
-"""Which requests are let in: under which name, where to, how large, and how fast.
+"""Admit requests by their host name, path, size and speed.
 
-JSON of a few megabytes can become gigabytes of objects. So what stands outside of its strings is measured before
-anything is parsed: a trace is one long string, and hardly anything else.
+JSON of a few megabytes can become gigabytes of objects. So the amount of JSON outside of strings is limited before
+anything is parsed; a trace is a single long string.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .visitors import network_of
 HOSTS = "SPECDEC_HOSTS"
 PROXIES = "SPECDEC_PROXIES"
 PROXIES_OF_A_SPACE = "10.0.0.0/8,100.64.0.0/10,127.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
-# Gradio would keep uploaded files for half an hour, so anybody could fill the disk; and fetch what a stranger names.
+# Gradio would store uploads for half an hour, so anybody could fill the disk; and its proxy fetches any address.
 CLOSED = re.compile(r"(/gradio_api)?/(upload|proxy=)")
-AT_ONCE = 2  # largest bodies that one address may send at the same time
+AT_ONCE = 2  # one address may send so many bodies of the largest size at the same time
 GRACE_S = 5.0
-LEAST_BYTES_PER_S = 50_000  # of a body, after GRACE_S
-MOST_STRINGS = 10_000  # of JSON
-MOST_BETWEEN_STRINGS = 50_000  # bytes of JSON: its numbers, brackets and commas
+LEAST_BYTES_PER_S = 50_000  # minimal speed of a body after GRACE_S
+MOST_STRINGS = 10_000  # strings in JSON
+MOST_BETWEEN_STRINGS = 50_000  # bytes of JSON outside of strings: numbers, brackets and commas
 
 
 class Guard:
@@ -39,7 +39,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.receiving: Counter[str] = Counter()  # bytes of bodies that have not come whole yet, by address
+        self.receiving: Counter[str] = Counter()  # address -> bytes of its incomplete bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,7 +54,7 @@ class Guard:
         await self.app(scope, receive, send)
 
     async def admit(self, scope: Scope, receive: Receive) -> Receive:
-        """Return the `receive` that the app gets its body from. HTTPException where the request is not let in."""
+        """Return the `receive` from which the app reads the body. Raises HTTPException if the request is refused."""
         headers = Headers(scope=scope)
         if CLOSED.match(scope["path"]):
             raise HTTPException(404, "Nothing is served here. The page reads files in the browser.")
@@ -64,7 +64,7 @@ class Guard:
         return replaying(await self.read_body(receive, address), receive)
 
     async def read_body(self, receive: Receive, address: str) -> bytes:
-        """Read the whole body. HTTPException where it is too large, too slow, or JSON of too many parts."""
+        """Read the whole body. Raises HTTPException if it is too large, too slow, or JSON of too many parts."""
         most, pieces, size, began = limits().body, list[bytes](), 0, time.monotonic()
         try:
             while True:
@@ -97,7 +97,7 @@ class Guard:
 
 def check_structure(body: bytes) -> None:
     """Raise HTTPException for JSON that would become too many objects."""
-    if b"\0" in body:  # as UTF-16 and UTF-32 have it, whose quotes are not bytes of their own
+    if b"\0" in body:  # UTF-16 or UTF-32, whose quotes are not single bytes
         raise HTTPException(400, "Send JSON as UTF-8.")
     body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     if body.count(b'"') > 2 * MOST_STRINGS:
@@ -107,7 +107,7 @@ def check_structure(body: bytes) -> None:
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:
-    """Make a `receive` that gives the body in one piece, and then whatever else comes: that the visitor left."""
+    """Make a `receive` that returns the body in one piece, and later messages, such as a disconnect, as they come."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -117,10 +117,10 @@ def replaying(body: bytes, receive: Receive) -> Receive:
 
 
 def allowed_hosts(listening: str) -> list[str]:
-    """List the names that the page answers to; any name, where all visitors are strangers anyway.
+    """List the host names that the page answers to; any name if strangers may visit it anyway.
 
-    A name that a stranger's page was served under may come to mean this machine (DNS rebinding). To pages that stay
-    under other names, Gradio's `strict_cors` and FastAPI's strict content types give no answer.
+    This prevents DNS rebinding, where the name of a stranger's page begins to mean this machine. Requests from pages
+    under other names are refused by Gradio's `strict_cors` and FastAPI's strict content types.
     """
     if limits().any_host:
         return ["*"]
@@ -131,6 +131,6 @@ def allowed_hosts(listening: str) -> list[str]:
 
 
 def trusted_proxies() -> str:
-    """List the proxies whose X-Forwarded-For and -Proto are believed: those that the owner names, or a Space's."""
+    """List the proxies whose X-Forwarded-For and -Proto are trusted: SPECDEC_PROXIES, or those of a Space."""
     named = os.environ.get(PROXIES, PROXIES_OF_A_SPACE if SPACE in os.environ else "")
-    return ",".join(str(ipaddress.ip_network(one.strip(), False)) for one in named.split(",") if one.strip())
+    return ",".join(str(ipaddress.ip_network(name.strip(), False)) for name in named.split(",") if name.strip())

@@ -1,7 +1,7 @@
-"""A page for each language: `/` is the English one, `/zh` the Chinese one. Who comes is sent to the one that fits.
+"""Redirect visitors to the page in their language: `/` is the English one, `/zh` the Chinese one.
 
-`?lang=zh` or `?lang=en` decides; without it, at `/`, what the browser prefers. The address holds the choice, so that a
-reload keeps it and nothing need be stored.
+`?lang=zh` or `?lang=en` decides; without it, at `/`, the browser's preference. The address contains the choice, so that
+nothing has to be stored.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class LanguageRedirect:
             by_browser = preferred(Headers(scope=scope).get("accept-language", ""))
             wanted = supported(QueryParams(query).get("lang", "")) or (by_browser if here == ENGLISH else here)
             if wanted != here:
-                way = f".{PATHS[wanted]}?{query}"  # relative: the app may be served below any prefix
-                answer = RedirectResponse(way, headers={"Vary": "Accept-Language", "Cache-Control": "no-store"})
+                address = f".{PATHS[wanted]}?{query}"  # relative, because the app may be served below any prefix
+                answer = RedirectResponse(address, headers={"Vary": "Accept-Language", "Cache-Control": "no-store"})
         await answer(scope, receive, send)
 
 

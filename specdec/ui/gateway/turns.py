@@ -1,7 +1,7 @@
-"""Who has the machine, and who waits for it; everybody is told how long it may take.
+"""The queue of visitors for the machine. Everybody in it sees how long it may take.
 
-Addresses take turns, so that one which asks for much holds up itself alone; among those of one address, first come is
-first served. One address gets half of the places at most, which many people may share, a class behind its router say.
+Addresses take turns, so that an address with many requests delays only itself; requests of one address are served in
+order. One address, which a whole class behind a router may share, has at most half of the places.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 from ...exposure import limits
 
-PLACES_OF_LEADER = 8  # in a line that is full for others
-WEIGHT_OF_LAST = 0.3  # of the last turn in how long the next one is expected to take
+PLACES_OF_LEADER = 8  # extra places for tickets that lead
+WEIGHT_OF_LAST = 0.3  # weight of the last turn's duration in the expected duration
 
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A place in the line. Tickets that lead go before all others. `since` is when its turn began, on `time.monotonic`.
+    """A place in the queue. Tickets that lead go before all others. `since` is when its turn began (`time.monotonic`).
 
-    `round` is when its address is due: each round has one ticket of every address (start-time fair queueing, Goyal et
-    al. 1996).
+    Tickets are served by `round`: each round has one ticket of every address (start-time fair queueing, Goyal et al.
+    1996).
     """
 
     kind: str
@@ -32,12 +32,12 @@ class Ticket:
 
 
 class Turns:
-    """A line in front of one machine. `expected` is how many seconds a turn of each kind takes, at first a guess."""
+    """A queue for one machine. `expected` are the initial guesses of the seconds that a turn of each kind takes."""
 
     def __init__(self, expected: dict[str, float]) -> None:
         self._expected = dict(expected)
-        self._line: list[Ticket] = []  # as they came
-        self._round = 0  # of the last one that had the machine
+        self._line: list[Ticket] = []  # in the order of arrival
+        self._round = 0  # the round of the last ticket that had the machine
         self._lock = threading.Lock()
 
     def locked(self) -> bool:
@@ -45,9 +45,9 @@ class Turns:
         return bool(self._line)
 
     def join(self, kind: str, address: str = "", leads: bool = False) -> Ticket | None:
-        """Take a place in the line. None where too many wait, or too many of this address."""
+        """Take a place in the queue; None if too many wait, in all or from this address."""
         with self._lock:
-            rounds = [one.round + 1 for one in self._line if one.address == address]
+            rounds = [ticket.round + 1 for ticket in self._line if ticket.address == address]
             most = limits().waiting
             if len(self._line) > most + leads * PLACES_OF_LEADER or (len(rounds) > most // 2 and not leads):
                 return None
@@ -56,20 +56,20 @@ class Turns:
             return ticket
 
     def before(self, ticket: Ticket) -> tuple[int, float]:
-        """Return how many come before this ticket, and the seconds until its turn, by guess. (0, 0) begins its turn."""
+        """Return how many come before this ticket, and the expected seconds until its turn. (0, 0) begins its turn."""
         with self._lock:
-            order = sorted(self._line, key=lambda one: (one.since is None, not one.leads, one.round))
+            order = sorted(self._line, key=lambda ticket: (ticket.since is None, not ticket.leads, ticket.round))
             now, ahead = time.monotonic(), order[: order.index(ticket)]
             if not ahead and ticket.since is None:
                 ticket.since, self._round = now, max(self._round, ticket.round)
-            spent = now - (ahead[0].since or now) if ahead else 0.0
-            seconds = sum(self._expected[other.kind] for other in ahead) - spent
+            elapsed = now - (ahead[0].since or now) if ahead else 0.0
+            seconds = sum(self._expected[other.kind] for other in ahead) - elapsed
             return len(ahead), max(0.0, seconds)
 
     def leave(self, ticket: Ticket) -> None:
-        """End the ticket's turn, or its waiting."""
+        """Remove the ticket, whether its turn has begun or not."""
         with self._lock:
             self._line.remove(ticket)
             if ticket.since is not None:
-                took = time.monotonic() - ticket.since
-                self._expected[ticket.kind] += WEIGHT_OF_LAST * (took - self._expected[ticket.kind])
+                duration = time.monotonic() - ticket.since
+                self._expected[ticket.kind] += WEIGHT_OF_LAST * (duration - self._expected[ticket.kind])

@@ -1,4 +1,4 @@
-"""Who asks, and how often. Nothing of it outlives the process or is written down."""
+"""Identify visitors by address, and limit their runs. Nothing of this is stored beyond the process."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ...exposure import is_public, limits
 from . import gradio_private
 
 MINUTE_S = 60.0
-LEADS = "specdec.leads"  # in the scope of a request to a class: whether its teacher sent it
+LEADS = "specdec.leads"  # key of a request's scope in class mode: whether the teacher sent the request
 
 
 class RateLimit:
-    """The runs of the last minute, oldest first: when each began, and for which address."""
+    """Limits the runs of an address in a minute. It stores when, and for which address, recent runs began."""
 
     def __init__(self) -> None:
         self._runs = deque[tuple[float, str]]()
         self._lock = threading.Lock()
 
     def wait_s(self, address: str) -> float:
-        """Return the seconds until this address may begin another run; 0 begins one."""
+        """Return the seconds until this address may begin another run. If it is 0, a run is counted."""
         with self._lock:
             now = time.monotonic()
             while self._runs and now - self._runs[0][0] >= MINUTE_S:
@@ -45,9 +45,9 @@ def visitor_address() -> str:
 
 
 def has_queue_priority() -> bool:
-    """Say whether the visitor goes before all others: the teacher of a class, else the user at this machine.
+    """Whether the visitor goes before all others: the teacher of a class, else the user at this machine.
 
-    On a public page nobody does: a proxy of strangers may be on this machine.
+    On a public page nobody does, since strangers may come through a proxy on this machine.
     """
     request = gradio_private.request()
     if request is None:
@@ -59,12 +59,12 @@ def has_queue_priority() -> bool:
 
 
 def address_of(request: Any) -> str:
-    """Return where a request of Starlette's or Gradio's comes from."""
+    """Return the address from which a request of Starlette's or Gradio's comes."""
     return network_of(request.client.host if request.client else "")
 
 
 def network_of(address: str) -> str:
-    """Return an IPv4 address as it is, and the /64 network of an IPv6 address, which is often one machine's."""
+    """Return an IPv4 address as it is, and the /64 network of an IPv6 address, which often belongs to one machine."""
     try:
         ip = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""The tabs in their order. The module of that name builds one; its words are in `assets/text/<language>/NAME.json`."""
+"""The tabs in order. The module NAME builds the tab NAME; its words are in `assets/text/<language>/NAME.json`."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ TABS = ("race", "step", "lossless", "methods", "theory", "guide")
 
 
 def labels() -> dict[str, str]:
-    """Say what stands on each tab, in the current language."""
+    """Return the label of each tab in the current language."""
     return {name: strings(name)["tab"] for name in TABS}

@@ -1,8 +1,8 @@
-"""The tab Lossless?: recorded certificates at once, live ones from the engine, with or without a mistake planted.
-See `assets/page/lossless/lossless.js`.
+"""The tab Lossless?: recorded and live certificates, with or without a planted mistake.
 
-Its value is the live certificate as JSON. Those that need no model it fetches when they are first looked at, by pair.
-It asks for a live one by the event `submit`, with the request as data, and ends it by `stop`.
+The script is `assets/page/lossless/lossless.js`. The component's value is the live certificate as JSON. The script
+fetches the recorded certificates of a pair when they are first shown. It starts a live one by the event `submit`, with
+the request as data, and ends it by `stop`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tab Methods: recorded speed-ups by method and text, and a card a method."""
+"""The tab Methods: recorded speed-ups by method and text, and a card for each method."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def build(tab: gr.Tab) -> None:
         with folded("cards", words["open"]):
             cards()
         with folded("questions", words["asked"]), gr.Row(elem_classes="sd-questions"):
-            for one in words["questions"].values():
+            for question in words["questions"].values():
                 with gr.Column(min_width=280):
-                    title(one["title"], one["text"], "h3")
+                    title(question["title"], question["text"], "h3")
         with folded("figures", words["table"]):
             table(words["table"]["title"], words["table"]["columns"], results.cells(rows))
             downloads("specdec-methods", partial(results.files, report))
 
 
 def provenance(report: dict[str, Any]) -> list[str]:
-    """Say where the figures come from."""
+    """Say on which machine, and with which versions, the figures were measured."""
     words, machine, made = strings("methods")["head"], report["machine"], report["provenance"]
     models = made["models"]
     facts = words["machine"].format(

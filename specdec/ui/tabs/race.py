@@ -1,4 +1,4 @@
-"""The tab Race: a recorded run plays at once; the bar above it starts a live one, whose settings fold away."""
+"""The tab Race: a recorded run plays at once, and the bar above it starts a live run."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ..request import CALL, check, check_family, from_link, InputError
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND = 8
-# No limit of Gradio's: whoever waits in its line is told nothing. `session` has a line of its own.
+# Gradio's own queue is not used, because visitors in it see no progress. `session` has a queue.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
-BESIDE_SAMPLING = [one.name for one in SETTINGS.values() if not one.sampling and one.name != "prompt"]
+BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.sampling and setting.name != "prompt"]
 RULE_KEYS = {name: key for key, name in menu.RULE_NAMES.items()}
 
 
@@ -47,8 +47,8 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
 
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
-    """Build the settings, in the order of their table; those of the run on show to begin with."""
-    words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.hosts()
+    """Build the settings, in the order of their table. At first they are those of the run on show."""
+    words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.host_pair()
     shown = without_choices(shown)
     if chosen == EMBEDDED and first in menu.families():
         chosen = first
@@ -73,34 +73,38 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
     with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
         family = family_menu(chosen)
         drafter = dropdown("drafter", drafter_choices(chosen), menu.drafter_lines("rejection", chosen))
-        made = {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.type_ is not str}
+        made = {
+            setting.name: field(setting, shown)
+            for setting in SETTINGS.values()
+            if setting.main and setting.type_ is not str
+        }
         with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
             engine_place = gr.Column()
             rule = dropdown("rule", [(words["rules"][name], name) for name in RULES], words["rule_lines"])
             peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[DEFAULT_DRAFTER])
             made |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
-            made |= {one.name: field(one, shown) for one in SETTINGS.values() if one.name not in made}
+            made |= {setting.name: field(setting, shown) for setting in SETTINGS.values() if setting.name not in made}
         fields = {name: made[name] for name in SETTINGS}
         with engine_place:
             who = engine({name: fields[name] for name in BESIDE_SAMPLING}, INSTANT)
     with gr.Column(elem_classes="sd-fold", elem_id="deeds"):
         traces()
     explain(drafter, rule, family, peer)
-    # By hand alone: who fills in a target fills in its drafter, which a change of the target would take back.
+    # Not at every change: code that fills in a target also fills in its drafter, which this would reset.
     by_hand = [family.input, family.select, family.blur]
     gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], **INSTANT)
     with lids:
         texts = {name: words[name] for name in ("lid", "more")} | {"open": words["chosen"]["k"]}
-        values = [one.value for one in fields.values()]
+        values = [field.value for field in fields.values()]
         drawn("shared/lids", words=texts, names=drafter_names(), order=list(SETTINGS), values=values)
     recordings(screen, line, pills, fields)
     return fields, who, run_button, stop_button, line
 
 
 def in_browser(values: list[Any], chosen: str) -> None:
-    """Add the script of the engine in the visitor's browser, which takes the presses that are meant for it.
+    """Add the script of the engine in the visitor's browser. It handles the clicks on Run that are meant for it.
 
-    It stands outside the tab: even a component that shows nothing has a gap around it.
+    It is outside of the tab, because even a component that shows nothing has a gap around it.
     """
     if not browser.offered():
         return
@@ -118,7 +122,7 @@ def in_browser(values: list[Any], chosen: str) -> None:
 
 
 def field(setting: Setting, shown: dict[str, Any]) -> Any:
-    """Add a slider where there is a step, else a number, a switch or lines of text."""
+    """Add the field of a setting: a slider if it has a step, else a number, a switch or lines of text."""
     label = strings("page")["settings"][setting.label or setting.name]
     value = shown.get(setting.name, setting.default)
     if setting.type_ is bool:
@@ -132,7 +136,7 @@ def field(setting: Setting, shown: dict[str, Any]) -> Any:
 
 
 def family_menu(chosen: str) -> gr.Dropdown:
-    """Add the menu of targets with their drafts. Where the host allows it, any other pair can be typed."""
+    """Add the menu of targets with their drafts. If the host allows it, any other pair can be typed."""
     any_pair = presets.allowed() is None
     return gr.Dropdown(
         [(menu.family_name(name), name) for name in menu.families()],
@@ -162,7 +166,7 @@ def drafter_names() -> dict[str, str]:
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
-    """Let the lines follow the choices, in the browser: whether a drafter is lossless depends on the rule, too."""
+    """Update the lines below the menus in the browser when a choice changes; a drafter's line depends on the rule."""
     families = [name for name in (*menu.families(), "") if name not in ROUNDED]
     drafters = {family: {rule: menu.drafter_lines(rule, family) for rule in RULES} for family in families}
     rules, same = strings("page")["settings"]["rule_lines"], dict.fromkeys(ROUNDED, EMBEDDED)
@@ -172,7 +176,7 @@ def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: 
 
 
 def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
-    """Update the menus for another target, which has other drafters; the chosen drafter stays if it can."""
+    """Update the menus for another target, which has other drafters. The chosen drafter stays if the target has it."""
     try:
         check_family(family)
     except InputError as error:
@@ -184,7 +188,7 @@ def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
 
 
 def filled_in(settings: dict[str, Any]) -> list[Any]:
-    """Update all fields, of which these get a value; another target brings its drafters."""
+    """Make the updates of all fields, where `settings` get new values. Another target changes the menu of drafters."""
     updates = {name: gr.update(value=value) for name, value in settings.items()}
     if "family" in settings:
         drafter, rule = settings.get("drafter", DEFAULT_DRAFTER), settings.get("rule", "rejection")
@@ -197,8 +201,10 @@ def filled_in(settings: dict[str, Any]) -> list[Any]:
 
 
 def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fields: dict[str, Any]) -> None:
-    """Add two rows of examples, texts to continue and questions, of which the target wants one: a press plays its
-    recording. The fields always show the settings of the run on show."""
+    """Add two rows of examples, texts to continue and questions; only the row that fits the target is visible.
+
+    A click plays the recording of an example. The fields always show the settings of the run on show.
+    """
     family, drafter = fields["family"], fields["drafter"]
     inputs, outputs = [fields["prompt"], drafter, family], [screen, line, *fields.values()]
     for answers, row in enumerate(rows):
@@ -213,20 +219,23 @@ def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fiel
 
 
 def opened(event: gr.EventData) -> list[Any]:
-    """Fill in the settings of a visitor's file, as far as they can be chosen here."""
+    """Fill in the settings of a visitor's file, if they can be chosen on this page."""
     settings = settings_of(event.head)
     return filled_in(from_link({name: str(value) for name, value in settings.items()})[0])
 
 
 def fitting(family: Any) -> list[Any]:
-    """Show the one of the two rows of examples that fits this target."""
+    """Show the row of examples that fits this target."""
     answers = isinstance(family, str) and menu.answers(family)
     return [gr.update(visible=not answers), gr.update(visible=answers)]
 
 
 def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
-    """Play the recording of this kind. Where there is none, its prompt stands there already, or another model is to
-    take it, fill in its next example: then the run on show stays, and the line says so."""
+    """Play the recording of this kind.
+
+    If there is none, if its prompt is already filled in, or if another model is chosen, fill in the next example
+    instead. Then the run on show stays, and the line says so.
+    """
     examples, target, ours = prompts()[kind], menu.target_of(kind), menu.is_ours(family)
     other_model = not ours and family != target and menu.answers(family) == menu.answers(target)
     if not other_model and kind in session.recorded_names() and prompt != examples[0]:
@@ -240,8 +249,7 @@ def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[A
 
 
 def show_drafter(prompt: str, drafter: str, family: str) -> list[Any]:
-    """Another drafter on a recorded prompt plays its own recording; without one, or on a prompt of one's own, nothing
-    changes: the field keeps what was chosen."""
+    """Play the recording of another drafter on a recorded prompt. Without a recording, nothing changes."""
     kind = kind_of(prompt)
     is_recorded = kind in session.recorded_names() and prompt == prompts()[kind][0] and family == menu.target_of(kind)
     if not is_recorded or (drafter != menu.drafter_of(kind) and not session.recorded(kind, drafter)):
@@ -250,7 +258,7 @@ def show_drafter(prompt: str, drafter: str, family: str) -> list[Any]:
 
 
 def played(kind: str, drafter: str) -> list[Any]:
-    """Play the chosen drafter's run; where it has none, the first one's, and a word about that."""
+    """Play the chosen drafter's run. If there is none, play that of the kind's usual drafter, and say so."""
     words, names, first = strings("page")["notice"], of_drafters("name"), menu.drafter_of(kind)
     log = session.recorded(kind, drafter) if drafter != first else ""
     word = ""
@@ -265,12 +273,12 @@ def played(kind: str, drafter: str) -> list[Any]:
 
 
 def without_choices(settings: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what a live run may leave open: a recording does not choose for its visitor."""
+    """Leave out drafter and K, so that a recording does not choose them for the visitor's live run."""
     return {name: value for name, value in settings.items() if name not in ("drafter", "k")}
 
 
 def settings_of(log: str) -> dict[str, Any]:
-    """Read the settings of a run, by its header and its first lane; {} where they cannot be read."""
+    """Read the settings of a run from its header and its first lane; {} if they cannot be read."""
     try:
         header, started = map(json.loads, log.split("\n", 2)[:2])
         params = started["params"]
@@ -295,22 +303,22 @@ def connect(
     family, drafter = fields["family"], fields["drafter"]
     again = screen.tried(tried, None, [drafter, fields["k"]], **INSTANT)
     running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (run_button.click, again.then)]
-    for one in running:
-        one.then(ended, None, screen, **INSTANT)
-        one.then(over, None, outputs[1:], **INSTANT)
-        one.then(chosen, [family, drafter], drafter, **INSTANT)
+    for live_run in running:
+        live_run.then(ended, None, screen, **INSTANT)
+        live_run.then(over, None, outputs[1:], **INSTANT)
+        live_run.then(chosen, [family, drafter], drafter, **INSTANT)
     stop_button.click(None, None, None, cancels=running, **INSTANT)
 
 
 def tried(event: gr.EventData) -> tuple[Any, Any]:
-    """Set drafter and K by the press below a run that lost: a depth for the same drafter, or the default."""
+    """Set drafter and K for a click on the advice below a slow run: another K, or the default drafter."""
     return (gr.skip(), event.k) if event.k else (DEFAULT_DRAFTER, 0)
 
 
 def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield updates of the page for one live run: the log as it grows. A refused input leaves the page as it was."""
+    """Yield updates of the page for one live run, with the growing log. A refused input does not change the page."""
     try:
-        if engine == BROWSER:  # its script did not take the press
+        if engine == BROWSER:  # its script did not handle the click
             raise InputError(strings("page")["errors"]["browser"])
         request = check(*fields)
     except InputError as error:
@@ -322,15 +330,17 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
     for news in batches(session.run(request)):
         if news.kind == "lines":
             log += pack(news.text)
-            yield log or gr.skip(), gr.skip(), gr.skip(), gr.skip()  # what is on show stays until there is another run
+            yield log or gr.skip(), gr.skip(), gr.skip(), gr.skip()  # the run on show stays until the new one begins
         else:
             line = tell(news.text, news.kind == "error", stopped.get(news.kind, ""), news.share)
             yield gr.skip(), line, gr.skip(), gr.skip()
 
 
 def batches(news: Iterator[session.News]) -> Iterator[session.News]:
-    """Put lines together: few updates a second, whatever the engine's speed, but that many while lines
-    come at all, for there a visitor who left is noticed."""
+    """Join lines, so that there are few updates a second at any speed of the engine.
+
+    But empty lines are passed on too: an update is where it is noticed that a visitor has left.
+    """
     text, last = "", time.monotonic()
     for item in news:
         if item.kind == "lines":
@@ -348,12 +358,12 @@ def batches(news: Iterator[session.News]) -> Iterator[session.News]:
 
 
 def over() -> tuple[Any, ...]:
-    """Tell the page that no more will come, however it ended, and enable Run."""
+    """Tell the page that the run is over, for any reason, and enable Run."""
     return ended(), gr.update(interactive=True), gr.update(interactive=False)
 
 
 def chosen(family: Any, drafter: Any) -> Any:
-    """Say in the menu's line, after a run, what the default is here."""
+    """After a run, say in the menu's line what the default chose."""
     return gr.update(info=session.chosen_line(family)) if drafter == DEFAULT_DRAFTER else gr.skip()
 
 
@@ -382,11 +392,11 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
         elif news.kind == "lines":
             yield news.text
         elif news.kind in ("waiting", "fetching"):
-            yield ""  # a place where a client that left is noticed
+            yield ""  # here it is noticed that a client has left
 
 
-# Gradio documents the endpoint by these.
-run.__annotations__ = {name: one.type_ for name, one in SETTINGS.items()} | {"return": Iterator[str]}
+# Gradio makes the endpoint's documentation from these.
+run.__annotations__ = {name: setting.type_ for name, setting in SETTINGS.items()} | {"return": Iterator[str]}
 run.__signature__ = CALL.replace(return_annotation=Iterator[str])  # type: ignore[attr-defined]
-_about = "\n        ".join(f"{name}: {one.about}" for name, one in SETTINGS.items())
-run.__doc__ = str(run.__doc__).replace("{settings}", _about)
+_settings_help = "\n        ".join(f"{name}: {setting.help_with_bounds}" for name, setting in SETTINGS.items())
+run.__doc__ = str(run.__doc__).replace("{settings}", _settings_help)

@@ -1,6 +1,6 @@
 """The tab Step through: the run of the tab Race, one decision at a time, drawn by `assets/page/step/step.js`.
 
-The server gives a sampled run where the tab opens on a greedy one.
+If that run is greedy, the script fetches a sampled one from the server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tab Theory: sliders over the closed forms, with the run of the player on top."""
+"""The tab Theory: sliders for the closed forms, together with the run in the player."""
 
 from __future__ import annotations
 
