@@ -15,7 +15,9 @@ from ..models.device import multiplies_bfloat16
 
 MOMENTUM = 0.95
 ITERATIONS = 5
-A, B, C = 3.4445, -4.7750, 2.0315  # coefficients of the Newton–Schulz iteration
+A = 3.4445  # A, B and C are the coefficients of the Newton–Schulz iteration
+B = -4.7750
+C = 2.0315
 RMS = 0.2  # AdamW's usual root mean square of a step, so that both take similar rates (arXiv:2502.16982)
 
 
