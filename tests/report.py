@@ -80,6 +80,7 @@ FIGURES: dict[str, Callable[[str, list[str]], Figure]] = {
     "largest total variation": lambda name, values: at_most(name, max(map(float, values)), 1e-12),
     "planted mistakes caught": lambda name, values: at_least(name, len({*values}), 18),
     "cases": lambda name, values: at_least(name, total(values), 10_000),
+    "prompts with Python's tokens": lambda name, values: at_least(name, total(values), 5_000),
     "invariants broken": lambda name, values: none(name, total(values)),
 }
 

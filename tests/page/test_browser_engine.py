@@ -6,16 +6,19 @@ import json
 import random
 import re
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import nodejs
 import pytest
 import torch
+from tokenizers import Tokenizer
 
 from specdec.engine import generate, Task
 from specdec.events import to_dict
+from specdec.families import hub
 from specdec.families.browser import files
-from specdec.families.chat import Chat
+from specdec.families.chat import Chat, load_chat
 from specdec.families.published import load_tokenizer
 from specdec.families.star import find
 from specdec.families.star import NAME as STAR
@@ -92,15 +95,15 @@ def test_the_browser_has_the_bits_of_the_star(tmp_path: Path) -> None:
 
 
 SPACES = "\t \n\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u2003\u200b\u2028\u202f\u3000\ufeff"
-ODD = [*SPACES, "a", "don't", " 12", "٣", "é", "e\u0301", "矛", "😀", "?!", "\0", "<|endoftext|>", "_", "👩‍👧"]
+ODD = [*SPACES, "a", "don't", " 12", "٣", "é", "e\u0301", "矛", "😀", "?!", "\0", "_", "👩‍👧"]
+ODD += ["<|endoftext|>", "<|im_end|>"]
 
 
-def test_an_odd_prompt_has_the_same_tokens_in_the_browser(tmp_path: Path) -> None:
-    """Test text that looks like a control token, and spaces that Python, Rust and JavaScript treat differently."""
-    chance, tokenizer = random.Random(1), load_tokenizer(menu.FAMILY / "tokenizer")
+def hold_odd_prompts(folder: Path, tokenizer: Tokenizer, chats: Sequence[Chat | None], texts: int) -> int:
+    """Node reads so many texts of `ODD` in each of the templates, and compares; how many cases that were."""
+    chance = random.Random(1)
     tokenizer.encode_special_tokens = True
-    texts = [*ODD, *("".join(chance.choices(ODD, k=chance.randint(2, 9))) for _ in range(1500))]
-    chats = [None, Chat("<|endoftext|>User: ", "\n<|endoftext|>", trims=True), Chat(" ", "", trims=False)]
+    odd = [*ODD, *("".join(chance.choices(ODD, k=chance.randint(2, 9))) for _ in range(texts - len(ODD)))]
     cases = [
         {
             "text": text,
@@ -108,12 +111,35 @@ def test_an_odd_prompt_has_the_same_tokens_in_the_browser(tmp_path: Path) -> Non
             "ids": chat.tokens(text, tokenizer) if chat else [0, *ids_of(text, tokenizer)],
         }
         for chat in chats
-        for text in texts
+        for text in odd
     ]
-    (tmp_path / "texts.json").write_text(json.dumps(cases))
-    nodejs.check(
-        "python/text.test.js", TOKENIZER=menu.FAMILY / "tokenizer/tokenizer.json", TEXTS=tmp_path / "texts.json"
-    )
+    (folder / "texts.json").write_text(json.dumps(cases))
+    (folder / "tokenizer.json").write_text(tokenizer.to_str())
+    nodejs.check("python/text.test.js", TOKENIZER=folder / "tokenizer.json", TEXTS=folder / "texts.json")
+    return len(cases)
+
+
+CHATS = (None, Chat("<|endoftext|>User: ", "\n<|endoftext|>", trims=True), Chat(" ", "", trims=False))
+
+
+@pytest.mark.parametrize("texts", [1500, pytest.param(5000, marks=pytest.mark.long)])
+def test_an_odd_prompt_has_the_same_tokens_in_the_browser(
+    tmp_path: Path, texts: int, record_property: Callable[[str, object], None]
+) -> None:
+    """What looks like a control token, and spaces on which Python, Rust and JavaScript differ."""
+    tokenizer = load_tokenizer(menu.FAMILY / "tokenizer")
+    record_property("prompts with Python's tokens", hold_odd_prompts(tmp_path, tokenizer, CHATS, texts))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")
+def test_an_odd_prompt_has_the_stars_tokens_in_the_browser(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    place = hub.find(STAR)
+    tokenizer, chat = load_tokenizer(place), load_chat(place)
+    assert chat is not None
+    record_property("prompts with Python's tokens", hold_odd_prompts(tmp_path, tokenizer, [chat], 5000))
 
 
 def test_the_table_of_tokens_is_exact() -> None:

@@ -40,6 +40,8 @@ def test_links_are_relative_and_lead_to_files(made: Path, index: str) -> None:
     assert all((made / index).parent.joinpath(link).is_file() for link in links)
     sources = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"', page)
     assert not any(link.startswith("http") for link in sources)
+    policy = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert len(policy) == 1 and "http" not in policy[0] and policy[0].startswith("default-src 'self' ")
     assert 'content="https://host.example/some/path/preview.png"' in page
     assert all(f'id="{name}-button"' in page for name in TABS) and "@@" not in page
 

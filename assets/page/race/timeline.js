@@ -154,7 +154,11 @@ export function timeline(W, part, S) {
           ? [words(W.server.cycle, { n }), String(n)]
           : []
         : checks && n
-          ? [words(W.time.checks, { n }), words(W.time.checks_short, { n }), String(n)]
+          ? [
+              words(n > 1 ? W.time.checks : W.time.checks_one, { n }),
+              words(W.time.checks_short, { n }),
+              String(n),
+            ]
           : [W.time.target_short];
     const label = close && labels.find((one) => wide > 8 + widthOf(one));
     if (label) parts.push(text(mid, y + 15, label, "sd-on-target", "middle"));

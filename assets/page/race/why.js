@@ -38,5 +38,6 @@ export function why(W, run, t) {
     check: duration(F.a.checking / F.a.checks),
     times: fixed(F.v, 1),
   };
-  return words((F.v || 0) <= CHEAP ? W.why.cheap : W.why.dear, values);
+  const name = (F.v || 0) <= CHEAP ? "cheap" : "dear";
+  return words(W.why[values.n === 1 ? `${name}_one` : name], values);
 }

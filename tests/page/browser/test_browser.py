@@ -42,6 +42,7 @@ DRAWN = {  # what is there once a tab is
     "theory": "[data-part=curves] svg",
     "guide": ".sd-gd-page:visible section",
 }
+WHOLE = "(one) => one.scrollHeight <= one.clientHeight + 1"
 
 
 def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):
@@ -133,7 +134,7 @@ def test_each_tab_opens_on_a_phone_and_nothing_is_cut_off(open_page):
         expect(page.locator(drawn).first).to_be_visible()
         assert cut_off(page) == [], name
     page.locator("#race-button").click()
-    for name in ("say", "flow", "gantt", "play", "lane0"):
+    for name in ("say", "flow", "play", "lane0"):
         assert part(page, name).bounding_box()["y"] < 812, name
     expect(part(page, "door")).to_be_visible()  # below the stage
 
@@ -231,7 +232,19 @@ def test_the_verdict_of_a_run_that_lost_is_there_in_full(open_page):
     page.evaluate(LOAD, slowed((ASSETS / "traces/tips.jsonl").read_text(encoding="utf-8")))
     page.press("[data-part=stage]", "End")
     expect(says(page)).to_contain_text("Slower than plain decoding here")
-    assert says(page).evaluate("(one) => one.scrollHeight <= one.clientHeight + 1")
+    assert says(page).evaluate(WHOLE)
+
+
+@pytest.mark.parametrize(("width", "run"), [(1280, "coding"), (375, "tips")])
+def test_every_sentence_is_whole_and_its_two_links_stand_together(open_page, width, run):
+    page = open_page(width, 812, reduced_motion="reduce")
+    page.evaluate(LOAD, (ASSETS / f"traces/{run}.jsonl").read_text(encoding="utf-8"))
+    page.press("[data-part=stage]", "Home")
+    for _ in range(12):
+        step(page)
+        assert says(page).evaluate(WHOLE), says(page).inner_text()
+        links = [one.bounding_box()["y"] for one in says(page).locator("button").all()]
+        assert len({*links}) <= 1, says(page).inner_text()
 
 
 @pytest.fixture(scope="module")
@@ -254,6 +267,7 @@ def test_a_phone_of_a_class_follows_and_votes(browser, classroom_address, room):
         for _ in range(2):
             step(teacher)
             expect(says(phone)).to_have_text(says(teacher).text_content())
+            assert says(phone).evaluate(WHOLE)
         veil, line = (phone.locator(one).first.bounding_box() for one in (".sd-veil", "[data-part=gantt]"))
         assert line["y"] - 1 <= veil["y"] and veil["y"] + veil["height"] <= line["y"] + line["height"] + 1
         assert cut_off(phone) == [] and not part(phone, "play").is_visible()

@@ -183,7 +183,7 @@ def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_pag
     expect(part("measuredsay")).to_contain_text("Measured 1.44× lies inside")
     expect(part("measured")).to_contain_text("1.44×")
     expect(part("positions")).to_contain_text("1 (5)")
-    assert "your run" in part("table").inner_text()
+    assert "this run" in part("table").inner_text()
     page.get_by_role("button", name="α .8, K 4, c .1").click()
     expect(part("headline")).to_contain_text("2.40× by the formula: 3.36 tokens per cycle, and each cycle costs 1.40")
     assert part("announce").inner_text() == part("headline").inner_text()

@@ -50,6 +50,30 @@ test("a figure that is struck out is not explained", () => {
   assert.equal(why(W, run, horizon(run) / 2), "known");
 });
 
+test("of drafts of one token the line does not speak of several", () => {
+  const lane = "speculative",
+    log = [{ event: "header", lanes: [lane, "plain"], source: "live", models: {} }],
+    commit = (lane, cycle, at, tokens, accepted) =>
+      log.push({
+        event: "committed",
+        lane,
+        cycle,
+        tokens,
+        pieces: tokens.map(() => "a"),
+        at,
+        accepted,
+      });
+  for (const lane of ["speculative", "plain"]) commit(lane, 0, 0, [1], 0);
+  log.push({ event: "drafted", lane, cycle: 1, tokens: [1], parents: [-1], start: 0, end: 0.001 });
+  const positions = [{ node: 0, token: 1, piece: "a", status: "accepted" }];
+  log.push({ event: "verified", lane, cycle: 1, positions, start: 0.001, end: 0.013 });
+  commit(lane, 1, 0.013, [1, 1], 1);
+  log.push({ event: "verified", lane: "plain", cycle: 1, positions: [], start: 0, end: 0.01 });
+  commit("plain", 1, 0.01, [1], 0);
+  const W = { why: { cheap: "checking {n} guesses", cheap_one: "checking one guess" } };
+  assert.equal(why(W, fold(log), 20), "checking one guess");
+});
+
 test("no ratio below 1 on the way to a gain, and every one on the way to a loss", () => {
   const gain = made(20, 12, 200); // its first cycle takes as long as twenty tokens
   const told = gain.lanes.speculative.cycles.map(({ at }) => figuresAt(gain, at));
