@@ -33,7 +33,7 @@ TESTS = (
     "proof/test_lossless.py",
     "drafters/test_drafters.py",
 )
-SECONDS = 240  # limit of processor time; the tests need less
+CPU_FACTOR = 3  # a test run may take so many times the processor's seconds of the unchanged one
 MEMORY = 6 * 2**30  # limit in bytes; the tests need a quarter of it
 COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -150,15 +150,13 @@ def is_last_dimension(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
     )
 
 
-def lives(mutant: Mutant) -> bool:
+def lives(mutant: Mutant, cpu_seconds: int = resource.RLIM_INFINITY) -> bool:
     """Whether every test passes with the mutant. They run in a fork, which has this process's imports already."""
     pid = os.fork()
     if pid == 0:
         try:
-            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-            resource.setrlimit(
-                resource.RLIMIT_AS, (MEMORY, MEMORY)
-            )  # some mutants never end, and take more and more memory
+            resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # some mutants take more and more
             null = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):
                 os.dup2(null, stream)
@@ -206,9 +204,10 @@ def count(long: bool, files: Sequence[str] = FILES, seconds: float = math.inf) -
     every, end = mutants(files), time.monotonic() + seconds
     source = (ROOT / "specdec" / f"{files[0]}.py").read_text(encoding="utf-8")
     unchanged = lives(Mutant(files[0], "", "as it is", 0, source))
+    limit = round(CPU_FACTOR * resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime)
 
     def outcome(mutant: Mutant) -> bool | None:
-        return lives(mutant) if time.monotonic() < end else None
+        return lives(mutant, limit) if time.monotonic() < end else None
 
     with ThreadPoolExecutor(2) as pool:
         mixed = random.Random(6).sample(every, len(every))
