@@ -1,8 +1,8 @@
 /* A phone of the class: it shows what the teacher's page shows, or replays the run at its owner's pace; and it
  * votes. */
 
-import { button, parts } from "#page/race/kit.js";
-import { questions } from "#page/class/question.js";
+import { createButton, findParts } from "#page/race/html.js";
+import { createQuestionTexts } from "#page/class/question.js";
 
 const GLIDE = 200,
   FRAME = 33,
@@ -16,8 +16,8 @@ export function mount(element, props, player, run, watched) {
   const W = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
     P = W.phone,
-    { worded, bars } = questions(W, quiz),
-    part = parts(element);
+    { worded, bars } = createQuestionTexts(W, quiz),
+    part = findParts(element);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches,
     me = name();
   const S = {
@@ -134,7 +134,7 @@ export function mount(element, props, player, run, watched) {
       part.question.dataset.id = question.id;
       part.text.replaceChildren(...told.text);
       part.choices.replaceChildren(
-        ...told.choices.map((label, i) => button(label, () => choose(question.id, i))),
+        ...told.choices.map((label, i) => createButton(label, () => choose(question.id, i))),
       );
       scrollTo({ top: 0 });
     }

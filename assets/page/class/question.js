@@ -1,14 +1,15 @@
 /* A question to the class, in words: its text, its choices, and what its answer says. */
 
-import { h } from "#page/race/kit.js";
-import { chance, fill, shown, words } from "#page/race/text.js";
+import { html } from "#page/race/html.js";
+import { formatChance } from "#page/race/format.js";
+import { fillTemplate, formatPiece, fillText } from "#page/race/text.js";
 
 /* The chance with which a draft stays, and in which quarter from 0 to 1 it lies. */
 const stays = (p, q) => (q > p ? p / q : 1);
 export const quarterOf = (p, q) => Math.min(3, Math.floor(4 * stays(p, q) + 1e-9)); // 0.3/0.4 is a little less than ¾
 
 /* W: the words of `class.json`; quiz: the Guide's questions, which `number` counts. */
-export function questions(W, quiz) {
+export function createQuestionTexts(W, quiz) {
   const Q = W.question;
 
   function worded({ kind, piece, number, choices, p, q }) {
@@ -23,17 +24,17 @@ export function questions(W, quiz) {
       return {
         text: [Q.count],
         choices: Array.from({ length: choices }, (_, n) => String(n)),
-        why: ({ right }) => words(Q.counted, { n: right }),
+        why: ({ right }) => fillText(Q.counted, { n: right }),
       };
     const values = {
-      piece: h("mark", { class: "sd-cl-piece" }, shown(piece)),
-      p: chance(p),
-      q: chance(q),
+      piece: html("mark", { class: "sd-cl-piece" }, formatPiece(piece)),
+      p: formatChance(p),
+      q: formatChance(q),
     };
     return {
-      text: fill(Q.keep, values),
+      text: fillTemplate(Q.keep, values),
       choices: Q.quarters,
-      why: () => words(Q.numbers, { ...values, chance: chance(stays(p, q)) }),
+      why: () => fillText(Q.numbers, { ...values, chance: formatChance(stays(p, q)) }),
     };
   }
 
@@ -44,12 +45,16 @@ export function questions(W, quiz) {
       counts.reduce((sum, n) => sum + n, 0),
     );
     return labels.map((label, i) =>
-      h(
+      html(
         "div",
         { class: "sd-cl-bar" + (i === right ? " sd-cl-right" : "") },
-        h("span", {}, i === right ? "✓ " : "", label),
-        h("span", { class: "sd-cl-track" }, h("i", { style: `width:${(100 * counts[i]) / all}%` })),
-        h("b", {}, String(counts[i])),
+        html("span", {}, i === right ? "✓ " : "", label),
+        html(
+          "span",
+          { class: "sd-cl-track" },
+          html("i", { style: `width:${(100 * counts[i]) / all}%` }),
+        ),
+        html("b", {}, String(counts[i])),
       ),
     );
   }

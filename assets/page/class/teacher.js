@@ -3,11 +3,13 @@
  * The secret comes in the address and leaves it at once, for a projector shows that, too; it stays in this browser
  * tab. */
 
-import { h, button, parts } from "#page/race/kit.js";
-import { speculative, doneBy, depthOf, isGreedy, isOpen } from "#page/race/run.js";
-import { words } from "#page/race/text.js";
-import { quarterOf, questions } from "#page/class/question.js";
-import { whenPlayed } from "#page/shared/arrival.js";
+import { html, createButton, findParts } from "#page/race/html.js";
+import { speculativeOf, isGreedy } from "#page/race/run.js";
+import { depthOf, isCoinDecided } from "#page/race/cycle.js";
+import { countCyclesBy } from "#page/race/measure.js";
+import { fillText } from "#page/race/text.js";
+import { quarterOf, createQuestionTexts } from "#page/class/question.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const GAP = 200,
   AGAIN = 1000,
@@ -25,9 +27,9 @@ function teach(element, props, player, secret) {
   const W = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
     T = W.teacher,
-    { worded, bars } = questions(W, quiz),
-    part = parts(element);
-  const some = (told, n, more) => words(n === 1 ? told.one : told.many, { n, ...more });
+    { worded, bars } = createQuestionTexts(W, quiz),
+    part = findParts(element);
+  const some = (told, n, more) => fillText(n === 1 ? told.one : told.many, { n, ...more });
   const tell = (text, wrong = false) => {
     part.said.textContent = text;
     part.said.classList.toggle("sd-wrong", wrong);
@@ -61,7 +63,7 @@ function teach(element, props, player, secret) {
         if (answer.status === 409)
           run = ""; // another app than the one that had the beginning
         else if (answer.ok) news.done();
-        else tell(words(T.refused, { reason: await answer.text() }), true);
+        else tell(fillText(T.refused, { reason: await answer.text() }), true);
         await wait(answer.ok ? GAP : AGAIN);
       }
     } catch {
@@ -113,12 +115,13 @@ function teach(element, props, player, secret) {
 
   /* The next cycle that judges a draft, one by a coin if there is any, and the moment before it does. */
   function coming() {
-    const all = player.run() ? speculative(player.run()).cycles : [],
+    const all = player.run() ? speculativeOf(player.run()).cycles : [],
       next = all
-        .slice(doneBy(all, player.moment().t))
+        .slice(countCyclesBy(all, player.moment().t))
         .filter((one) => one.check && one.drafts.some(judged)),
       cycle =
-        next.find((one) => one.drafts.some((draft) => judged(draft) && isOpen(draft))) || next[0];
+        next.find((one) => one.drafts.some((draft) => judged(draft) && isCoinDecided(draft))) ||
+        next[0];
     if (cycle) stand(cycle.check.end - 0.001);
     else tell(T.no_cycle, true);
     return cycle;
@@ -128,7 +131,7 @@ function teach(element, props, player, secret) {
   function askKeep() {
     const cycle = coming(),
       all = cycle ? cycle.drafts.filter(judged) : [],
-      draft = all.find(isOpen) || all.find((one) => one.state === "rej") || all.pop();
+      draft = all.find(isCoinDecided) || all.find((one) => one.state === "rej") || all.pop();
     const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
     if (draft)
       ask(
@@ -168,7 +171,7 @@ function teach(element, props, player, secret) {
     try {
       const answer = await post(body);
       if (answer.status === 403) refuse();
-      else if (!answer.ok) tell(words(T.refused, { reason: await answer.text() }), true);
+      else if (!answer.ok) tell(fillText(T.refused, { reason: await answer.text() }), true);
     } catch {
       tell(T.lost, true);
     }
@@ -227,17 +230,17 @@ function teach(element, props, player, secret) {
   }
 
   for (const name of ["title", "join", "how", "reveal", "done"]) part[name].textContent = T[name];
-  const choice = h(
+  const choice = html(
     "select",
     { "aria-label": T.ask_quiz },
-    h("option", { value: "" }, T.ask_quiz),
-    quiz.list.map((one, i) => h("option", { value: i }, `${i + 1}. ${one.ask}`)),
+    html("option", { value: "" }, T.ask_quiz),
+    quiz.list.map((one, i) => html("option", { value: i }, `${i + 1}. ${one.ask}`)),
   );
   choice.onchange = () => {
     if (choice.value) askQuiz(+choice.value);
     choice.value = "";
   };
-  part.asks.append(button(T.ask_keep, askKeep), button(T.ask_count, askCount), choice);
+  part.asks.append(createButton(T.ask_keep, askKeep), createButton(T.ask_count, askCount), choice);
   part.reveal.onclick = reveal;
   part.done.onclick = () => say({ ask: null });
   part.panel.hidden = false;
@@ -263,7 +266,7 @@ function secretOf() {
 export function mount(element, props, watch, trigger, server) {
   const secret = secretOf();
   if (!secret) return;
-  whenPlayed((player) => {
+  whenPlayerReady((player) => {
     teach(element, props, player, secret);
     begin(player, server);
   });

@@ -1,7 +1,7 @@
 /* A cycle in numbers for people, as in `specdec/describe.py`: what each model thought at every drafted position.
  * It runs off the lane's clock. */
 
-import { blockChance, entropy, highest, overlap, residual } from "./sampling.js";
+import { blockChance, entropy, highestIndices, overlap, residual } from "./sampling.js";
 import { Random } from "./random.js";
 
 const TOP = 8; // of each distribution
@@ -36,7 +36,7 @@ export class Noise {
 }
 
 const round = (value, digits) => Math.round(value * 10 ** digits) / 10 ** digits;
-const likeliest = (probs) => highest(probs, TOP).filter((token) => probs[token] > 0);
+const likeliest = (probs) => highestIndices(probs, TOP).filter((token) => probs[token] > 0);
 
 function point(size, token) {
   const probs = new Float32Array(size);
@@ -54,7 +54,7 @@ function blockChances(tokens, rows, q) {
 }
 
 /** @param {(token: number) => string} piece @param {Noise} noise @param {number} length of the text before the cycle */
-export function describer(piece, noise, length) {
+export function createDescriber(piece, noise, length) {
   const candidate = (probs, token) => ({
     token,
     piece: piece(token),

@@ -1,13 +1,13 @@
 /* The one loop, as in `specdec/engine.py`: draft, verify, commit. Knows no model, no method, no page; its events are
  * those of a trace. The cache holds every token of the text but the last. Cycle 0 is the prefill. */
 
-import { describer, Noise } from "./describe.js";
+import { createDescriber, Noise } from "./describe.js";
 import { probabilities } from "./sampling.js";
 import { RandomSampler } from "./random.js";
 import { RejectionSampling } from "./verify.js";
 import { TextStream } from "./text.js";
 
-export const MOST = 64; // tokens of a draft
+export const MAX_DRAFT = 64; // tokens of a draft
 
 /** @typedef {{ temperature: number, top_k: number, top_p: number, max_tokens: number, seed: number, stop: string[],
  *   ignore_end: boolean }} Params */
@@ -81,7 +81,7 @@ export function* generate(task) {
     spent = { prefill: 0, draft: 0, verify: 0 };
   const told = { drafter: drafter.name, k: most, params, prompt_tokens: tokens.length };
   yield { event: "started", lane, ...told, rule: rule.name, lossless: true, server: "" };
-  const cache = target.newCache(transcript.limit + MOST);
+  const cache = target.newCache(transcript.limit + MAX_DRAFT);
   try {
     for (let cycle = 0; !transcript.reason; cycle++) {
       const spend = (work, seconds) => (spent[cycle ? work : "prefill"] += seconds);
@@ -115,7 +115,7 @@ export function* generate(task) {
         ]);
       });
       spend("verify", end - start);
-      const details = describer(piece, noise, tokens.length)(proposal, rows, verdict);
+      const details = createDescriber(piece, noise, tokens.length)(proposal, rows, verdict);
       yield { event: "verified", lane, cycle, ...details, start, end };
 
       const { accepted, token, kind, extra = [] } = verdict,

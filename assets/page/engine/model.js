@@ -19,7 +19,7 @@ const system = new Proxy({}, { get: () => () => 0 }),
 /** The layers that all models of a page share. A module of several threads has helpers: `help` starts one, with what
  * `helps` takes, and is over when it is ready.
  * @param {BufferSource} binary @param {number} [threads] @param {(told: any) => Promise<any>} [help] */
-export async function layersIn(binary, threads = 1, help) {
+export async function loadLayers(binary, threads = 1, help) {
   const module = await WebAssembly.compile(binary),
     shares = help && WebAssembly.Module.imports(module).some(({ kind }) => kind === "memory"),
     memory = shares ? new WebAssembly.Memory({ ...PAGES, shared: true }) : undefined,
@@ -36,7 +36,7 @@ export async function layersIn(binary, threads = 1, help) {
 
 /** One of several threads, for as long as its worker lives: it does its share of every call.
  * @param {any} told @param {() => void} ready */
-export async function helps({ module, memory, number, stack, own }, ready) {
+export async function serveAsThread({ module, memory, number, stack, own }, ready) {
   const { exports } = /** @type {any} */ (await started(module, memory));
   exports.__stack_pointer.value = Math.floor(stack / 16) * 16;
   exports.__wasm_init_tls(Math.ceil(own / 16) * 16);

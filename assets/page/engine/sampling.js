@@ -11,7 +11,7 @@ export function argmax(row) {
 
 /** The indices of the `count` highest, the highest first; of ties the lower index first.
  * @param {ArrayLike<number>} row @param {number} count */
-export function highest(row, count) {
+export function highestIndices(row, count) {
   /** @type {number[]} */
   const found = [];
   for (let i = 0; i < row.length; i++) {
@@ -35,7 +35,7 @@ export function probabilities(logits, { temperature, top_k, top_p }) {
     return probs;
   }
   const limited = top_k > 0 && top_k < logits.length,
-    kept = limited ? highest(logits, top_k) : null,
+    kept = limited ? highestIndices(logits, top_k) : null,
     scale = 1 / Math.max(temperature, COLDEST);
   let sum = 0;
   const take = (i) => (sum += probs[i] = Math.exp((logits[i] - logits[best]) * scale));

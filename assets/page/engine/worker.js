@@ -4,7 +4,7 @@
 
 import { DraftModel, NoDrafter, PromptLookup } from "./drafters.js";
 import { generate, interleave } from "./engine.js";
-import { helps, layersIn, Model } from "./model.js";
+import { serveAsThread, loadLayers, Model } from "./model.js";
 import { Tokenizer } from "./text.js";
 
 const SLICE = 40, // ms of work before messages are read
@@ -62,7 +62,7 @@ async function load(parts, base) {
     return whole.buffer;
   };
   const [module, text, ...models] = await Promise.all(files.map(file)),
-    compiled = await layersIn(module, count, help),
+    compiled = await loadLayers(module, count, help),
     [own, other = null] = models.map((one) => new Model(compiled, one));
   return {
     target: own,
@@ -171,7 +171,7 @@ async function run(mine, { prompt, family, drafter, k, params }, { files, base }
 }
 
 self.onmessage = async ({ data }) => {
-  if (data.help) return helps(data.help, () => post("ready"));
+  if (data.help) return serveAsThread(data.help, () => post("ready"));
   if (data.stop) wanted = 0;
   if (!data.run) return;
   const mine = (wanted = data.number);

@@ -2,9 +2,17 @@
  *
  * First the converter's arithmetic, without a document, so that Node can test it. Then the list. */
 
-import { h, button } from "#page/race/kit.js";
-import { words, fixed } from "#page/race/text.js";
-import { HERE, lead, fold, halves, checked, openTab } from "#page/guide/prose.js";
+import { html, createButton } from "#page/race/html.js";
+import { fillText } from "#page/race/text.js";
+import { toFixed } from "#page/race/format.js";
+import {
+  GUIDE_URL,
+  createLead,
+  createFold,
+  createColumns,
+  createSourceNote,
+  tabOpener,
+} from "#page/guide/prose.js";
 import { expectedAccepted } from "#page/theory/formulas.js";
 
 /* ---- one run's acceptance, said in three ways ------------------------------------------------------------------ */
@@ -98,20 +106,28 @@ export const SEE = {
 
 /* What stands between backticks is code. */
 const coded = (text) =>
-  text.split("\x60").map((piece, i) => (i % 2 ? h("code", {}, piece) : piece));
-const step = ([head, rest]) => h("li", {}, h("b", {}, head), " ", coded(rest));
+  text.split("\x60").map((piece, i) => (i % 2 ? html("code", {}, piece) : piece));
+const step = ([head, rest]) => html("li", {}, html("b", {}, head), " ", coded(rest));
 
-export function answers({ answers: A, practice, sections: named, see }, tabs, sources) {
+export function createAnswers({ answers: A, practice, sections: named, see }, tabs, sources) {
   const told = (text, values) =>
-    typeof text === "string" ? h("p", {}, coded(words(text, values))) : h("ol", {}, text.map(step));
+    typeof text === "string"
+      ? html("p", {}, coded(fillText(text, values)))
+      : html("ol", {}, text.map(step));
 
   const ways = ({ tabs: shown = [], part, sections = [] }) =>
-    h(
+    html(
       "p",
       { class: "sd-gd-ways" },
-      sections.map((name) => h("a", { href: HERE + name }, words(see, { tab: named[name] }))),
+      sections.map((name) =>
+        html("a", { href: GUIDE_URL + name }, fillText(see, { tab: named[name] })),
+      ),
       shown.map((name) =>
-        button(words(see, { tab: tabs[name] }), openTab(name, part), "sd-link sd-inline"),
+        createButton(
+          fillText(see, { tab: tabs[name] }),
+          tabOpener(name, part),
+          "sd-link sd-inline",
+        ),
       ),
     );
 
@@ -119,38 +135,39 @@ export function answers({ answers: A, practice, sections: named, see }, tabs, so
     const { ask, say } = A.list[id],
       read = sources.filter((one) => one.id === id),
       values = Object.assign({}, ...read.map((one) => one.values));
-    const folded = fold(
+    const folded = createFold(
       ask,
       id === "convert" ? converter(A) : null,
       say.map((text) => told(text, values)),
       id in SEE ? ways(SEE[id]) : null,
-      read.map((one) => checked(practice.checked, one)),
+      read.map((one) => createSourceNote(practice.checked, one)),
     );
     folded.dataset.answer = id;
     return folded;
   }
 
-  const group = ([name, ids]) => [h("h3", {}, A.groups[name]), ids.map(answer)];
-  return [lead(A.lead), halves(Object.entries(GROUPS).map(group))];
+  const group = ([name, ids]) => [html("h3", {}, A.groups[name]), ids.map(answer)];
+  return [createLead(A.lead), createColumns(Object.entries(GROUPS).map(group))];
 }
 
 function converter(A) {
   let { name: last, value } = EXAMPLE;
   const DIGITS = { rate: 1, alpha: 3, tau: 2 },
     scale = (name) => (name === "rate" ? 100 : 1),
-    said = h("p", { class: "sd-sub", role: "status" });
-  const field = (max, step) => h("input", { type: "number", min: 0, max, step }),
+    said = html("p", { class: "sd-sub", role: "status" });
+  const field = (max, step) => html("input", { type: "number", min: 0, max, step }),
     inputs = {
       rate: field(100, 1),
       alpha: field(1, 0.01),
       tau: field(LARGEST + 1, 0.1),
     };
-  const k = h("input", { type: "number", min: 1, max: LARGEST, step: 1, value: EXAMPLE.k });
+  const k = html("input", { type: "number", min: 1, max: LARGEST, step: 1, value: EXAMPLE.k });
   function draw(typed) {
     const found = convert(last, value, +k.value);
-    said.textContent = found ? "" : words(A.wrong, { most: LARGEST });
+    said.textContent = found ? "" : fillText(A.wrong, { most: LARGEST });
     for (const [name, input] of Object.entries(inputs))
-      if (name !== typed) input.value = found ? fixed(found[name] * scale(name), DIGITS[name]) : "";
+      if (name !== typed)
+        input.value = found ? toFixed(found[name] * scale(name), DIGITS[name]) : "";
   }
   for (const [name, input] of Object.entries(inputs))
     input.oninput = () => {
@@ -160,11 +177,11 @@ function converter(A) {
     };
   k.oninput = () => draw(last);
   draw();
-  return h(
+  return html(
     "div",
     { class: "sd-gd-row" },
     Object.entries({ k, ...inputs }).map(([name, input]) =>
-      h("label", {}, h("span", {}, A.fields[name]), input),
+      html("label", {}, html("span", {}, A.fields[name]), input),
     ),
     said,
   );

@@ -1,12 +1,19 @@
 /* Sub-pages of sections, one of them shown. The hash of the address names a section. Words are in its JSON. */
 
-import { h, link, parts } from "#page/race/kit.js";
-import { HERE, lead, list, fold, halves, marked } from "#page/guide/prose.js";
-import { answers } from "#page/guide/answers.js";
-import { lessons } from "#page/guide/lessons.js";
-import { questions } from "#page/guide/questions.js";
-import { practice } from "#page/guide/practice.js";
-import { searchBox } from "#page/guide/search.js";
+import { html, createLink, findParts } from "#page/race/html.js";
+import {
+  GUIDE_URL,
+  createLead,
+  createList,
+  createFold,
+  createColumns,
+  createMark,
+} from "#page/guide/prose.js";
+import { createAnswers } from "#page/guide/answers.js";
+import { createLessons } from "#page/guide/lessons.js";
+import { createQuiz } from "#page/guide/questions.js";
+import { createPractice } from "#page/guide/practice.js";
+import { createSearchBox } from "#page/guide/search.js";
 
 /* Each sub-page goes by its first section. */
 export const PAGES = [
@@ -23,83 +30,85 @@ export function mount(element, props) {
       JSON.parse(text),
     ),
     root = element.querySelector(".sd-guide"),
-    part = parts(root);
+    part = findParts(root);
   /* arXiv numbers lead to the papers. */
   const cited = (text) =>
     text
       .split(PAPER)
       .map((piece, i) =>
-        i % 2 ? link("https://arxiv.org/abs/" + piece, "arXiv " + piece) : piece,
+        i % 2 ? createLink("https://arxiv.org/abs/" + piece, "arXiv " + piece) : piece,
       );
 
   const SECTIONS = {
-    answers: () => answers(W, tabs, sources.answers),
+    answers: () => createAnswers(W, tabs, sources.answers),
     start: () => [
-      h("p", {}, W.start.lead),
-      h(
+      html("p", {}, W.start.lead),
+      html(
         "div",
         { class: "sd-gd-row" },
-        h(
+        html(
           "button",
           { type: "button", class: "sd-btn sd-primary", "data-tour": "" },
           W.start.button,
         ),
-        h("span", { class: "sd-sub" }, W.start.keys),
+        html("span", { class: "sd-sub" }, W.start.keys),
       ),
     ],
     about: () =>
-      h(
+      html(
         "div",
         { class: "sd-gd-two" },
         ["is", "not"].map((side) =>
-          h("div", {}, h("h3", {}, W.about[side + "_title"]), list(W.about[side])),
+          html("div", {}, html("h3", {}, W.about[side + "_title"]), createList(W.about[side])),
         ),
       ),
     glossary: () =>
-      h(
+      html(
         "dl",
         { class: "sd-gd-words" },
-        W.glossary.map(([term, meaning]) => h("div", {}, h("dt", {}, term), h("dd", {}, meaning))),
+        W.glossary.map(([term, meaning]) =>
+          html("div", {}, html("dt", {}, term), html("dd", {}, meaning)),
+        ),
       ),
-    mistakes: () => [lead(W.mistakes_words.lead), halves(W.mistakes.map(mistake))],
-    teach: () => lessons(W),
-    quiz: () => questions(W, tabs),
+    mistakes: () => [createLead(W.mistakes_words.lead), createColumns(W.mistakes.map(mistake))],
+    teach: () => createLessons(W),
+    quiz: () => createQuiz(W, tabs),
     game: () => [
-      lead(W.game.lead),
-      h(
+      createLead(W.game.lead),
+      html(
         "ul",
         {},
-        W.game.roles.map(([who, what]) => h("li", {}, h("b", {}, who), " ", what)),
+        W.game.roles.map(([who, what]) => html("li", {}, html("b", {}, who), " ", what)),
       ),
-      h("p", {}, W.game.first),
-      h("p", {}, W.game.second),
-      fold(W.quiz.reveal, h("p", {}, W.game.why)),
+      html("p", {}, W.game.first),
+      html("p", {}, W.game.second),
+      createFold(W.quiz.reveal, html("p", {}, W.game.why)),
     ],
-    practice: () => practice(W, sources),
+    practice: () => createPractice(W, sources),
   };
 
   const mistake = ([wrong, right, source]) =>
-    fold(
-      [marked("✗", W.mistakes_words.wrong), wrong],
-      h("p", {}, marked("✓", W.mistakes_words.right), right),
-      h("p", { class: "sd-sub" }, W.mistakes_words.source + ": ", cited(source)),
+    createFold(
+      [createMark("✗", W.mistakes_words.wrong), wrong],
+      html("p", {}, createMark("✓", W.mistakes_words.right), right),
+      html("p", { class: "sd-sub" }, W.mistakes_words.source + ": ", cited(source)),
     );
 
-  const way = (name, label = W.sections[name]) => h("a", { href: HERE + name }, label),
+  const way = (name, label = W.sections[name]) => html("a", { href: GUIDE_URL + name }, label),
     section = (name) =>
-      h(
+      html(
         "section",
         { "data-section": name },
-        h("h2", { tabindex: "-1" }, W.sections[name]),
+        html("h2", { tabindex: "-1" }, W.sections[name]),
         SECTIONS[name](),
       ),
     ways = PAGES.map(([name]) => way(name, W.pages[name])),
     pages = PAGES.map((names) =>
-      h(
+      html(
         "div",
         { class: "sd-gd-page" },
         names.length > 1
-          ? h(
+          ? html(
               "p",
               { class: "sd-sub" },
               W.contents,
@@ -141,11 +150,11 @@ export function mount(element, props) {
   part.nav.setAttribute("aria-label", W.tab);
   part.nav.append(...ways);
   part.body.append(...pages);
-  const finder = searchBox(W, root, showHits);
+  const finder = createSearchBox(W, root, showHits);
   part.nav.after(finder.box);
   show(0);
   root.addEventListener("click", (event) => {
-    const to = event.target.closest(`a[href^="${HERE}"]`);
+    const to = event.target.closest(`a[href^="${GUIDE_URL}"]`);
     if (!to || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     location.hash = to.hash; // followed, it would be a new page: Gradio's has a base of its own

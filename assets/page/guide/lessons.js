@@ -1,25 +1,25 @@
 /* Plans for lessons. */
 
-import { h } from "#page/race/kit.js";
-import { words } from "#page/race/text.js";
-import { lead, list } from "#page/guide/prose.js";
+import { html } from "#page/race/html.js";
+import { fillText } from "#page/race/text.js";
+import { createLead, createList } from "#page/guide/prose.js";
 
-export function lessons(W) {
+export function createLessons(W) {
   const T = W.teach,
     plan = ({ title, goals, steps }) =>
-      h(
+      html(
         "div",
         {},
-        h("h3", {}, title),
-        h("h4", {}, T.goals),
-        list(goals),
-        h(
+        html("h3", {}, title),
+        html("h4", {}, T.goals),
+        createList(goals),
+        html(
           "ol",
           { class: "sd-gd-plan" },
           steps.map(([n, what]) =>
-            h("li", {}, h("b", {}, words(T.minutes, { n })), h("span", {}, what)),
+            html("li", {}, html("b", {}, fillText(T.minutes, { n })), html("span", {}, what)),
           ),
         ),
       );
-  return [lead(T.lead), h("div", { class: "sd-gd-three" }, T.plans.map(plan))];
+  return [createLead(T.lead), html("div", { class: "sd-gd-three" }, T.plans.map(plan))];
 }

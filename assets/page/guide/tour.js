@@ -1,16 +1,23 @@
 /* The guided tour: it opens the tabs, points at the widget that it speaks of, and does the deed or waits for it. */
 
-import { parts } from "#page/race/kit.js";
-import { isOver, speculative, firstRejection, horizon } from "#page/race/run.js";
-import { words } from "#page/race/text.js";
-import { whenPlayed } from "#page/shared/arrival.js";
-import { MARGIN, RING, NARROW, CORNERS, placeOf, scrollTo } from "#page/guide/place.js";
+import { findParts } from "#page/race/html.js";
+import { isOver, speculativeOf, findFirstRejection, replayEnd } from "#page/race/run.js";
+import { fillText } from "#page/race/text.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
+import {
+  MARGIN,
+  RING_GAP,
+  NARROW_PX,
+  CORNERS,
+  choosePlace,
+  scrollDistance,
+} from "#page/guide/place.js";
 import { PLAYER, READY, STEPS } from "#page/guide/stops.js";
 
 function tour(element, props, server, player) {
   const W = JSON.parse(props.words);
   const root = element.querySelector(".sd-touring"),
-    part = parts(root);
+    part = findParts(root);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   let recorded = ""; // a run in which coins decide
   const S = {
@@ -38,14 +45,14 @@ function tour(element, props, server, player) {
     node.value = value;
     node.dispatchEvent(new Event("input"));
   };
-  const rejection = () => firstRejection(player.run()) || speculative(player.run()).cycles[0];
+  const rejection = () => findFirstRejection(player.run()) || speculativeOf(player.run()).cycles[0];
   const page = {
     press,
     slide,
     rejection,
     has: (selector) => Boolean(visible(selector)),
     value: (selector) => Number(document.querySelector(selector).value),
-    seek: (t) => slide(PLAYER + "scrub]", Math.min(t, horizon(player.run()))),
+    seek: (t) => slide(PLAYER + "scrub]", Math.min(t, replayEnd(player.run()))),
     rejected: () =>
       Math.max(
         0,
@@ -110,7 +117,7 @@ function tour(element, props, server, player) {
   function paint() {
     const step = STEPS[S.at],
       told = W.steps[step.id];
-    part.count.textContent = words(W.count, { n: S.at + 1, of: STEPS.length });
+    part.count.textContent = fillText(W.count, { n: S.at + 1, of: STEPS.length });
     part.title.textContent = told.title;
     part.text.textContent = told.text;
     part.task.textContent = S.done ? "✓ " + told.after : told.task ? W.task + " " + told.task : "";
@@ -126,7 +133,7 @@ function tour(element, props, server, player) {
     part.title.textContent = W.busy.title;
     part.text.textContent = part.announce.textContent = W.busy.text;
     part.back.hidden = part.show.hidden = part.next.hidden = true;
-    part.panel.dataset.place = innerWidth < NARROW ? "sheet" : CORNERS[0];
+    part.panel.dataset.place = innerWidth < NARROW_PX ? "sheet" : CORNERS[0];
   }
 
   /* -- following what it points at: tabs open late, replays move, visitors scroll -- */
@@ -137,7 +144,7 @@ function tour(element, props, server, player) {
     S.frame = requestAnimationFrame(follow);
     if (!S.acted && visible(READY[step.tab])) {
       S.acted = true;
-      if (step.act && speculative(player.run()).cycles.length) step.act(page);
+      if (step.act && speculativeOf(player.run()).cycles.length) step.act(page);
     }
     const found = S.acted ? (S.done && step.then && visible(step.then)) || visible(step.at) : null;
     point(found && step.box ? found.closest(step.box) : found);
@@ -156,7 +163,7 @@ function tour(element, props, server, player) {
     part.ring.hidden = !target;
     const box = target ? target.getBoundingClientRect() : { left: 0, right: 0, top: 0, bottom: 0 };
     const keep = STEPS[S.at].keep && visible(STEPS[S.at].keep),
-      place = placeOf(box, panel, view, S.place, keep ? keep.getBoundingClientRect() : box),
+      place = choosePlace(box, panel, view, S.place, keep ? keep.getBoundingClientRect() : box),
       sheet = place === "sheet" ? panel.height : 0;
     if (place !== S.place || S.sheet !== sheet) {
       Object.assign(S, { place, sheet });
@@ -169,15 +176,15 @@ function tour(element, props, server, player) {
     if (stands !== S.stands) Object.assign(S, { stands, came: false });
     if (!S.came) {
       S.came = true;
-      const by = scrollTo(box, MARGIN, view.height - MARGIN - sheet);
+      const by = scrollDistance(box, MARGIN, view.height - MARGIN - sheet);
       if (by) scrollBy({ top: by, behavior: calm ? "instant" : "smooth" });
     }
     const px = (measured) => measured / (part.ring.currentCSSZoom || 1) + "px"; // a large screen zooms the page
     Object.assign(part.ring.style, {
-      left: px(box.left - RING),
-      top: px(box.top - RING),
-      width: px(box.right - box.left + 2 * RING),
-      height: px(box.bottom - box.top + 2 * RING),
+      left: px(box.left - RING_GAP),
+      top: px(box.top - RING_GAP),
+      width: px(box.right - box.left + 2 * RING_GAP),
+      height: px(box.bottom - box.top + 2 * RING_GAP),
     });
   }
 
@@ -208,4 +215,4 @@ function tour(element, props, server, player) {
 }
 
 export const mount = (element, props, watch, trigger, server) =>
-  whenPlayed((player) => tour(element, props, server, player));
+  whenPlayerReady((player) => tour(element, props, server, player));

@@ -1,28 +1,31 @@
 /* The closed form: the distribution that the rule writes, token by token, beside the target's. */
 
-import { h, text, line, rect, svg, hatch, legend } from "#page/race/kit.js";
-import { words, sentences, short, chance } from "#page/race/text.js";
-import { EXACT, isExact, roughly, figure } from "#page/lossless/reading.js";
-import { note } from "#page/lossless/signs.js";
+import { html, createLegend } from "#page/race/html.js";
+import { svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
+import { fillText, joinSentences, shortenPiece } from "#page/race/text.js";
+import { formatChance } from "#page/race/format.js";
+import { EXACT, isExact } from "#page/lossless/reading.js";
+import { formatRoughly, formatFigure } from "#page/lossless/format.js";
+import { createNote } from "#page/lossless/stamps.js";
 
-export function closedForm(W, level) {
+export function createClosedForm(W, level) {
   function paintClosed(certificate) {
     const C = W.closed,
       { error, overlap, needed } = certificate.closed,
       passed = isExact(certificate),
-      box = h("div", {});
+      box = html("div", {});
     level(
       "closed",
       passed,
       C.title,
-      error === null ? C.no_law : words(C.error, { error: figure(error) }),
+      error === null ? C.no_law : fillText(C.error, { error: formatFigure(error) }),
       C.lead,
-      legend(["sd-i-target", C.target], [passed ? "sd-i-good" : "sd-i-rej", C.written]),
+      createLegend(["sd-i-target", C.target], [passed ? "sd-i-good" : "sd-i-rej", C.written]),
       box,
-      note(
-        sentences(
-          words(C.overlap, { beta: chance(overlap) }),
-          needed && words(C.needed, { needed: roughly(needed) }),
+      createNote(
+        joinSentences(
+          fillText(C.overlap, { beta: formatChance(overlap) }),
+          needed && fillText(C.needed, { needed: formatRoughly(needed) }),
         ),
       ),
     );
@@ -33,8 +36,8 @@ export function closedForm(W, level) {
     const all = [...rows, ...(Math.max(...rest) > 1e-6 ? [[null, ...rest]] : [])],
       wide = width / all.length,
       zero = 150,
-      H = hatch(),
-      g = svg(width, 176, W.closed.aria, H.defs);
+      H = createHatch(),
+      g = svgRoot(width, 176, W.closed.aria, H.defs);
     const most = Math.max(...all.flatMap(([, p, distribution]) => [p, distribution || 0])),
       y = (v) => (v / most) * 118,
       thick = Math.min(34, wide * 0.34);
@@ -42,10 +45,10 @@ export function closedForm(W, level) {
       const middle = (i + 0.5) * wide,
         off = distribution === null ? 0 : distribution - p,
         same = Math.abs(off) <= EXACT;
-      g.append(rect(middle - thick - 1, zero - y(p), thick, y(p), { class: "sd-f-target" }));
+      g.append(svgRect(middle - thick - 1, zero - y(p), thick, y(p), { class: "sd-f-target" }));
       if (distribution !== null)
         g.append(
-          rect(
+          svgRect(
             middle + 1,
             zero - y(distribution),
             thick,
@@ -55,7 +58,7 @@ export function closedForm(W, level) {
         );
       if (Math.abs(off) >= 0.0005)
         g.append(
-          text(
+          svgText(
             middle,
             zero - y(Math.max(p, distribution)) - 7,
             (off > 0 ? "+" : "−") + Math.abs(off).toFixed(Math.abs(off) < 0.005 ? 3 : 2),
@@ -64,16 +67,16 @@ export function closedForm(W, level) {
           ),
         );
       g.append(
-        text(
+        svgText(
           middle,
           zero + 17,
-          piece === null ? W.closed.rest : short(piece, wide),
+          piece === null ? W.closed.rest : shortenPiece(piece, wide),
           piece === null ? "" : "sd-tk",
           "middle",
         ),
       );
     });
-    g.append(line(0, zero, width, zero, "sd-ax"));
+    g.append(svgLine(0, zero, width, zero, "sd-ax"));
     return g;
   }
 

@@ -1,11 +1,13 @@
 /* Greedy text: token by token the same as plain decoding's, or where it parts. */
 
-import { h, chip } from "#page/race/kit.js";
-import { words, sentences } from "#page/race/text.js";
-import { NEAR, figure } from "#page/lossless/reading.js";
-import { note } from "#page/lossless/signs.js";
+import { html } from "#page/race/html.js";
+import { createChip } from "#page/race/tokens.js";
+import { fillText, joinSentences } from "#page/race/text.js";
+import { NEAR_TIE } from "#page/lossless/reading.js";
+import { formatFigure } from "#page/lossless/format.js";
+import { createNote } from "#page/lossless/stamps.js";
 
-export function greedyText(W, PW, level) {
+export function createGreedyText(W, PW, level) {
   function paintGreedy(certificate) {
     const G = W.greedy,
       { equal, of, start, gap } = certificate.greedy,
@@ -13,12 +15,12 @@ export function greedyText(W, PW, level) {
       at = passed ? -1 : equal - start,
       notes = [];
     const row = (pieces, spoken) =>
-      h(
+      html(
         "div",
         { class: "sd-chips" },
         start ? "… " : null,
         pieces.map((piece, i) =>
-          chip(
+          createChip(
             PW,
             piece,
             spoken && i === at ? "rej" : "pla",
@@ -30,24 +32,24 @@ export function greedyText(W, PW, level) {
       );
     if (gap !== null)
       notes.push(
-        words(G.gap, { gap: figure(gap) }),
-        certificate.mistake ? "" : gap > NEAR ? G.far : G.near,
+        fillText(G.gap, { gap: formatFigure(gap) }),
+        certificate.mistake ? "" : gap > NEAR_TIE ? G.far : G.near,
       );
     level(
       "greedy",
       passed,
       G.title,
-      words(passed ? G.equal : G.differs, { of, n: equal + 1 }),
+      fillText(passed ? G.equal : G.differs, { of, n: equal + 1 }),
       G.lead,
-      h(
+      html(
         "div",
         { class: "sd-diff" },
-        h("span", { class: "sd-sub" }, G.plain),
+        html("span", { class: "sd-sub" }, G.plain),
         row(certificate.greedy.plain, false),
-        h("span", { class: "sd-sub" }, G.speculative),
+        html("span", { class: "sd-sub" }, G.speculative),
         row(certificate.greedy.speculative, true),
       ),
-      note(sentences(notes)),
+      createNote(joinSentences(notes)),
     );
   }
 

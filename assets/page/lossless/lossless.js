@@ -3,22 +3,22 @@
  * What is read off a certificate is in reading.js. Elements are made by the player's kit. Texts come from `words`;
  * tokens are inserted as text, never as markup: one may be `<script>`. */
 
-import { h, choice, parts } from "#page/race/kit.js";
-import { words, visible } from "#page/race/text.js";
-import { count } from "#page/lossless/reading.js";
-import { signs } from "#page/lossless/signs.js";
-import { verdictWords } from "#page/lossless/verdict.js";
-import { closedForm } from "#page/lossless/closed.js";
-import { sampledTexts } from "#page/lossless/sampled.js";
-import { greedyText } from "#page/lossless/greedy.js";
-import { mistakes } from "#page/lossless/mistakes.js";
-import { whenPlayed } from "#page/shared/arrival.js";
+import { html, createChoice, findParts } from "#page/race/html.js";
+import { fillText, makeVisible } from "#page/race/text.js";
+import { formatCount } from "#page/lossless/format.js";
+import { createSigns } from "#page/lossless/stamps.js";
+import { createVerdictTexts } from "#page/lossless/verdict.js";
+import { createClosedForm } from "#page/lossless/closed.js";
+import { createSampled } from "#page/lossless/sampled.js";
+import { createGreedyText } from "#page/lossless/greedy.js";
+import { createMistakes } from "#page/lossless/mistakes.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
 
 function lossless(element, props, watch, trigger, server, player) {
   const W = JSON.parse(props.words),
     PW = player.words,
     root = element.querySelector(".sd-proof"),
-    part = parts(root);
+    part = findParts(root);
   const DRAWS = JSON.parse(props.draws),
     RECORDED = {};
   const S = {
@@ -32,12 +32,12 @@ function lossless(element, props, watch, trigger, server, player) {
   };
 
   const recorded = (pair, mistake) => (RECORDED[pair] || {})[mistake] || null;
-  const signed = signs(W, part),
-    inWords = verdictWords(W, W.mistakes),
-    paintClosed = closedForm(W, signed.level),
-    paintSampled = sampledTexts(W, signed.level),
-    paintGreedy = greedyText(W, PW, signed.level),
-    paintMistakes = mistakes(
+  const signed = createSigns(W, part),
+    inWords = createVerdictTexts(W, W.mistakes),
+    paintClosed = createClosedForm(W, signed.level),
+    paintSampled = createSampled(W, signed.level),
+    paintGreedy = createGreedyText(W, PW, signed.level),
+    paintMistakes = createMistakes(
       W,
       root,
       part,
@@ -69,13 +69,13 @@ function lossless(element, props, watch, trigger, server, player) {
     if (!root.clientWidth) return;
     const certificate = current();
     paintRail();
-    part.badge.replaceChildren(h("i", {}), isLive() ? W.badge.live : W.badge.recorded);
+    part.badge.replaceChildren(html("i", {}), isLive() ? W.badge.live : W.badge.recorded);
     part.badge.hidden = !certificate;
     root.dataset.source = isLive() ? "live" : "recorded";
     if (!certificate) return paintNothing();
-    part.place.textContent = words(W.place[S.pair], {
+    part.place.textContent = fillText(W.place[S.pair], {
       ...certificate,
-      text: visible(certificate.text.join("").trim()),
+      text: makeVisible(certificate.text.join("").trim()),
     });
     const { kind, said } = inWords(certificate, S.draws);
     signed.verdict(kind, W.verdict[kind], said);
@@ -95,14 +95,17 @@ function lossless(element, props, watch, trigger, server, player) {
     paintMistakes();
     pressPair(S.pair);
     part.text.closest("label").hidden = S.pair !== "embedded";
-    part.drawsvalue.textContent = count(S.draws);
-    part.draws.setAttribute("aria-valuetext", count(S.draws));
+    part.drawsvalue.textContent = formatCount(S.draws);
+    part.draws.setAttribute("aria-valuetext", formatCount(S.draws));
     part.run.disabled = S.running;
     part.stop.disabled = !S.running;
     const now = S.running && isLive() ? S.live.done : 0;
     part.progress.hidden = !S.running;
     part.progress.value = S.asked ? now / S.asked.draws : 0;
-    if (now) say(words(W.sampled.progress, { done: count(now), draws: count(S.asked.draws) }));
+    if (now)
+      say(
+        fillText(W.sampled.progress, { done: formatCount(now), draws: formatCount(S.asked.draws) }),
+      );
   }
 
   function say(line, wrong = false) {
@@ -142,7 +145,7 @@ function lossless(element, props, watch, trigger, server, player) {
     S.running = false;
     const done = S.live ? S.live.done : 0;
     if (props.wrong) say(props.said, true);
-    else if (done < S.asked.draws) say(words(W.rail.stopped, { done: count(done) }));
+    else if (done < S.asked.draws) say(fillText(W.rail.stopped, { done: formatCount(done) }));
     draw();
   }
 
@@ -162,7 +165,9 @@ function lossless(element, props, watch, trigger, server, player) {
 
   /* -- fixed labels, and event handlers -- */
 
-  const pressPair = choice(part.pair, Object.entries(W.rail.pairs), (pair) => choose({ pair }));
+  const pressPair = createChoice(part.pair, Object.entries(W.rail.pairs), (pair) =>
+    choose({ pair }),
+  );
 
   const R = W.rail,
     labels = {
@@ -193,4 +198,4 @@ function lossless(element, props, watch, trigger, server, player) {
 }
 
 export const mount = (element, props, watch, trigger, server) =>
-  whenPlayed((player) => lossless(element, props, watch, trigger, server, player));
+  whenPlayerReady((player) => lossless(element, props, watch, trigger, server, player));

@@ -1,29 +1,30 @@
 /* The table of times and costs below the charts. */
 
-import { isServed, isTold, gapsOf, shownLanes } from "#page/race/run.js";
-import { fixed, duration } from "#page/race/text.js";
-import { h, headRow, tableRow, write } from "#page/race/kit.js";
+import { isServed, reportsDrafts, lanesOf } from "#page/race/run.js";
+import { gapsOf } from "#page/race/measure.js";
+import { toFixed, formatDuration } from "#page/race/format.js";
+import { html, createHeadRow, createRow, setProperty } from "#page/race/html.js";
 
-export function account(W, part, S, term) {
+export function createAccount(W, part, S, term) {
   function paintAccount(F) {
     const U = W.figures,
-      [A, B, P] = shownLanes(S.run),
+      [A, B, P] = lanesOf(S.run),
       p = F.peer,
-      ms = (v) => (v ? duration(v) : "–"),
-      ratio = (v) => (v == null ? "–" : fixed(v) + (P ? "" : " " + U.passes_unit));
+      ms = (v) => (v ? formatDuration(v) : "–"),
+      ratio = (v) => (v == null ? "–" : toFixed(v) + (P ? "" : " " + U.passes_unit));
     const tpot = (at) => (at.tokens ? ms(at.time / at.tokens) : "–"),
-      drafting = (at) => (at.time ? fixed((at.drafting / at.time) * 100, 0) + " %" : "–");
+      drafting = (at) => (at.time ? toFixed((at.drafting / at.time) * 100, 0) + " %" : "–");
     const kept = (at) =>
       at.drafted
-        ? fixed(at.accepted / at.drafted) + (P ? "" : ` (${at.accepted}/${at.drafted})`)
+        ? toFixed(at.accepted / at.drafted) + (P ? "" : ` (${at.accepted}/${at.drafted})`)
         : "–";
-    const ofPeer = (figure) => (isTold(P) ? figure() : "–"); // it may tell its tokens alone
+    const ofPeer = (figure) => (reportsDrafts(P) ? figure() : "–"); // it may tell its tokens alone
     const served = isServed(S.run),
       gap = (lane, which) => {
         const found = gapsOf(lane, S.t);
         return found ? ms(found[which]) : "–";
       },
-      dar = served ? (F.dar == null ? "–" : fixed(F.dar)) : kept(F.a);
+      dar = served ? (F.dar == null ? "–" : toFixed(F.dar)) : kept(F.a);
     const rows = [
       ["ttft", ms(A.zero * 1000), P && ms(P.zero * 1000), B && ms(B.zero * 1000)],
       ["tpot", tpot(F.a), p && tpot(p), B && tpot(F.b)],
@@ -31,7 +32,12 @@ export function account(W, part, S, term) {
         ? ["median", "longest"].map((which) => [which, gap(A, which), B && gap(B, which)])
         : []),
       ["passes", String(F.a.k), p && String(p.k), B && String(F.b.k)],
-      ["tau", F.tau == null ? "–" : fixed(F.tau), p && fixed(p.k ? p.tokens / p.k : 0), B && "1"],
+      [
+        "tau",
+        F.tau == null ? "–" : toFixed(F.tau),
+        p && toFixed(p.k ? p.tokens / p.k : 0),
+        B && "1",
+      ],
       ["dar", dar, p && ofPeer(() => kept(p)), B && ""],
     ]
       .concat(
@@ -60,12 +66,12 @@ export function account(W, part, S, term) {
       part.account.rows[0].cells.length !== heads.length + 1
     ) {
       part.account.replaceChildren(
-        headRow([h("td"), ...heads]),
-        h(
+        createHeadRow([html("td"), ...heads]),
+        html(
           "tbody",
           {},
           rows.map(([name]) =>
-            tableRow(
+            createRow(
               term(name, U[name]),
               heads.map(() => ""),
             ),
@@ -75,7 +81,7 @@ export function account(W, part, S, term) {
     }
     rows.forEach(([, ...values], i) =>
       values.forEach((value, j) =>
-        write(part.account.tBodies[0].rows[i].cells[j + 1], "textContent", value),
+        setProperty(part.account.tBodies[0].rows[i].cells[j + 1], "textContent", value),
       ),
     );
   }

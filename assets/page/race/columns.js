@@ -1,13 +1,15 @@
 /* The chart with a column per cycle: the tokens of each draft. */
 
-import { speculative } from "#page/race/run.js";
-import { MARK, s, text, line, svg, bundle, hatch } from "#page/race/kit.js";
-import { clamp, fixed, words, niceStep } from "#page/race/text.js";
+import { speculativeOf } from "#page/race/run.js";
+import { STATE_MARKS } from "#page/race/tokens.js";
+import { svg, svgText, svgLine, svgRoot, createBarPaths, createHatch } from "#page/race/svg.js";
+import { clamp, toFixed, niceStep } from "#page/race/format.js";
+import { fillText } from "#page/race/text.js";
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
-export function columnChart(W, part, S) {
+export function createColumnChart(W, part, S) {
   function columns(width, right) {
-    const cycles = speculative(S.run).cycles,
+    const cycles = speculativeOf(S.run).cycles,
       n = Math.max(cycles.length, 8);
     return { cycles, n, width, step: (width - right) / n, right };
   }
@@ -17,9 +19,9 @@ export function columnChart(W, part, S) {
     for (let i = 0; i < C.cycles.length; i++)
       if (i === 0 || (i + 1) % every === 0)
         g.append(
-          text(i * C.step + C.step / 2, y, String(i + 1), i === current ? "sd-b" : "", "middle"),
+          svgText(i * C.step + C.step / 2, y, String(i + 1), i === current ? "sd-b" : "", "middle"),
         );
-    g.append(text(C.width - C.right + 4, y, W.charts.cycle));
+    g.append(svgText(C.width - C.right + 4, y, W.charts.cycle));
   }
 
   function drawBars(F) {
@@ -30,19 +32,19 @@ export function columnChart(W, part, S) {
       zero = 18 + up * row,
       height = zero + down * row + 36,
       pad = C.step > 8 ? 3 : C.step > 4 ? 1 : 0,
-      H = hatch(),
-      looks = bundle(),
+      H = createHatch(),
+      looks = createBarPaths(),
       marks = [];
     const cell = (i, level, state, on) => {
       const x = i * C.step + pad / 2,
         y = level > 0 ? zero - level * row : zero + (-level - 1) * row + 6;
       looks.add(on ? state : "ghost", x, y + 1, C.step - pad, row - 2, 2);
-      if (on && C.step - pad > 11 && row > 12 && state !== "rej" && MARK[state])
+      if (on && C.step - pad > 11 && row > 12 && state !== "rej" && STATE_MARKS[state])
         marks.push(
-          text(
+          svgText(
             x + (C.step - pad) / 2,
             y + row / 2 + 4,
-            state === "bon" ? "+" : MARK[state],
+            state === "bon" ? "+" : STATE_MARKS[state],
             "sd-cell",
             "middle",
           ),
@@ -57,14 +59,14 @@ export function columnChart(W, part, S) {
       lost.forEach((draft, j) => cell(i, -j - 1, draft.state, on));
     });
     const wide = C.width - C.right,
-      g = svg(
+      g = svgRoot(
         C.width,
         height,
         W.charts.bars_aria,
-        s(
+        svg(
           "desc",
           {},
-          words(W.charts.bars_told, {
+          fillText(W.charts.bars_told, {
             cycles: C.cycles
               .map((c) => `${c.number}: ${c.gained} / ${c.drafts.length - c.accepted}`)
               .join(", "),
@@ -78,16 +80,16 @@ export function columnChart(W, part, S) {
         marks,
       );
     g.append(
-      line(0, zero + 3, wide, zero + 3, "sd-ax"),
-      line(0, zero - row, wide, zero - row, "sd-dots"),
+      svgLine(0, zero + 3, wide, zero + 3, "sd-ax"),
+      svgLine(0, zero - row, wide, zero - row, "sd-dots"),
     );
     const level = F.tau == null ? null : zero - F.tau * row,
       near = level != null && Math.abs(level - (zero - row)) < 12;
-    g.append(text(wide + 4, zero - row + (near ? 14 : 4), W.charts.plain));
+    g.append(svgText(wide + 4, zero - row + (near ? 14 : 4), W.charts.plain));
     if (level != null)
       g.append(
-        line(0, level, wide, level, "sd-mean"),
-        text(wide + 4, level + (near ? -2 : 4), "τ " + fixed(F.tau, 1), "sd-b"),
+        svgLine(0, level, wide, level, "sd-mean"),
+        svgText(wide + 4, level + (near ? -2 : 4), "τ " + toFixed(F.tau, 1), "sd-b"),
       );
     cycleAxis(g, C, height - 6, F.a.k - 1);
     part.bars.replaceChildren(g);

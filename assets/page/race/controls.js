@@ -1,14 +1,15 @@
 /* The buttons and keys that move a replay, and how they look from moment to moment. */
 
-import { h, write, attribute, saved } from "#page/race/kit.js";
-import { duration, words } from "#page/race/text.js";
-import { AUTO, speedName } from "#page/race/furniture.js";
-import { EPS, shownLanes } from "#page/race/run.js";
+import { html, setProperty, setAttribute, saveFile } from "#page/race/html.js";
+import { formatDuration } from "#page/race/format.js";
+import { fillText } from "#page/race/text.js";
+import { AUTO, formatSpeed } from "#page/race/labels.js";
+import { EPS, lanesOf } from "#page/race/run.js";
 
 export const SPEEDS = [1, 10, 100, 400]; // times slower than it ran
 const TEXT = 120; // ms at least between two changes of a clock: the engine beside it needs the core
 
-export function controls(W, part, S, time, draw, log) {
+export function createControls(W, part, S, time, draw, log) {
   function key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const onButton = event.target.closest("button, [role=button]"),
@@ -27,7 +28,7 @@ export function controls(W, part, S, time, draw, log) {
   part.back.onclick = () => time.step(-1);
   part.next.onclick = () => time.step(1);
   part.download.onclick = () =>
-    saved(new Blob([log()], { type: "application/x-ndjson" }), S.run, ".jsonl");
+    saveFile(new Blob([log()], { type: "application/x-ndjson" }), S.run, ".jsonl");
   part.scrub.oninput = () => time.takeOver(+part.scrub.value);
   part.scrub.onchange = time.announce;
   part.speed.onclick = (event) => {
@@ -58,27 +59,31 @@ export function controls(W, part, S, time, draw, log) {
     if (part.play.label !== label)
       part.play.replaceChildren(
         (part.play.label = label),
-        h("span", {}, " " + (S.playing ? W.transport.pause : W.transport.play)),
+        html("span", {}, " " + (S.playing ? W.transport.pause : W.transport.play)),
       );
-    write(part.scrub, "max", String(Math.max(end, EPS)));
+    setProperty(part.scrub, "max", String(Math.max(end, EPS)));
     if (S.playing && now - S.told < TEXT) return;
     S.told = now;
     part.scrub.value = S.t;
-    attribute(part.scrub, "aria-valuetext", words(W.transport.tokens, { n: F.a.written }));
-    shownLanes(S.run).forEach((lane, l) => {
+    setAttribute(part.scrub, "aria-valuetext", fillText(W.transport.tokens, { n: F.a.written }));
+    lanesOf(S.run).forEach((lane, l) => {
       const span = part["clock" + l].lastChild;
       if (span)
-        write(
+        setProperty(
           span,
           "textContent",
-          " · " + duration(lane.finished || S.run.closed ? Math.min(S.t, lane.end) : S.t),
+          " · " + formatDuration(lane.finished || S.run.closed ? Math.min(S.t, lane.end) : S.t),
         );
     });
-    write(part.speed.firstChild, "textContent", W.transport.auto + " " + speedName(S.slow));
+    setProperty(part.speed.firstChild, "textContent", W.transport.auto + " " + formatSpeed(S.slow));
     for (const b of part.speed.children)
-      attribute(b, "aria-pressed", String(b.dataset.slow === (S.guided ? AUTO : String(S.slow))));
+      setAttribute(
+        b,
+        "aria-pressed",
+        String(b.dataset.slow === (S.guided ? AUTO : String(S.slow))),
+      );
     for (const b of part.zoom.children)
-      attribute(b, "aria-pressed", String(b.dataset.zoom === S.zoom));
+      setAttribute(b, "aria-pressed", String(b.dataset.zoom === S.zoom));
   }
 
   return paintTransport;

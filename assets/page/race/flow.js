@@ -6,11 +6,13 @@
  * move. Only transform, opacity and one clip change between two moments of one cycle. It tells nothing that the
  * sentence does not, so it is hidden from screen readers. */
 
-import { h, chip } from "#page/race/kit.js";
-import { words, clamp } from "#page/race/text.js";
+import { html } from "#page/race/html.js";
+import { createChip } from "#page/race/tokens.js";
+import { fillText } from "#page/race/text.js";
+import { clamp } from "#page/race/format.js";
 
-export const DRAFTED = 0.4,
-  PASSED = 0.7,
+export const DRAFTED_SHARE = 0.4,
+  PASSED_SHARE = 0.7,
   FLASHED = 0.76;
 const MOST = 7; // drafts that are drawn: the last ones that were judged, then the others
 const GAP = 6,
@@ -28,16 +30,18 @@ function ease(progress, from, to) {
 /* Where in a cycle the moment t is: drafting and checking take the shares above, whatever they took in time. At its
  * commit the verdicts begin to move: `settled`, from 0 to 1, is how far they have. */
 export function progressAt(cycle, t, settled = 1) {
-  if (t >= cycle.at) return PASSED + (1 - PASSED) * settled;
+  if (t >= cycle.at) return PASSED_SHARE + (1 - PASSED_SHARE) * settled;
   const part = (from, to) => (to > from ? clamp((t - from) / (to - from), 0, 1) : 1);
-  if (cycle.draft && t < cycle.draft.end) return DRAFTED * part(cycle.draft.start, cycle.draft.end);
+  if (cycle.draft && t < cycle.draft.end)
+    return DRAFTED_SHARE * part(cycle.draft.start, cycle.draft.end);
   return (
-    DRAFTED + (PASSED - DRAFTED) * (cycle.check ? part(cycle.check.start, cycle.check.end) : 1)
+    DRAFTED_SHARE +
+    (PASSED_SHARE - DRAFTED_SHARE) * (cycle.check ? part(cycle.check.start, cycle.check.end) : 1)
   );
 }
 
 /* As many chips as have room: the first ones that were kept go, then the last ones that were thrown away. */
-export function fitting(items, room) {
+export function chooseFitting(items, room) {
   const some = [...items],
     wide = () => some.reduce((sum, { width }) => sum + width + GAP, 0) > room,
     drafts = () => some.filter((item) => !item.own).length;
@@ -46,8 +50,8 @@ export function fitting(items, room) {
   return some;
 }
 
-export function flow(box, W) {
-  const stage = h("div", { class: "sd-flow", "aria-hidden": "true" });
+export function createFlow(box, W) {
+  const stage = html("div", { class: "sd-flow", "aria-hidden": "true" });
   let shown = null,
     wide = 0,
     items = [],
@@ -64,27 +68,32 @@ export function flow(box, W) {
     items = chosen.map((draft, i) => ({
       draft,
       state: draft.state,
-      node: chip(W, draft.text || draft.piece, draft.state, "span"),
+      node: createChip(W, draft.text || draft.piece, draft.state, "span"),
       i,
     }));
     if (cycle.own)
       items.push({
         state: cycle.own.state,
-        node: chip(W, cycle.own.text || cycle.own.piece, cycle.own.state, "span"),
+        node: createChip(W, cycle.own.text || cycle.own.piece, cycle.own.state, "span"),
         own: true,
         i: chosen.length,
       });
     const n = cycle.drafts.length,
-      label = words(n > 1 ? W.flow.pass : n ? W.flow.pass_one : W.flow.alone, { n });
+      label = fillText(n > 1 ? W.flow.pass : n ? W.flow.pass_one : W.flow.alone, { n });
     // each half in its own ink
-    pass = h("div", { class: "sd-flowpass" }, h("span", {}, label), (fill = h("i", {}, label)));
-    gain = h(
+    pass = html(
+      "div",
+      { class: "sd-flowpass" },
+      html("span", {}, label),
+      (fill = html("i", {}, label)),
+    );
+    gain = html(
       "div",
       { class: "sd-flowgain" },
-      words(cycle.gained === 1 ? W.flow.gain_one : W.flow.gain, { n: cycle.gained }),
+      fillText(cycle.gained === 1 ? W.flow.gain_one : W.flow.gain, { n: cycle.gained }),
     );
     stage.replaceChildren(
-      h("div", { class: "sd-flowdraft" }, h("i", {}), h("span", {}, W.flow.draft)),
+      html("div", { class: "sd-flowdraft" }, html("i", {}), html("span", {}, W.flow.draft)),
       pass,
       gain,
       ...items.map((item) => item.node),
@@ -99,7 +108,7 @@ export function flow(box, W) {
     for (const item of items) item.width = item.node.offsetWidth;
     const left = DRAFT_BOX + 22,
       room = wide - left - GAP;
-    const drawn = fitting(items, room / LEAST),
+    const drawn = chooseFitting(items, room / LEAST),
       total = drawn.reduce((sum, { width }) => sum + width + GAP, 0),
       scale = Math.min(1, room / Math.max(total, 1));
     for (const { node } of items) node.hidden = true;
@@ -129,10 +138,10 @@ export function flow(box, W) {
       build(cycle);
     }
     const n = items.filter((item) => !item.own).length || 1,
-      open = progress >= PASSED,
-      flash = ease(progress, PASSED, FLASHED) - ease(progress, FLASHED, 0.84);
-    fill.style.clipPath = `inset(0 ${(100 * (1 - ease(progress, DRAFTED, PASSED))).toFixed(1)}% 0 0)`;
-    pass.style.opacity = progress > DRAFTED - 0.05 ? "1" : "0.45";
+      open = progress >= PASSED_SHARE,
+      flash = ease(progress, PASSED_SHARE, FLASHED) - ease(progress, FLASHED, 0.84);
+    fill.style.clipPath = `inset(0 ${(100 * (1 - ease(progress, DRAFTED_SHARE, PASSED_SHARE))).toFixed(1)}% 0 0)`;
+    pass.style.opacity = progress > DRAFTED_SHARE - 0.05 ? "1" : "0.45";
     gain.style.opacity = ease(progress, 0.9, 1).toFixed(2);
     for (const item of items) {
       if (item.x === undefined) continue; // there is no room for it
@@ -146,7 +155,7 @@ export function flow(box, W) {
         move(item.node, item.x, -26 * (1 - down), item.scale, 0, down);
         continue;
       }
-      const share = DRAFTED / n,
+      const share = DRAFTED_SHARE / n,
         came = ease(progress, item.i * share, (item.i + 0.9) * share),
         gone = GONE.includes(item.state) ? ease(progress, 0.78, 0.95) : 0;
       const side = item.state === "rej" ? 1 : 0.6;

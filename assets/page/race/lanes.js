@@ -2,28 +2,19 @@
  * prose: pieces of a word join, and what was thrown away is a thin tick once it has been seen. With S.all every token
  * is a chip with its marks instead, and trees are trees. */
 
-import {
-  EPS,
-  tipOf,
-  beginning,
-  speculative,
-  plain,
-  peerOf,
-  doneBy,
-  shownLanes,
-  depthOf,
-  isOver,
-  atEnd,
-} from "#page/race/run.js";
-import { visible, words } from "#page/race/text.js";
-import { dress, h, atBreak, chip, statusOf, prompted } from "#page/race/kit.js";
+import { EPS, speculativeOf, plainOf, peerOf, lanesOf, isOver, isAtEnd } from "#page/race/run.js";
+import { findTip, firstTokenMs, depthOf } from "#page/race/cycle.js";
+import { countCyclesBy } from "#page/race/measure.js";
+import { makeVisible, fillText } from "#page/race/text.js";
+import { setUp, html } from "#page/race/html.js";
+import { splitAtBreak, createChip, statusOf, createPrompt } from "#page/race/tokens.js";
 
 const NEAR = 60; // px: two lines from its end a lane still follows
 const PROMPT = 64; // characters of a prompt's last line
 const SEEN = 250; // ms that a cycle must last on the screen for its drafts to be seen
 
 /* S: the run on show and the moment S.t. */
-export function lanes(W, part, S) {
+export function createLanes(W, part, S) {
   let chips = [],
     groups = [],
     built = [];
@@ -34,7 +25,7 @@ export function lanes(W, part, S) {
   /* A prompt is read above; here its last words lead into the text. */
   function clip(prompt) {
     const last = prompt.split("\n").pop();
-    return visible(last.length > PROMPT ? "… " + last.slice(4 - PROMPT).trimStart() : last);
+    return makeVisible(last.length > PROMPT ? "… " + last.slice(4 - PROMPT).trimStart() : last);
   }
 
   function clear() {
@@ -42,20 +33,20 @@ export function lanes(W, part, S) {
     groups = [];
     built = S.run.names.map(() => -1);
     laneBoxes().forEach((box) => {
-      box.replaceChildren(prompted(S.run.header, clip));
+      box.replaceChildren(createPrompt(S.run.header, clip));
       box.full = 0;
     });
-    [part.peer.hidden, part.other.hidden] = [!peerOf(S.run), !plain(S.run)];
+    [part.peer.hidden, part.other.hidden] = [!peerOf(S.run), !plainOf(S.run)];
     part.rows.replaceChildren(
-      ...[W.lane.speculative, peerOf(S.run) && W.lane.peer, plain(S.run) && W.lane.plain]
+      ...[W.lane.speculative, peerOf(S.run) && W.lane.peer, plainOf(S.run) && W.lane.plain]
         .filter(Boolean)
-        .map((name) => h("span", {}, name)),
+        .map((name) => html("span", {}, name)),
     );
     part.stage.toggleAttribute("data-code", S.run.header.kind === "code");
   }
 
   function build() {
-    shownLanes(S.run).forEach((lane, l) => {
+    lanesOf(S.run).forEach((lane, l) => {
       if (built[l] < 0 && lane.first) {
         if (lane.first.cycle) buildCycle(l, lane.first.cycle);
         else
@@ -65,7 +56,7 @@ export function lanes(W, part, S) {
               place: "first",
             }),
           );
-        laneBoxes()[l].append(h("span", { class: "sd-gap" }));
+        laneBoxes()[l].append(html("span", { class: "sd-gap" }));
         built[l] = 0;
       }
       for (; built[l] >= 0 && built[l] < lane.cycles.length; built[l]++)
@@ -75,7 +66,7 @@ export function lanes(W, part, S) {
 
   function buildCycle(l, cycle, all = []) {
     const box = laneBoxes()[l];
-    const group = h("span", { class: "sd-cyc" }),
+    const group = html("span", { class: "sd-cyc" }),
       judged = cycle.check ? cycle.check.end : cycle.at;
     const place = cycle.tree ? plant(group, cycle) : () => group;
     if (isDrafting(l)) groups.push({ group, cycle, all, tree: cycle.tree });
@@ -89,7 +80,7 @@ export function lanes(W, part, S) {
     if (cycle.own)
       put(
         l,
-        place(cycle.drafts.length, tipOf(cycle)),
+        place(cycle.drafts.length, findTip(cycle)),
         cycle.own,
         cycle.own.state,
         cycle.at,
@@ -97,26 +88,26 @@ export function lanes(W, part, S) {
         { cycle, own: cycle.own },
       );
     box.append(group);
-    if (isDrafting(l)) box.append(h("span", { class: "sd-gap" }));
+    if (isDrafting(l)) box.append(html("span", { class: "sd-gap" }));
   }
 
   /* A draft with siblings: they hang below each other, and what follows a token stands right of it. Says where a
    * token goes. */
   function plant(tree, cycle) {
     const nodes = { "-1": tree };
-    dress(
+    setUp(
       tree,
       {
         class: "sd-cyc sd-tree",
         role: "group",
-        "aria-label": words(W.tree.aria, { n: cycle.drafts.length, levels: depthOf(cycle) }),
+        "aria-label": fillText(W.tree.aria, { n: cycle.drafts.length, levels: depthOf(cycle) }),
       },
       [],
     );
     return (i, parent) => {
       const up = nodes[parent];
-      if (!up.kids) up.append((up.kids = h("span", { class: "sd-kids" })));
-      up.kids.append((nodes[i] = h("span", { class: "sd-node" })));
+      if (!up.kids) up.append((up.kids = html("span", { class: "sd-kids" })));
+      up.kids.append((nodes[i] = html("span", { class: "sd-node" })));
       return nodes[i];
     };
   }
@@ -126,18 +117,18 @@ export function lanes(W, part, S) {
     const [state] = more,
       inText = !["rej", "dis", "cut"].includes(state),
       part = text === "" && piece !== ""; // of a character that a later token completes
-    (inText ? atBreak(text || piece) : [piece]).forEach((end, i) => {
+    (inText ? splitAtBreak(text || piece) : [piece]).forEach((end, i) => {
       const node = putOne(l, parent, end, ...more);
       if (part) node.querySelector(".sd-w").replaceChildren();
       if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // one mark a token
-      if (inText && /\n/.test(end)) parent.append(h("br"));
+      if (inText && /\n/.test(end)) parent.append(html("br"));
     });
   }
 
   /* A button that breaks and joins like text, so no <button>. */
   function putOne(l, parent, piece, state, from, judged, about) {
-    const node = chip(W, piece, state, "span", statusOf(W, state, about) + levelOf(about));
-    dress(node, { role: "button", tabindex: -1 }, []);
+    const node = createChip(W, piece, state, "span", statusOf(W, state, about) + levelOf(about));
+    setUp(node, { role: "button", tabindex: -1 }, []);
     node.prepend(...prose(piece, node.hasAttribute("data-unnamed")));
     node.classList.add("sd-fut");
     const item = { node, state, from, judged, now: "fut", lane: l, piece, ...about };
@@ -153,16 +144,16 @@ export function lanes(W, part, S) {
       /^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, ""))
     );
     return [
-      h("span", { class: "sd-lead" }, spaces),
-      rest || unnamed ? h("span", { class: "sd-w" }, visible(rest) || "…") : "",
+      html("span", { class: "sd-lead" }, spaces),
+      rest || unnamed ? html("span", { class: "sd-w" }, makeVisible(rest) || "…") : "",
     ];
   }
 
   const levelOf = ({ cycle, draft }) =>
-    draft && cycle.tree ? ", " + words(W.tree.level, { level: draft.level }) : "";
+    draft && cycle.tree ? ", " + fillText(W.tree.level, { level: draft.level }) : "";
 
   function paintChips() {
-    const latest = doneBy(speculative(S.run).cycles, S.t);
+    const latest = countCyclesBy(speculativeOf(S.run).cycles, S.t);
     for (const item of chips) {
       const now = S.t + EPS < item.from ? "fut" : S.t + EPS < item.judged ? "pen" : item.state;
       const reach =
@@ -179,13 +170,13 @@ export function lanes(W, part, S) {
   /* What a cycle threw away stands until the next one begins or the text ends; where cycles pass in a blink, it would
    * only flicker. In prose only the path of a tree ever shows. */
   function paintGroups() {
-    const { cycles, end } = speculative(S.run),
-      ended = isOver(S.run) && atEnd(S) && !S.all,
+    const { cycles, end } = speculativeOf(S.run),
+      ended = isOver(S.run) && isAtEnd(S) && !S.all,
       blink = S.playing && cycles.length > 0 && (end / cycles.length) * S.slow < SEEN;
     for (const { group, cycle, all, tree } of groups) {
       const next = all[cycle.number],
-        past = next ? S.t + EPS >= beginning(next) : ended;
-      if (tree) group.classList.toggle("sd-fut", S.t + EPS < beginning(cycle));
+        past = next ? S.t + EPS >= firstTokenMs(next) : ended;
+      if (tree) group.classList.toggle("sd-fut", S.t + EPS < firstTokenMs(cycle));
       group.classList.toggle("sd-past", past || (!S.all && (tree || blink)));
     }
   }

@@ -1,7 +1,7 @@
 /* A run, folded from its log of events. Times inside are milliseconds since the end of a lane's prefill, because
  * the page compares decoding. */
 
-import { NOTHING, serverOf } from "#page/race/run.js";
+import { NO_TOTALS, serverOf } from "#page/race/run.js";
 
 const STATE = {
   accepted: "acc",
@@ -33,14 +33,14 @@ function newLane(name) {
   };
 }
 
-export function fold(lines) {
+export function foldEvents(lines) {
   let run = null;
-  for (const event of lines) run = apply(run, event);
+  for (const event of lines) run = applyEvent(run, event);
   return run;
 }
 
 /* Events of unknown kinds or lanes pass by: a newer log still plays. */
-export function apply(run, event) {
+export function applyEvent(run, event) {
   if (event.event === "header") return newRun(event);
   if (!run || typeof event.lane !== "string") return run;
   const lane = run.lanes[event.lane];
@@ -182,7 +182,7 @@ function ownToken(event, verified, drafted) {
 
 /* Totals up to and with this cycle: figures at any time are a look-up, not a sum. A check is a pass over a draft. */
 function addUp(sum, cycle) {
-  const last = sum || NOTHING,
+  const last = sum || NO_TOTALS,
     pass = cycle.check ? cycle.check.end - cycle.check.start : 0,
     checks = Number(pass > 0 && cycle.drafts.length > 0);
   return {
@@ -199,21 +199,21 @@ function addUp(sum, cycle) {
 }
 
 /* Reads a growing text line by line; a first line that differs begins a new run. */
-export function newReader() {
+export function createReader() {
   return { head: null, length: 0, run: null };
 }
 
-export function read(reader, text) {
+export function readLog(reader, text) {
   const fresh =
     reader.head !== null && (text.length < reader.length || !text.startsWith(reader.head));
-  if (fresh) Object.assign(reader, newReader());
+  if (fresh) Object.assign(reader, createReader());
   let end;
   while ((end = text.indexOf("\n", reader.length)) >= 0) {
     const line = text.slice(reader.length, end);
     reader.length = end + 1;
     if (reader.head === null) reader.head = line + "\n";
     try {
-      reader.run = apply(reader.run, JSON.parse(line));
+      reader.run = applyEvent(reader.run, JSON.parse(line));
     } catch (error) {
       console.warn("a line of the run cannot be read", error);
     }

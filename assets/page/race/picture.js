@@ -1,18 +1,11 @@
 /* A race as a picture to share: the moment when the speculative lane is done, with the text of both lanes in
  * the colours of its tokens, and what it took. */
 
-import {
-  EPS,
-  speculative,
-  plain,
-  doneBy,
-  figuresAt,
-  serverOf,
-  isBusy,
-  partAt,
-} from "#page/race/run.js";
-import { NOISE } from "#page/race/kit.js";
-import { words, duration, fixed, visible } from "#page/race/text.js";
+import { EPS, speculativeOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
+import { countCyclesBy, figuresAt, wasMachineBusy, findDivergence } from "#page/race/measure.js";
+
+import { fillText, makeVisible } from "#page/race/text.js";
+import { formatDuration, toFixed } from "#page/race/format.js";
 
 const WIDTH = 1200,
   HEIGHT = 630, // what pages show of a link
@@ -23,9 +16,9 @@ const SIZE = 25,
   ON_TINT = "#0b0f14"; // text on a tinted token, light and dark
 
 /* What the end says: tokens, passes and time of both lanes, and who was faster. */
-export function result(W, run) {
-  const A = speculative(run),
-    B = plain(run),
+export function summarize(W, run) {
+  const A = speculativeOf(run),
+    B = plainOf(run),
     F = figuresAt(run, Infinity);
   const rows = [
     ["speculative", A, F.a],
@@ -37,9 +30,9 @@ export function result(W, run) {
       kind: name,
       lane,
       time: lane.end,
-      label: words(serverOf(lane) ? W.server.bar : W.finish.bar, {
+      label: fillText(serverOf(lane) ? W.server.bar : W.finish.bar, {
         passes: at.k,
-        time: duration(lane.end),
+        time: formatDuration(lane.end),
       }),
     }));
   const name = !B
@@ -49,7 +42,7 @@ export function result(W, run) {
       : "title_unequal";
   return {
     headline: headline(W, run, F),
-    title: words(serverOf(A) && B ? W.server.title : W.finish[name], {
+    title: fillText(serverOf(A) && B ? W.server.title : W.finish[name], {
       n: F.a.written,
       m: F.b.written,
       ks: F.a.k,
@@ -63,28 +56,28 @@ export function result(W, run) {
 
 /* Who was faster, and whether the text is the same; of what cannot be compared, the tokens and passes. */
 function headline(W, run, F) {
-  const { params, rule, lossless } = speculative(run).started || {},
+  const { params, rule, lossless } = speculativeOf(run).started || {},
     H = W.finish.headline;
   if (!F.speedup || !params) return "";
-  if (isBusy(run)) return W.figures.busy;
-  const sampled = params.temperature > 0 && rule !== NOISE,
+  if (wasMachineBusy(run)) return W.figures.busy;
+  const sampled = params.temperature > 0 && rule !== SHARED_NOISE,
     same =
-      serverOf(speculative(run)) || (sampled && lossless === false)
+      serverOf(speculativeOf(run)) || (sampled && lossless === false)
         ? ""
         : sampled
           ? H.odds
-          : partAt(run).at < 0
+          : findDivergence(run).at < 0
             ? H.words
             : "",
     pace = F.speedup >= 1.02 ? "faster" : F.speedup < 0.98 ? "slower" : "even";
-  return words(H[pace], { times: fixed(F.speedup, pace === "slower" ? 2 : 1) }) + same;
+  return fillText(H[pace], { times: toFixed(F.speedup, pace === "slower" ? 2 : 1) }) + same;
 }
 
 /* The tokens of a lane until then, with the state that each has in the text. */
 const tokensAt = (lane, t) =>
   [
     ...(lane.first ? lane.first.texts.map((piece) => ({ piece, state: "pla" })) : []),
-    ...lane.cycles.slice(0, doneBy(lane.cycles, t)).flatMap(({ texts, own }) =>
+    ...lane.cycles.slice(0, countCyclesBy(lane.cycles, t)).flatMap(({ texts, own }) =>
       texts.map((piece, i) => ({
         piece,
         state: own && i === texts.length - 1 ? own.state : "acc",
@@ -107,8 +100,8 @@ function linesOf(tokens, widthOf, room) {
         const next = tokens.findIndex((one, at) => at > i && /^\s/.test(one.piece)),
           tail = tokens.slice(i + 1, next < 0 ? undefined : next),
           word = part + tail.map((one) => one.piece).join("");
-        if (/^ /.test(part) && x && x + widthOf(visible(word.trimEnd())) > room) end();
-        const shown = visible(x || !part.trim() ? part : part.replace(/^ (?=\S)/, "")),
+        if (/^ /.test(part) && x && x + widthOf(makeVisible(word.trimEnd())) > room) end();
+        const shown = makeVisible(x || !part.trim() ? part : part.replace(/^ (?=\S)/, "")),
           width = widthOf(shown);
         if (x && x + width > room) end();
         lines[lines.length - 1].push({ shown, state, x, width });
@@ -123,8 +116,8 @@ function linesOf(tokens, widthOf, room) {
 /* In the palette and type of the page as it is now. */
 function paint(canvas, W, run) {
   const pen = canvas.getContext("2d"),
-    t = speculative(run).end,
-    { title, rows, speedup, longest } = result(W, run),
+    t = speculativeOf(run).end,
+    { title, rows, speedup, longest } = summarize(W, run),
     styles = getComputedStyle(/** @type {Element} */ (document.querySelector(".sd-player"))),
     font = styles.fontFamily,
     colour = (name) => styles.getPropertyValue("--sd-" + name).trim(),
@@ -144,7 +137,7 @@ function paint(canvas, W, run) {
     const y = 164 + i * 226,
       tokens = tokensAt(lane, t);
     write(name, EDGE, y, 24, 600, "ink");
-    const clock = words(W.lane.clock, { tokens: tokens.length });
+    const clock = fillText(W.lane.clock, { tokens: tokens.length });
     write(t + EPS >= time ? label : clock, WIDTH - EDGE, y, 22, 400, "ink-2", true);
     pen.fillStyle = colour("surface-2");
     pen.fillRect(EDGE, y + 12, WIDTH - 2 * EDGE, 8);
@@ -170,15 +163,15 @@ function paint(canvas, W, run) {
     });
   });
   if (speedup) {
-    const measured = words(W.finish.measured, { times: fixed(speedup) });
-    write(isBusy(run) ? W.say.busy : measured, EDGE, HEIGHT - 24, 28, 600, "ink");
+    const measured = fillText(W.finish.measured, { times: toFixed(speedup) });
+    write(wasMachineBusy(run) ? W.say.busy : measured, EDGE, HEIGHT - 24, 28, 600, "ink");
   }
   if (location.protocol === "https:")
     write(location.host + location.pathname, WIDTH - EDGE, HEIGHT - 24, 22, 400, "ink-2", true);
 }
 
 /* A promise of a file. */
-export function picture(W, run) {
+export function drawPicture(W, run) {
   const canvas = document.createElement("canvas");
   paint(canvas, W, run);
   return new Promise((resolve) => canvas.toBlob(resolve));

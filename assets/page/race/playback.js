@@ -2,25 +2,25 @@
 
 import {
   EPS,
-  speculative,
+  speculativeOf,
   isOver,
-  horizon,
-  doneBy,
-  firstRejection,
-  atEnd,
+  replayEnd,
+  findFirstRejection,
+  isAtEnd,
   isServed,
 } from "#page/race/run.js";
-import { clamp } from "#page/race/text.js";
-import { FIRST, pace, livePace } from "#page/race/tempo.js";
-import { AUTO } from "#page/race/furniture.js";
+import { countCyclesBy } from "#page/race/measure.js";
+import { clamp } from "#page/race/format.js";
+import { FIRST_CYCLES, chooseSlowdown, chooseLiveSlowdown } from "#page/race/slowdown.js";
+import { AUTO } from "#page/race/labels.js";
 
 const HOLD = 5500; // ms that the first rejection stands
 const FRAME = 30; // ms at least between two drawings: the engine beside it needs the core
 
-export function playback(S, calm, draw, announce) {
+export function createPlayback(S, calm, draw, announce) {
   function seek(t) {
-    S.t = clamp(t, 0, horizon(S.run));
-    if (!S.zoomChosen) S.zoom = isOver(S.run) && atEnd(S) ? "run" : "close";
+    S.t = clamp(t, 0, replayEnd(S.run));
+    if (!S.zoomChosen) S.zoom = isOver(S.run) && isAtEnd(S) ? "run" : "close";
     draw();
   }
 
@@ -32,13 +32,13 @@ export function playback(S, calm, draw, announce) {
     const elapsed = Math.min(now - S.last, 250);
     S.last = now;
     if (S.pause > 0) return stand(elapsed);
-    const end = horizon(S.run),
-      cycles = speculative(S.run).cycles,
-      k = doneBy(cycles, S.t),
+    const end = replayEnd(S.run),
+      cycles = speculativeOf(S.run).cycles,
+      k = countCyclesBy(cycles, S.t),
       next = cycles[k],
       to = S.t + elapsed / S.slow;
     if (next && to >= next.at && tellsSlowly(k)) return commitSlowly(next);
-    const stop = S.hold === "armed" ? firstRejection(S.run) : null;
+    const stop = S.hold === "armed" ? findFirstRejection(S.run) : null;
     if (stop && to >= stop.at) return holdAt(stop.at);
     S.t = clamp(to, 0, end);
     if (S.guided) S.slow = auto();
@@ -47,21 +47,21 @@ export function playback(S, calm, draw, announce) {
   }
 
   const tellsSlowly = (k) =>
-    S.guided && !calm && k < FIRST.length && S.run.header.source !== "live";
+    S.guided && !calm && k < FIRST_CYCLES.length && S.run.header.source !== "live";
 
   /* The speed that the page chooses. */
   function auto() {
-    if (S.run.header.source !== "live") return pace(S.run, S.t);
-    return isServed(S.run) ? 1 : livePace(S.run);
+    if (S.run.header.source !== "live") return chooseSlowdown(S.run, S.t);
+    return isServed(S.run) ? 1 : chooseLiveSlowdown(S.run);
   }
 
   /* Whether cycles pass slowly enough to be seen moving. */
-  const slow = () => S.slow >= 200 || tellsSlowly(doneBy(speculative(S.run).cycles, S.t));
+  const slow = () => S.slow >= 200 || tellsSlowly(countCyclesBy(speculativeOf(S.run).cycles, S.t));
 
   /* The verdicts of a cycle move while its time stands still, and its sentence may be read. */
   function commitSlowly(cycle) {
-    const { settle, read } = FIRST[doneBy(speculative(S.run).cycles, cycle.at) - 1],
-      holds = S.hold === "armed" && firstRejection(S.run) === cycle;
+    const { settle, read } = FIRST_CYCLES[countCyclesBy(speculativeOf(S.run).cycles, cycle.at) - 1],
+      holds = S.hold === "armed" && findFirstRejection(S.run) === cycle;
     Object.assign(S, {
       t: cycle.at,
       settle: 0,
@@ -76,7 +76,7 @@ export function playback(S, calm, draw, announce) {
     const settle = Math.min(1, S.settle + elapsed / S.settling),
       moved = settle !== S.settle;
     S.settle = settle;
-    const stop = S.hold === "armed" ? firstRejection(S.run) : null;
+    const stop = S.hold === "armed" ? findFirstRejection(S.run) : null;
     if (S.pause <= 0 && stop && Math.abs(stop.at - S.t) < EPS) return holdAt(stop.at);
     if (moved) draw();
   }
@@ -90,7 +90,7 @@ export function playback(S, calm, draw, announce) {
     if (!S.run) return;
     clearTimeout(S.timer);
     if (S.hold === "holding") S.hold = "spent";
-    if (on && isOver(S.run) && atEnd(S)) {
+    if (on && isOver(S.run) && isAtEnd(S)) {
       S.t = 0;
       if (!S.zoomChosen) S.zoom = "close";
     }
@@ -129,10 +129,10 @@ export function playback(S, calm, draw, announce) {
 
   function step(direction) {
     if (!S.run) return;
-    const cycles = speculative(S.run).cycles,
-      k = doneBy(cycles, S.t),
+    const cycles = speculativeOf(S.run).cycles,
+      k = countCyclesBy(cycles, S.t),
       to = clamp(k + direction, 0, cycles.length);
-    jump(direction > 0 && k === cycles.length ? horizon(S.run) : to ? cycles[to - 1].at : 0);
+    jump(direction > 0 && k === cycles.length ? replayEnd(S.run) : to ? cycles[to - 1].at : 0);
   }
 
   /* The moment on show; and another one, told by another page, which also tells when it moves. */

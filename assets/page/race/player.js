@@ -1,41 +1,41 @@
 /* Plays one run: a growing NDJSON log of events in, two lanes of text or three, a timeline and charts out.
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
-import { parts, write } from "#page/race/kit.js";
+import { findParts, setProperty } from "#page/race/html.js";
 import {
   EPS,
-  speculative,
-  plain,
+  speculativeOf,
+  plainOf,
   isOver,
   wasStopped,
-  horizon,
+  replayEnd,
   isServed,
-  figuresAt,
-  firstRejection,
-  atEnd,
+  findFirstRejection,
+  isAtEnd,
 } from "#page/race/run.js";
-import { newReader, read } from "#page/race/log.js";
-import { playback } from "#page/race/playback.js";
-import { SPEEDS, controls } from "#page/race/controls.js";
-import { flow, progressAt } from "#page/race/flow.js";
-import { finish } from "#page/race/finish.js";
-import { fromDraft, ways } from "#page/race/ways.js";
-import { furniture } from "#page/race/furniture.js";
-import { figures } from "#page/race/figures.js";
-import { live } from "#page/race/live.js";
-import { why } from "#page/race/why.js";
-import { lanes } from "#page/race/lanes.js";
-import { story } from "#page/race/story.js";
-import { timeline } from "#page/race/timeline.js";
-import { columnChart } from "#page/race/columns.js";
-import { curve } from "#page/race/curve.js";
-import { account } from "#page/race/account.js";
-import { cards } from "#page/race/card.js";
+import { figuresAt } from "#page/race/measure.js";
+import { createReader, readLog } from "#page/race/log.js";
+import { createPlayback } from "#page/race/playback.js";
+import { SPEEDS, createControls } from "#page/race/controls.js";
+import { createFlow, progressAt } from "#page/race/flow.js";
+import { createFinish } from "#page/race/finish.js";
+import { createDraftLinks, connectWays } from "#page/race/links.js";
+import { labelPlayer } from "#page/race/labels.js";
+import { createHeading } from "#page/race/heading.js";
+import { createMeters } from "#page/race/meters.js";
+import { explainSpeed } from "#page/race/why.js";
+import { createLanes } from "#page/race/lanes.js";
+import { createStory } from "#page/race/story.js";
+import { createTimeline } from "#page/race/timeline.js";
+import { createColumnChart } from "#page/race/columns.js";
+import { createCurve } from "#page/race/curve.js";
+import { createAccount } from "#page/race/account.js";
+import { createCards } from "#page/race/cards.js";
 
 function player(element, props, watch, trigger) {
   const W = JSON.parse(props.words),
     root = element.querySelector(".sd-player"),
-    part = parts(root);
+    part = findParts(root);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const S = {
     run: /** @type {any} */ (null),
@@ -56,28 +56,28 @@ function player(element, props, watch, trigger) {
     seen: true,
     below: false,
   };
-  const reader = newReader(),
+  const reader = createReader(),
     log = () => props.value || "",
-    time = playback(S, calm, draw, announce),
+    time = createPlayback(S, calm, draw, announce),
     { play, touch } = time;
-  const text = lanes(W, part, S),
-    card = cards(W, root, part, S, touch),
-    about = figures(W, root, part, S),
-    meters = live(W, root, part, S, about.term),
-    told = story(W, S, fromDraft({ W, S, root, text, card, touch }), () => trigger);
-  const picture = flow(part.flow, W),
-    ending = finish(part.flow, W, root),
-    drawTimeline = timeline(W, part, S),
-    drawBars = columnChart(W, part, S),
-    drawCurve = curve(W, part, S),
-    paintAccount = account(W, part, S, about.term),
-    paintTransport = controls(W, part, S, time, draw, log);
+  const text = createLanes(W, part, S),
+    card = createCards(W, root, part, S, touch),
+    about = createHeading(W, root, part, S),
+    meters = createMeters(W, root, part, S, about.term),
+    told = createStory(W, S, createDraftLinks({ W, S, root, text, card, touch }), () => trigger);
+  const picture = createFlow(part.flow, W),
+    ending = createFinish(part.flow, W, root),
+    drawTimeline = createTimeline(W, part, S),
+    drawBars = createColumnChart(W, part, S),
+    drawCurve = createCurve(W, part, S),
+    paintAccount = createAccount(W, part, S, about.term),
+    paintTransport = createControls(W, part, S, time, draw, log);
   let drawn = /** @type {string | null} */ (null);
 
   /* -- taking in the log -- */
 
   function pull() {
-    const fresh = read(reader, log());
+    const fresh = readLog(reader, log());
     const begun = reader.run && (fresh || S.run === null || reader.run !== S.run);
     S.run = reader.run;
     if (!S.run) return empty();
@@ -85,7 +85,7 @@ function player(element, props, watch, trigger) {
     S.first ??= S.run;
     if (begun) begin(fresh);
     text.build();
-    if (calm && S.run.header.source === "live") S.t = horizon(S.run);
+    if (calm && S.run.header.source === "live") S.t = replayEnd(S.run);
     draw();
     root.dispatchEvent(new Event("sd-run"));
   }
@@ -94,7 +94,7 @@ function player(element, props, watch, trigger) {
   function ended() {
     if (!S.run || S.run.header.source !== "live") return;
     S.run.closed = true;
-    if (calm) S.t = horizon(S.run);
+    if (calm) S.t = replayEnd(S.run);
     draw();
     root.dispatchEvent(new Event("sd-ended"));
   }
@@ -102,7 +102,7 @@ function player(element, props, watch, trigger) {
   /* Show another run that the visitor chose: it begins anew even if its header is the same. */
   function load(log, sent = false) {
     props.value = log;
-    Object.assign(reader, newReader());
+    Object.assign(reader, createReader());
     S.run = null;
     S.sent = sent; // by a link: it opens at its end
     pull();
@@ -127,7 +127,7 @@ function player(element, props, watch, trigger) {
       again = S.sent || (fresh && live && isServed(S.run) && isOver(S.run));
     S.sentRun = S.sent ? S.run : null;
     Object.assign(S, {
-      t: again ? horizon(S.run) : 0,
+      t: again ? replayEnd(S.run) : 0,
       zoom: S.zoomChosen ? S.zoom : again ? "run" : "close",
       hold: live || S.touched ? "spent" : "armed",
       playing: false,
@@ -151,9 +151,9 @@ function player(element, props, watch, trigger) {
   /* Reduced motion: no replay by itself; open where there is something to see. */
   function whenCalm() {
     text.build();
-    const stop = firstRejection(S.run);
+    const stop = findFirstRejection(S.run);
     S.hold = "spent";
-    S.t = stop ? stop.at : horizon(S.run);
+    S.t = stop ? stop.at : replayEnd(S.run);
   }
 
   /* -- drawing one moment -- */
@@ -161,9 +161,9 @@ function player(element, props, watch, trigger) {
   function draw(unseen = false) {
     if (!S.run || !(S.seen || unseen)) return;
     const F = figuresAt(S.run, S.t),
-      end = horizon(S.run),
+      end = replayEnd(S.run),
       over = isOver(S.run),
-      key = [F.a.k, F.b.k, over, end, S.slow, S.all, atEnd(S)].join(),
+      key = [F.a.k, F.b.k, over, end, S.slow, S.all, isAtEnd(S)].join(),
       changed = key !== drawn;
     text.paint();
     if (changed) {
@@ -171,7 +171,7 @@ function player(element, props, watch, trigger) {
       about.heading();
       about.paintClocks(F);
       meters(F, end);
-      write(part.why, "textContent", why(W, S.run, S.t));
+      setProperty(part.why, "textContent", explainSpeed(W, S.run, S.t));
       part.say.replaceChildren(...told.sentence(F));
       part.foot.replaceChildren(told.footnote());
       S.stale = true;
@@ -181,7 +181,7 @@ function player(element, props, watch, trigger) {
     if (S.stale && (S.below || !S.playing)) drawBelow(F, end);
     paintTransport(F, end);
     drawTimeline(end);
-    write(root.dataset, "state", stateName(end, over));
+    setProperty(root.dataset, "state", stateName(end, over));
     root.dispatchEvent(new Event("sd-drawn"));
   }
 
@@ -195,8 +195,9 @@ function player(element, props, watch, trigger) {
 
   /* One cycle as token flow; at the end both lanes as bars. Cycles too fast to animate are drawn finished. */
   function drawPicture(F, over) {
-    const cycles = speculative(S.run).cycles,
-      done = over && atEnd(S) && F.a.k > 0 && (F.b.k > 0 || !plain(S.run)) && !wasStopped(S.run);
+    const cycles = speculativeOf(S.run).cycles,
+      done =
+        over && isAtEnd(S) && F.a.k > 0 && (F.b.k > 0 || !plainOf(S.run)) && !wasStopped(S.run);
     if (done !== Boolean(S.done) || (done && S.done !== S.run)) {
       S.done = done ? S.run : null;
       part.flow.replaceChildren();
@@ -230,7 +231,7 @@ function player(element, props, watch, trigger) {
 
   function stateName(end, over) {
     if (S.hold === "holding") return "first-rejection";
-    if (atEnd(S)) return over ? "done" : "waiting";
+    if (isAtEnd(S)) return over ? "done" : "waiting";
     return S.playing ? "playing" : "paused";
   }
 
@@ -268,9 +269,9 @@ function player(element, props, watch, trigger) {
     moment: time.moment,
     show: time.show,
   }); // for the other views of the same run
-  furniture(W, part, SPEEDS);
+  labelPlayer(W, part, SPEEDS);
   const follow = () => [watch("value", pull), watch("ended", ended)];
-  ways(part, Boolean(trigger), calm);
+  connectWays(part, Boolean(trigger), calm);
   watchSize();
   pull();
   follow();

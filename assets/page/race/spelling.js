@@ -31,13 +31,13 @@ function rest(piece, after) {
 }
 
 /* The word that a piece is part of; the piece alone where that would be long. */
-export function whole(piece, before, after) {
+export function completeWord(piece, before, after) {
   const word = begun(before, piece) + piece + rest(piece, after);
   return word.trim().length <= LONGEST ? word : piece;
 }
 
 /* Both words of a rejection: what the draft said, and what stands there instead. `cycles` are all of the lane. */
-export function bothWords(lane, cycle, i) {
+export function rejectedWords(lane, cycle, i) {
   const n = lane.cycles.indexOf(cycle),
     kept = cycle.drafts.slice(0, i).map((draft) => draft.piece);
   const before = [lane.first, ...lane.cycles.slice(Math.max(0, n - 3), n)]
@@ -47,7 +47,7 @@ export function bothWords(lane, cycle, i) {
     drafted = cycle.drafts.slice(i + 1).map((draft) => draft.piece),
     written = lane.cycles.slice(n + 1, n + 4).flatMap((one) => one.pieces);
   return {
-    draft: whole(cycle.drafts[i].piece, before, drafted),
-    own: whole(cycle.own.piece, before, written),
+    draft: completeWord(cycle.drafts[i].piece, before, drafted),
+    own: completeWord(cycle.own.piece, before, written),
   };
 }

@@ -1,31 +1,33 @@
 /* The timeline: when each lane drafted and verified. It takes its width from the page, so that its text stays 12 px. */
 
-import { EPS, isOver, horizon, isServed, shownLanes } from "#page/race/run.js";
-import { clamp, duration, words, widthOf } from "#page/race/text.js";
-import { h, s, text, line, svg, bundle } from "#page/race/kit.js";
-import { axis, axisEnd } from "#page/race/axes.js";
+import { EPS, isOver, replayEnd, isServed, lanesOf } from "#page/race/run.js";
+import { clamp, formatDuration, estimateWidth } from "#page/race/format.js";
+import { fillText } from "#page/race/text.js";
+import { html } from "#page/race/html.js";
+import { svg, svgText, svgLine, svgRoot, createBarPaths } from "#page/race/svg.js";
+import { drawTimeAxis, timeAxisEnd } from "#page/race/axes.js";
 
 const TOP = 16,
   ROW = 44,
   BAR = 22; // px
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
-export function timeline(W, part, S) {
+export function createTimeline(W, part, S) {
   /* The timeline is drawn once for as long as the run and the zoom stay; time only moves the strip, the line of now and
    * the veil over what is still to come. */
-  const strip = h("div", { class: "sd-strip" }),
-    veil = h("div", { class: "sd-veil" }),
-    now = h("div", { class: "sd-nowline" });
+  const strip = html("div", { class: "sd-strip" }),
+    veil = html("div", { class: "sd-veil" }),
+    now = html("div", { class: "sd-nowline" });
   /** @type {{ key: string, scale: number, span: number, close: boolean, labels: any[], told: number }} */
   const G = { key: "", scale: 1, span: 1, close: true, labels: [], told: 0 };
 
   function drawGantt(end) {
     const box = part.gantt,
       width = S.room.gantt,
-      [A, B] = shownLanes(S.run);
+      [A, B] = lanesOf(S.run);
     if (!width || !A.first) return box.replaceChildren();
     if (box.firstChild !== strip) box.replaceChildren(strip, veil, now);
-    const length = axisEnd(S.run, end),
+    const length = timeAxisEnd(S.run, end),
       key = [
         S.run.header.run,
         A.cycles.length,
@@ -52,7 +54,7 @@ export function timeline(W, part, S) {
   }
 
   function buildGantt(length, width) {
-    const [A, B, P] = shownLanes(S.run),
+    const [A, B, P] = lanesOf(S.run),
       rows = P ? 3 : B ? 2 : 1,
       close = S.zoom === "close",
       floor = TOP + rows * ROW - 16;
@@ -62,7 +64,7 @@ export function timeline(W, part, S) {
       height = floor + 20;
     Object.assign(G, { close, span, scale, labels: [], told: 0 });
     const x = (v) => v * scale,
-      looks = bundle(),
+      looks = createBarPaths(),
       told = (at, ...nodes) =>
         nodes.forEach((node) => {
           node.style.visibility = "hidden";
@@ -78,27 +80,29 @@ export function timeline(W, part, S) {
         told(cycle.at, ...passBar(cycle, y, x, close, looks, checks));
       }
     }
-    const g = svg(
+    const g = svgRoot(
       wide,
       height,
       W.time.aria,
-      s("desc", {}, ganttTold(A, B)),
+      svg("desc", {}, ganttTold(A, B)),
       looks.paths((look) => ({ class: look, "stroke-width": 0.5 })),
     );
     if (!close && B && A.finished && A.end < B.end * 0.8) {
-      const label = [words(W.time.done, { time: duration(A.end) }), duration(A.end), ""].find(
-        (one) => 14 + 1.12 * widthOf(one) < wide - x(A.end),
-      ); // it is bold
+      const label = [
+        fillText(W.time.done, { time: formatDuration(A.end) }),
+        formatDuration(A.end),
+        "",
+      ].find((one) => 14 + 1.12 * estimateWidth(one) < wide - x(A.end)); // it is bold
       told(
         A.end,
-        line(x(A.end) + 4, TOP + BAR / 2, x(B.end), TOP + BAR / 2, "sd-ax", {
+        svgLine(x(A.end) + 4, TOP + BAR / 2, x(B.end), TOP + BAR / 2, "sd-ax", {
           "stroke-dasharray": "2 3",
         }),
-        text(x(A.end) + 12, TOP + BAR / 2 - 5, label || "", "sd-b"),
+        svgText(x(A.end) + 12, TOP + BAR / 2 - 5, label || "", "sd-b"),
       );
     }
-    g.append(...G.labels.map((one) => one.node), line(0, floor, wide, floor, "sd-ax"));
-    axis(g, {
+    g.append(...G.labels.map((one) => one.node), svgLine(0, floor, wide, floor, "sd-ax"));
+    drawTimeAxis(g, {
       span: wide / scale,
       window: span,
       x,
@@ -114,13 +118,13 @@ export function timeline(W, part, S) {
   /* For who cannot see it. */
   const ganttTold = (A, B) =>
     B
-      ? words(W.time.told, {
+      ? fillText(W.time.told, {
           ks: A.cycles.length,
-          ts: duration(A.end),
+          ts: formatDuration(A.end),
           kp: B.cycles.length,
-          tp: duration(B.end),
+          tp: formatDuration(B.end),
         })
-      : words(W.time.told_alone, { ks: A.cycles.length, ts: duration(A.end) });
+      : fillText(W.time.told_alone, { ks: A.cycles.length, ts: formatDuration(A.end) });
 
   function draftBars(cycle, y, x, close, looks) {
     if (!cycle.draft) return;
@@ -147,17 +151,17 @@ export function timeline(W, part, S) {
     looks.add("sd-f-target", left, y, wide - (close ? 1 : 0.5), BAR, close ? 2 : 0);
     if (!close && !checks) return parts;
     if (wide > (close ? 16 : 9))
-      parts.push(text(mid, y - 4, (close ? "+" : "") + cycle.gained, "sd-b", "middle"));
+      parts.push(svgText(mid, y - 4, (close ? "+" : "") + cycle.gained, "sd-b", "middle"));
     const n = cycle.drafts.length,
       labels = isServed(S.run)
         ? checks && n
-          ? [words(W.server.cycle, { n }), String(n)]
+          ? [fillText(W.server.cycle, { n }), String(n)]
           : []
         : checks && n
-          ? [words(W.time.checks, { n }), words(W.time.checks_short, { n }), String(n)]
+          ? [fillText(W.time.checks, { n }), fillText(W.time.checks_short, { n }), String(n)]
           : [W.time.target_short];
-    const label = close && labels.find((one) => wide > 8 + widthOf(one));
-    if (label) parts.push(text(mid, y + 15, label, "sd-on-target", "middle"));
+    const label = close && labels.find((one) => wide > 8 + estimateWidth(one));
+    if (label) parts.push(svgText(mid, y + 15, label, "sd-on-target", "middle"));
     return parts;
   }
 
@@ -167,7 +171,7 @@ export function timeline(W, part, S) {
       mean = cycles.length ? cycles[cycles.length - 1].at / cycles.length : 1;
     const pass = B && B.cycles.length ? B.end / B.cycles.length : mean;
     return Math.min(
-      axisEnd(S.run, horizon(S.run)),
+      timeAxisEnd(S.run, replayEnd(S.run)),
       Math.max(mean * (width > 500 ? 4.3 : 2.1), pass * (width > 500 ? 5 : 2.5)),
     );
   }

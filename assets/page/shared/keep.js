@@ -1,16 +1,16 @@
 /* Nothing a visitor made is lost: settings and tab stand in the address, and the run on show outlives a reload, another
  * language, or a connection that breaks. What the address cannot hold stays in this browser tab's own storage, where
- * `handlers/kept.js` finds it when the page loads. */
+ * `handlers/restore.js` finds it when the page loads. */
 
-import { latest } from "#page/handlers/changed.js";
-import { whenPlayed } from "#page/shared/arrival.js";
+import { latestValues } from "#page/handlers/changed.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const RUN = "specdec.run",
   PROMPT = "specdec.prompt";
 const LONGEST = 4000; // characters of an address; a prompt beyond that is stored
 
 /* The query of these settings beside what else the address asks for. What has its usual value is left out. */
-export function queryOf(search, names, values, usual) {
+export function settingsQuery(search, names, values, usual) {
   const query = new URLSearchParams(search);
   names.forEach((name, i) => {
     const value = String(values[i] ?? "");
@@ -20,11 +20,11 @@ export function queryOf(search, names, values, usual) {
 }
 
 /* `?…`, or nothing at all. */
-export const searchOf = (query) => (String(query) ? "?" + query : "");
+export const formatQuery = (query) => (String(query) ? "?" + query : "");
 
 /* What the address can hold of these settings, and the prompt where that is too long for it; else null. */
-export function stored(search, names, values, usual) {
-  const query = queryOf(search, names, values, usual);
+export function splitQuery(search, names, values, usual) {
+  const query = settingsQuery(search, names, values, usual);
   if (String(query).length <= LONGEST) return [query, null];
   query.delete("prompt");
   return [query, values[names.indexOf("prompt")]];
@@ -43,7 +43,7 @@ const OPEN = { drafter: "default", k: "0" }; // the page chooses: whatever it ch
 
 /* Whether the run on show is of another prompt or other settings than these. A server decides most by itself; an
  * adaptive drafter its own depth. */
-export function isOther(run, names, values) {
+export function hasOtherSettings(run, names, values) {
   const started = run.lanes[run.names[0]].started || {},
     { models = {}, prompt } = run.header,
     at = (name) => values[names.indexOf(name)],
@@ -63,7 +63,7 @@ export function isOther(run, names, values) {
 function keep(props, player) {
   const landing = player.log(),
     [names, usual, order] = [props.names, props.usual, props.tabs].map((text) => JSON.parse(text));
-  let values = latest.get("sd-settings") || null,
+  let values = latestValues.get("sd-settings") || null,
     timer = 0,
     here = null;
 
@@ -77,14 +77,14 @@ function keep(props, player) {
   /* A fragment is a run, or a section of the Guide. */
   function address(query) {
     const kept = location.hash.startsWith("#run=") || query.get("tab") === "guide";
-    return location.pathname + searchOf(query) + (kept ? location.hash : "");
+    return location.pathname + formatQuery(query) + (kept ? location.hash : "");
   }
 
   /* -- settings -- */
 
   function written(search) {
     if (!values) return new URLSearchParams(search);
-    const [query, prompt] = stored(search, names, values, usual);
+    const [query, prompt] = splitQuery(search, names, values, usual);
     store(PROMPT, prompt);
     return query;
   }
@@ -111,7 +111,8 @@ function keep(props, player) {
     const first = here === null; // the tab that the page opened with needs no step of its own
     here = now;
     const query = withTab(location.search, now, order[0]);
-    if (!first && searchOf(query) !== location.search) history.pushState(null, "", address(query));
+    if (!first && formatQuery(query) !== location.search)
+      history.pushState(null, "", address(query));
   }).observe(tabs, {
     subtree: true,
     childList: true,
@@ -136,7 +137,7 @@ function keep(props, player) {
       made = Boolean(run && run.header.source === "live" && !run.closed);
     player.toggleAttribute(
       "data-other",
-      Boolean(run && isOther(run, names, values || names.map((name) => usual[name]))),
+      Boolean(run && hasOtherSettings(run, names, values || names.map((name) => usual[name]))),
     );
     for (const row of document.querySelectorAll(".sd-pills")) row.toggleAttribute("inert", made);
   }
@@ -153,4 +154,4 @@ function keep(props, player) {
   });
 }
 
-export const mount = (element, props) => whenPlayed((player) => keep(props, player));
+export const mount = (element, props) => whenPlayerReady((player) => keep(props, player));

@@ -1,7 +1,7 @@
 /* The lids of what folds away beside the prompt: the settings, with what is chosen written on them, and what can be
  * done with a run. All below them is there from the start: a run that a link brings needs it. */
 
-import { latest } from "#page/handlers/changed.js";
+import { latestValues } from "#page/handlers/changed.js";
 
 export function mount(element, props) {
   const W = JSON.parse(props.words),
@@ -18,7 +18,7 @@ export function mount(element, props) {
     settings.textContent = W.lid.replace(/\{(\w+)\}/g, (_, name) => named(name));
   }
 
-  write(latest.get("sd-settings") || JSON.parse(props.values));
+  write(latestValues.get("sd-settings") || JSON.parse(props.values));
   more.textContent = W.more;
   window.addEventListener("sd-settings", (event) => {
     write(/** @type {CustomEvent} */ (event).detail);

@@ -5,7 +5,7 @@
 const compare = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b));
 
 /* By one column; what has no figure comes last either way, and rows that are even keep their order. */
-export function sorted(rows, at, down) {
+export function sortRows(rows, at, down) {
   const gone = (row) => Number(row[at] === null),
     sign = down ? -1 : 1;
   return [...rows].sort(
@@ -68,7 +68,7 @@ export function mount(element, props) {
       head.setAttribute("aria-sort", i !== S.at ? "none" : S.down ? "descending" : "ascending");
       head.querySelector("i").textContent = i !== S.at ? "↕" : S.down ? "↓" : "↑";
     });
-    const rows = S.at === null ? props.value : sorted(props.value, S.at, S.down);
+    const rows = S.at === null ? props.value : sortRows(props.value, S.at, S.down);
     table.tBodies[0].replaceChildren(...rows.map((row) => make("tr", {}, ...row.map(cell))));
   }
 

@@ -2,9 +2,9 @@
  * `trigger` and `server`, as from Gradio. It opens tabs and folds, and plays recorded runs. Every
  * answer was worked out beforehand by `specdec/ui/site.py`; nothing is asked of a server. */
 
-import { handler } from "#page/handlers/kept.js";
-import { own } from "#page/site/own.js";
-import { sound } from "#page/site/trace.js";
+import { handler } from "#page/handlers/restore.js";
+import { createOwnRuns } from "#page/site/runs.js";
+import { readTrace } from "#page/site/trace.js";
 
 /** @typedef {{ at: number, script: string, tab: string, props: any, server: Record<string, string> }} Part */
 
@@ -75,7 +75,7 @@ function server(part) {
 
 /* Python's checks are not here: what has the form of a run is shown as it is. */
 async function open(text) {
-  const log = sound(text, page.limit);
+  const log = readTrace(text, page.limit);
   return log ? { log, said: W.opened } : { said: W.unreadable, wrong: true };
 }
 
@@ -178,7 +178,7 @@ function name(kind, drafter) {
   if (url.href !== location.href) history.replaceState(history.state, "", url);
 }
 
-const engine = own({
+const engine = createOwnRuns({
   page,
   root: ROOT,
   say,

@@ -1,8 +1,8 @@
 /* The tokens of the cycle that is open, as chips; each keeps its verdict to itself until its turn. */
 
-import { chip } from "#page/race/kit.js";
+import { createChip } from "#page/race/tokens.js";
 
-export function chips(page) {
+export function createChips(page) {
   const { S, PW, now } = page;
 
   /* Of a chain every draft, of a tree those that somebody judged: on screen a tree is its path, and what was tried. */
@@ -25,7 +25,7 @@ export function chips(page) {
   }
 
   function chipOf(node, state, tag = "button") {
-    const made = chip(PW, now().cycle.drafts[node].piece, state, tag);
+    const made = createChip(PW, now().cycle.drafts[node].piece, state, tag);
     made.classList.toggle("sd-on", S.step === node && tag === "button");
     if (tag === "button")
       made.onclick = () => {
@@ -37,7 +37,7 @@ export function chips(page) {
 
   function ownChip(tag) {
     const { own } = now(),
-      made = chip(PW, own.sample ? own.sample.piece : "…", own.state, tag);
+      made = createChip(PW, own.sample ? own.sample.piece : "…", own.state, tag);
     if (tag === "button") made.onclick = () => page.show("own", S.coin);
     return made;
   }

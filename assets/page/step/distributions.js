@@ -1,11 +1,11 @@
 /* Both models' distributions at the place of a draft, as far as its trace tells them, and which rows a chart shows. */
 
-import { BLOCK } from "#page/step/judge.js";
+import { BLOCK_VERIFICATION } from "#page/race/run.js";
 
-export const SHOWN = 6; // tokens in a chart; all others are one
+export const MAX_ROWS = 6; // tokens in a chart; all others are one
 
 /* Under block verification p comes with the weight of the prefix. */
-export const weightOf = ({ rule, weight }) => (rule === BLOCK ? weight : 1);
+export const weightOf = ({ rule, weight }) => (rule === BLOCK_VERIFICATION ? weight : 1);
 
 /* Both distributions of a place over the tokens that both know, and all others together; p comes with a weight. */
 export function distributionsOf(draft, weight = 1) {
@@ -56,8 +56,8 @@ export function rowsToShow(draft, own, weight = 1) {
     first = all.find((row) => row.token === draft.token),
     rank = (row) => (own && row.token === own.token ? 2 : Math.max(row.p || 0, row.q || 0));
   const others = all.filter((row) => row !== first).sort((a, b) => rank(b) - rank(a)),
-    kept = [first, ...others.slice(0, SHOWN - 1)],
-    folded = others.slice(SHOWN - 1).filter((row) => row.p != null && row.q != null);
+    kept = [first, ...others.slice(0, MAX_ROWS - 1)],
+    folded = others.slice(MAX_ROWS - 1).filter((row) => row.p != null && row.q != null);
   const rest = { ...distributions.rest };
   for (const row of folded) {
     rest.p += row.p;

@@ -1,18 +1,19 @@
 /* Beside the sentence what it rests on: both models' probabilities and the test, or what the target's own token is
  * drawn from. */
 
-import { h, legend } from "#page/race/kit.js";
-import { words, shown } from "#page/race/text.js";
-import { REJECTION, BLOCK, TYPICAL, headOf } from "#page/step/judge.js";
+import { html, createLegend } from "#page/race/html.js";
+import { fillText, formatPiece } from "#page/race/text.js";
+import { BLOCK_VERIFICATION } from "#page/race/run.js";
+import { REJECTION_SAMPLING, TYPICAL_ACCEPTANCE, firstSiblingOf } from "#page/step/judge.js";
 import { weightOf } from "#page/step/distributions.js";
-import { title, note } from "#page/step/marks.js";
-import { trials } from "#page/step/trial.js";
-import { residuals } from "#page/step/residual.js";
+import { createTitle, createNote } from "#page/step/marks.js";
+import { createTrials } from "#page/step/trial.js";
+import { createResidualCharts } from "#page/step/residual.js";
 
-export function evidence(page, { bars, row }, theirs, guess) {
+export function createEvidence(page, { bars, row }, theirs, guess) {
   const { W, S, part, now, isGreedy } = page;
-  const test = trials(page),
-    { areas, surpluses } = residuals(page);
+  const test = createTrials(page),
+    { areas, surpluses } = createResidualCharts(page);
 
   /* The draft whose test is on show: the one under judgement, else the last one that was. */
   function focus() {
@@ -42,27 +43,34 @@ export function evidence(page, { bars, row }, theirs, guess) {
     const { cycle, verdict } = now(),
       draft = cycle.drafts[node],
       trial = verdict.trials[node],
-      values = { n: node + 1, level: draft.level, x: shown(draft.piece) };
+      values = { n: node + 1, level: draft.level, x: formatPiece(draft.piece) };
     const about = isGreedy()
       ? P.lead_greedy
-      : verdict.rule === REJECTION && headOf(cycle.drafts, draft) !== draft
+      : verdict.rule === REJECTION_SAMPLING && firstSiblingOf(cycle.drafts, draft) !== draft
         ? P.lead_sibling
         : draft.q === 1
           ? P.lead_point
           : P.lead;
     return [
       [
-        title(
-          words(
-            verdict.rule === BLOCK ? P.title_block : cycle.tree ? P.title_tree : P.title,
+        createTitle(
+          fillText(
+            verdict.rule === BLOCK_VERIFICATION
+              ? P.title_block
+              : cycle.tree
+                ? P.title_tree
+                : P.title,
             values,
           ),
         ),
-        legend(["sd-i-target", N.p_name], ["sd-i-draft", N.q_name]),
-        draft.target ? bars(draft, part.left.clientWidth) : note(W.no_laws),
-        note(about),
+        createLegend(["sd-i-target", N.p_name], ["sd-i-draft", N.q_name]),
+        draft.target ? bars(draft, part.left.clientWidth) : createNote(W.no_laws),
+        createNote(about),
       ],
-      [title(trial.u == null ? P.test : P.coin), ...test(draft, trial, part.right.clientWidth)],
+      [
+        createTitle(trial.u == null ? P.test : P.coin),
+        ...test(draft, trial, part.right.clientWidth),
+      ],
     ];
   }
 
@@ -78,22 +86,22 @@ export function evidence(page, { bars, row }, theirs, guess) {
           ? [O.bonus, O.bonus_lead]
           : own.state === "pla"
             ? [O.pla, O.pla_lead]
-            : [O.straight, verdict.rule === TYPICAL ? O.lossy_lead : O.straight_lead];
+            : [O.straight, verdict.rule === TYPICAL_ACCEPTANCE ? O.lossy_lead : O.straight_lead];
       return [
-        [title(O.row), own.distribution ? row(part.left.clientWidth) : note(W.no_laws)],
-        [title(heading), h("p", {}, about)],
+        [createTitle(O.row), own.distribution ? row(part.left.clientWidth) : createNote(W.no_laws)],
+        [createTitle(heading), html("p", {}, about)],
       ];
     }
     const weight = weightOf(verdict);
     return [
       [
-        title(O.title),
-        legend(["sd-i-acc", O.overlap], ["sd-i-res", O.surplus], ["sd-i-rej", O.deficit]),
+        createTitle(O.title),
+        createLegend(["sd-i-acc", O.overlap], ["sd-i-res", O.surplus], ["sd-i-rej", O.deficit]),
         areas(draft, weight, part.left.clientWidth),
-        note(weight < 1 ? O.lead_block : O.lead),
+        createNote(weight < 1 ? O.lead_block : O.lead),
       ],
       [
-        title(weight < 1 ? O.draw : O.equal),
+        createTitle(weight < 1 ? O.draw : O.equal),
         ...surpluses(draft, weight, part.right.clientWidth, guess()),
       ],
     ];

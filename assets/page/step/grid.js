@@ -1,11 +1,12 @@
 /* The open cycle as a grid, draft, pass and verdict one below the other, one column a draft; and the rail of its
  * sub-steps, the current one marked. */
 
-import { h, button } from "#page/race/kit.js";
-import { words, chance, apart } from "#page/race/text.js";
-import { BLOCK } from "#page/step/judge.js";
+import { html, createButton } from "#page/race/html.js";
+import { fillText } from "#page/race/text.js";
+import { formatChance, formatApart } from "#page/race/format.js";
+import { BLOCK_VERIFICATION } from "#page/race/run.js";
 
-export function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
+export function createGrid(page, { nodesShown, revealed, chipOf, ownChip }) {
   const { W, PW, S, part, now } = page;
 
   function paintGrid() {
@@ -16,8 +17,8 @@ export function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
       passed = at >= steps.indexOf("check");
     const hot = (node) => (S.step === node ? " sd-hot" : ""),
       ownNow = own && at >= steps.indexOf("own");
-    const label = (name, sub) => h("div", { class: "sd-rl" }, name, h("small", {}, sub)),
-      cell = (cls, ...inner) => h("div", { class: "sd-cell " + cls }, inner);
+    const label = (name, sub) => html("div", { class: "sd-rl" }, name, html("small", {}, sub)),
+      cell = (cls, ...inner) => html("div", { class: "sd-cell " + cls }, inner);
     part.grid.style.setProperty("--n", nodes.length + 1);
     part.grid.classList.toggle("sd-many", nodes.length > 9);
     part.grid.replaceChildren(
@@ -26,29 +27,33 @@ export function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
         cell(
           "sd-top" + hot(node),
           chipOf(node, "pen", "span"),
-          h(
+          html(
             "span",
             {},
-            cycle.served ? W.served.no_q : N.q_short + " " + chance(cycle.drafts[node].q),
+            cycle.served ? W.served.no_q : N.q_short + " " + formatChance(cycle.drafts[node].q),
           ),
         ),
       ),
       cell(""),
       label(G.target, G.target_sub),
-      h(
+      html(
         "div",
         { class: "sd-pass" + (passed ? "" : " sd-off") },
-        words(cycle.served ? W.served.pass : nodes.length ? G.pass : G.pass_plain, {
+        fillText(cycle.served ? W.served.pass : nodes.length ? G.pass : G.pass_plain, {
           time: page.passTime(),
           rows: states.filter((state) => state !== "out").length + 1,
         }),
       ),
       label(
         G.verdict,
-        verdict.rule === BLOCK ? G.verdict_block : cycle.tree ? G.verdict_tree : G.verdict_sub,
+        verdict.rule === BLOCK_VERIFICATION
+          ? G.verdict_block
+          : cycle.tree
+            ? G.verdict_tree
+            : G.verdict_sub,
       ),
       ...nodes.map((node) => cell("sd-bottom" + hot(node), ...verdictCell(node, passed))),
-      cell("", ...(ownNow ? [ownChip("span"), h("span", {}, PW.status[own.state])] : [])),
+      cell("", ...(ownNow ? [ownChip("span"), html("span", {}, PW.status[own.state])] : [])),
     );
     const place = part.grid.querySelector(".sd-hot");
     if (place) part.grid.scrollLeft = Math.max(0, place.offsetLeft - part.grid.clientWidth / 2);
@@ -60,11 +65,11 @@ export function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
       N = W.notation[S.notation];
     if (!revealed(node))
       return [
-        h(
+        html(
           "span",
           {},
           passed && (!cycle.served || cycle.drafts[node].p != null)
-            ? N.p_short + " " + chance(cycle.drafts[node].p)
+            ? N.p_short + " " + formatChance(cycle.drafts[node].p)
             : "–",
         ),
       ];
@@ -78,14 +83,14 @@ export function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
         ? trial.kept
           ? W.grid.kept
           : W.grid.not_kept
-        : "u " + apart(trial.u, trial.chance).join(trial.kept ? " < " : " ≥ ");
-    return [chipOf(node, states[node], "span"), h("span", {}, values)];
+        : "u " + formatApart(trial.u, trial.chance).join(trial.kept ? " < " : " ≥ ");
+    return [chipOf(node, states[node], "span"), html("span", {}, values)];
   }
 
   return paintGrid;
 }
 
-export function rail(page) {
+export function createRail(page) {
   const { W, part, now } = page;
 
   function paintRail() {
@@ -96,15 +101,15 @@ export function rail(page) {
       ...steps.map((name, i) => {
         const isTest = typeof name === "number",
           label = isTest
-            ? words(W.rail.judge, { n: placeOf(name) })
+            ? fillText(W.rail.judge, { n: placeOf(name) })
             : W.rail[name === "own" ? own.state : name];
-        const node = button(
+        const node = createButton(
           isTest && many && i !== at ? String(placeOf(name)) : label,
           () => page.show(name),
           null,
         );
         if (isTest) node.setAttribute("aria-label", label);
-        return h(
+        return html(
           "li",
           {
             class: (i < at ? "sd-done" : "") + (name === "late" ? " sd-late" : ""),

@@ -3,26 +3,33 @@
  * This is the rules' third form, beside the engine's loop and the audit. It shares no code with them, so that Node
  * can hold it against them. A cycle is one of `../race/run.js`. */
 
-export const REJECTION = "rejection sampling",
-  MATCH = "sample and match",
-  NOISE = "shared noise",
-  BLOCK = "block verification",
-  TYPICAL = "typical acceptance",
-  FIRST = "first choice";
-export const RULES = [REJECTION, MATCH, NOISE, BLOCK, TYPICAL, FIRST];
+import { BLOCK_VERIFICATION, SHARED_NOISE } from "#page/race/run.js";
+
+export const REJECTION_SAMPLING = "rejection sampling",
+  SAMPLE_AND_MATCH = "sample and match",
+  TYPICAL_ACCEPTANCE = "typical acceptance",
+  FIRST_CHOICE = "first choice";
+export const RULES = [
+  REJECTION_SAMPLING,
+  SAMPLE_AND_MATCH,
+  SHARED_NOISE,
+  BLOCK_VERIFICATION,
+  TYPICAL_ACCEPTANCE,
+  FIRST_CHOICE,
+];
 const EPSILON = 0.09,
   DELTA = 0.3; // of typical acceptance, as in the engine
 const limitOf = ({ entropy }) => Math.min(EPSILON, DELTA * Math.exp(-entropy));
 
 /* What a question needs and this cycle does not hold, as the name of a sentence; null if it can be answered. */
-export function lacks(cycle, rule) {
+export function whatIsMissing(cycle, rule) {
   const { drafts, tree } = cycle;
   if (cycle.served) return "server";
-  if (rule === REJECTION) return null;
-  if (rule === BLOCK)
+  if (rule === REJECTION_SAMPLING) return null;
+  if (rule === BLOCK_VERIFICATION)
     return tree ? "tree" : drafts.every((draft) => chanceOfBlock(draft) != null) ? null : "block";
-  const heads = drafts.filter((draft) => headOf(drafts, draft) === draft);
-  if (rule === MATCH || rule === NOISE)
+  const heads = drafts.filter((draft) => firstSiblingOf(drafts, draft) === draft);
+  if (rule === SAMPLE_AND_MATCH || rule === SHARED_NOISE)
     return heads.every((draft) => draft.target && draft.target.sample) ? null : "sample";
   return heads.every((draft) => draft.target && draft.target.top.length) ? null : "laws";
 }
@@ -30,7 +37,7 @@ export function lacks(cycle, rule) {
 const chanceOfBlock = (draft) => draft.h ?? draft.block;
 
 /* The first of the guesses for a place: its `target` is the target's own row there. */
-export const headOf = (drafts, draft) => drafts.find((one) => one.parent === draft.parent);
+export const firstSiblingOf = (drafts, draft) => drafts.find((one) => one.parent === draft.parent);
 
 /* The target's probability of each draft before any sibling was tried. Only a coin takes a sibling off; of one that was
  * drawn the event tells it. */
@@ -62,15 +69,15 @@ export function judge(cycle, choice, ran) {
     choice.coins && choice.coins[node] != null
       ? choice.coins[node]
       : (drafts[node].u ?? freshCoin(cycle.number, node));
-  const samples = ran === MATCH ? drawnIn(cycle) : {},
-    bySample = sampled(choice.rule === MATCH ? samples : {});
+  const samples = ran === SAMPLE_AND_MATCH ? drawnIn(cycle) : {},
+    bySample = sampled(choice.rule === SAMPLE_AND_MATCH ? samples : {});
   const walk = {
-    [REJECTION]: byCoins,
-    [MATCH]: bySample,
-    [NOISE]: bySample,
-    [BLOCK]: byBlock,
-    [TYPICAL]: byThreshold,
-    [FIRST]: byFirst,
+    [REJECTION_SAMPLING]: byCoins,
+    [SAMPLE_AND_MATCH]: bySample,
+    [SHARED_NOISE]: bySample,
+    [BLOCK_VERIFICATION]: byBlock,
+    [TYPICAL_ACCEPTANCE]: byThreshold,
+    [FIRST_CHOICE]: byFirst,
   }[choice.rule];
   return { rule: choice.rule, k, ...walk(drafts, raw, coin) };
 }
@@ -119,7 +126,11 @@ function byCoins(drafts, raw, coin) {
 /* What the target drew is kept: in this very run, where `known` tells it by place, else with the noise of the place. */
 function sampled(known) {
   return (drafts, raw) =>
-    wantedIn(drafts, raw, (draft) => known[draft.parent] || headOf(drafts, draft).target.sample);
+    wantedIn(
+      drafts,
+      raw,
+      (draft) => known[draft.parent] || firstSiblingOf(drafts, draft).target.sample,
+    );
 }
 
 /* The target's own draws in a run of sample and match, by place: they are the text. */
@@ -132,7 +143,7 @@ function drawnIn(cycle) {
 }
 
 const byFirst = (drafts, raw) =>
-  wantedIn(drafts, raw, (draft) => headOf(drafts, draft).target.top[0]);
+  wantedIn(drafts, raw, (draft) => firstSiblingOf(drafts, draft).target.top[0]);
 
 /* A place keeps the one token that is wanted there. */
 function wantedIn(drafts, raw, sampleOf) {
@@ -145,7 +156,7 @@ function wantedIn(drafts, raw, sampleOf) {
 
 /* The deepest path whose every token the target finds plausible. */
 function byThreshold(drafts, raw) {
-  const limits = drafts.map((draft) => limitOf(headOf(drafts, draft).target)),
+  const limits = drafts.map((draft) => limitOf(firstSiblingOf(drafts, draft).target)),
     plausible = new Set([-1]),
     level = (node) => (node < 0 ? 0 : drafts[node].level);
   drafts.forEach((draft, node) => {
@@ -192,14 +203,14 @@ function weightsOf(drafts) {
 }
 
 /* What really happened, in the same shape. */
-export function recorded(cycle, rule) {
+export function recordedVerdict(cycle, rule) {
   const { drafts } = cycle,
     accepted = (draft) => draft.status === "accepted",
     trials = {};
   const path = nodesOf(drafts, accepted),
     tip = path.length ? path[path.length - 1] : -1;
   const order =
-    rule === BLOCK
+    rule === BLOCK_VERIFICATION
       ? nodesOf(drafts, (draft) => draft.u != null).reverse()
       : nodesOf(drafts, (draft) => draft.status !== "discarded").sort(
           (a, b) => drafts[a].level - drafts[b].level || a - b,
@@ -207,13 +218,14 @@ export function recorded(cycle, rule) {
   for (const node of order) {
     const draft = drafts[node],
       { p, q, u, h } = draft,
-      distribution = headOf(drafts, draft).target;
-    trials[node] = { p, q, kept: rule === BLOCK ? u < h : accepted(draft) };
-    if (rule === BLOCK) Object.assign(trials[node], { u, h, chance: h });
+      distribution = firstSiblingOf(drafts, draft).target;
+    trials[node] = { p, q, kept: rule === BLOCK_VERIFICATION ? u < h : accepted(draft) };
+    if (rule === BLOCK_VERIFICATION) Object.assign(trials[node], { u, h, chance: h });
     else if (u != null) Object.assign(trials[node], { u, chance: Math.min(1, p / q) });
-    else if (rule === MATCH) trials[node].sample = drawnIn(cycle)[draft.parent];
-    else if (rule === NOISE && distribution) trials[node].sample = distribution.sample;
-    else if (rule === TYPICAL && distribution) trials[node].limit = limitOf(distribution);
+    else if (rule === SAMPLE_AND_MATCH) trials[node].sample = drawnIn(cycle)[draft.parent];
+    else if (rule === SHARED_NOISE && distribution) trials[node].sample = distribution.sample;
+    else if (rule === TYPICAL_ACCEPTANCE && distribution)
+      trials[node].limit = limitOf(distribution);
   }
   return { rule, k: Infinity, path, order, trials, tip, weight: weightsOf(drafts)[path.length] };
 }
@@ -224,6 +236,6 @@ export function statesOf(cycle, verdict) {
   return cycle.drafts.map((draft, node) => {
     if (draft.level > k) return "out";
     if (path.includes(node)) return "acc";
-    return (rule === BLOCK ? draft.parent === tip : node in trials) ? "rej" : "dis";
+    return (rule === BLOCK_VERIFICATION ? draft.parent === tip : node in trials) ? "rej" : "dis";
   });
 }

@@ -1,14 +1,15 @@
 /* Bars of probabilities: what both models believe at a place, and the row that the target's own token comes from. */
 
-import { text, rect, svg } from "#page/race/kit.js";
-import { short, chance } from "#page/race/text.js";
+import { svgText, svgRect, svgRoot } from "#page/race/svg.js";
+import { shortenPiece } from "#page/race/text.js";
+import { formatChance } from "#page/race/format.js";
 import { UNNAMED } from "#page/race/run.js";
-import { SHOWN, rowsToShow } from "#page/step/distributions.js";
+import { MAX_ROWS, rowsToShow } from "#page/step/distributions.js";
 
 const same = (a, b) =>
   a.token === UNNAMED || b.token === UNNAMED ? a.piece === b.piece : a.token === b.token; // a server may tell no ids
 
-export function probabilities({ W, now }) {
+export function createProbabilityBars({ W, now }) {
   function bars(draft, width) {
     const { kept, rest } = rowsToShow(draft, (now().own || {}).sample),
       rows = [...kept, { rest: true, ...rest }],
@@ -16,16 +17,16 @@ export function probabilities({ W, now }) {
       high = 33,
       most = Math.max(1e-6, ...rows.flatMap((row) => [row.p || 0, row.q || 0])),
       x = (v) => (v / most) * (width - left - 52);
-    const g = svg(width, rows.length * high + 6, W.position.bars_aria);
+    const g = svgRoot(width, rows.length * high + 6, W.position.bars_aria);
     rows.forEach((row, i) => {
       const y = i * high,
         cls = i === 0 ? "sd-b" : "sd-k";
-      if (i === 0) g.append(rect(-8, y - 3, width + 8, high - 1, { rx: 6, class: "sd-f-hot" }));
+      if (i === 0) g.append(svgRect(-8, y - 3, width + 8, high - 1, { rx: 6, class: "sd-f-hot" }));
       g.append(
-        text(
+        svgText(
           0,
           y + 18,
-          row.rest ? W.rest : short(row.piece, left),
+          row.rest ? W.rest : shortenPiece(row.piece, left),
           row.rest ? "" : i ? "sd-tk" : "sd-tk sd-b",
         ),
       );
@@ -34,12 +35,12 @@ export function probabilities({ W, now }) {
         [row.q, "sd-f-draft sd-s-draft", 14],
       ]) {
         if (value != null)
-          g.append(rect(left, y + dy, x(value), 11, { class: cls2, "stroke-width": 0.6 }));
+          g.append(svgRect(left, y + dy, x(value), 11, { class: cls2, "stroke-width": 0.6 }));
         g.append(
-          text(
+          svgText(
             left + (value == null ? 0 : x(value)) + 6,
             y + dy + 10,
-            value == null ? "·" : chance(value),
+            value == null ? "·" : formatChance(value),
             dy === 2 ? cls : i === 0 ? "sd-b" : "",
           ),
         );
@@ -59,38 +60,38 @@ export function probabilities({ W, now }) {
         : now().own,
       O = W.own,
       state = own.state;
-    const rows = own.distribution.top.slice(0, SHOWN),
+    const rows = own.distribution.top.slice(0, MAX_ROWS),
       at = own.sample && rows.findIndex((one) => same(one, own.sample));
     if (own.sample && at < 0) rows.push({ ...own.sample, prob: own.sample.prob ?? 0 });
     const high = 26,
       rest = Math.max(0, 1 - rows.reduce((sum, one) => sum + one.prob, 0)),
       list = [...rows, { piece: null, prob: rest }],
       most = Math.max(...list.map((one) => one.prob)),
-      g = svg(width, list.length * high, O.row);
+      g = svgRoot(width, list.length * high, O.row);
     list.forEach((one, i) => {
       const hit = own.sample && one.piece !== null && same(one, own.sample),
         wide = (one.prob / most) * (width - 84 - 110);
       if (hit)
         g.append(
-          rect(-8, i * high, width + 8, high - 2, {
+          svgRect(-8, i * high, width + 8, high - 2, {
             rx: 6,
             class: "sd-f-" + (state === "pla" ? "hot" : state),
           }),
         );
       g.append(
-        text(
+        svgText(
           0,
           i * high + 16,
-          one.piece === null ? W.rest : short(one.piece, 84),
+          one.piece === null ? W.rest : shortenPiece(one.piece, 84),
           one.piece === null ? "" : hit ? "sd-tk sd-on" : "sd-tk",
         ),
-        rect(84, i * high + 6, wide, 11, {
+        svgRect(84, i * high + 6, wide, 11, {
           class: hit && state !== "pla" ? "sd-f-ink" : "sd-f-target",
         }),
-        text(
+        svgText(
           84 + wide + 6,
           i * high + 16,
-          chance(one.prob) + (hit ? " " + (draft ? W.served.kept : O.drawn) : ""),
+          formatChance(one.prob) + (hit ? " " + (draft ? W.served.kept : O.drawn) : ""),
           hit ? "sd-b" + (state === "pla" ? "" : " sd-on") : "",
         ),
       );

@@ -1,13 +1,15 @@
 /* The questions beside a cycle: its notation, and what if the coin, the length or the rule had been another. */
 
-import { h, choice } from "#page/race/kit.js";
-import { clamp, words, sentences, shown } from "#page/race/text.js";
-import { MATCH, NOISE, RULES, lacks } from "#page/step/judge.js";
-import { figure } from "#page/step/marks.js";
+import { html, createChoice } from "#page/race/html.js";
+import { clamp } from "#page/race/format.js";
+import { fillText, joinSentences, formatPiece } from "#page/race/text.js";
+import { SHARED_NOISE } from "#page/race/run.js";
+import { SAMPLE_AND_MATCH, RULES, whatIsMissing } from "#page/step/judge.js";
+import { formatFigure } from "#page/step/marks.js";
 
 const SLIP = 6; // px of a finger that mean a drag
 
-export function whatIf(page, focus) {
+export function createQuestions(page, focus) {
   const { W, part, S } = page;
 
   function paint() {
@@ -23,7 +25,7 @@ export function whatIf(page, focus) {
     part.klabel.textContent = W.notation[S.notation].k;
   }
 
-  const tokens = (n) => (n === 1 ? W.what_if.one : words(W.what_if.many, { n }));
+  const tokens = (n) => (n === 1 ? W.what_if.one : fillText(W.what_if.many, { n }));
   const enable = (input, on) => {
     input.disabled = !on;
     input.closest(".sd-ask").toggleAttribute("data-off", !on);
@@ -35,7 +37,7 @@ export function whatIf(page, focus) {
       A = W.what_if,
       node = S.coin ?? focus(),
       trial = node === null ? null : verdict.trials[node],
-      askable = trial && trial.u != null && !lacks(cycle, verdict.rule);
+      askable = trial && trial.u != null && !whatIsMissing(cycle, verdict.rule);
     enable(part.coin, Boolean(askable));
     if (!askable) {
       part.coinvalue.textContent = "–";
@@ -45,17 +47,17 @@ export function whatIf(page, focus) {
           ? A.coin_where
           : trial && trial.u == null
             ? A.coin_none
-            : W.lacks[lacks(cycle, verdict.rule) ?? ""] || A.coin_where;
+            : W.lacks[whatIsMissing(cycle, verdict.rule) ?? ""] || A.coin_where;
       return;
     }
     S.coin = node;
     part.coin.value = trial.u;
     part.coinvalue.textContent = trial.u.toFixed(2);
-    const x = "“" + shown(cycle.drafts[node].piece) + "”",
-      r = figure(trial.chance),
+    const x = "“" + formatPiece(cycle.drafts[node].piece) + "”",
+      r = formatFigure(trial.chance),
       moved = touched && S.choice.coins && S.choice.coins[node] != null,
       values = { x, r, tokens: tokens(now.gained) };
-    part.coinanswer.textContent = words(
+    part.coinanswer.textContent = fillText(
       trial.chance >= 1
         ? A.coin_sure
         : trial.chance <= 0
@@ -84,7 +86,7 @@ export function whatIf(page, focus) {
       { cycle, verdict, gained } = now,
       A = W.what_if,
       deep = Math.max(0, ...cycle.drafts.map((draft) => draft.level)),
-      why = lacks(cycle, verdict.rule),
+      why = whatIsMissing(cycle, verdict.rule),
       k = S.choice.k ?? deep;
     enable(part.k, deep > 1 && !why);
     part.k.max = Math.max(1, deep);
@@ -99,7 +101,7 @@ export function whatIf(page, focus) {
           ? W.lacks[why]
           : S.choice.k == null
             ? A.k_same
-            : words(
+            : fillText(
                 now.own && now.own.state === "bon"
                   ? A.k_bonus
                   : gained === cycle.gained
@@ -116,9 +118,9 @@ export function whatIf(page, focus) {
       missing = [];
     for (const option of part.rule.options) {
       // its draft knows the only draws that a trace holds
-      const tied = mine === NOISE && option.value === MATCH && "tied";
+      const tied = mine === SHARED_NOISE && option.value === SAMPLE_AND_MATCH && "tied";
       const why = cycle.drafts.length
-        ? (cycle.served || option.value !== mine) && (tied || lacks(cycle, option.value))
+        ? (cycle.served || option.value !== mine) && (tied || whatIsMissing(cycle, option.value))
         : "nothing";
       option.disabled = Boolean(why);
       if (why && !missing.includes(why)) missing.push(why);
@@ -129,11 +131,11 @@ export function whatIf(page, focus) {
       ? ""
       : S.choice.rule == null
         ? A.rule_same
-        : sentences(
-            words(A.rule_gives, { tokens: tokens(gained), was: cycle.gained }),
+        : joinSentences(
+            fillText(A.rule_gives, { tokens: tokens(gained), was: cycle.gained }),
             A.rules[verdict.rule],
           );
-    part.ruleanswer.textContent = sentences(
+    part.ruleanswer.textContent = joinSentences(
       values,
       missing.map((why) => W.lacks[why]),
     );
@@ -180,7 +182,7 @@ export function whatIf(page, focus) {
     toss(event);
   }
 
-  const pressNotation = choice(
+  const pressNotation = createChoice(
     part.notation,
     ["plain", "lev", "chen"].map((name) => [name, W.notation[name].name]),
     (name) => {
@@ -188,7 +190,7 @@ export function whatIf(page, focus) {
       page.draw();
     },
   );
-  part.rule.append(...RULES.map((name) => h("option", { value: name }, W.what_if.names[name])));
+  part.rule.append(...RULES.map((name) => html("option", { value: name }, W.what_if.names[name])));
   part.right.addEventListener("pointerdown", drag);
   part.coin.oninput = () => askCoin(+part.coin.value);
   part.k.oninput = () => ask({ k: +part.k.value });

@@ -1,11 +1,13 @@
 /* What a replacement is drawn from: where the target's probability stands above the draft's, scaled to 1. */
 
-import { h, s, text, line, rect, svg, hatch } from "#page/race/kit.js";
-import { fill, words, shown, short, chance, clamp } from "#page/race/text.js";
+import { html } from "#page/race/html.js";
+import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
+import { fillTemplate, fillText, formatPiece, shortenPiece } from "#page/race/text.js";
+import { formatChance, clamp } from "#page/race/format.js";
 import { distributionsOf, rowsToShow } from "#page/step/distributions.js";
-import { figure, mark, note, formula } from "#page/step/marks.js";
+import { formatFigure, createMark, createNote, createFormula } from "#page/step/marks.js";
 
-export function residuals({ W, S, now }) {
+export function createResidualCharts({ W, S, now }) {
   const drawn = () => now().own && now().own.sample;
 
   /* Both distributions as areas: where they overlap, and which stands higher. */
@@ -14,8 +16,8 @@ export function residuals({ W, S, now }) {
       rows = [...kept.filter((one) => one.p != null && one.q != null), { rest: true, ...rest }],
       wide = width / rows.length,
       zero = 186,
-      H = hatch(),
-      g = svg(width, 214, W.own.areas_aria, H.defs);
+      H = createHatch(),
+      g = svgRoot(width, 214, W.own.areas_aria, H.defs);
     const most = Math.max(
         1e-6,
         ...rows.map((one) => (one.rest ? one.p + one.q - one.min : Math.max(one.p, one.q))),
@@ -27,12 +29,12 @@ export function residuals({ W, S, now }) {
         low = one.rest ? one.min : Math.min(one.p, one.q),
         more = one.p - low,
         less = one.q - low;
-      g.append(rect(x, zero - y(low), w, y(low), { class: "sd-f-acc" }));
+      g.append(svgRect(x, zero - y(low), w, y(low), { class: "sd-f-acc" }));
       if (more > 5e-4)
-        g.append(rect(x, zero - y(low + more), w, y(more), { class: "sd-f-res sd-o-res" }));
+        g.append(svgRect(x, zero - y(low + more), w, y(more), { class: "sd-f-res sd-o-res" }));
       if (less > 5e-4)
         g.append(
-          rect(x, zero - y(low + more + less), w, y(less), { fill: H.fill, class: "sd-s-rej" }),
+          svgRect(x, zero - y(low + more + less), w, y(less), { fill: H.fill, class: "sd-s-rej" }),
         );
       const top = zero - y(low + more + less) - 6,
         label =
@@ -43,18 +45,18 @@ export function residuals({ W, S, now }) {
               : less > 0.004
                 ? "−" + less.toFixed(2)
                 : "";
-      if (label) g.append(text(x + w / 2, top, label, "sd-b", "middle"));
+      if (label) g.append(svgText(x + w / 2, top, label, "sd-b", "middle"));
       g.append(
-        text(
+        svgText(
           x + w / 2,
           zero + 17,
-          one.rest ? W.rest_short : short(one.piece, wide),
+          one.rest ? W.rest_short : shortenPiece(one.piece, wide),
           one.rest ? "" : "sd-tk",
           "middle",
         ),
       );
     });
-    g.append(line(0, zero, width, zero, "sd-ax"));
+    g.append(svgLine(0, zero, width, zero, "sd-ax"));
     return g;
   }
 
@@ -63,40 +65,42 @@ export function residuals({ W, S, now }) {
     const O = W.own,
       N = W.notation[S.notation],
       distributions = distributionsOf(draft, weight),
-      H = hatch(),
+      H = createHatch(),
       beta = clamp(distributions.overlap, 0, 1),
       at = beta * width,
       top = weight < 1 ? 0 : 110,
-      g = svg(width, top + 84, O.equal_aria, H.defs),
+      g = svgRoot(width, top + 84, O.equal_aria, H.defs),
       room = (1 - beta) * width > 34;
     if (weight === 1) {
       g.append(
-        text(0, 12, N.target, "sd-k"),
-        rect(0, 18, at, 24, { class: "sd-f-acc" }),
-        rect(at, 18, width - at, 24, { class: "sd-f-res sd-o-res" }),
-        text(0, 60, N.draft, "sd-k"),
-        rect(0, 66, at, 24, { class: "sd-f-acc" }),
-        rect(at, 66, width - at, 24, { fill: H.fill, class: "sd-s-rej" }),
+        svgText(0, 12, N.target, "sd-k"),
+        svgRect(0, 18, at, 24, { class: "sd-f-acc" }),
+        svgRect(at, 18, width - at, 24, { class: "sd-f-res sd-o-res" }),
+        svgText(0, 60, N.draft, "sd-k"),
+        svgRect(0, 66, at, 24, { class: "sd-f-acc" }),
+        svgRect(at, 66, width - at, 24, { fill: H.fill, class: "sd-s-rej" }),
       );
       if (at > 150)
         g.append(
-          text(at / 2, 34, N.overlap + " " + chance(beta), "sd-on", "middle"),
-          text(at / 2, 82, words(O.kept, { beta: chance(beta) }), "sd-on", "middle"),
+          svgText(at / 2, 34, N.overlap + " " + formatChance(beta), "sd-on", "middle"),
+          svgText(at / 2, 82, fillText(O.kept, { beta: formatChance(beta) }), "sd-on", "middle"),
         );
       if (room)
         g.append(
-          text((at + width) / 2, 34, chance(1 - beta), "sd-on", "middle"),
-          rect((at + width) / 2 - 17, 70, 34, 16, { class: "sd-f-rej", rx: 3 }),
-          text((at + width) / 2, 82, chance(1 - beta), "sd-on", "middle"),
+          svgText((at + width) / 2, 34, formatChance(1 - beta), "sd-on", "middle"),
+          svgRect((at + width) / 2 - 17, 70, 34, 16, { class: "sd-f-rej", rx: 3 }),
+          svgText((at + width) / 2, 82, formatChance(1 - beta), "sd-on", "middle"),
         );
     }
     drawStrip(g, distributions, width, top);
-    const values = drawn() ? fill(O.falls, { own: mark("res", drawn().piece) }) : [guess];
+    const values = drawn()
+      ? fillTemplate(O.falls, { own: createMark("res", drawn().piece) })
+      : [guess];
     return [
       g,
-      h("p", { class: "sd-so" }, ...values),
-      weight === 1 ? note(whyNotTheWholeRow(draft, beta)) : null,
-      formula(words(O.formula, { residual: weight < 1 ? N.residual_block : N.residual })),
+      html("p", { class: "sd-so" }, ...values),
+      weight === 1 ? createNote(whyNotTheWholeRow(draft, beta)) : null,
+      createFormula(fillText(O.formula, { residual: weight < 1 ? N.residual_block : N.residual })),
     ].filter(Boolean);
   }
 
@@ -104,11 +108,11 @@ export function residuals({ W, S, now }) {
    * drawn again. */
   function whyNotTheWholeRow({ p, q, piece }, beta) {
     const values = {
-      x: shown(piece),
-      p: figure(p),
-      wrong: figure(Math.min(p, q) + (1 - beta) * p),
+      x: formatPiece(piece),
+      p: formatFigure(p),
+      wrong: formatFigure(Math.min(p, q) + (1 - beta) * p),
     };
-    return words(W.own.why, values);
+    return fillText(W.own.why, values);
   }
 
   /* The target's surplus, scaled to 1; the drawn token carries the mark. */
@@ -123,25 +127,27 @@ export function residuals({ W, S, now }) {
       ),
       rest = Math.max(0, 1 - wide.reduce((sum, one) => sum + one.share, 0));
     let x = 0;
-    g.append(text(0, top + 20, W.own.scaled, "sd-k"));
+    g.append(svgText(0, top + 20, W.own.scaled, "sd-k"));
     for (const one of [...wide, { share: rest }]) {
       const w = one.share * width,
         hit = sample && one.token === sample.token;
       if (w < 0.5 && !hit) continue;
-      g.append(rect(x, top + 40, w, 26, { class: "sd-f-res sd-o-res" }));
+      g.append(svgRect(x, top + 40, w, 26, { class: "sd-f-res sd-o-res" }));
       if (w > 40)
         g.append(
-          text(
+          svgText(
             x + 6,
             top + 57,
-            one.piece == null ? W.rest_short : short(one.piece, w - 8),
+            one.piece == null ? W.rest_short : shortenPiece(one.piece, w - 8),
             one.piece == null ? "sd-on" : "sd-tk sd-on",
           ),
         );
       if (w > 30)
-        g.append(text(x + w / 2, top + 82, chance(one.share), hit ? "sd-b" : "", "middle"));
+        g.append(
+          svgText(x + w / 2, top + 82, formatChance(one.share), hit ? "sd-b" : "", "middle"),
+        );
       if (hit)
-        g.append(s("path", { d: `M${x + w / 2 - 6} ${top + 28}h12l-6 9z`, class: "sd-dot-a" }));
+        g.append(svg("path", { d: `M${x + w / 2 - 6} ${top + 28}h12l-6 9z`, class: "sd-dot-a" }));
       x += w;
     }
   }

@@ -1,12 +1,14 @@
 /* What the open sub-step is, in a sentence with this cycle's own figures. */
 
-import { h } from "#page/race/kit.js";
-import { fill, words, shown, duration, apart } from "#page/race/text.js";
-import { BLOCK, MATCH, NOISE, FIRST, TYPICAL } from "#page/step/judge.js";
+import { html } from "#page/race/html.js";
+import { fillTemplate, fillText, formatPiece } from "#page/race/text.js";
+import { formatDuration, formatApart } from "#page/race/format.js";
+import { BLOCK_VERIFICATION, SHARED_NOISE } from "#page/race/run.js";
+import { SAMPLE_AND_MATCH, FIRST_CHOICE, TYPICAL_ACCEPTANCE } from "#page/step/judge.js";
 import { weightOf, distributionsOf } from "#page/step/distributions.js";
-import { figure, mark } from "#page/step/marks.js";
+import { formatFigure, createMark } from "#page/step/marks.js";
 
-export function sentences(page, theirs) {
+export function createSentences(page, theirs) {
   const { W, S, now, isGreedy, passTime } = page;
 
   function sentence() {
@@ -16,23 +18,26 @@ export function sentences(page, theirs) {
     if (cycle.served && ["draft", "check"].includes(S.step)) return theirs.sentence(S.step, n);
     if (S.step === "draft")
       return [
-        ...fill(cycle.tree ? Y.draft_tree : n === 1 ? Y.draft_one : Y.draft, {
+        ...fillTemplate(cycle.tree ? Y.draft_tree : n === 1 ? Y.draft_one : Y.draft, {
           n,
-          time: cycle.draft ? duration(cycle.draft.end - cycle.draft.start) : "–",
+          time: cycle.draft ? formatDuration(cycle.draft.end - cycle.draft.start) : "–",
           levels: Math.max(...cycle.drafts.map((draft) => draft.level)),
         }),
       ];
     if (S.step === "check")
-      return fill(n ? Y.check : Y.check_plain, { rows: n + 1, time: passTime() });
+      return fillTemplate(n ? Y.check : Y.check_plain, { rows: n + 1, time: passTime() });
     if (S.step === "late") {
       const late = states.filter((state) => state === "dis").length;
-      return fill(cycle.tree ? Y.late_tree : late === 1 ? Y.late_one : Y.late, { n: late });
+      return fillTemplate(cycle.tree ? Y.late_tree : late === 1 ? Y.late_one : Y.late, { n: late });
     }
     if (S.step === "commit")
-      return fill(!own ? Y.ended : gained === 1 ? (n ? Y.commit_one : Y.commit_plain) : Y.commit, {
-        n: gained,
-        drafts: n,
-      });
+      return fillTemplate(
+        !own ? Y.ended : gained === 1 ? (n ? Y.commit_one : Y.commit_plain) : Y.commit,
+        {
+          n: gained,
+          drafts: n,
+        },
+      );
     if (S.step === "own") return ownSentence();
     return judgeSentence(S.step);
   }
@@ -43,17 +48,17 @@ export function sentences(page, theirs) {
       Y = W.judge,
       trial = verdict.trials[node],
       { piece } = cycle.drafts[node],
-      [u, r] = trial.u == null ? ["–", "–"] : apart(trial.u, trial.chance);
+      [u, r] = trial.u == null ? ["–", "–"] : formatApart(trial.u, trial.chance);
     const values = {
-      x: mark(trial.kept ? "acc" : "rej", piece),
-      p: figure(trial.p),
-      q: figure(trial.q),
+      x: createMark(trial.kept ? "acc" : "rej", piece),
+      p: formatFigure(trial.p),
+      q: formatFigure(trial.q),
       r,
       h: r,
       u,
-      verdict: h("b", {}, trial.kept ? Y.keep : Y.reject),
-      limit: trial.limit == null ? "–" : figure(trial.limit),
-      sample: trial.sample ? shown(trial.sample.piece) : "–",
+      verdict: html("b", {}, trial.kept ? Y.keep : Y.reject),
+      limit: trial.limit == null ? "–" : formatFigure(trial.limit),
+      sample: trial.sample ? formatPiece(trial.sample.piece) : "–",
     };
     const fresh =
       trial.u != null &&
@@ -61,27 +66,33 @@ export function sentences(page, theirs) {
       !(S.choice.coins && S.choice.coins[node] != null)
         ? [Y.fresh]
         : [];
-    if (verdict.rule === MATCH || verdict.rule === NOISE)
-      return fill(!trial.sample ? Y.plain : verdict.rule === MATCH ? Y.match : Y.noise, values);
-    if (verdict.rule === FIRST) return fill(Y.first, values);
-    if (verdict.rule === TYPICAL) return fill(trial.limit == null ? Y.plain : Y.typical, values);
-    if (trial.u == null) return fill(Y.plain, values);
-    if (verdict.rule === BLOCK)
+    if (verdict.rule === SAMPLE_AND_MATCH || verdict.rule === SHARED_NOISE)
+      return fillTemplate(
+        !trial.sample ? Y.plain : verdict.rule === SAMPLE_AND_MATCH ? Y.match : Y.noise,
+        values,
+      );
+    if (verdict.rule === FIRST_CHOICE) return fillTemplate(Y.first, values);
+    if (verdict.rule === TYPICAL_ACCEPTANCE)
+      return fillTemplate(trial.limit == null ? Y.plain : Y.typical, values);
+    if (trial.u == null) return fillTemplate(Y.plain, values);
+    if (verdict.rule === BLOCK_VERIFICATION)
       return [
-        ...fill(Y.block, {
+        ...fillTemplate(Y.block, {
           ...values,
-          verdict: h("b", {}, trial.kept ? Y.keep_block : Y.reject_block),
+          verdict: html("b", {}, trial.kept ? Y.keep_block : Y.reject_block),
         }),
         ...fresh,
       ];
-    if (isGreedy()) return fill(trial.kept ? Y.greedy : Y.not_greedy, values);
-    return trial.p >= trial.q ? fill(Y.sure, values) : [...fill(Y.coin, values), ...fresh];
+    if (isGreedy()) return fillTemplate(trial.kept ? Y.greedy : Y.not_greedy, values);
+    return trial.p >= trial.q
+      ? fillTemplate(Y.sure, values)
+      : [...fillTemplate(Y.coin, values), ...fresh];
   }
 
   function ownSentence() {
     const { own, verdict } = now(),
       Y = W.own_says;
-    const name = own.sample ? mark(own.state, own.sample.piece) : h("span", {}, guess());
+    const name = own.sample ? createMark(own.state, own.sample.piece) : html("span", {}, guess());
     const key =
       own.state === "pla"
         ? "pla"
@@ -90,19 +101,20 @@ export function sentences(page, theirs) {
           : own.state === "bon"
             ? "bonus"
             : own.node < 0
-              ? ({ [MATCH]: "match", [NOISE]: "noise", [FIRST]: "greedy" }[verdict.rule] ??
-                "straight")
+              ? ({ [SAMPLE_AND_MATCH]: "match", [SHARED_NOISE]: "noise", [FIRST_CHOICE]: "greedy" }[
+                  verdict.rule
+                ] ?? "straight")
               : isGreedy()
                 ? "greedy"
                 : "residual";
-    return fill(Y[key], { own: name });
+    return fillTemplate(Y[key], { own: name });
   }
 
   /* Where the trace does not tell which token would be drawn, the likeliest. */
   function guess() {
     const { own, cycle, verdict } = now();
     const likeliest = ({ piece }, p) =>
-      words(W.own_says.likeliest, { x: shown(piece), p: figure(p) });
+      fillText(W.own_says.likeliest, { x: formatPiece(piece), p: formatFigure(p) });
     if (own.node < 0) {
       const first = own.distribution && own.distribution.top[0];
       return first ? likeliest(first, first.prob) : W.own_says.unknown;

@@ -3,28 +3,30 @@
  * Here is where the page stands: run, cycle, sub-step, question. What decides is in judge.js; each part of the page is
  * drawn by a file of its own. The run and the makers of elements are the player's. Text enters by `append`. */
 
-import { h, button, parts } from "#page/race/kit.js";
-import { speculative, firstRejection, isGreedy as greedy, isOpen } from "#page/race/run.js";
-import { newReader, read } from "#page/race/log.js";
-import { words, duration, clamp } from "#page/race/text.js";
-import { REJECTION, judge, recorded, statesOf } from "#page/step/judge.js";
-import { ownOf, stepsOf } from "#page/step/own.js";
-import { chips } from "#page/step/chips.js";
-import { wholeText } from "#page/step/text.js";
-import { sentences } from "#page/step/sentence.js";
-import { grid, rail } from "#page/step/grid.js";
-import { probabilities } from "#page/step/probabilities.js";
-import { served } from "#page/step/served.js";
-import { evidence } from "#page/step/evidence.js";
-import { whatIf } from "#page/step/questions.js";
-import { transport } from "#page/step/transport.js";
-import { whenPlayed } from "#page/shared/arrival.js";
+import { html, createButton, findParts } from "#page/race/html.js";
+import { speculativeOf, findFirstRejection, isGreedy as greedy } from "#page/race/run.js";
+import { isCoinDecided } from "#page/race/cycle.js";
+import { createReader, readLog } from "#page/race/log.js";
+import { fillText } from "#page/race/text.js";
+import { formatDuration, clamp } from "#page/race/format.js";
+import { REJECTION_SAMPLING, judge, recordedVerdict, statesOf } from "#page/step/judge.js";
+import { targetTokenOf, stepsOf } from "#page/step/token.js";
+import { createChips } from "#page/step/chips.js";
+import { createRunText } from "#page/step/text.js";
+import { createSentences } from "#page/step/sentence.js";
+import { createGrid, createRail } from "#page/step/grid.js";
+import { createProbabilityBars } from "#page/step/probabilities.js";
+import { createServerViews } from "#page/step/server.js";
+import { createEvidence } from "#page/step/evidence.js";
+import { createQuestions } from "#page/step/questions.js";
+import { createTransport } from "#page/step/transport.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
 
 function stepper(element, props, server, player) {
   const W = JSON.parse(props.words),
     PW = player.words,
     root = element.querySelector(".sd-step"),
-    part = parts(root);
+    part = findParts(root);
   const S = {
     cycle: 0,
     step: "draft",
@@ -47,7 +49,7 @@ function stepper(element, props, server, player) {
     if (own && own.beside !== shown) own = null;
     if (!sought && server && player.isFirst() && greedy(shown) && !player.wanted) return seek();
     const next = own ? own.run : shown;
-    if (!next || !speculative(next).cycles.length) {
+    if (!next || !speculativeOf(next).cycles.length) {
       root.dataset.state = "empty";
       part.empty.textContent = W.empty;
       return;
@@ -63,8 +65,8 @@ function stepper(element, props, server, player) {
     if (!root.clientWidth) return;
     sought = true;
     const beside = player.run(),
-      reader = newReader();
-    read(reader, await server.sampled_run().catch(() => ""));
+      reader = createReader();
+    readLog(reader, await server.sampled_run().catch(() => ""));
     if (reader.run && !player.wanted) own = { run: reader.run, beside };
     pull();
   }
@@ -76,31 +78,31 @@ function stepper(element, props, server, player) {
     run = next;
     text.begin(run);
     const is = (draft) => draft.state === "rej",
-      open = (draft) => is(draft) && isOpen(draft),
-      cycle = cycles().find(({ drafts }) => drafts.some(open)) || firstRejection(run),
-      all = cycle ? recorded(cycle, rule()).order : [],
+      open = (draft) => is(draft) && isCoinDecided(draft),
+      cycle = cycles().find(({ drafts }) => drafts.some(open)) || findFirstRejection(run),
+      all = cycle ? recordedVerdict(cycle, rule()).order : [],
       rejected =
         all.find((node) => open(cycle.drafts[node])) ?? all.find((node) => is(cycle.drafts[node]));
     go(cycle ? cycle.number - 1 : 0, rejected ?? "draft", false);
   }
 
-  const cycles = () => speculative(run).cycles;
-  const started = () => speculative(run).started || {};
-  const rule = () => started().rule || REJECTION;
+  const cycles = () => speculativeOf(run).cycles;
+  const started = () => speculativeOf(run).started || {};
+  const rule = () => started().rule || REJECTION_SAMPLING;
   const isGreedy = () => greedy(run);
   const asked = () => S.choice.rule != null || S.choice.k != null || S.choice.coins != null;
 
   /* Everything that is drawn, from the cycle and the question. */
   function look() {
     const cycle = cycles()[S.cycle],
-      theirs = recorded(cycle, rule()),
+      theirs = recordedVerdict(cycle, rule()),
       touched = asked();
     const verdict = touched
       ? judge(cycle, { ...S.choice, rule: S.choice.rule || rule() }, rule())
       : theirs;
     const states = touched ? statesOf(cycle, verdict) : cycle.drafts.map((draft) => draft.state);
     if (!touched) verdict.order = verdict.order.filter((node) => states[node] !== "cut");
-    const own = ownOf(cycle, verdict, theirs),
+    const own = targetTokenOf(cycle, verdict, theirs),
       steps = stepsOf(cycle, verdict, states, own);
     return {
       cycle,
@@ -125,7 +127,7 @@ function stepper(element, props, server, player) {
     text.paint();
     paintRail();
     part.say.replaceChildren(
-      ...(now.touched ? [h("b", {}, W.what_if.mark), " "] : []),
+      ...(now.touched ? [html("b", {}, W.what_if.mark), " "] : []),
       ...told.sentence(),
     );
     paintGrid();
@@ -194,7 +196,7 @@ function stepper(element, props, server, player) {
   /* -- the head -- */
 
   function paintHead() {
-    part.title.textContent = words(W.title, { cycle: S.cycle + 1, cycles: cycles().length });
+    part.title.textContent = fillText(W.title, { cycle: S.cycle + 1, cycles: cycles().length });
     part.previous.disabled = S.cycle === 0;
     part.following.disabled = S.cycle === cycles().length - 1;
     part.hint.replaceChildren(
@@ -208,7 +210,7 @@ function stepper(element, props, server, player) {
             }),
           ]
         : [
-            own ? words(W.beside, { prompt: run.header.prompt }) : W.hint,
+            own ? fillText(W.beside, { prompt: run.header.prompt }) : W.hint,
             ...["res", "bon"].flatMap(shortcut),
             ...(own ? [" ", press(W.shortcuts.race, "sd-link", ofRace)] : toSampled()),
           ]),
@@ -233,7 +235,7 @@ function stepper(element, props, server, player) {
     return [" ", press(W.shortcuts.sampled, "sd-link", load)];
   }
 
-  const press = (label, cls, act) => button(label, () => byHand(act), cls);
+  const press = (label, cls, act) => createButton(label, () => byHand(act), cls);
 
   /* -- the parts, and listening -- */
 
@@ -244,7 +246,8 @@ function stepper(element, props, server, player) {
     root,
     part,
     now: () => now,
-    passTime: () => (now.cycle.check ? duration(now.cycle.check.end - now.cycle.check.start) : "–"),
+    passTime: () =>
+      now.cycle.check ? formatDuration(now.cycle.check.end - now.cycle.check.start) : "–",
     cycles,
     started,
     rule,
@@ -256,16 +259,16 @@ function stepper(element, props, server, player) {
     byHand,
     show,
   };
-  const chip = chips(page),
-    text = wholeText(page, chip),
-    paintRail = rail(page),
-    paintGrid = grid(page, chip),
-    view = probabilities(page),
-    theirs = served(page, view.row),
-    told = sentences(page, theirs),
-    beside = evidence(page, view, theirs, told.guess),
-    questions = whatIf(page, beside.focus),
-    moving = transport(page);
+  const chip = createChips(page),
+    text = createRunText(page, chip),
+    paintRail = createRail(page),
+    paintGrid = createGrid(page, chip),
+    view = createProbabilityBars(page),
+    theirs = createServerViews(page, view.row),
+    told = createSentences(page, theirs),
+    beside = createEvidence(page, view, theirs, told.guess),
+    questions = createQuestions(page, beside.focus),
+    moving = createTransport(page);
 
   /* The race asks for one decision to be taken apart; it may have asked before this page was there. */
   function wanted() {
@@ -290,4 +293,4 @@ function stepper(element, props, server, player) {
 }
 
 export const mount = (element, props, watch, trigger, server) =>
-  whenPlayed((player) => stepper(element, props, server, player));
+  whenPlayerReady((player) => stepper(element, props, server, player));

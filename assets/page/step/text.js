@@ -1,25 +1,26 @@
 /* The text of the run, cycle by cycle: words to click, and of the open cycle its chips. */
 
-import { h, chip, prompted } from "#page/race/kit.js";
-import { words, shown, visible } from "#page/race/text.js";
-import { speculative } from "#page/race/run.js";
-import { recorded } from "#page/step/judge.js";
+import { html } from "#page/race/html.js";
+import { createChip, createPrompt } from "#page/race/tokens.js";
+import { fillText, formatPiece, makeVisible } from "#page/race/text.js";
+import { speculativeOf } from "#page/race/run.js";
+import { recordedVerdict } from "#page/step/judge.js";
 
-export function wholeText(page, { nodesShown, revealed, chipOf, ownChip }) {
+export function createRunText(page, { nodesShown, revealed, chipOf, ownChip }) {
   const { W, PW, S, part, cycles } = page;
   let spans = /** @type {any[]} */ ([]);
 
   function begin(run) {
     spans = [];
     part.text.replaceChildren(
-      prompted(run.header, visible),
-      ...(speculative(run).first ? speculative(run).first.pieces.map(visible) : []),
+      createPrompt(run.header, makeVisible),
+      ...(speculativeOf(run).first ? speculativeOf(run).first.pieces.map(makeVisible) : []),
     );
   }
 
   function writeText() {
     for (let i = spans.length; i < cycles().length; i++) {
-      spans.push(h("span", { class: "sd-part" }));
+      spans.push(html("span", { class: "sd-part" }));
       part.text.append(spans[i]);
       plainPart(i);
     }
@@ -30,15 +31,15 @@ export function wholeText(page, { nodesShown, revealed, chipOf, ownChip }) {
     const cycle = cycles()[i];
     spans[i].replaceChildren(
       ...cycle.pieces.map((piece, j) => {
-        const node = h(
+        const node = html(
           "span",
           {
             role: "button",
             class: "sd-word",
             tabindex: -1,
-            "aria-label": words(W.word, { piece: shown(piece), cycle: i + 1 }),
+            "aria-label": fillText(W.word, { piece: formatPiece(piece), cycle: i + 1 }),
           },
-          visible(piece),
+          makeVisible(piece),
         );
         node.onclick = () => page.byHand(() => page.go(i, judgedAt(cycle, j)));
         return node;
@@ -48,7 +49,7 @@ export function wholeText(page, { nodesShown, revealed, chipOf, ownChip }) {
 
   /* Where the j-th token of a cycle was decided. Of a block that was kept, only the last token had a coin. */
   function judgedAt(cycle, j) {
-    const { path, order } = recorded(cycle, page.rule());
+    const { path, order } = recordedVerdict(cycle, page.rule());
     return j >= path.length ? "own" : order.includes(path[j]) ? path[j] : order[order.length - 1];
   }
 
@@ -61,7 +62,9 @@ export function wholeText(page, { nodesShown, revealed, chipOf, ownChip }) {
     const chips = nodes.map((node) => chipOf(node, revealed(node) ? states[node] : "pen")),
       rest = cycle.drafts.length - nodes.length - states.filter((state) => state === "out").length;
     const more =
-      rest > 0 && revealed(-1) ? [chip(PW, words(W.more, { n: rest }), "dis", "span")] : [];
+      rest > 0 && revealed(-1)
+        ? [createChip(PW, fillText(W.more, { n: rest }), "dis", "span")]
+        : [];
     const last = own && now.at >= now.steps.indexOf("own") ? [ownChip("button")] : [];
     spans[S.cycle].replaceChildren(
       ...[...chips, ...more, ...last].map((node) => {

@@ -1,10 +1,11 @@
 /* Moving through the run: playing, the scrubber, the keys. */
 
-import { words, clamp } from "#page/race/text.js";
+import { fillText } from "#page/race/text.js";
+import { clamp } from "#page/race/format.js";
 
 const PACE = 2500; // ms a sub-step
 
-export function transport(page) {
+export function createTransport(page) {
   const { W, S, root, part, cycles, now, step, byHand } = page;
 
   function play(on) {
@@ -31,7 +32,7 @@ export function transport(page) {
     });
     part.scrub.setAttribute(
       "aria-valuetext",
-      words(W.title, { cycle: S.cycle + 1, cycles: cycles().length }),
+      fillText(W.title, { cycle: S.cycle + 1, cycles: cycles().length }),
     );
   }
 

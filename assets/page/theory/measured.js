@@ -1,14 +1,15 @@
 /* What a run measured, in the letters of the formulas. */
 
-import { figuresAt, horizon, speculative } from "#page/race/run.js";
+import { figuresAt } from "#page/race/measure.js";
+import { replayEnd, speculativeOf } from "#page/race/run.js";
 import { accountedSpeedup } from "#page/theory/formulas.js";
 
 /* In the letters of the formulas; null if nothing was drafted or nothing stands beside it. Costs are in plain steps. */
-export function ofRun(run) {
+export function measureRun(run) {
   if (run.names.length < 2) return null;
-  const F = figuresAt(run, horizon(run)),
+  const F = figuresAt(run, replayEnd(run)),
     { a } = F,
-    lane = speculative(run),
+    lane = speculativeOf(run),
     cycles = lane.cycles.slice(0, a.k),
     drafting = cycles.filter((cycle) => cycle.draft);
   if (!a.judged || F.c == null || F.v == null || !F.speedup) return null;

@@ -1,22 +1,20 @@
 /* What the page begins with: why a check is nearly free, when speculation loses, the best K at a glance, what the
  * temperature does to acceptance, and what each rule keeps of one draft. */
 
-import { h, text, line, rect, svg, headRow, tableRow } from "#page/race/kit.js";
-import { words, fixed } from "#page/race/text.js";
+import { html, createHeadRow, createRow } from "#page/race/html.js";
+import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
+import { fillText } from "#page/race/text.js";
+import { toFixed } from "#page/race/format.js";
 import {
-  machineOf,
-  modelOf,
+  toMachine,
+  toModel,
   readingSeconds,
   computingSeconds,
   weightsRead,
   cacheBytes,
-  bestK,
-  expectedTokens,
-  speedup,
-  tempered,
-  overlap,
-} from "#page/theory/formulas.js";
-import { times, byId, milliseconds, gigabytes } from "#page/theory/axes.js";
+} from "#page/theory/hardware.js";
+import { bestK, expectedTokens, speedup, tempered, overlap } from "#page/theory/formulas.js";
+import { formatTimes, findById, formatSeconds, formatBytes } from "#page/theory/format.js";
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
   COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
@@ -33,23 +31,23 @@ const PLACES = {
 };
 const TEMPERATURES = [0, 0.5, 1, 2];
 
-export function opening({ W, part, S, room, gain }, { machines, models }) {
+export function createOpening({ W, part, S, room, gain }, { machines, models }) {
   /* Reading one's weights, and computing beside it: one row, and those of a check. */
   function paintWall() {
-    const machine = machineOf(byId(machines, S.machine)),
-      target = modelOf(byId(models, S.target)),
+    const machine = toMachine(findById(machines, S.machine)),
+      target = toModel(findById(models, S.target)),
       rows = S.k + 1;
     const reading = readingSeconds(machine, target, S.bits, 1, 1, S.context),
       computing = (n) => computingSeconds(machine, target, 1, n, S.context);
     const values = {
-      target: byId(models, S.target).name,
-      machine: byId(machines, S.machine).name,
-      bytes: gigabytes((weightsRead(target, 1) * S.bits) / 8),
-      cache: gigabytes(cacheBytes(target, S.context)),
-      reading: milliseconds(reading),
-      one: milliseconds(computing(1)),
+      target: findById(models, S.target).name,
+      machine: findById(machines, S.machine).name,
+      bytes: formatBytes((weightsRead(target, 1) * S.bits) / 8),
+      cache: formatBytes(cacheBytes(target, S.context)),
+      reading: formatSeconds(reading),
+      one: formatSeconds(computing(1)),
       rows,
-      all: milliseconds(computing(rows)),
+      all: formatSeconds(computing(rows)),
     };
     const width = room.wall,
       left = width > 480 ? 150 : 0,
@@ -59,39 +57,39 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
       x = (v) => (v / most) * (width - left - 4);
     const bars = [
         [W.wall_first.write, computing(1), 1],
-        [words(W.wall_first.check, values), computing(rows), rows],
+        [fillText(W.wall_first.check, values), computing(rows), rows],
       ],
-      g = svg(width, bars.length * high + 4, words(W.wall_first.lead, values));
+      g = svgRoot(width, bars.length * high + 4, fillText(W.wall_first.lead, values));
     bars.forEach(([name, seconds, n], i) => {
       const y = i * high + dy;
       g.append(
-        text(0, left ? y + 19 : y - 4, name, "sd-k"),
-        rect(left, y, x(reading), 14, { class: "sd-f-target" }),
-        text(left + 8, y + 11, words(W.wall_first.reads, values), "sd-th-light"),
-        rect(left, y + 17, Math.max(2, x(seconds)), 12, { class: "sd-th-you" }),
+        svgText(0, left ? y + 19 : y - 4, name, "sd-k"),
+        svgRect(left, y, x(reading), 14, { class: "sd-f-target" }),
+        svgText(left + 8, y + 11, fillText(W.wall_first.reads, values), "sd-th-light"),
+        svgRect(left, y + 17, Math.max(2, x(seconds)), 12, { class: "sd-th-you" }),
       );
       g.append(
-        text(
+        svgText(
           left + Math.max(2, x(seconds)) + 7,
           y + 27,
-          words(W.wall_first.computes, { time: milliseconds(seconds), n }),
+          fillText(W.wall_first.computes, { time: formatSeconds(seconds), n }),
           "sd-th-mine",
         ),
       );
     });
     part.wall.replaceChildren(g);
-    part.wallfirst.textContent = words(W.wall_first.lead, values);
+    part.wallfirst.textContent = fillText(W.wall_first.lead, values);
   }
 
   function paintLoses() {
     const now = gain(S.k);
     part.loses.replaceChildren(
-      h("b", {}, W.loses.rule),
+      html("b", {}, W.loses.rule),
       " ",
-      words(now >= 1 ? W.loses.wins : W.loses.loses, {
-        tokens: fixed(expectedTokens(S.alpha, S.k)),
-        passes: fixed(S.k * S.c + S.v + S.o),
-        times: times(now),
+      fillText(now >= 1 ? W.loses.wins : W.loses.loses, {
+        tokens: toFixed(expectedTokens(S.alpha, S.k)),
+        passes: toFixed(S.k * S.c + S.v + S.o),
+        times: formatTimes(now),
       }),
     );
   }
@@ -100,16 +98,19 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
   function buildMap() {
     const cell = (alpha, c) => {
       const k = bestK(alpha, c);
-      return [k ? h("b", {}, String(k)) : "–", k ? " " + times(speedup(alpha, k, c), 1) : null];
+      return [
+        k ? html("b", {}, String(k)) : "–",
+        k ? " " + formatTimes(speedup(alpha, k, c), 1) : null,
+      ];
     };
     part.map.replaceChildren(
-      headRow(["α", ...COSTS.map((c) => "c = " + c)]),
-      h(
+      createHeadRow(["α", ...COSTS.map((c) => "c = " + c)]),
+      html(
         "tbody",
         {},
         ALPHAS.map((alpha) =>
-          tableRow(
-            fixed(alpha, 1),
+          createRow(
+            toFixed(alpha, 1),
             COSTS.map((c) => cell(alpha, c)),
           ),
         ),
@@ -123,10 +124,10 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
       wide = width / TEMPERATURES.length,
       tall = 62,
       high = tall + 56,
-      g = svg(width, 2 * high - 8, W.heat.aria);
+      g = svgRoot(width, 2 * high - 8, W.heat.aria);
     Object.entries(PLACES).forEach(([name, distributions], row) => {
       const floor = row * high + tall + 30;
-      g.append(text(0, row * high + 11, W.heat[name], "sd-k"));
+      g.append(svgText(0, row * high + 11, W.heat[name], "sd-k"));
       TEMPERATURES.forEach((temperature, i) => {
         const [p, q] = distributions.map((distribution) => tempered(distribution, temperature)),
           left = i * wide,
@@ -139,7 +140,7 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
           ].forEach(([distribution, cls], side) => {
             const up = distribution[token] * tall;
             g.append(
-              rect(left + token * each + side * (thick + 1), floor - up, thick, up, {
+              svgRect(left + token * each + side * (thick + 1), floor - up, thick, up, {
                 class: cls,
                 "stroke-width": 0.6,
               }),
@@ -147,9 +148,9 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
           }),
         );
         g.append(
-          line(left, floor, left + wide - 14, floor, "sd-ax"),
-          text(left, floor + 14, `T ${temperature}`),
-          text(left + wide - 14, floor + 14, "β " + fixed(overlap(p, q)), "sd-b", "end"),
+          svgLine(left, floor, left + wide - 14, floor, "sd-ax"),
+          svgText(left, floor + 14, `T ${temperature}`),
+          svgText(left + wide - 14, floor + 14, "β " + toFixed(overlap(p, q)), "sd-b", "end"),
         );
       });
     });
@@ -164,7 +165,7 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
       wide = width / 3,
       tall = 62,
       floor = tall + 34,
-      g = svg(width, floor + 22, W.kept_by.aria),
+      g = svgRoot(width, floor + 22, W.kept_by.aria),
       first = q.indexOf(Math.max(...q));
     const kept = {
       rejection: p.map((_, token) => Math.min(p[token], q[token])),
@@ -178,27 +179,27 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
         up = (value) => (value / 0.5) * tall;
       W.kept_by[name]
         .split("\n")
-        .forEach((said, row) => g.append(text(left, 11 + 14 * row, said, row ? "" : "sd-k")));
+        .forEach((said, row) => g.append(svgText(left, 11 + 14 * row, said, row ? "" : "sd-k")));
       parts.forEach((part, token) => {
         const x = left + token * each,
           outline = (value, cls) =>
             g.append(
-              rect(x, floor - up(value), thick, up(value), {
+              svgRect(x, floor - up(value), thick, up(value), {
                 class: cls,
                 fill: "none",
                 "stroke-width": 1.2,
               }),
             );
-        g.append(rect(x, floor - up(part), thick, up(part), { class: "sd-f-acc" }));
+        g.append(svgRect(x, floor - up(part), thick, up(part), { class: "sd-f-acc" }));
         outline(p[token], "sd-s-target");
         if (name !== "chosen") outline(q[token], "sd-s-draft");
       });
       g.append(
-        line(left, floor, left + wide - 14, floor, "sd-ax"),
-        text(
+        svgLine(left, floor, left + wide - 14, floor, "sd-ax"),
+        svgText(
           left,
           floor + 15,
-          words(W.kept_by.kept, { share: fixed(parts.reduce((all, part) => all + part, 0)) }),
+          fillText(W.kept_by.kept, { share: toFixed(parts.reduce((all, part) => all + part, 0)) }),
           "sd-b",
         ),
       );

@@ -1,11 +1,12 @@
 /* The speed-up of the run as the formulas predict it, beside the one that was measured, and what lies between. */
 
-import { text, line, rect, svg } from "#page/race/kit.js";
-import { words, sentences, fixed } from "#page/race/text.js";
+import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
+import { fillText, joinSentences } from "#page/race/text.js";
+import { toFixed } from "#page/race/format.js";
 import { expectedTokens, speedup, wilson } from "#page/theory/formulas.js";
-import { times } from "#page/theory/axes.js";
+import { formatTimes } from "#page/theory/format.js";
 
-export function prediction({ W, part, room, here: ofRun }) {
+export function createPrediction({ W, part, room, here: ofRun }) {
   function paintMeasured() {
     const M = W.measured,
       here = ofRun();
@@ -18,26 +19,26 @@ export function prediction({ W, part, room, here: ofRun }) {
       speedup(alpha, here.k, here.c, here.v, here.o),
     );
     const formula = speedup(here.alpha, here.k, here.c, here.v, here.o),
-      costs = { c: fixed(here.c), v: fixed(here.v), o: fixed(here.o) };
+      costs = { c: toFixed(here.c), v: toFixed(here.v), o: toFixed(here.o) };
     const bars = [
       [
         M.free,
         expectedTokens(here.alpha, here.k),
-        words(M.free_note, { alpha: fixed(here.alpha), k: here.k }),
+        fillText(M.free_note, { alpha: toFixed(here.alpha), k: here.k }),
         "sd-th-pale",
       ],
-      [M.formula, formula, words(M.formula_note, costs), "sd-f-target", [low, high]],
+      [M.formula, formula, fillText(M.formula_note, costs), "sd-f-target", [low, high]],
       [
         M.accounted,
         here.accounted,
-        words(M.accounted_note, { tau: fixed(here.tau) }),
+        fillText(M.accounted_note, { tau: toFixed(here.tau) }),
         "sd-f-target",
       ],
       [M.measured, here.measured, M.measured_note, "sd-th-you"],
       [
         M.perfect,
         speedup(1, here.k, 0, here.v, here.o),
-        words(M.perfect_note, { k: here.k, v: costs.v, o: costs.o }),
+        fillText(M.perfect_note, { k: here.k, v: costs.v, o: costs.o }),
         "sd-th-pale",
       ],
     ];
@@ -48,26 +49,26 @@ export function prediction({ W, part, room, here: ofRun }) {
   function measuredBars(bars) {
     const high = 54,
       width = room.measured,
-      g = svg(width, bars.length * high + 18, W.measured.aria),
+      g = svgRoot(width, bars.length * high + 18, W.measured.aria),
       most = Math.max(...bars.map(([, value, , , reach]) => (reach ? reach[1] : value))),
       x = (v) => (v / most) * (width - 62);
     bars.forEach(([name, value, note, cls, reach], i) => {
       const y = i * high,
         low = y + 21;
       g.append(
-        text(0, y + 14, name, i === bars.length - 1 ? "sd-b" : "sd-k"),
-        rect(0, low, x(value), 17, { class: cls }),
-        text(x(value) + 8, y + 34, times(value), "sd-b"),
+        svgText(0, y + 14, name, i === bars.length - 1 ? "sd-b" : "sd-k"),
+        svgRect(0, low, x(value), 17, { class: cls }),
+        svgText(x(value) + 8, y + 34, formatTimes(value), "sd-b"),
       );
-      if (width > 420) g.append(text(width, y + 14, note, "", "end"));
+      if (width > 420) g.append(svgText(width, y + 14, note, "", "end"));
       if (reach)
         g.append(
-          line(x(reach[0]), low + 23, x(reach[1]), low + 23, "sd-th-whisker"),
-          ...reach.map((v) => line(x(v), low + 19, x(v), low + 27, "sd-th-whisker")),
+          svgLine(x(reach[0]), low + 23, x(reach[1]), low + 23, "sd-th-whisker"),
+          ...reach.map((v) => svgLine(x(v), low + 19, x(v), low + 27, "sd-th-whisker")),
         );
-      g.append(line(x(1), low - 2, x(1), low + 19, "sd-th-plain"));
+      g.append(svgLine(x(1), low - 2, x(1), low + 19, "sd-th-plain"));
     });
-    g.append(text(x(1), bars.length * high + 10, W.measured.plain, "", "middle"));
+    g.append(svgText(x(1), bars.length * high + 10, W.measured.plain, "", "middle"));
     return g;
   }
 
@@ -77,15 +78,15 @@ export function prediction({ W, part, room, here: ofRun }) {
       inside = here.measured >= low && here.measured <= high,
       gap = here.accounted - here.measured,
       values = {
-        measured: times(here.measured),
-        low: fixed(low),
-        high: fixed(high),
+        measured: formatTimes(here.measured),
+        low: toFixed(low),
+        high: toFixed(high),
         n: here.judged,
       };
     const positions = here.accounted - formula,
-      parts = [words(inside ? M.inside : M.outside, values)];
+      parts = [fillText(inside ? M.inside : M.outside, values)];
     parts.push(
-      words(
+      fillText(
         Math.abs(positions) < 0.02
           ? M.even
           : here.share < 0.98
@@ -94,19 +95,19 @@ export function prediction({ W, part, room, here: ofRun }) {
               ? M.varied
               : M.uneven,
         {
-          by: times(Math.abs(positions)),
+          by: formatTimes(Math.abs(positions)),
           way: positions < 0 ? M.less : M.more,
-          share: fixed(here.share * 100, 0),
+          share: toFixed(here.share * 100, 0),
         },
       ),
     );
     parts.push(
-      words(Math.abs(gap) < 0.02 * here.measured ? M.closes : M.open, {
-        by: times(Math.abs(gap)),
+      fillText(Math.abs(gap) < 0.02 * here.measured ? M.closes : M.open, {
+        by: formatTimes(Math.abs(gap)),
         way: gap > 0 ? M.slower_than : M.faster_than,
       }),
     );
-    return sentences(parts);
+    return joinSentences(parts);
   }
 
   return { measured: paintMeasured };

@@ -2,18 +2,20 @@
  *
  * The run and the makers of elements are the player's. */
 
-import { choice, parts } from "#page/race/kit.js";
-import { words, sentences, fixed, clamp } from "#page/race/text.js";
-import { expectedTokens, speedup, growing, bestK } from "#page/theory/formulas.js";
-import { ofRun } from "#page/theory/measured.js";
-import { axes, times } from "#page/theory/axes.js";
-import { opening } from "#page/theory/opening.js";
-import { LARGEST, byLength } from "#page/theory/curves.js";
-import { prediction } from "#page/theory/prediction.js";
-import { keptDrafts } from "#page/theory/kept.js";
-import { assumptions } from "#page/theory/assumptions.js";
-import { memoryWall } from "#page/theory/wall.js";
-import { whenPlayed } from "#page/shared/arrival.js";
+import { createChoice, findParts } from "#page/race/html.js";
+import { fillText, joinSentences } from "#page/race/text.js";
+import { toFixed, clamp } from "#page/race/format.js";
+import { expectedTokens, speedup, growingCost, bestK } from "#page/theory/formulas.js";
+import { measureRun } from "#page/theory/measured.js";
+import { createAxes } from "#page/theory/axes.js";
+import { formatTimes } from "#page/theory/format.js";
+import { createOpening } from "#page/theory/opening.js";
+import { LARGEST_K, createCurves } from "#page/theory/curves.js";
+import { createPrediction } from "#page/theory/prediction.js";
+import { createKeptDrafts } from "#page/theory/accepted.js";
+import { createAssumptions } from "#page/theory/assumptions.js";
+import { createMemoryWall } from "#page/theory/wall.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
 
@@ -22,7 +24,7 @@ function theory(element, props, player) {
     { models, read, machines: known } = JSON.parse(props.hardware),
     machines = known.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name }));
   const root = element.querySelector(".sd-theory"),
-    part = parts(root);
+    part = findParts(root);
   const S = {
     ...EXAMPLE,
     grows: true,
@@ -40,23 +42,25 @@ function theory(element, props, player) {
   /** @type {any} */
   let here = null;
 
-  const cost = (k) => (S.grows ? growing(S.v, S.k)(k) : S.v);
+  const cost = (k) => (S.grows ? growingCost(S.v, S.k)(k) : S.v);
   const gain = (k, alpha = S.alpha) => speedup(alpha, k, S.c, cost(k), S.o);
-  const { frame, speedAxis } = axes(W, room),
+  const { frame, speedAxis } = createAxes(W, room),
     hardware = { machines, models, read };
   const page = { W, part, S, room, frame, speedAxis, here: () => here, cost, gain, best };
   /* By the part that each fills. */
   const painters = Object.assign(
-    opening(page, hardware),
-    ...[byLength, prediction, keptDrafts, assumptions].map((made) => made(page)),
-    memoryWall(W, part, S, { frame, choose }, hardware),
+    createOpening(page, hardware),
+    ...[createCurves, createPrediction, createKeptDrafts, createAssumptions].map((made) =>
+      made(page),
+    ),
+    createMemoryWall(W, part, S, { frame, choose }, hardware),
   );
 
   /* -- the run -- */
 
   function pull() {
     const run = player.run();
-    here = run ? ofRun(run) : null;
+    here = run ? measureRun(run) : null;
     if (here && (S.mine || !S.touched)) return goHere();
     S.mine = S.mine && Boolean(here);
     draw();
@@ -69,7 +73,7 @@ function theory(element, props, player) {
       c,
       v,
       o,
-      k: clamp(k, 1, LARGEST),
+      k: clamp(k, 1, LARGEST_K),
       grows: S.mine ? S.grows : true,
       mine: true,
     });
@@ -87,7 +91,9 @@ function theory(element, props, player) {
   }
 
   function slide(name, value) {
-    set(name === "k" && S.grows ? { k: value, v: growing(S.v, S.k)(value) } : { [name]: value });
+    set(
+      name === "k" && S.grows ? { k: value, v: growingCost(S.v, S.k)(value) } : { [name]: value },
+    );
   }
 
   function announce() {
@@ -95,7 +101,7 @@ function theory(element, props, player) {
   }
 
   function best() {
-    return bestK(S.alpha, S.c, cost, S.o, LARGEST);
+    return bestK(S.alpha, S.c, cost, S.o, LARGEST_K);
   }
 
   /* -- everything from the state -- */
@@ -116,21 +122,21 @@ function theory(element, props, player) {
   function paintSliders() {
     for (const [name, digits] of Object.entries(SLIDERS)) {
       part[name].value = S[name];
-      part[name + "value"].textContent = fixed(S[name], digits);
+      part[name + "value"].textContent = toFixed(S[name], digits);
     }
     pressGrowth(S.grows ? "grows" : "same");
     const live = here && player.run().header.source === "live";
     part.here.textContent = live ? W.labels.here : W.shown;
     part.here.disabled = !here;
     part.here.setAttribute("aria-pressed", String(S.mine));
-    part.units.textContent = sentences(W.units, !here && W.no_run);
+    part.units.textContent = joinSentences(W.units, !here && W.no_run);
     const now = gain(S.k),
       values = {
-        times: times(now),
-        tokens: fixed(expectedTokens(S.alpha, S.k)),
-        passes: fixed(S.k * S.c + S.v + S.o),
+        times: formatTimes(now),
+        tokens: toFixed(expectedTokens(S.alpha, S.k)),
+        passes: toFixed(S.k * S.c + S.v + S.o),
       };
-    part.headline.textContent = words(now >= 1 ? W.headline.faster : W.headline.slower, values);
+    part.headline.textContent = fillText(now >= 1 ? W.headline.faster : W.headline.slower, values);
   }
 
   /* -- what stands still, and listening -- */
@@ -145,7 +151,7 @@ function theory(element, props, player) {
     act();
     announce();
   };
-  const pressGrowth = choice(
+  const pressGrowth = createChoice(
     part.growth,
     ["same", "grows"].map((name) => [name, W.growth[name]]),
     (name) => {
@@ -164,4 +170,5 @@ function theory(element, props, player) {
   measure();
 }
 
-export const mount = (element, props) => whenPlayed((player) => theory(element, props, player));
+export const mount = (element, props) =>
+  whenPlayerReady((player) => theory(element, props, player));

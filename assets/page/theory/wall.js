@@ -1,37 +1,29 @@
 /* The memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
 
-import { h, link, tableRow, text, line, rect } from "#page/race/kit.js";
-import { words, sentences, fixed, clamp } from "#page/race/text.js";
+import { html, createLink, createRow } from "#page/race/html.js";
+import { svgText, svgLine, svgRect } from "#page/race/svg.js";
+import { fillText, joinSentences } from "#page/race/text.js";
+import { toFixed, clamp } from "#page/race/format.js";
 import {
-  machineOf,
-  modelOf,
+  toMachine,
+  toModel,
   weightsRead,
   readingSeconds,
   passSeconds,
   freeRows,
   batchCosts,
   memoryBytes,
-  speedup,
-} from "#page/theory/formulas.js";
-import {
-  times,
-  byId,
-  range,
-  milliseconds,
-  gigabytes,
-  path,
-  dot,
-  barCell,
-  plainTable,
-  ticks,
-} from "#page/theory/axes.js";
+} from "#page/theory/hardware.js";
+import { speedup } from "#page/theory/formulas.js";
+import { formatTimes, findById, range, formatSeconds, formatBytes } from "#page/theory/format.js";
+import { svgPath, svgDot, createBarCell, createScrollTable, drawTicks } from "#page/theory/axes.js";
 
-export function memoryWall(W, part, S, { frame, choose }, hardware) {
+export function createMemoryWall(W, part, S, { frame, choose }, hardware) {
   const { machines, models, read } = hardware;
 
   function costs() {
-    const machine = machineOf(byId(machines, S.machine)),
-      [target, draft] = [S.target, S.draft].map((id) => modelOf(byId(models, id)));
+    const machine = toMachine(findById(machines, S.machine)),
+      [target, draft] = [S.target, S.draft].map((id) => toModel(findById(models, id)));
     return {
       machine,
       target,
@@ -46,7 +38,7 @@ export function memoryWall(W, part, S, { frame, choose }, hardware) {
     part.batch.value = Math.log2(S.batch);
     part.context.value = Math.log2(S.context);
     part.batchvalue.textContent = String(S.batch);
-    part.contextvalue.textContent = words(W.wall.tokens, { n: S.context.toLocaleString("en") });
+    part.contextvalue.textContent = fillText(W.wall.tokens, { n: S.context.toLocaleString("en") });
     for (const [name, value] of [
       ["batch", S.batch],
       ["context", S.context],
@@ -60,29 +52,29 @@ export function memoryWall(W, part, S, { frame, choose }, hardware) {
 
   function paintWallWords({ machine, target, draft, plain, c, v, free }) {
     const B = W.wall,
-      { measured } = byId(machines, S.machine),
+      { measured } = findById(machines, S.machine),
       now = speedup(S.alpha, S.k, c, v),
       bytes = readingSeconds(machine, target, S.bits, S.batch, 1, S.context) * machine.bandwidth;
     const figures = {
-      time: milliseconds(plain),
-      rate: fixed(S.batch / plain, S.batch / plain < 10 ? 1 : 0),
-      bytes: gigabytes(bytes),
+      time: formatSeconds(plain),
+      rate: toFixed(S.batch / plain, S.batch / plain < 10 ? 1 : 0),
+      bytes: formatBytes(bytes),
       rows: S.k + 1,
-      v: fixed(v),
-      c: fixed(c),
-      times: times(now),
-      free: fixed(free, free < 10 ? 1 : 0),
-      alpha: fixed(S.alpha),
+      v: toFixed(v),
+      c: toFixed(c),
+      times: formatTimes(now),
+      free: toFixed(free, free < 10 ? 1 : 0),
+      alpha: toFixed(S.alpha),
       k: S.k,
-      share: fixed((weightsRead(target, S.batch * (S.k + 1)) / target.parameters) * 100, 0),
+      share: toFixed((weightsRead(target, S.batch * (S.k + 1)) / target.parameters) * 100, 0),
     };
     const bound = free < 1 ? B.bound : target.experts > 1 ? B.experts : v > 1.005 ? B.past : B.free;
-    part.wallsay.textContent = sentences(
-      words(B.plain, figures),
-      words(bound, figures),
-      words(now >= 1 ? B.pays : B.loses, figures),
+    part.wallsay.textContent = joinSentences(
+      fillText(B.plain, figures),
+      fillText(bound, figures),
+      fillText(now >= 1 ? B.pays : B.loses, figures),
       draft.parameters >= target.parameters && B.backwards,
-      measured && words(B.measured, { ...measured, v: fixed(measured.v) }),
+      measured && fillText(B.measured, { ...measured, v: toFixed(measured.v) }),
     );
   }
 
@@ -100,46 +92,46 @@ export function memoryWall(W, part, S, { frame, choose }, hardware) {
       ridge = free * B;
     if (ridge > B && target.experts === 1)
       g.append(
-        rect(x(B), A.top, x(Math.min(ridge, last)) - x(B), A.tall, { class: "sd-th-shade" }),
+        svgRect(x(B), A.top, x(Math.min(ridge, last)) - x(B), A.tall, { class: "sd-th-shade" }),
       );
     if (ridge > B && ridge < last)
       g.append(
-        line(x(ridge), A.top, x(ridge), A.floor, "sd-dots"),
-        text(
+        svgLine(x(ridge), A.top, x(ridge), A.floor, "sd-dots"),
+        svgText(
           clamp(x(ridge), A.left + 40, A.width - 40),
           A.top - 8,
-          words(W.roof.ridge, { rows: fixed(ridge, ridge < 10 ? 1 : 0) }),
+          fillText(W.roof.ridge, { rows: toFixed(ridge, ridge < 10 ? 1 : 0) }),
           "sd-b",
           "middle",
         ),
       );
     if (x(Math.min(ridge, last)) - x(B) > 120 && target.experts === 1)
-      g.append(text(x(B) + 10, A.top + 18, W.roof.free));
-    ticks(
+      g.append(svgText(x(B) + 10, A.top + 18, W.roof.free));
+    drawTicks(
       A,
       range(0, Math.floor(span / 2)).map((power) => [x(4 ** power), 4 ** power]),
       W.roof.axis,
     );
-    g.append(line(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"));
+    g.append(svgLine(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"));
     const points = range(0, 120).map((i) => B * (last / B) ** (i / 120));
     g.append(
-      path(
+      svgPath(
         points.map((rows) => [x(rows), y(time(rows))]),
         "sd-line-a",
       ),
-      text(A.left - 9, y(plain) + 4, milliseconds(plain), "sd-k", "end"),
+      svgText(A.left - 9, y(plain) + 4, formatSeconds(plain), "sd-k", "end"),
     );
     if (y(plain) - y(time(last)) > 18)
-      g.append(text(A.left - 9, y(time(last)) + 4, milliseconds(time(last)), "sd-k", "end"));
+      g.append(svgText(A.left - 9, y(time(last)) + 4, formatSeconds(time(last)), "sd-k", "end"));
     const check = B * (S.k + 1),
       right = x(check) > A.left + A.wide - 150;
     g.append(
-      dot(x(B), y(plain), 5, "sd-dot-b"),
-      dot(x(check), y(time(check)), 6.5, "sd-th-you"),
-      text(
+      svgDot(x(B), y(plain), 5, "sd-dot-b"),
+      svgDot(x(check), y(time(check)), 6.5, "sd-th-you"),
+      svgText(
         x(B) + 2,
         y(plain) + 22,
-        words(W.roof.plain, { rows: B }),
+        fillText(W.roof.plain, { rows: B }),
         "sd-k",
         x(B) > A.left + A.wide - 90 ? "end" : "start",
       ),
@@ -147,10 +139,10 @@ export function memoryWall(W, part, S, { frame, choose }, hardware) {
     const steep = check > ridge,
       aside = right ? -12 : steep ? 12 : 0; // right of a rising line there is room below it
     g.append(
-      text(
+      svgText(
         x(check) + aside,
         y(time(check)) + (steep && !right ? 16 : -13),
-        words(W.roof.check, { rows: check, times: fixed(time(check) / plain) }),
+        fillText(W.roof.check, { rows: check, times: toFixed(time(check) / plain) }),
         "sd-th-mine sd-b",
         right ? "end" : "start",
       ),
@@ -164,19 +156,22 @@ export function memoryWall(W, part, S, { frame, choose }, hardware) {
       total = parts.reduce((sum, one) => sum + one, 0),
       most = Math.max(total, machine.memory),
       row = (name, bytes, strong) =>
-        tableRow(
+        createRow(
           name,
-          [gigabytes(bytes), barCell(bytes / most, strong)],
+          [formatBytes(bytes), createBarCell(bytes / most, strong)],
           strong ? "sd-th-best" : null,
         );
     const need = Math.ceil(total / machine.memory);
     part.memory.replaceChildren(
-      h(
+      html(
         "caption",
         {},
-        words(need > 1 ? M.too_much : M.fits, { n: need, machine: byId(machines, S.machine).name }),
+        fillText(need > 1 ? M.too_much : M.fits, {
+          n: need,
+          machine: findById(machines, S.machine).name,
+        }),
       ),
-      h(
+      html(
         "tbody",
         {},
         Object.values(M.parts).map((name, i) => row(name, parts[i])),
@@ -189,50 +184,50 @@ export function memoryWall(W, part, S, { frame, choose }, hardware) {
   function buildSources() {
     const { active, experts } = W.sources,
       origin = ({ id, link: url }) =>
-        h(
+        html(
           "span",
           { class: "sd-sub" },
           W.sources.machines[id],
-          url ? [" ", link(url, new URL(url).hostname, "sd-th-link")] : null,
+          url ? [" ", createLink(url, new URL(url).hostname, "sd-th-link")] : null,
         );
     part.sources.append(
-      plainTable(
+      createScrollTable(
         W.sources.heads,
         machines.map((one) =>
-          tableRow(
+          createRow(
             [one.name, origin(one)],
             [one.tflops, one.gbps, one.gb, one.mib.toLocaleString("en")].map(String),
           ),
         ),
       ),
-      plainTable(
+      createScrollTable(
         W.sources.model_heads,
         models.map((one) =>
-          tableRow(
+          createRow(
             one.name,
             [
               one.active
-                ? words(active, { all: one.parameters, active: one.active })
+                ? fillText(active, { all: one.parameters, active: one.active })
                 : one.parameters,
               one.embedding ?? "–",
               one.layers,
               one.heads + " × " + one.head_dim,
               one.kv_heads,
-              one.experts ? words(experts, { all: one.experts, chosen: one.chosen }) : "–",
+              one.experts ? fillText(experts, { all: one.experts, chosen: one.chosen }) : "–",
             ].map(String),
           ),
         ),
       ),
-      h("p", { class: "sd-sub" }, words(W.sources.models, { read })),
+      html("p", { class: "sd-sub" }, fillText(W.sources.models, { read })),
     );
   }
 
-  const options = (list) => list.map(({ id, name }) => h("option", { value: id }, name));
+  const options = (list) => list.map(({ id, name }) => html("option", { value: id }, name));
   part.machine.append(...options(machines));
   part.target.append(...options(models));
   part.draft.append(...options(models));
   part.bits.append(
-    ...[16, 8, 4].map((bits) => h("option", { value: bits }, words(W.wall.bits, { bits }))),
+    ...[16, 8, 4].map((bits) => html("option", { value: bits }, fillText(W.wall.bits, { bits }))),
   );
   buildSources();
   for (const name of ["machine", "target", "draft"])

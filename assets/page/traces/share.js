@@ -5,8 +5,8 @@
  * the log that comes out is checked like any opened file. */
 
 const KEY = "run=";
-export const LONGEST = 8000; // characters of a fragment: chats and browsers take that much
-export const INFLATED = 1000000; // bytes; a run of 256 tokens has a tenth of that
+export const MAX_FRAGMENT = 8000; // characters of a fragment: chats and browsers take that much
+export const MAX_INFLATED_BYTES = 1000000; // bytes; a run of 256 tokens has a tenth of that
 const STATUSES = ["accepted", "rejected", "discarded"],
   KINDS = ["bonus", "resampled"];
 
@@ -30,7 +30,7 @@ function judged({ token, piece, status, p, q, u, h }) {
 }
 const brief = (x) => (x == null ? null : Number(x.toPrecision(4)));
 
-export function pack(log) {
+export function packLog(log) {
   const clock = {};
   const since = (lane, seconds) => {
     const now = micro(seconds),
@@ -75,7 +75,7 @@ export function pack(log) {
 }
 
 /* The log again. Of a list that is none of ours it makes a log that no check lets through, or throws. */
-export function unpack(list) {
+export function unpackLog(list) {
   const clock = {},
     open = {},
     total = {},
@@ -204,31 +204,31 @@ export function isSame(log, other) {
 const through = (bytes, stream) => new Blob([bytes]).stream().pipeThrough(stream);
 
 /* `run=…`, or "" where the run is too long for a link, or the browser cannot compress. */
-export async function fragmentOf(log) {
+export async function createFragment(log) {
   if (typeof CompressionStream === "undefined") return "";
-  const list = pack(log);
-  if (!isSame(log, unpack(list))) return "";
+  const list = packLog(log);
+  if (!isSame(log, unpackLog(list))) return "";
   const bytes = new Uint8Array(
     await new Response(
       through(JSON.stringify(list), new CompressionStream("deflate")),
     ).arrayBuffer(),
   );
-  if (bytes.length > LONGEST) return "";
+  if (bytes.length > MAX_FRAGMENT) return "";
   const fragment =
     KEY +
     btoa(String.fromCharCode(...bytes))
       .replace(/\+/g, "-")
       .replace(/\//g, "_")
       .replace(/=+$/, "");
-  return fragment.length > LONGEST ? "" : fragment;
+  return fragment.length > MAX_FRAGMENT ? "" : fragment;
 }
 
 export const carriesRun = (hash) => hash.startsWith("#" + KEY);
 
 /* The log in `#run=…`. Throws where there is none, or where it is larger than a run. */
-export async function logIn(hash) {
+export async function readFragment(hash) {
   const text = hash.slice(1 + KEY.length);
-  if (!carriesRun(hash) || text.length > LONGEST) throw new Error("no run");
+  if (!carriesRun(hash) || text.length > MAX_FRAGMENT) throw new Error("no run");
   const bytes = Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (one) =>
     one.charCodeAt(0),
   );
@@ -237,11 +237,11 @@ export async function logIn(hash) {
   let size = 0;
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     size += part.value.length;
-    if (size > INFLATED) {
+    if (size > MAX_INFLATED_BYTES) {
       reader.cancel();
       throw new Error("too large");
     }
     parts.push(part.value);
   }
-  return unpack(JSON.parse(await new Blob(parts).text()));
+  return unpackLog(JSON.parse(await new Blob(parts).text()));
 }

@@ -1,11 +1,11 @@
 /* Keeps, passes on and opens runs. The run itself is the player's; files are checked by Python, not here. */
 
-import { h, copied, saved, parts } from "#page/race/kit.js";
+import { html, copyText, saveFile, findParts } from "#page/race/html.js";
 import { isOver } from "#page/race/run.js";
-import { fill, sentences } from "#page/race/text.js";
-import { fragmentOf, carriesRun, logIn } from "#page/traces/share.js";
-import { linkOf } from "#page/traces/links.js";
-import { whenPlayed } from "#page/shared/arrival.js";
+import { fillTemplate, joinSentences } from "#page/race/text.js";
+import { createFragment, carriesRun, readFragment } from "#page/traces/share.js";
+import { settingsLink } from "#page/traces/links.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
 
 /* ---- the buttons --------------------------------------------------------------------------------------------- */
 
@@ -14,7 +14,7 @@ function offer(element, props, server, player) {
     rules = JSON.parse(props.rules),
     listed = JSON.parse(props.settings),
     root = element.querySelector(".sd-traces");
-  const part = parts(root);
+  const part = findParts(root);
   const base = location.href.split(/[?#]/, 1)[0];
   player.share = share; // the end of a race offers it, too
   let asked = 0,
@@ -24,8 +24,8 @@ function offer(element, props, server, player) {
   /* The link to the run; or, where that is too long for one or goes on still, to its settings alone. */
   async function share() {
     const run = player.run(),
-      settings = linkOf(run, base, rules, listed),
-      fragment = isOver(run) ? await fragmentOf(player.log()) : "";
+      settings = settingsLink(run, base, rules, listed),
+      fragment = isOver(run) ? await createFragment(player.log()) : "";
     return { link: settings + (fragment && "#" + fragment), whole: Boolean(fragment) };
   }
 
@@ -36,7 +36,7 @@ function offer(element, props, server, player) {
     part.said.classList.toggle("sd-wrong", answer.wrong === true);
     const list = answer.list || [];
     part.list.hidden = !list.length;
-    part.list.replaceChildren(...list.map((line) => h("li", {}, line)));
+    part.list.replaceChildren(...list.map((line) => html("li", {}, line)));
     part.share.hidden = true;
   }
 
@@ -66,7 +66,7 @@ function offer(element, props, server, player) {
 
   const has = () => Boolean(player.run()) || (tell({ said: W.no_run, wrong: true }), false);
   const save = (text, type, extension) =>
-    saved(new Blob([text], { type }), player.run(), extension);
+    saveFile(new Blob([text], { type }), player.run(), extension);
 
   /* -- this run -- */
 
@@ -89,7 +89,7 @@ function offer(element, props, server, player) {
   async function offer(text, done, not) {
     part.copy.value = text;
     part.share.hidden = false;
-    const is = await copied(text);
+    const is = await copyText(text);
     part.said.textContent = is ? done : not;
     if (!is) part.copy.select();
   }
@@ -116,7 +116,10 @@ function offer(element, props, server, player) {
   async function take(chosen) {
     if (!chosen) return;
     if (chosen.size > props.limit)
-      return tell({ said: fill(W.too_large, { limit: props.limit / 1e6 }).join(""), wrong: true });
+      return tell({
+        said: fillTemplate(W.too_large, { limit: props.limit / 1e6 }).join(""),
+        wrong: true,
+      });
     let text;
     try {
       text = await chosen.text();
@@ -133,14 +136,14 @@ function offer(element, props, server, player) {
     ask("open_trace", text, (answer) => {
       if (!answer.log) return;
       player.load(answer.log);
-      answer.said = sentences(fill(W.opened, { name }).join(""), answer.said);
+      answer.said = joinSentences(fillTemplate(W.opened, { name }).join(""), answer.said);
     });
   }
 
   /* The run that the address brings. The engine checks it as it checks a file. */
   async function receive() {
     try {
-      const answer = await server.open_trace(await logIn(location.hash));
+      const answer = await server.open_trace(await readFragment(location.hash));
       if (!answer.log) throw new Error(answer.said);
       arriving = true;
       player.load(answer.log, true);
@@ -188,4 +191,4 @@ function offer(element, props, server, player) {
 }
 
 export const mount = (element, props, watch, trigger, server) =>
-  whenPlayed((player) => offer(element, props, server, player));
+  whenPlayerReady((player) => offer(element, props, server, player));

@@ -2,7 +2,7 @@
 import test from "node:test";
 import assert from "node:assert";
 import { Random, RandomSampler } from "#page/engine/random.js";
-import { argmax, highest, probabilities, residual } from "#page/engine/sampling.js";
+import { argmax, highestIndices, probabilities, residual } from "#page/engine/sampling.js";
 import { RejectionSampling } from "#page/engine/verify.js";
 import { DraftModel, NoDrafter, PromptLookup } from "#page/engine/drafters.js";
 import { generate, interleave } from "#page/engine/engine.js";
@@ -310,7 +310,7 @@ test("a draw never takes what has no probability", () => {
 });
 
 test("of equals the first comes first", () => {
-  assert.deepEqual(highest([1, 3, 3, 2], 3), [1, 2, 3]);
+  assert.deepEqual(highestIndices([1, 3, 3, 2], 3), [1, 2, 3]);
   assert.equal(argmax([1, 3, 3]), 1);
 });
 

@@ -10,7 +10,7 @@ const { toy: RECORDED, embedded: REAL } = json("certificates.json");
  * that show it. */
 function isToldOf(told) {
   const { kind } = lossless.verdictOf(told, 20000),
-    needed = lossless.neededBy(told) || lossless.neededBy(RECORDED[told.mistake]);
+    needed = lossless.drawsNeeded(told) || lossless.drawsNeeded(RECORDED[told.mistake]);
   return kind === "bad" || (kind === "missed" && (needed > 20000 || told.least_k > told.k));
 }
 
@@ -28,5 +28,5 @@ test("a mistake that the next token hides needs more than a hundred draws", () =
   );
   assert.equal(lossless.checksOf(told, 100).closed, true);
   assert.equal(lossless.verdictOf({ ...told, greedy: { equal: 4, of: 4 } }, 100).kind, "missed");
-  assert.ok(lossless.neededBy(told) > 100 && lossless.neededBy(told) < 20000);
+  assert.ok(lossless.drawsNeeded(told) > 100 && lossless.drawsNeeded(told) < 20000);
 });

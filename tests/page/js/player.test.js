@@ -4,7 +4,7 @@ import assert from "node:assert";
 import { eventsOf, player } from "./page.js";
 
 const lines = eventsOf("toy");
-const run = player.fold(lines);
+const run = player.foldEvents(lines);
 const { speculative } = run.lanes;
 
 test("tokens behind a rejection are discarded, and nobody judged them", () => {
@@ -17,7 +17,7 @@ test("tokens behind a rejection are discarded, and nobody judged them", () => {
 });
 
 test("figures at the end", () => {
-  const F = player.figuresAt(run, player.horizon(run));
+  const F = player.figuresAt(run, player.replayEnd(run));
   assert.equal(F.a.accepted, 3 + 2 + 1 + 0 + 2);
   assert.equal(F.a.judged, 3 + 3 + 2 + 1 + 3);
   assert.equal(F.a.drafted, 15);
@@ -30,23 +30,29 @@ test("figures at the end", () => {
 });
 
 test("a growing log is read once, line by line, and a new first line begins a new run", () => {
-  const reader = player.newReader(),
+  const reader = player.createReader(),
     log = lines.map((line) => JSON.stringify(line) + "\n").join(""),
     half = log.indexOf("\n", log.length / 2) + 7;
-  player.read(reader, log.slice(0, half));
+  player.readLog(reader, log.slice(0, half));
   const before = reader.run.lanes.speculative.cycles[0];
-  player.read(reader, log);
+  player.readLog(reader, log);
   assert.equal(reader.run.lanes.speculative.cycles[0], before);
   assert.equal(reader.run.lanes.speculative.cycles.length, 6);
-  assert.equal(player.read(reader, log.replace("toy-recorded", "other")), true);
+  assert.equal(player.readLog(reader, log.replace("toy-recorded", "other")), true);
   assert.equal(reader.run.header.run, "other");
 });
 
 test("a run that goes on shows no lane ahead of what the other has done", () => {
-  const going = player.fold(lines.filter((line) => line.event !== "finished").slice(0, -6));
-  assert.equal(player.horizon(going), Math.min(going.lanes.speculative.end, going.lanes.plain.end));
+  const going = player.foldEvents(lines.filter((line) => line.event !== "finished").slice(0, -6));
+  assert.equal(
+    player.replayEnd(going),
+    Math.min(going.lanes.speculative.end, going.lanes.plain.end),
+  );
   going.closed = true;
-  assert.equal(player.horizon(going), Math.max(going.lanes.speculative.end, going.lanes.plain.end));
+  assert.equal(
+    player.replayEnd(going),
+    Math.max(going.lanes.speculative.end, going.lanes.plain.end),
+  );
   assert.ok(player.wasStopped(going));
   assert.ok(!player.wasStopped(run));
 });
@@ -74,7 +80,7 @@ function firstCycle(statuses, committed) {
         ? { ...line, positions: line.positions.map((one, i) => ({ ...one, status: statuses[i] })) }
         : line,
     );
-  const cut = player.fold([...judged, { ...rest, ...committed }]),
+  const cut = player.foldEvents([...judged, { ...rest, ...committed }]),
     cycle = cut.lanes.speculative.cycles[0];
   return {
     cycle,
@@ -99,9 +105,9 @@ test("what stands behind the end of the text counts neither as accepted nor as j
 });
 
 test("in a tree levels count, and a path may lead through a second sibling", () => {
-  const grown = player.fold(eventsOf("tree"));
+  const grown = player.foldEvents(eventsOf("tree"));
   const { cycles } = grown.lanes.speculative,
-    F = player.figuresAt(grown, player.horizon(grown));
+    F = player.figuresAt(grown, player.replayEnd(grown));
   assert.deepEqual(
     cycles[0].drafts.map((draft) => draft.level),
     [1, 1, 2, 2, 2, 2, 3],
@@ -115,8 +121,8 @@ test("in a tree levels count, and a path may lead through a second sibling", () 
     ],
   );
   assert.deepEqual([F.a.accepted, F.a.judged, F.a.drafted, F.a.trees], [3, 5, 21, 3]);
-  assert.equal(player.firstRejection(grown), cycles[1]);
-  assert.deepEqual(cycles.map(player.tipOf), [5, 0, -1]);
+  assert.equal(player.findFirstRejection(grown), cycles[1]);
+  assert.deepEqual(cycles.map(player.findTip), [5, 0, -1]);
   assert.ok(run.lanes.speculative.cycles.every((cycle) => !cycle.tree));
 });
 
@@ -127,7 +133,7 @@ test("a text that ends inside a tree cuts the levels behind it, and parents that
       ? { ...line, accepted: 1, tokens: [1], pieces: ["a"] }
       : line,
   );
-  const cycle = player.fold(ended).lanes.speculative.cycles[0];
+  const cycle = player.foldEvents(ended).lanes.speculative.cycles[0];
   assert.deepEqual(
     cycle.drafts.map((draft) => draft.state),
     ["rej", "acc", "cut", "cut", "cut", "cut", "cut"],
@@ -137,7 +143,7 @@ test("a text that ends inside a tree cuts the levels behind it, and parents that
     line.event === "drafted" ? { ...line, parents: [5, 1, "x", -7] } : line,
   );
   assert.deepEqual(
-    player.fold(odd).lanes.speculative.cycles[0].drafts.map((draft) => draft.parent),
+    player.foldEvents(odd).lanes.speculative.cycles[0].drafts.map((draft) => draft.parent),
     [-1, 0, 1, 2, 3, 4, 5],
   );
 });
@@ -148,15 +154,15 @@ test("one check costs what passes over a draft cost; a pass without one is no ch
       ? { ...line, end: line.end + 1 }
       : line,
   );
-  const F = player.figuresAt(player.fold(slow), player.horizon(run));
+  const F = player.figuresAt(player.foldEvents(slow), player.replayEnd(run));
   assert.ok(Math.abs(F.v - 1) < 1e-6);
   assert.ok(Math.abs(F.passCost - (6 * 4 + 1000) / 6 / 4) < 1e-6);
 });
 
 test("a third lane has its own text and clock, and counts from its first commit on", () => {
-  const raced = player.fold(eventsOf("peer"));
+  const raced = player.foldEvents(eventsOf("peer"));
   const peer = raced.lanes.transformers,
-    F = player.figuresAt(raced, player.horizon(raced));
+    F = player.figuresAt(raced, player.replayEnd(raced));
   assert.deepEqual(
     peer.first.cycle.drafts.map((draft) => draft.state),
     ["acc", "acc"],
@@ -170,7 +176,7 @@ test("a third lane has its own text and clock, and counts from its first commit 
   assert.ok(Math.abs(F.perPass(F.peer.checking, F.peer.checks) - 2) < 1e-6);
   assert.equal(
     F.speedup,
-    player.figuresAt(run, player.horizon(run)).speedup,
+    player.figuresAt(run, player.replayEnd(run)).speedup,
     "the other lanes do not notice",
   );
   assert.equal(player.figuresAt(run, 5).peer, null);
@@ -178,26 +184,26 @@ test("a third lane has its own text and clock, and counts from its first commit 
 
 test("a third lane that goes on holds the others back, and one that failed does not", () => {
   const all = eventsOf("peer");
-  const going = player.fold(
+  const going = player.foldEvents(
     all
       .filter((line) => line.lane !== "transformers" || (line.cycle || 0) <= 1)
       .filter((line) => line.event !== "finished"),
   );
-  assert.equal(player.horizon(going), going.lanes.transformers.end);
+  assert.equal(player.replayEnd(going), going.lanes.transformers.end);
   const failed = [
     ...all.filter((line) => line.lane !== "transformers"),
     { event: "failed", lane: "transformers", reason: "x", fatal: true, cycle: 0 },
     { event: "finished", lane: "transformers", reason: "failed" },
   ];
-  const over = player.fold(failed),
-    F = player.figuresAt(over, player.horizon(over));
+  const over = player.foldEvents(failed),
+    F = player.figuresAt(over, player.replayEnd(over));
   assert.deepEqual([F.against, F.peer.written, player.wasStopped(over)], [null, 0, false]);
-  assert.equal(player.horizon(over), player.horizon(run));
+  assert.equal(player.replayEnd(over), player.replayEnd(run));
 });
 
 test("a server's run has no split of its time, and what it does not tell is null", () => {
-  const served = player.fold(eventsOf("served")),
-    F = player.figuresAt(served, player.horizon(served)),
+  const served = player.foldEvents(eventsOf("served")),
+    F = player.figuresAt(served, player.replayEnd(served)),
     [first, second] = served.lanes.speculative.cycles;
   assert.ok(
     player.isServed(served) && F.told && player.countedOf(served.lanes.speculative) === "exact",
@@ -219,12 +225,12 @@ test("a server's run has no split of its time, and what it does not tell is null
 });
 
 test("of sums alone there is no acceptance rate, and without a plain lane no speed-up", () => {
-  const sums = player.fold(eventsOf("sums")),
-    F = player.figuresAt(sums, player.horizon(sums));
-  assert.deepEqual([player.plain(sums), player.shownLanes(sums).length], [null, 1]);
+  const sums = player.foldEvents(eventsOf("sums")),
+    F = player.figuresAt(sums, player.replayEnd(sums));
+  assert.deepEqual([player.plainOf(sums), player.lanesOf(sums).length], [null, 1]);
   assert.deepEqual([F.told, F.alpha, F.dar, F.speedup, F.b.rate], [false, null, 5 / 8, null, 0]);
-  assert.deepEqual(player.partAt(sums), { at: -1, of: 0 });
-  const going = player.fold(eventsOf("served").filter((line) => line.event !== "finished"));
+  assert.deepEqual(player.findDivergence(sums), { at: -1, of: 0 });
+  const going = player.foldEvents(eventsOf("served").filter((line) => line.event !== "finished"));
   assert.deepEqual(
     [player.figuresAt(going, Infinity).alpha, player.figuresAt(going, Infinity).told],
     [null, false],
@@ -238,17 +244,17 @@ test("unknown events, lanes and half-known cycles do no harm", () => {
     { event: "news", lane: "speculative" },
     { event: "committed", lane: "third", tokens: [] },
   ];
-  assert.doesNotThrow(() => player.fold([lines[0], ...odd, ...lines.slice(1)]));
-  assert.doesNotThrow(() => player.figuresAt(player.fold(lines.slice(0, 2)), 0));
+  assert.doesNotThrow(() => player.foldEvents([lines[0], ...odd, ...lines.slice(1)]));
+  assert.doesNotThrow(() => player.figuresAt(player.foldEvents(lines.slice(0, 2)), 0));
 });
 
 test("odd characters are visible, and numbers never lie at the edges", () => {
-  assert.equal(player.visible("\u202ea\n"), "⟨202E⟩a↵");
-  assert.equal(player.chance(0.9999), ">0.99");
-  assert.equal(player.chance(1), "1.00");
-  assert.equal(player.chance(0.00001), "<0.0001");
-  assert.equal(player.chance(0.0268), "0.027");
-  assert.deepEqual(player.fill("a {x} b", { x: 1 }), ["a ", 1, " b"]);
+  assert.equal(player.makeVisible("\u202ea\n"), "⟨202E⟩a↵");
+  assert.equal(player.formatChance(0.9999), ">0.99");
+  assert.equal(player.formatChance(1), "1.00");
+  assert.equal(player.formatChance(0.00001), "<0.0001");
+  assert.equal(player.formatChance(0.0268), "0.027");
+  assert.deepEqual(player.fillTemplate("a {x} b", { x: 1 }), ["a ", 1, " b"]);
 });
 
 test("a line break ends its line, and the indentation begins the next", () => {
@@ -259,5 +265,5 @@ test("a line break ends its line, and the indentation begins the next", () => {
     ["    ", ["    "]],
     ["", [""]],
   ])
-    assert.deepEqual(player.atBreak(piece), ends);
+    assert.deepEqual(player.splitAtBreak(piece), ends);
 });

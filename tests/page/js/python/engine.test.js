@@ -4,7 +4,7 @@ import assert from "node:assert";
 import fs from "node:fs";
 import path from "node:path";
 import { Worker } from "node:worker_threads";
-import { Model, layersIn } from "#page/engine/model.js";
+import { Model, loadLayers } from "#page/engine/model.js";
 import { DraftModel, NoDrafter, PromptLookup } from "#page/engine/drafters.js";
 import { generate } from "#page/engine/engine.js";
 import { ASSETS } from "../page.js";
@@ -28,7 +28,7 @@ const help = (told) =>
 
 async function loaded() {
   const binary = fs.readFileSync(path.join(ASSETS, "page", "engine", LAYERS)),
-    layers = await layersIn(binary, THREADS, help),
+    layers = await loadLayers(binary, THREADS, help),
     model = (file) => new Model(layers, new Uint8Array(fs.readFileSync(file)).buffer);
   const tokenizer = new Tokenizer(json(TOKENIZER));
   return { target: model(TARGET), draft: DRAFT && model(DRAFT), tokenizer };

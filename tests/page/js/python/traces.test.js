@@ -8,7 +8,7 @@ import { player } from "../page.js";
 const SETTINGS = JSON.parse(process.env.SETTINGS);
 const RULES = { "rejection sampling": "rejection", "block verification": "block" };
 const run = () =>
-  player.fold(
+  player.foldEvents(
     fs
       .readFileSync(process.env.TRACE, "utf8")
       .trim()

@@ -2,34 +2,35 @@
 
 import {
   EPS,
-  speculative,
-  plain,
+  speculativeOf,
+  plainOf,
   isOver,
   wasStopped,
-  atEnd,
+  isAtEnd,
   isServed,
-  isBusy,
-  figuresAt,
 } from "#page/race/run.js";
-import { h, s, line, text, svg, write } from "#page/race/kit.js";
-import { fixed, words, clamp } from "#page/race/text.js";
-import { axisEnd } from "#page/race/axes.js";
+import { wasMachineBusy, figuresAt } from "#page/race/measure.js";
+import { html, setProperty } from "#page/race/html.js";
+import { svg, svgLine, svgText, svgRoot } from "#page/race/svg.js";
+import { toFixed, clamp } from "#page/race/format.js";
+import { fillText } from "#page/race/text.js";
+import { timeAxisEnd } from "#page/race/axes.js";
 
-export const ENOUGH = 16; // tokens; a ratio of fewer says nothing
+export const MIN_TOKENS = 16; // tokens; a ratio of fewer says nothing
 const SPARK = 48; // px: below this height a chart is a line alone
 const MOST = 240; // points of a line
 
 /* The ratio so far, once it means something. On the way to a gain, a loss is the noise of the first tokens. */
-export function soFar(run, F) {
-  if (!F.speedup || F.a.written < ENOUGH) return null;
+export function speedupSoFar(run, F) {
+  if (!F.speedup || F.a.written < MIN_TOKENS) return null;
   const gains = isOver(run) && (figuresAt(run, Infinity).speedup || 0) >= 1;
   return gains && F.speedup < 1 ? null : F.speedup;
 }
 
 /* Passes of the target that plain decoding would have needed beyond those that there were. */
-export const saved = (F) => F.a.tokens - F.a.k;
+export const countSavedPasses = (F) => F.a.tokens - F.a.k;
 
-export function live(W, root, part, S, term) {
+export function createMeters(W, root, part, S, term) {
   const U = W.figures,
     rooms = new Map();
   let points = [],
@@ -43,27 +44,32 @@ export function live(W, root, part, S, term) {
 
   /* Its name, its value, and what is said beside it. */
   function speedRow(F) {
-    const final = isOver(S.run) && atEnd(S) && !wasStopped(S.run),
-      ratio = final ? F.speedup : soFar(S.run, F);
-    const busy = final && isBusy(S.run),
-      passes = words(U.saved_unit, { n: saved(F) });
+    const final = isOver(S.run) && isAtEnd(S) && !wasStopped(S.run),
+      ratio = final ? F.speedup : speedupSoFar(S.run, F);
+    const busy = final && wasMachineBusy(S.run),
+      passes = fillText(U.saved_unit, { n: countSavedPasses(F) });
     root.toggleAttribute("data-busy", busy);
-    if (!plain(S.run))
+    if (!plainOf(S.run))
       return [U.speedup, "–", isServed(S.run) ? W.server.no_plain : U.no_plain, "speedup"];
-    if (busy) return [U.busy, fixed(F.speedup) + "×", "", "speedup"];
+    if (busy) return [U.busy, toFixed(F.speedup) + "×", "", "speedup"];
     if (final && ratio) return [U.speedup, "", "", "speedup"]; // the scene says it, large
-    if (ratio) return [U.so_far, fixed(ratio, 1) + "×", isServed(S.run) ? "" : passes, "speedup"];
+    if (ratio) return [U.so_far, toFixed(ratio, 1) + "×", isServed(S.run) ? "" : passes, "speedup"];
     if (isServed(S.run)) return [U.so_far, "–", "", "speedup"];
-    return [U.saved, String(saved(F)), words(U.saved_of, { n: F.a.written, k: F.a.k }), "saved"];
+    return [
+      U.saved,
+      String(countSavedPasses(F)),
+      fillText(U.saved_of, { n: F.a.written, k: F.a.k }),
+      "saved",
+    ];
   }
 
   function alphaRow(F) {
     const judged = F.a.judged
-      ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged })
+      ? fillText(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged })
       : "";
     return [
       U.alpha,
-      F.alpha == null ? "–" : fixed(100 * F.alpha, 0) + " %",
+      F.alpha == null ? "–" : toFixed(100 * F.alpha, 0) + " %",
       F.told ? judged : W.server.untold,
       "alpha",
     ];
@@ -73,15 +79,15 @@ export function live(W, root, part, S, term) {
     sizes.disconnect();
     part.figures.replaceChildren(
       ...["speedup", "alpha"].map((name) => {
-        const chart = h("div", { class: "sd-chart sd-mini" }),
-          tag = name === "speedup" ? h("span", { class: "sd-tag" }, W.lossy) : null;
+        const chart = html("div", { class: "sd-chart sd-mini" }),
+          tag = name === "speedup" ? html("span", { class: "sd-tag" }, W.lossy) : null;
         sizes.observe(chart);
-        const row = h(
+        const row = html(
           "div",
           { class: name === "speedup" ? "sd-hero" : null },
-          h("dt", {}, term(name, ""), tag),
-          h("dd", {}),
-          h("dd", {}, chart),
+          html("dt", {}, term(name, ""), tag),
+          html("dd", {}),
+          html("dd", {}, chart),
         );
         return Object.assign(row, { chart });
       }),
@@ -92,10 +98,10 @@ export function live(W, root, part, S, term) {
     if (!part.figures.firstChild) build();
     [speedRow(F), alphaRow(F)].forEach(([label, value, unit, meaning], i) => {
       const [dt, dd] = part.figures.children[i].children;
-      write(dt.firstChild, "textContent", label);
+      setProperty(dt.firstChild, "textContent", label);
       dt.firstChild.definition = W.define[meaning];
       if (dd.told !== (dd.told = value + unit))
-        dd.replaceChildren(value, ...(unit ? [h("small", {}, unit)] : []));
+        dd.replaceChildren(value, ...(unit ? [html("small", {}, unit)] : []));
     });
     last = { F, end };
     drawCharts(last);
@@ -104,7 +110,7 @@ export function live(W, root, part, S, term) {
   /* Both figures at every end of a cycle: once a run, not once a drawing. */
   function courses() {
     const run = S.run,
-      lanes = [speculative(run), plain(run)].filter(Boolean);
+      lanes = [speculativeOf(run), plainOf(run)].filter(Boolean);
     const key = [run.header.run, isOver(run), ...lanes.map((lane) => lane.cycles.length)].join();
     if (key === known) return;
     known = key;
@@ -116,7 +122,7 @@ export function live(W, root, part, S, term) {
       .filter((_, i) => i % every === 0 || i === ends.length - 1)
       .map((at) => {
         const F = figuresAt(run, at);
-        return { at, speedup: soFar(run, F), alpha: F.alpha };
+        return { at, speedup: speedupSoFar(run, F), alpha: F.alpha };
       });
   }
 
@@ -140,7 +146,7 @@ export function live(W, root, part, S, term) {
       ],
       label: W.charts.alpha_aria,
     });
-    alpha.hidden = !F.told && Boolean(speculative(S.run).finished);
+    alpha.hidden = !F.told && Boolean(speculativeOf(S.run).finished);
   }
 
   /* One course against the lanes' clock: what has been is a line, what comes is pale. */
@@ -150,25 +156,25 @@ export function live(W, root, part, S, term) {
     const spark = height < SPARK,
       left = spark ? 2 : 40,
       right = 6,
-      span = axisEnd(S.run, end);
+      span = timeAxisEnd(S.run, end);
     const x = (t) => left + (t / span) * (width - left - right),
       y = (v) => height - 2 - (clamp(v, 0, top) / top) * (height - 6);
-    const g = svg(width, height, label, s("desc", {}, told(name)));
-    g.append(line(left, height - 1.5, width - right, height - 1.5, "sd-ax"));
+    const g = svgRoot(width, height, label, svg("desc", {}, told(name)));
+    g.append(svgLine(left, height - 1.5, width - right, height - 1.5, "sd-ax"));
     if (blank) return box.replaceChildren(g);
     for (const [at, mark] of marks) {
-      g.append(line(left, y(at), width - right, y(at), at === 1 ? "sd-dots" : "sd-grid"));
-      if (!spark) g.append(text(left - 6, y(at) + 4, mark, "", "end"));
+      g.append(svgLine(left, y(at), width - right, y(at), at === 1 ? "sd-dots" : "sd-grid"));
+      if (!spark) g.append(svgText(left - 6, y(at) + 4, mark, "", "end"));
     }
     const seen = points.filter((one) => one.at <= S.t + EPS);
     g.append(
-      s("path", { d: path(points, name, x, y), class: "sd-ghost-line" }),
-      s("path", { d: path(seen, name, x, y), class: "sd-line-a" }),
-      line(x(Math.min(S.t, span)), 2, x(Math.min(S.t, span)), height - 2, "sd-now"),
+      svg("path", { d: path(points, name, x, y), class: "sd-ghost-line" }),
+      svg("path", { d: path(seen, name, x, y), class: "sd-line-a" }),
+      svgLine(x(Math.min(S.t, span)), 2, x(Math.min(S.t, span)), height - 2, "sd-now"),
     );
     const now = seen.at(-1);
     if (now && now[name] != null)
-      g.append(s("circle", { cx: x(now.at), cy: y(now[name]), r: 3.5, class: "sd-dot-a" }));
+      g.append(svg("circle", { cx: x(now.at), cy: y(now[name]), r: 3.5, class: "sd-dot-a" }));
     box.replaceChildren(g);
   }
 
@@ -178,7 +184,7 @@ export function live(W, root, part, S, term) {
       some = [0, 0.5, 1].map((share) => known[Math.round(share * (known.length - 1))]);
     return [...new Set(some)]
       .filter(Boolean)
-      .map((one) => fixed(one[name]) + (name === "speedup" ? "×" : ""))
+      .map((one) => toFixed(one[name]) + (name === "speedup" ? "×" : ""))
       .join(", ");
   }
 

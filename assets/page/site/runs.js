@@ -1,12 +1,12 @@
 /* A prompt of the visitor's own on a page of files: its fields, and the button that runs and stops. */
 
-import { checked, computed } from "#page/shared/computed.js";
+import { checkRequest, createRunner } from "#page/shared/runner.js";
 
 /** @param {{ page: any, root: URL, say: (text: string, wrong?: boolean, share?: number) => void,
  *   write: (log: string) => void, over: () => void }} host
  * `write` is given the log as it grows, `over` is called once at the end of a run, however it ends.
  * Of what this gives, `press` is what the button does, and `offer` fills in the settings. */
-export function own({ page, root, say, write, over }) {
+export function createOwnRuns({ page, root, say, write, over }) {
   const W = page.words.own,
     { drafters, numbers } = page.engine,
     button = /** @type {HTMLElement} */ (document.getElementById("run")),
@@ -16,7 +16,7 @@ export function own({ page, root, say, write, over }) {
     /** @type {HTMLTextAreaElement} */ prompt = /** @type {any} */ (
       document.querySelector("#prompt textarea")
     );
-  const engine = computed({
+  const engine = createRunner({
     W,
     base: new URL("engine/", root),
     files: async (family) => page.engine.files[family],
@@ -52,7 +52,7 @@ export function own({ page, root, say, write, over }) {
     const values = { prompt: prompt.value, family: family() };
     for (const name of ["drafter", "stop", ...Object.keys(numbers)])
       values[name] = field(name).value;
-    engine.start(checked(W, values, numbers, drafters));
+    engine.start(checkRequest(W, values, numbers, drafters));
   }
 
   if (model)

@@ -1,9 +1,17 @@
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
-import { speculative, plain, peerOf, isOver, isServed } from "#page/race/run.js";
-import { BLOCK, h, write } from "#page/race/kit.js";
-import { fixed, size, methodOf, pick, visible, words } from "#page/race/text.js";
-import { counted, lines, nameOf } from "#page/race/served.js";
+import {
+  speculativeOf,
+  plainOf,
+  peerOf,
+  isOver,
+  isServed,
+  BLOCK_VERIFICATION,
+} from "#page/race/run.js";
+import { html, setProperty } from "#page/race/html.js";
+import { toFixed, formatSize } from "#page/race/format.js";
+import { methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
+import { showCountMethod, describeServer, formatServerName } from "#page/race/server.js";
 
 const PRECISIONS = ["bfloat16", "int8", "int7"]; // each makes another target of the same weights
 
@@ -16,45 +24,45 @@ const nameOfModel = (pair) =>
     .replace(/^smollm/, "SmolLM")
     .slice(0, 60);
 
-export function figures(W, root, part, S) {
+export function createHeading(W, root, part, S) {
   function heading() {
     const head = S.run.header,
-      started = speculative(S.run).started || { drafter: "other", k: "K" },
+      started = speculativeOf(S.run).started || { drafter: "other", k: "K" },
       models = head.models || {},
       machine = head.machine || {};
     const source = head.source === "live" ? "live" : "recorded";
-    write(part.source, "textContent", W.source[source]);
-    write(root.dataset, "source", source);
-    const total = models.target && size(models.target.parameters),
+    setProperty(part.source, "textContent", W.source[source]);
+    setProperty(root.dataset, "source", source);
+    const total = models.target && formatSize(models.target.parameters),
       target =
         total && !isOurs(models.family)
-          ? words(W.meta.named, { target: total, name: nameOfModel(models.family) })
+          ? fillText(W.meta.named, { target: total, name: nameOfModel(models.family) })
           : total;
     const drafting =
         methodOf(W.methods, started.drafter).kind === "model" &&
         Object.hasOwn(models, started.drafter) &&
         models[started.drafter],
-      draft = drafting && size(drafting.parameters);
+      draft = drafting && formatSize(drafting.parameters);
     const pair =
       target && draft
-        ? words(W.meta.pair, { target, draft })
+        ? fillText(W.meta.pair, { target, draft })
         : target
-          ? words(W.meta.target_only, { target })
+          ? fillText(W.meta.target_only, { target })
           : "";
-    write(part.prompt, "textContent", visible(head.prompt || ""));
-    write(part.of, "title", head.prompt || "");
+    setProperty(part.prompt, "textContent", makeVisible(head.prompt || ""));
+    setProperty(part.of, "title", head.prompt || "");
     const pace =
       S.slow === 1
         ? W.meta.real_time
-        : words(
+        : fillText(
             source === "live" ? (isOver(S.run) ? W.meta.live : W.meta.running) : W.meta.recorded,
             { times: S.slow },
           );
     const server = (models.server || {}).model
-      ? words(W.server.model, { model: models.server.model })
+      ? fillText(W.server.model, { model: models.server.model })
       : "";
-    write(part.pace, "textContent", pace);
-    write(
+    setProperty(part.pace, "textContent", pace);
+    setProperty(
       part.meta,
       "textContent",
       [
@@ -68,37 +76,41 @@ export function figures(W, root, part, S) {
         .filter(Boolean)
         .join(" · "),
     );
-    counted(W, part.counted, speculative(S.run));
+    showCountMethod(W, part.counted, speculativeOf(S.run));
     root.toggleAttribute("data-lossy", started.lossless === false);
-    root.toggleAttribute("data-alone", !plain(S.run));
+    root.toggleAttribute("data-alone", !plainOf(S.run));
     root.toggleAttribute("data-peer", Boolean(peerOf(S.run)));
     if (peerOf(S.run))
-      write(part.sub2, "textContent", peerWords(peerOf(S.run), machine.transformers));
-    write(part.legend.late, "data", W.status[started.rule === BLOCK ? "late" : "dis"]);
+      setProperty(part.sub2, "textContent", peerWords(peerOf(S.run), machine.transformers));
+    setProperty(
+      part.legend.late,
+      "data",
+      W.status[started.rule === BLOCK_VERIFICATION ? "late" : "dis"],
+    );
     part.swatches.hidden = isServed(S.run);
-    write(
+    setProperty(
       part.sub1,
       "textContent",
       isServed(S.run)
-        ? words(W.server.plain, { server: nameOf(models.plain_server || {}) })
+        ? fillText(W.server.plain, { server: formatServerName(models.plain_server || {}) })
         : W.lane.plain_sub,
     );
     if (isServed(S.run))
-      write(
+      setProperty(
         part.sub0,
         "textContent",
-        lines(W, models.server || { kind: started.server, version: "", k: started.k }),
+        describeServer(W, models.server || { kind: started.server, version: "", k: started.k }),
       );
     else
-      write(
+      setProperty(
         part.sub0,
         "textContent",
-        words(draftedBy(started), {
+        fillText(draftedBy(started), {
           k: started.k,
           who: W.names[started.drafter] || started.drafter,
-        }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""),
+        }) + (pickText(W.rule, started.rule) ? "; " + pickText(W.rule, started.rule) : ""),
       );
-    for (const sub of [part.sub0, part.sub1, part.sub2]) write(sub, "title", sub.textContent);
+    for (const sub of [part.sub0, part.sub1, part.sub2]) setProperty(sub, "title", sub.textContent);
   }
 
   /* Only a tree tries several guesses where one is asked for. */
@@ -107,17 +119,17 @@ export function figures(W, root, part, S) {
       ? W.lane.none
       : k === 1 && !methodOf(W.methods, drafter).tree
         ? W.lane.one
-        : pick(W.drafter, drafter);
+        : pickText(W.drafter, drafter);
 
   function peerWords(lane, version) {
-    return words(pick(W.peer, lane.started ? lane.started.drafter : "other"), {
+    return fillText(pickText(W.peer, lane.started ? lane.started.drafter : "other"), {
       k: lane.started ? lane.started.k : "K",
       version: version || "",
     });
   }
 
   function term(name, label) {
-    const node = h("button", { type: "button", class: "sd-term" }, label);
+    const node = html("button", { type: "button", class: "sd-term" }, label);
     node.definition = W.define[name];
     return node;
   }
@@ -125,13 +137,23 @@ export function figures(W, root, part, S) {
   /* What a lane has written, and how fast. */
   function paintClocks(F) {
     const clock = (at, more = "") => [
-      h("b", {}, at.written === 1 ? W.lane.one_token : words(W.lane.clock, { tokens: at.written })),
-      h("span", {}, at.rate ? " · " + fixed(at.rate, 0) + " " + W.figures.rate_unit + more : ""),
-      h("span", {}, ""),
+      html(
+        "b",
+        {},
+        at.written === 1 ? W.lane.one_token : fillText(W.lane.clock, { tokens: at.written }),
+      ),
+      html(
+        "span",
+        {},
+        at.rate ? " · " + toFixed(at.rate, 0) + " " + W.figures.rate_unit + more : "",
+      ),
+      html("span", {}, ""),
     ];
     part.clock0.replaceChildren(...clock(F.a));
-    if (plain(S.run)) part.clock1.replaceChildren(...clock(F.b));
-    const against = F.against ? " · " + words(W.figures.against, { times: fixed(F.against) }) : "";
+    if (plainOf(S.run)) part.clock1.replaceChildren(...clock(F.b));
+    const against = F.against
+      ? " · " + fillText(W.figures.against, { times: toFixed(F.against) })
+      : "";
     if (F.peer) part.clock2.replaceChildren(...clock(F.peer, against));
   }
 
@@ -150,9 +172,11 @@ function placeOf(W, models, machine) {
     machine.cores === 1
       ? W.meta.one_core
       : machine.cores
-        ? words(W.meta.cores, { n: machine.cores })
+        ? fillText(W.meta.cores, { n: machine.cores })
         : "";
   return cores && Number.isInteger(models.threads)
-    ? cores + W.meta.join + words(W.meta[KERNELS[models.kernels] || "torch"], { n: models.threads })
+    ? cores +
+        W.meta.join +
+        fillText(W.meta[KERNELS[models.kernels] || "torch"], { n: models.threads })
     : cores;
 }

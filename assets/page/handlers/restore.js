@@ -12,7 +12,7 @@ const NOTHING = { __type__: "update" };
  * @param {string | null} run as `shared/keep.js` stored it
  * @param {{ hash: string, here: boolean, now: number }} page `here`: it was reloaded, or came back to
  */
-export function restored(prompt, run, { hash, here, now }) {
+export function restoreUpdates(prompt, run, { hash, here, now }) {
   let left = 0,
     log = "";
   try {
@@ -43,5 +43,5 @@ export const handler = () => () => {
   if (run !== null) sessionStorage.removeItem("specdec.run");
   const way = /** @type {any} */ (performance.getEntriesByType("navigation")[0] || {}).type;
   const here = ["reload", "back_forward"].includes(way);
-  return restored(prompt, run, { hash: location.hash, here, now: Date.now() });
+  return restoreUpdates(prompt, run, { hash: location.hash, here, now: Date.now() });
 };

@@ -1,9 +1,10 @@
 /* What follows a verdict: the token that the target adds, and the sub-steps that the cycle is told in. */
 
-import { BLOCK, FIRST, REJECTION } from "#page/step/judge.js";
+import { BLOCK_VERIFICATION } from "#page/race/run.js";
+import { FIRST_CHOICE, REJECTION_SAMPLING } from "#page/step/judge.js";
 
 /* The token that the target adds: drawn from what, and, where the trace can tell, which one it is. */
-export function ownOf(cycle, verdict, theirs) {
+export function targetTokenOf(cycle, verdict, theirs) {
   if (cycle.served)
     return (
       cycle.own && {
@@ -20,8 +21,8 @@ export function ownOf(cycle, verdict, theirs) {
     { tip, rule, order, k } = verdict,
     head = drafts.find((draft) => draft.parent === tip);
   const bonus = !head || head.level > k,
-    rejected = !bonus && (rule === REJECTION || rule === BLOCK),
-    node = rejected ? (rule === BLOCK ? tip + 1 : order[order.length - 1]) : -1;
+    rejected = !bonus && (rule === REJECTION_SAMPLING || rule === BLOCK_VERIFICATION),
+    node = rejected ? (rule === BLOCK_VERIFICATION ? tip + 1 : order[order.length - 1]) : -1;
   const distribution = (head ? head.target : cycle.tree ? null : cycle.bonus) || null,
     state = !drafts.length ? "pla" : bonus ? "bon" : "res",
     own = { state, node, distribution, sample: null };
@@ -35,7 +36,7 @@ export function ownOf(cycle, verdict, theirs) {
   }
   if (rejected) own.sample = drawnFrom(drafts, node, rule === theirs.rule);
   else if (distribution)
-    own.sample = rule === FIRST ? distribution.top[0] : distribution.sample || null;
+    own.sample = rule === FIRST_CHOICE ? distribution.top[0] : distribution.sample || null;
   return own;
 }
 
@@ -51,7 +52,7 @@ function drawnFrom(drafts, node, fits) {
 /* The sub-steps of a cycle: names, and the number of a node for its judgement. */
 export function stepsOf(cycle, verdict, states, own) {
   if (!cycle.drafts.length) return ["check", "own", "commit"];
-  const late = verdict.rule !== BLOCK && states.includes("dis");
+  const late = verdict.rule !== BLOCK_VERIFICATION && states.includes("dis");
   return [
     "draft",
     "check",

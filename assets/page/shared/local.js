@@ -1,17 +1,17 @@
 /* The engine "this browser" on the page of the app: presses that are meant for it never reach Gradio. Its script
  * (browser.js) comes when it is chosen, so that the page itself stays light. */
 
-import { latest } from "#page/handlers/changed.js";
+import { latestValues } from "#page/handlers/changed.js";
 
 export function mount(element, props) {
-  let [chosen] = latest.get("sd-engine") || [props.chosen],
-    values = latest.get("sd-settings") || JSON.parse(props.values),
+  let [chosen] = latestValues.get("sd-engine") || [props.chosen],
+    values = latestValues.get("sd-settings") || JSON.parse(props.values),
     /** @type {any} */ engine = null,
     /** @type {Promise<any> | null} */ coming = null;
 
   /** @returns {Promise<any>} */
   const load = () =>
-    (coming ||= import("#page/shared/browser.js")
+    (coming ||= import("#page/shared/browserengine.js")
       .then(({ engine: made }) => (engine = made(props)))
       .catch(() => {
         const line = /** @type {any} */ (document.querySelector("#notice p"));

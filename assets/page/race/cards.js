@@ -1,11 +1,11 @@
 /* The card beside a token or a term, and what opens it: a pointer over it, the focus, a click, which pins it. */
 
-import { h } from "#page/race/kit.js";
-import { clamp } from "#page/race/text.js";
-import { numbers } from "#page/race/numbers.js";
+import { html } from "#page/race/html.js";
+import { clamp } from "#page/race/format.js";
+import { createTokenCards } from "#page/race/tokencards.js";
 
-export function cards(W, root, part, S, touch) {
-  const { draftCard, ownCard } = numbers(W, S);
+export function createCards(W, root, part, S, touch) {
+  const { draftCard, ownCard } = createTokenCards(W, S);
   /** @type {{ anchor: any, pinned: boolean } | null} */
   let card = null;
 
@@ -43,7 +43,7 @@ export function cards(W, root, part, S, touch) {
   const showTerm = (node, pinned) =>
     showCard(
       node,
-      [h("b", {}, node.textContent), h("p", { class: "sd-sub" }, node.definition)],
+      [html("b", {}, node.textContent), html("p", { class: "sd-sub" }, node.definition)],
       pinned,
     );
 

@@ -1,18 +1,22 @@
 /* What the card of a token says: its numbers, its coin and both distributions. */
 
-import { EPS, depthOf, shownLanes, isGreedy, serverOf, UNNAMED } from "#page/race/run.js";
-import { h, s, text, line, rect, svg, hatch, chip, statusOf } from "#page/race/kit.js";
-import { clamp, chance, shown, words } from "#page/race/text.js";
+import { EPS, lanesOf, isGreedy, serverOf, UNNAMED } from "#page/race/run.js";
+import { depthOf } from "#page/race/cycle.js";
+import { html } from "#page/race/html.js";
+import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
+import { createChip, statusOf } from "#page/race/tokens.js";
+import { clamp, formatChance } from "#page/race/format.js";
+import { formatPiece, fillText } from "#page/race/text.js";
 
-export function numbers(W, S) {
+export function createTokenCards(W, S) {
   const cardHead = (item, place) => [
-    h(
+    html(
       "div",
       { class: "sd-cardhead" },
-      chip(W, item.piece, item.now, "span"),
-      h("b", {}, statusOf(W, item.now, item)),
+      createChip(W, item.piece, item.now, "span"),
+      html("b", {}, statusOf(W, item.now, item)),
     ),
-    h("p", { class: "sd-sub" }, place),
+    html("p", { class: "sd-sub" }, place),
   ];
 
   function draftCard(item) {
@@ -26,29 +30,29 @@ export function numbers(W, S) {
         level: draft.level,
         levels: depthOf(cycle),
       };
-    const head = cardHead(item, words(cycle.tree ? C.tree_place : C.place, at));
+    const head = cardHead(item, fillText(cycle.tree ? C.tree_place : C.place, at));
     if (item.now === "pen") return head;
     const rows = serverOf(laneOf(item.lane))
       ? draft.p == null
         ? []
-        : [[C.p, chance(draft.p)]]
+        : [[C.p, formatChance(draft.p)]]
       : [
-          [C.p, chance(draft.p)],
-          [C.q, chance(draft.q)],
+          [C.p, formatChance(draft.p)],
+          [C.q, formatChance(draft.q)],
         ];
     if (test.label)
       rows.push(
-        [test.label, chance(test.stay)],
+        [test.label, formatChance(test.stay)],
         [
           C.u,
           test.u != null
-            ? chance(test.u)
+            ? formatChance(test.u)
             : item.lane === 2 && draft.status !== "discarded"
               ? C.untold
               : C.not_drawn,
         ],
       );
-    if (draft.overlap != null) rows.push([C.beta, chance(draft.overlap)]);
+    if (draft.overlap != null) rows.push([C.beta, formatChance(draft.overlap)]);
     const notes = [
       draft.piece === "" && test.served ? W.server.unnamed_tip : null,
       test.note,
@@ -56,13 +60,13 @@ export function numbers(W, S) {
     ];
     return [
       ...head,
-      h(
+      html(
         "div",
         { class: "sd-kv" },
-        rows.map(([name, value]) => [h("span", {}, name), h("b", {}, value)]),
+        rows.map(([name, value]) => [html("span", {}, name), html("b", {}, value)]),
       ),
       test.label ? coin(test) : null,
-      notes.map((note) => note && h("p", { class: "sd-sub" }, note)),
+      notes.map((note) => note && html("p", { class: "sd-sub" }, note)),
       distributions(draft),
     ]
       .flat()
@@ -111,7 +115,7 @@ export function numbers(W, S) {
     return !up || up.state === "acc" ? C.dis_beside : C.dis_branch;
   }
 
-  const laneOf = (l) => shownLanes(S.run)[l];
+  const laneOf = (l) => lanesOf(S.run)[l];
   const ruleName = (l) => {
     const { started } = laneOf(l);
     return started ? started.rule : "";
@@ -125,8 +129,8 @@ export function numbers(W, S) {
         item.place === "first"
           ? C.first_place
           : item.lane === 1
-            ? words(C.plain_place, { i: item.cycle.number + 1 })
-            : words(C.own_place, { cycle: item.cycle.number });
+            ? fillText(C.plain_place, { i: item.cycle.number + 1 })
+            : fillText(C.own_place, { cycle: item.cycle.number });
     const served = serverOf(laneOf(item.lane)),
       told =
         served && item.state === "res"
@@ -137,11 +141,18 @@ export function numbers(W, S) {
               ? C.res_straight
               : C[item.state] || C.pla,
       own = item.own;
-    const parts = [...cardHead(item, place), h("p", { class: "sd-sub sd-told" }, told)];
+    const parts = [...cardHead(item, place), html("p", { class: "sd-sub sd-told" }, told)];
     const draft = item.cycle && item.cycle.drafts.find((one) => one.state === "rej"),
       row = own.distribution || (served && item.state === "res" && draft && draft.target);
     if (own.p != null)
-      parts.push(h("div", { class: "sd-kv" }, h("span", {}, C.own_p), h("b", {}, chance(own.p))));
+      parts.push(
+        html(
+          "div",
+          { class: "sd-kv" },
+          html("span", {}, C.own_p),
+          html("b", {}, formatChance(own.p)),
+        ),
+      );
     if (row)
       parts.push(
         oneDistribution(
@@ -155,17 +166,17 @@ export function numbers(W, S) {
   /* The strip from 0 to 1: green is kept, hatched is rejected, the pin is the coin u. */
   function coin({ label, stay, u, words }) {
     const width = 298,
-      H = hatch(),
-      g = svg(width, 32, label, H.defs);
+      H = createHatch(),
+      g = svgRoot(width, 32, label, H.defs);
     g.append(
-      rect(0, 12, width * stay, 10, { class: "sd-f-acc" }),
-      rect(width * stay, 12, width * (1 - stay), 10, { fill: H.fill }),
+      svgRect(0, 12, width * stay, 10, { class: "sd-f-acc" }),
+      svgRect(width * stay, 12, width * (1 - stay), 10, { fill: H.fill }),
     );
-    if (u == null) g.append(text(width, 9, words, "", "end"));
+    if (u == null) g.append(svgText(width, 9, words, "", "end"));
     else
       g.append(
-        line(width * u, 6, width * u, 27, "sd-pin"),
-        text(clamp(width * u, 5, width - 5), 5, "u", "sd-b", "middle"),
+        svgLine(width * u, 6, width * u, 27, "sd-pin"),
+        svgText(clamp(width * u, 5, width - 5), 5, "u", "sd-b", "middle"),
       );
     return g;
   }
@@ -201,29 +212,29 @@ export function numbers(W, S) {
       others = rest + top.slice(6).reduce((sum, row) => sum + row.prob, 0),
       g = bars(rows, [{ x: 96, title, of: "p", model: "target" }], 150, 20),
       y = 33 + rows.length * 20;
-    g.append(text(0, y, W.card.rest), text(96, y, chance(others)));
+    g.append(svgText(0, y, W.card.rest), svgText(96, y, formatChance(others)));
     return g;
   }
 
   /* Draw one row per token and one bar per column; the largest bar is `room` pixels wide. */
   function bars(rows, columns, room, below = 0) {
     const height = 22 + rows.length * 20 + below,
-      titles = columns.map(({ x, title }) => text(x, 12, title)),
-      g = svg(298, height, columns[0].title, titles),
+      titles = columns.map(({ x, title }) => svgText(x, 12, title)),
+      g = svgRoot(298, height, columns[0].title, titles),
       most = Math.max(EPS, ...rows.flatMap((row) => columns.map(({ of }) => row[of] || 0)));
     rows.forEach((row, i) => {
       const y = 22 + i * 20,
-        label = shown(row.piece),
+        label = formatPiece(row.piece),
         short = label.length > 11 ? label.slice(0, 10) + "…" : label;
-      g.append(s("text", { x: 0, y: y + 11, class: "sd-tk" }, short));
+      g.append(svg("text", { x: 0, y: y + 11, class: "sd-tk" }, short));
       for (const { x, of, model } of columns) {
         const wide = ((row[of] || 0) / most) * room;
         g.append(
-          rect(x, y + 2, wide, 10, { class: "sd-f-" + model }),
-          text(
+          svgRect(x, y + 2, wide, 10, { class: "sd-f-" + model }),
+          svgText(
             x + wide + (row[of] == null ? 0 : 4),
             y + 11,
-            row[of] == null ? "·" : chance(row[of]),
+            row[of] == null ? "·" : formatChance(row[of]),
           ),
         );
       }

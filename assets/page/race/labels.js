@@ -1,13 +1,14 @@
 /* What stands on the player whatever it plays: titles, names for screen readers, the legend, the buttons of zoom
  * and speed. */
 
-import { h, chip, freshId } from "#page/race/kit.js";
+import { html, createId } from "#page/race/html.js";
+import { createChip } from "#page/race/tokens.js";
 
 export const AUTO = "auto"; // the speed that the page chooses from moment to moment
 
-export const speedName = (slow) => (slow === 1 ? "1×" : "1/" + slow);
+export const formatSpeed = (slow) => (slow === 1 ? "1×" : "1/" + slow);
 
-export function furniture(W, part, speeds) {
+export function labelPlayer(W, part, speeds) {
   const named = {
     name0: W.lane.speculative,
     name1: W.lane.plain,
@@ -28,8 +29,8 @@ export function furniture(W, part, speeds) {
   };
   for (const [name, words] of Object.entries(named)) part[name].textContent = words;
   part.another.title = W.another;
-  part.card.id = freshId("card");
-  part.meta.id = freshId("meta");
+  part.card.id = createId("card");
+  part.meta.id = createId("meta");
   part.badge.setAttribute("aria-controls", part.meta.id);
   part.badge.title = W.about;
   part.badge.onclick = () => {
@@ -46,30 +47,32 @@ export function furniture(W, part, speeds) {
   part.lossy.textContent = W.lossy;
   part.legend.prepend(
     ...["acc", "rej", "dis", "res", "bon", "pen"].map((state) =>
-      h("span", { class: "sd-it" }, legendChip(W, state), W.status[state]),
+      html("span", { class: "sd-it" }, legendChip(W, state), W.status[state]),
     ),
   );
   part.legend.late = part.legend.children[2].lastChild;
   part.swatches.append(
-    h("i", { class: "sd-sw-draft" }),
+    html("i", { class: "sd-sw-draft" }),
     W.time.draft + " ",
-    h("i", { class: "sd-sw-target" }),
+    html("i", { class: "sd-sw-target" }),
     W.time.target,
   );
   part.zoom.append(
     ...["close", "run"].map((zoom) =>
-      h("button", { type: "button", "data-zoom": zoom }, W.time[zoom]),
+      html("button", { type: "button", "data-zoom": zoom }, W.time[zoom]),
     ),
   );
   part.speed.append(
-    h("button", { type: "button", class: "sd-auto", "data-slow": AUTO }),
-    ...speeds.map((slow) => h("button", { type: "button", "data-slow": slow }, speedName(slow))),
+    html("button", { type: "button", class: "sd-auto", "data-slow": AUTO }),
+    ...speeds.map((slow) =>
+      html("button", { type: "button", "data-slow": slow }, formatSpeed(slow)),
+    ),
   );
 }
 
 function legendChip(W, state) {
-  const node = chip(W, W.sample, state, "span");
-  node.prepend(h("span", { class: "sd-w" }, W.sample));
+  const node = createChip(W, W.sample, state, "span");
+  node.prepend(html("span", { class: "sd-w" }, W.sample));
   node.setAttribute("aria-hidden", "true");
   node.removeAttribute("aria-label");
   return node;

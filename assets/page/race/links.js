@@ -1,10 +1,11 @@
 /* Ways from the player to other parts of the page. */
 
-import { speculative, doneBy } from "#page/race/run.js";
-import { h } from "#page/race/kit.js";
+import { speculativeOf } from "#page/race/run.js";
+import { countCyclesBy } from "#page/race/measure.js";
+import { html } from "#page/race/html.js";
 
 /* How the page is read, the tour. On a small screen they stand below the stage. */
-export function ways(part, inPage, calm) {
+export function connectWays(part, inPage, calm) {
   part.how.hidden = part.door.hidden = !inPage; // a page of its own has none of them
   const small = matchMedia("(max-width: 900px)"),
     place = () => (small.matches ? part.foot.after(part.doors) : part.meta.before(part.doors));
@@ -25,26 +26,26 @@ export function ways(part, inPage, calm) {
 }
 
 /* From a sentence about a draft to its numbers, and to its cycle in the tab that takes cycles apart. */
-export function fromDraft({ W, S, root, text, card, touch }) {
+export function createDraftLinks({ W, S, root, text, card, touch }) {
   /* Hands the decision to the page that takes cycles apart; it may not have been opened before. */
   function takeApart(draft) {
     touch();
-    const cycle = doneBy(speculative(S.run).cycles, S.t);
-    root.wanted = { cycle, node: speculative(S.run).cycles[cycle - 1].drafts.indexOf(draft) };
+    const cycle = countCyclesBy(speculativeOf(S.run).cycles, S.t);
+    root.wanted = { cycle, node: speculativeOf(S.run).cycles[cycle - 1].drafts.indexOf(draft) };
     const tab = document.getElementById("step-button");
     if (tab) tab.click();
     root.dispatchEvent(new Event("sd-apart"));
   }
 
   return (draft) => {
-    const more = h("button", { type: "button", class: "sd-link sd-inline" }, W.say.numbers);
+    const more = html("button", { type: "button", class: "sd-link sd-inline" }, W.say.numbers);
     more.onclick = () => {
       touch();
       const item = text.find(draft);
       item && card.showToken(item, true);
     };
-    const apart = h("button", { type: "button", class: "sd-link sd-inline" }, W.say.apart);
+    const apart = html("button", { type: "button", class: "sd-link sd-inline" }, W.say.apart);
     apart.onclick = () => takeApart(draft);
-    return h("span", {}, more, " · ", apart);
+    return html("span", {}, more, " · ", apart);
   };
 }

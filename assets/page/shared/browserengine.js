@@ -1,16 +1,16 @@
 /* The engine "this browser" on the page of the app: a run computed here. The server hears nothing of it. */
 
-import { checked, computed } from "#page/shared/computed.js";
+import { checkRequest, createRunner } from "#page/shared/runner.js";
 
 /** @param {any} props those of `here.js` */
-export function engine(props) {
+export function createEngine(props) {
   const W = JSON.parse(props.words),
     [drafters, numbers, order] = [props.drafters, props.numbers, props.order].map((one) =>
       JSON.parse(one),
     ),
     base = new URL("../engine/", import.meta.url),
     /** @type {any} */ one = (selector) => document.querySelector(selector);
-  const { start, stop, runs } = computed({
+  const { start, stop, runs } = createRunner({
     W,
     base,
     async files(family) {
@@ -31,7 +31,7 @@ export function engine(props) {
   function press(values) {
     const named = Object.fromEntries(order.map((name, i) => [name, values[i]])),
       asked = { ...named, prompt: one("#prompt textarea").value };
-    start(checked(W, asked, numbers, drafters));
+    start(checkRequest(W, asked, numbers, drafters));
   }
 
   return { press, stop, runs };

@@ -1,13 +1,13 @@
 /* How a result is signed: the stamp and the words of the verdict, and those of one check. */
 
-import { h } from "#page/race/kit.js";
+import { html } from "#page/race/html.js";
 
-export const note = (...inner) => h("p", { class: "sd-sub sd-after" }, inner);
+export const createNote = (...inner) => html("p", { class: "sd-sub sd-after" }, inner);
 
-export function signs(W, part) {
+export function createSigns(W, part) {
   const LABELS = { good: W.verdict.passed, bad: W.verdict.failed, missed: W.verdict.unsure };
   const stamp = (kind, small) =>
-    h(
+    html(
       "div",
       {
         class: "sd-stamp sd-" + kind + (small ? " sd-small" : ""),
@@ -24,17 +24,17 @@ export function signs(W, part) {
     part.verdict.dataset.said = key;
     part.verdict.replaceChildren(
       stamp(kind, false),
-      h("div", {}, h("h2", {}, title), h("p", {}, said)),
+      html("div", {}, html("h2", {}, title), html("p", {}, said)),
     );
   }
 
   /* One check: its name, its result, what it asks, and what is drawn of it. */
   const body = (title, result, lead, ...more) =>
-    h(
+    html(
       "div",
       { class: "sd-levelbody" },
-      h("div", { class: "sd-levelhead" }, h("h2", {}, title), h("b", {}, result)),
-      h("p", { class: "sd-sub" }, lead),
+      html("div", { class: "sd-levelhead" }, html("h2", {}, title), html("b", {}, result)),
+      html("p", { class: "sd-sub" }, lead),
       ...more,
     );
 

@@ -20,7 +20,7 @@ const fill = (text, told) => text.replace(/\{(\w+)\}/g, (_, name) => told[name])
  * @param {Record<string, { low: number, high: number, step: number, label: string }>} numbers
  * @param {Record<string, Record<string, string>>} drafters by name, of every family here, the usual one first
  * @returns {any} */
-export function checked(W, values, numbers, drafters) {
+export function checkRequest(W, values, numbers, drafters) {
   const told = /** @type {any} */ ({}),
     { prompt } = values,
     family = Object.hasOwn(drafters, values.family) ? values.family : Object.keys(drafters)[0],
@@ -55,7 +55,7 @@ export function checked(W, values, numbers, drafters) {
  *   running: (is: boolean) => void }} host
  * `base` is where the engine's files are, `files` tells which a family has; `write` is given the log as it grows;
  * `running` is called at the beginning and once at the end of a run, however it ends. */
-export function computed({ W, base, files, say, write, running }) {
+export function createRunner({ W, base, files, say, write, running }) {
   /** @type {Worker | null} */
   let worker = null;
   /** @type {Record<string, any>} */
