@@ -137,14 +137,14 @@ function teach(element, props, player, secret) {
       ask(
         { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q },
         { right: quarterOf(p, q) },
-        cycle.at,
+        cycle.endMs,
       );
   }
 
   function askCount() {
     const cycle = coming();
     if (cycle)
-      ask({ kind: "count", choices: depthOf(cycle) + 1 }, { right: cycle.accepted }, cycle.at);
+      ask({ kind: "count", choices: depthOf(cycle) + 1 }, { right: cycle.accepted }, cycle.endMs);
   }
 
   const askQuiz = (number) =>

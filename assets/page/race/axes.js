@@ -13,15 +13,15 @@ import { svgText, svgLine } from "#page/race/svg.js";
  */
 export function drawTimeAxis(g, { span, window = span, x, width, y, top = null, count }) {
   ticksOf(0, span, window, count).forEach(({ at, label }, i, all) => {
-    const here = x(at);
-    if (top != null) g.append(svgLine(here, top, here, top + 4, "sd-ax"));
+    const tickX = x(at);
+    if (top != null) g.append(svgLine(tickX, top, tickX, top + 4, "sd-ax"));
     g.append(
       svgText(
-        here,
+        tickX,
         y,
         label + (i === all.length - 1 || top != null ? " ms" : ""),
         "",
-        here < 8 ? "start" : here > width - 26 ? "end" : "middle",
+        tickX < 8 ? "start" : tickX > width - 26 ? "end" : "middle",
       ),
     );
   });
@@ -29,15 +29,15 @@ export function drawTimeAxis(g, { span, window = span, x, width, y, top = null, 
 
 /* The whole time axis; while a run goes on, as long as it will probably be. */
 export function timeAxisEnd(run, end) {
-  const [A, ...others] = lanesOf(run),
-    known = Math.max(end, A.end, ...others.map((lane) => lane.end), EPS);
-  if (isOver(run)) return known;
-  const wanted = (lane) =>
+  const [speculative, ...others] = lanesOf(run),
+    endMs = Math.max(end, speculative.endMs, ...others.map((lane) => lane.endMs), EPS);
+  if (isOver(run)) return endMs;
+  const maxTokens = (lane) =>
     (lane.started && lane.started.params && lane.started.params.max_tokens) || 0;
   return Math.max(
-    known,
+    endMs,
     ...others
       .filter((lane) => lane.cycles.length && !lane.finished)
-      .map((lane) => (lane.end * wanted(lane)) / countTokens(lane, lane.cycles.length)),
+      .map((lane) => (lane.endMs * maxTokens(lane)) / countTokens(lane, lane.cycles.length)),
   );
 }

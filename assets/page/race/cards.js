@@ -4,8 +4,8 @@ import { html } from "#page/race/html.js";
 import { clamp } from "#page/race/format.js";
 import { createTokenCards } from "#page/race/tokencards.js";
 
-export function createCards(W, root, part, S, touch) {
-  const { draftCard, ownCard } = createTokenCards(W, S);
+export function createCards(texts, root, part, view, takeOver) {
+  const { draftCard, ownCard } = createTokenCards(texts, view);
   /** @type {{ anchor: any, pinned: boolean } | null} */
   let card = null;
 
@@ -16,18 +16,21 @@ export function createCards(W, root, part, S, touch) {
     part.card.replaceChildren(...content);
     part.card.hidden = false;
     anchor.classList.add("sd-on");
-    const base = root.getBoundingClientRect(),
-      a = anchor.getBoundingClientRect(),
-      c = part.card.getBoundingClientRect();
-    const fits = a.bottom + 8 + c.height <= innerHeight,
-      beside = a.right + 12 + c.width <= base.right ? a.right + 12 : a.left - 12 - c.width;
-    const aside = !fits && beside >= base.left; // no room below: stand beside the token, over as little as possible
-    const left = aside ? beside : a.left - 20,
-      top = aside ? Math.max(8, innerHeight - 8 - c.height) : a.bottom + 8;
+    const rootBox = root.getBoundingClientRect(),
+      anchorBox = anchor.getBoundingClientRect(),
+      cardBox = part.card.getBoundingClientRect();
+    const fits = anchorBox.bottom + 8 + cardBox.height <= innerHeight,
+      beside =
+        anchorBox.right + 12 + cardBox.width <= rootBox.right
+          ? anchorBox.right + 12
+          : anchorBox.left - 12 - cardBox.width;
+    const aside = !fits && beside >= rootBox.left; // no room below: stand beside the token, over as little as possible
+    const left = aside ? beside : anchorBox.left - 20,
+      top = aside ? Math.max(8, innerHeight - 8 - cardBox.height) : anchorBox.bottom + 8;
     const zoom = root.currentCSSZoom || 1; // on a large screen the page is zoomed, and boxes are measured after that
     part.card.style.left =
-      clamp(left - base.left, 0, Math.max(0, base.width - c.width)) / zoom + "px";
-    part.card.style.top = (top - base.top) / zoom + "px";
+      clamp(left - rootBox.left, 0, Math.max(0, rootBox.width - cardBox.width)) / zoom + "px";
+    part.card.style.top = (top - rootBox.top) / zoom + "px";
   }
 
   function hideCard() {
@@ -48,34 +51,35 @@ export function createCards(W, root, part, S, touch) {
     );
 
   const pinned = () => card && card.pinned;
-  const target = (event) => event.target.closest(".sd-tok[role=button], .sd-term");
-  const open = (node, pin) => (node.item ? showToken(node.item, pin) : showTerm(node, pin));
+  const termOrToken = (event) => event.target.closest(".sd-tok[role=button], .sd-term");
+  const open = (node, isPinned) =>
+    node.item ? showToken(node.item, isPinned) : showTerm(node, isPinned);
   root.addEventListener("pointerover", (event) => {
-    const node = target(event);
+    const node = termOrToken(event);
     if (node && event.pointerType === "mouse" && !pinned()) open(node, false);
   });
   root.addEventListener("pointerout", (event) => {
-    if (target(event) && !pinned()) hideCard();
+    if (termOrToken(event) && !pinned()) hideCard();
   });
   root.addEventListener("focusin", (event) => {
-    const node = target(event);
+    const node = termOrToken(event);
     if (node && node.matches(":focus-visible")) {
-      touch();
+      takeOver();
       open(node, false);
     }
   });
   root.addEventListener("focusout", () => hideCard());
   root.addEventListener("click", (event) => {
-    const node = target(event);
+    const node = termOrToken(event);
     if (node) {
-      touch();
+      takeOver();
       pinned() && card?.anchor === node ? hideCard() : open(node, true);
     }
   });
   document.addEventListener("pointerdown", (event) => {
     if (
       pinned() &&
-      !target(event) &&
+      !termOrToken(event) &&
       !(/** @type {HTMLElement} */ (event.target).closest(".sd-inline"))
     )
       hideCard();

@@ -7,10 +7,10 @@ import { AUTO, formatSpeed } from "#page/race/labels.js";
 import { EPS, lanesOf } from "#page/race/run.js";
 
 export const SPEEDS = [1, 10, 100, 400]; // times slower than it ran
-const TEXT = 120; // ms at least between two changes of a clock: the engine beside it needs the core
+const CLOCK_MS = 120; // ms at least between two changes of a clock: the engine beside it needs the core
 
-export function createControls(W, part, S, time, draw, log) {
-  function key(event) {
+export function createControls(texts, part, view, time, draw, log) {
+  function handleKey(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const onButton = event.target.closest("button, [role=button]"),
       onRange = event.target.matches("input");
@@ -28,62 +28,73 @@ export function createControls(W, part, S, time, draw, log) {
   part.back.onclick = () => time.step(-1);
   part.next.onclick = () => time.step(1);
   part.download.onclick = () =>
-    saveFile(new Blob([log()], { type: "application/x-ndjson" }), S.run, ".jsonl");
+    saveFile(new Blob([log()], { type: "application/x-ndjson" }), view.run, ".jsonl");
   part.scrub.oninput = () => time.takeOver(+part.scrub.value);
   part.scrub.onchange = time.announce;
   part.speed.onclick = (event) => {
-    const all = [AUTO, ...SPEEDS.map(String)],
-      at = all.indexOf(event.target.dataset.slow),
-      alone = event.currentTarget.clientWidth < 140; // on a phone one button stands for all
-    const chosen = all[alone ? (at + 1) % all.length : at];
-    if (at >= 0) time.setSpeed(chosen === AUTO ? AUTO : +chosen);
+    const speeds = [AUTO, ...SPEEDS.map(String)],
+      place = speeds.indexOf(event.target.dataset.slow),
+      isSingle = event.currentTarget.clientWidth < 140; // on a phone one button stands for all
+    const chosen = speeds[isSingle ? (place + 1) % speeds.length : place];
+    if (place >= 0) time.setSpeed(chosen === AUTO ? AUTO : +chosen);
   };
   part.all.onclick = () => {
-    S.all = !S.all;
-    part.all.setAttribute("aria-pressed", String(S.all));
+    view.asChips = !view.asChips;
+    part.all.setAttribute("aria-pressed", String(view.asChips));
     for (const box of [part.lane0, part.lane1, part.lane2, part.legend])
-      box.classList.toggle("sd-prose", !S.all);
+      box.classList.toggle("sd-prose", !view.asChips);
     draw();
   };
   part.zoom.onclick = (event) => {
     if (!event.target.dataset.zoom) return;
-    Object.assign(S, { zoom: event.target.dataset.zoom, zoomChosen: true });
+    Object.assign(view, { zoom: event.target.dataset.zoom, zoomChosen: true });
     draw();
   };
-  part.stage.addEventListener("keydown", key);
+  part.stage.addEventListener("keydown", handleKey);
   part.stage.addEventListener("pointerdown", time.touch);
 
-  function paintTransport(F, end) {
-    const label = S.playing ? "❚❚" : "▶",
+  function paintTransport(figures, end) {
+    const label = view.playing ? "❚❚" : "▶",
       now = performance.now();
     if (part.play.label !== label)
       part.play.replaceChildren(
         (part.play.label = label),
-        html("span", {}, " " + (S.playing ? W.transport.pause : W.transport.play)),
+        html("span", {}, " " + (view.playing ? texts.transport.pause : texts.transport.play)),
       );
     setProperty(part.scrub, "max", String(Math.max(end, EPS)));
-    if (S.playing && now - S.told < TEXT) return;
-    S.told = now;
-    part.scrub.value = S.t;
-    setAttribute(part.scrub, "aria-valuetext", fillText(W.transport.tokens, { n: F.a.written }));
-    lanesOf(S.run).forEach((lane, l) => {
-      const span = part["clock" + l].lastChild;
+    if (view.playing && now - view.clockPaintedAt < CLOCK_MS) return;
+    view.clockPaintedAt = now;
+    part.scrub.value = view.timeMs;
+    setAttribute(
+      part.scrub,
+      "aria-valuetext",
+      fillText(texts.transport.tokens, { n: figures.speculative.written }),
+    );
+    lanesOf(view.run).forEach((lane, laneIndex) => {
+      const span = part["clock" + laneIndex].lastChild;
       if (span)
         setProperty(
           span,
           "textContent",
-          " · " + formatDuration(lane.finished || S.run.closed ? Math.min(S.t, lane.end) : S.t),
+          " · " +
+            formatDuration(
+              lane.finished || view.run.closed ? Math.min(view.timeMs, lane.endMs) : view.timeMs,
+            ),
         );
     });
-    setProperty(part.speed.firstChild, "textContent", W.transport.auto + " " + formatSpeed(S.slow));
-    for (const b of part.speed.children)
+    setProperty(
+      part.speed.firstChild,
+      "textContent",
+      texts.transport.auto + " " + formatSpeed(view.slowdown),
+    );
+    for (const control of part.speed.children)
       setAttribute(
-        b,
+        control,
         "aria-pressed",
-        String(b.dataset.slow === (S.guided ? AUTO : String(S.slow))),
+        String(control.dataset.slow === (view.autoSpeed ? AUTO : String(view.slowdown))),
       );
-    for (const b of part.zoom.children)
-      setAttribute(b, "aria-pressed", String(b.dataset.zoom === S.zoom));
+    for (const control of part.zoom.children)
+      setAttribute(control, "aria-pressed", String(control.dataset.zoom === view.zoom));
   }
 
   return paintTransport;

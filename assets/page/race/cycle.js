@@ -6,7 +6,7 @@ export const findTip = (cycle) =>
 
 /* When a cycle's first token shows. */
 export const firstTokenMs = (cycle) =>
-  Math.min(cycle.at, ...cycle.drafts.map((draft) => draft.ready));
+  Math.min(cycle.endMs, ...cycle.drafts.map((draft) => draft.readyMs));
 
 /* The deepest level of a cycle's tree. */
 export const depthOf = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));

@@ -4,9 +4,9 @@ import { html, copyText, showAnswer, saveFile } from "#page/race/html.js";
 import { summarize, drawPicture } from "#page/race/picture.js";
 
 /* `root`: the player, which learns from its tab how a run is shared. */
-export function createFinish(box, W, root) {
+export function createFinish(box, texts, root) {
   return function draw(run) {
-    const { headline, title, rows, longest } = summarize(W, run);
+    const { headline, title, rows, longest } = summarize(texts, run);
     const bars = rows.map((row) =>
       html(
         "div",
@@ -21,7 +21,7 @@ export function createFinish(box, W, root) {
       ),
     );
     const button = (name, act) => {
-      const node = html("button", { type: "button", class: "sd-link" }, W.finish[name]);
+      const node = html("button", { type: "button", class: "sd-link" }, texts.finish[name]);
       node.onclick = () => act(node);
       return node;
     };
@@ -34,12 +34,12 @@ export function createFinish(box, W, root) {
         html(
           "p",
           { class: "sd-finacts" },
-          button("picture", async () => saveFile(await drawPicture(W, run), run, ".png")),
+          button("picture", async () => saveFile(await drawPicture(texts, run), run, ".png")),
           root.share
             ? button("link", async (node) => {
                 const { link, whole } = await root.share();
-                const word = whole ? W.finish.copied : W.finish.copied_settings;
-                showAnswer(node, (await copyText(link)) ? word : W.finish.refused);
+                const answer = whole ? texts.finish.copied : texts.finish.copied_settings;
+                showAnswer(node, (await copyText(link)) ? answer : texts.finish.refused);
               })
             : null,
         ),

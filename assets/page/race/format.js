@@ -25,19 +25,21 @@ export function formatDuration(ms) {
   return toFixed(ms, ms < 10 ? 2 : ms < 100 ? 1 : 0) + " ms";
 }
 
-export function formatSize(n) {
-  if (!(n > 0)) return "";
-  if (n >= 1e9) return toFixed(n / 1e9, 1) + " B";
-  return n >= 1e6 ? toFixed(n / 1e6, n >= 1e7 ? 0 : 1) + " M" : Math.round(n / 1e3) + " k";
+export function formatSize(count) {
+  if (!(count > 0)) return "";
+  if (count >= 1e9) return toFixed(count / 1e9, 1) + " B";
+  return count >= 1e6
+    ? toFixed(count / 1e6, count >= 1e7 ? 0 : 1) + " M"
+    : Math.round(count / 1e3) + " k";
 }
 
 export function niceStep(span, count) {
   const rough = Math.max(span, EPS) / count,
     power = 10 ** Math.floor(Math.log10(rough));
-  return power * ([1, 2, 5, 10].find((m) => m * power >= rough) || 10);
+  return power * ([1, 2, 5, 10].find((factor) => factor * power >= rough) || 10);
 }
-const tick = (v, step) =>
-  step >= 1 ? String(Math.round(v)) : v.toFixed(Math.min(3, Math.ceil(-Math.log10(step))));
+const formatTick = (value, step) =>
+  step >= 1 ? String(Math.round(value)) : value.toFixed(Math.min(3, Math.ceil(-Math.log10(step))));
 
 /* Where an axis from `from` on over `span` has its marks; `count` of them fit into `window`. Of no time there are
  * none. */
@@ -48,7 +50,7 @@ export function ticksOf(from, span, window, count) {
     last = Math.floor((from + span) / step + EPS);
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => ({
     at: (first + i) * step,
-    label: tick((first + i) * step, step),
+    label: formatTick((first + i) * step, step),
   }));
 }
 

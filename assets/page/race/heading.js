@@ -15,8 +15,8 @@ import { showCountMethod, describeServer, formatServerName } from "#page/race/se
 
 const PRECISIONS = ["bfloat16", "int8", "int7"]; // each makes another target of the same weights
 
-const isOurs = (family) => /^embedded(:|$)/.test(family || "embedded");
-const nameOfModel = (pair) =>
+const isBuiltIn = (family) => /^embedded(:|$)/.test(family || "embedded");
+const modelName = (pair) =>
   pair
     .split(" + ")[0]
     .split(/[\\/]/)
@@ -24,82 +24,86 @@ const nameOfModel = (pair) =>
     .replace(/^smollm/, "SmolLM")
     .slice(0, 60);
 
-export function createHeading(W, root, part, S) {
-  function heading() {
-    const head = S.run.header,
-      started = speculativeOf(S.run).started || { drafter: "other", k: "K" },
-      models = head.models || {},
-      machine = head.machine || {};
-    const source = head.source === "live" ? "live" : "recorded";
-    setProperty(part.source, "textContent", W.source[source]);
+export function createHeading(texts, root, part, view) {
+  function paint() {
+    const header = view.run.header,
+      started = speculativeOf(view.run).started || { drafter: "other", k: "K" },
+      models = header.models || {},
+      machine = header.machine || {};
+    const source = header.source === "live" ? "live" : "recorded";
+    setProperty(part.source, "textContent", texts.source[source]);
     setProperty(root.dataset, "source", source);
-    const total = models.target && formatSize(models.target.parameters),
+    const parameters = models.target && formatSize(models.target.parameters),
       target =
-        total && !isOurs(models.family)
-          ? fillText(W.meta.named, { target: total, name: nameOfModel(models.family) })
-          : total;
-    const drafting =
-        methodOf(W.methods, started.drafter).kind === "model" &&
+        parameters && !isBuiltIn(models.family)
+          ? fillText(texts.meta.named, { target: parameters, name: modelName(models.family) })
+          : parameters;
+    const draftModel =
+        methodOf(texts.methods, started.drafter).kind === "model" &&
         Object.hasOwn(models, started.drafter) &&
         models[started.drafter],
-      draft = drafting && formatSize(drafting.parameters);
+      draftSize = draftModel && formatSize(draftModel.parameters);
     const pair =
-      target && draft
-        ? fillText(W.meta.pair, { target, draft })
+      target && draftSize
+        ? fillText(texts.meta.pair, { target, draft: draftSize })
         : target
-          ? fillText(W.meta.target_only, { target })
+          ? fillText(texts.meta.target_only, { target })
           : "";
-    setProperty(part.prompt, "textContent", makeVisible(head.prompt || ""));
-    setProperty(part.of, "title", head.prompt || "");
-    const pace =
-      S.slow === 1
-        ? W.meta.real_time
+    setProperty(part.prompt, "textContent", makeVisible(header.prompt || ""));
+    setProperty(part.of, "title", header.prompt || "");
+    const paceText =
+      view.slowdown === 1
+        ? texts.meta.real_time
         : fillText(
-            source === "live" ? (isOver(S.run) ? W.meta.live : W.meta.running) : W.meta.recorded,
-            { times: S.slow },
+            source === "live"
+              ? isOver(view.run)
+                ? texts.meta.live
+                : texts.meta.running
+              : texts.meta.recorded,
+            { times: view.slowdown },
           );
     const server = (models.server || {}).model
-      ? fillText(W.server.model, { model: models.server.model })
+      ? fillText(texts.server.model, { model: models.server.model })
       : "";
-    setProperty(part.pace, "textContent", pace);
+    setProperty(part.pace, "textContent", paceText);
     setProperty(
       part.meta,
       "textContent",
       [
-        W.kind[head.kind || ""] || head.kind,
+        texts.kind[header.kind || ""] || header.kind,
         server,
         pair,
-        PRECISIONS.includes(models.dtype) ? W.meta[models.dtype] : "",
-        placeOf(W, models, machine),
-        isUnpacked(models) ? W.meta.unpacked : "",
+        PRECISIONS.includes(models.dtype) ? texts.meta[models.dtype] : "",
+        machineName(texts, models, machine),
+        isUnpackedFile(models) ? texts.meta.unpacked : "",
       ]
         .filter(Boolean)
         .join(" · "),
     );
-    showCountMethod(W, part.counted, speculativeOf(S.run));
+    showCountMethod(texts, part.counted, speculativeOf(view.run));
     root.toggleAttribute("data-lossy", started.lossless === false);
-    root.toggleAttribute("data-alone", !plainOf(S.run));
-    root.toggleAttribute("data-peer", Boolean(peerOf(S.run)));
-    if (peerOf(S.run))
-      setProperty(part.sub2, "textContent", peerWords(peerOf(S.run), machine.transformers));
+    root.toggleAttribute("data-alone", !plainOf(view.run));
+    root.toggleAttribute("data-peer", Boolean(peerOf(view.run)));
+    if (peerOf(view.run))
+      setProperty(part.sub2, "textContent", peerText(peerOf(view.run), machine.transformers));
     setProperty(
       part.legend.late,
       "data",
-      W.status[started.rule === BLOCK_VERIFICATION ? "late" : "dis"],
+      texts.status[started.rule === BLOCK_VERIFICATION ? "late" : "dis"],
     );
-    part.swatches.hidden = isServed(S.run);
+    part.swatches.hidden = isServed(view.run);
     setProperty(
       part.sub1,
       "textContent",
-      isServed(S.run)
-        ? fillText(W.server.plain, { server: formatServerName(models.plain_server || {}) })
-        : W.lane.plain_sub,
+      isServed(view.run)
+        ? fillText(texts.server.plain, { server: formatServerName(models.plain_server || {}) })
+        : texts.lane.plain_sub,
     );
-    if (isServed(S.run))
+    if (isServed(view.run))
       setProperty(
         part.sub0,
         "textContent",
-        describeServer(W, models.server || { kind: started.server, version: "", k: started.k }),
+        describeServer(texts, models.server || { kind: started.server, version: "", k: started.k }),
       );
     else
       setProperty(
@@ -107,8 +111,8 @@ export function createHeading(W, root, part, S) {
         "textContent",
         fillText(draftedBy(started), {
           k: started.k,
-          who: W.names[started.drafter] || started.drafter,
-        }) + (pickText(W.rule, started.rule) ? "; " + pickText(W.rule, started.rule) : ""),
+          who: texts.names[started.drafter] || started.drafter,
+        }) + (pickText(texts.rule, started.rule) ? "; " + pickText(texts.rule, started.rule) : ""),
       );
     for (const sub of [part.sub0, part.sub1, part.sub2]) setProperty(sub, "title", sub.textContent);
   }
@@ -116,67 +120,69 @@ export function createHeading(W, root, part, S) {
   /* Only a tree tries several guesses where one is asked for. */
   const draftedBy = ({ k, drafter }) =>
     k === 0
-      ? W.lane.none
-      : k === 1 && !methodOf(W.methods, drafter).tree
-        ? W.lane.one
-        : pickText(W.drafter, drafter);
+      ? texts.lane.none
+      : k === 1 && !methodOf(texts.methods, drafter).tree
+        ? texts.lane.one
+        : pickText(texts.drafter, drafter);
 
-  function peerWords(lane, version) {
-    return fillText(pickText(W.peer, lane.started ? lane.started.drafter : "other"), {
+  function peerText(lane, version) {
+    return fillText(pickText(texts.peer, lane.started ? lane.started.drafter : "other"), {
       k: lane.started ? lane.started.k : "K",
       version: version || "",
     });
   }
 
-  function term(name, label) {
+  function createTerm(name, label) {
     const node = html("button", { type: "button", class: "sd-term" }, label);
-    node.definition = W.define[name];
+    node.definition = texts.define[name];
     return node;
   }
 
   /* What a lane has written, and how fast. */
-  function paintClocks(F) {
-    const clock = (at, more = "") => [
+  function paintClocks(figures) {
+    const clock = (lane, more = "") => [
       html(
         "b",
         {},
-        at.written === 1 ? W.lane.one_token : fillText(W.lane.clock, { tokens: at.written }),
+        lane.written === 1
+          ? texts.lane.one_token
+          : fillText(texts.lane.clock, { tokens: lane.written }),
       ),
       html(
         "span",
         {},
-        at.rate ? " · " + toFixed(at.rate, 0) + " " + W.figures.rate_unit + more : "",
+        lane.rate ? " · " + toFixed(lane.rate, 0) + " " + texts.figures.rate_unit + more : "",
       ),
       html("span", {}, ""),
     ];
-    part.clock0.replaceChildren(...clock(F.a));
-    if (plainOf(S.run)) part.clock1.replaceChildren(...clock(F.b));
-    const against = F.against
-      ? " · " + fillText(W.figures.against, { times: toFixed(F.against) })
+    part.clock0.replaceChildren(...clock(figures.speculative));
+    if (plainOf(view.run)) part.clock1.replaceChildren(...clock(figures.plain));
+    const peerSpeedup = figures.peerSpeedup
+      ? " · " + fillText(texts.figures.against, { times: toFixed(figures.peerSpeedup) })
       : "";
-    if (F.peer) part.clock2.replaceChildren(...clock(F.peer, against));
+    if (figures.peer) part.clock2.replaceChildren(...clock(figures.peer, peerSpeedup));
   }
 
-  return { heading, term, paintClocks };
+  return { heading: paint, term: createTerm, paintClocks };
 }
 
 /* SmolLM2 comes as a file of 4 bits a weight. */
-const isUnpacked = ({ family, dtype }) => family === "smollm2" && dtype === "bfloat16";
+const isUnpackedFile = ({ family, dtype }) => family === "smollm2" && dtype === "bfloat16";
 
 const KERNELS = { native: "native", wasm: "wasm" }; // what else there is, torch computes
 
 // Where it ran.
-function placeOf(W, models, machine) {
+function machineName(texts, models, machine) {
   if (/^cuda/.test(models.device) && machine.gpu) return machine.gpu;
   const cores =
     machine.cores === 1
-      ? W.meta.one_core
+      ? texts.meta.one_core
       : machine.cores
-        ? fillText(W.meta.cores, { n: machine.cores })
+        ? fillText(texts.meta.cores, { n: machine.cores })
         : "";
   return cores && Number.isInteger(models.threads)
     ? cores +
-        W.meta.join +
-        fillText(W.meta[KERNELS[models.kernels] || "torch"], { n: models.threads })
+        texts.meta.join +
+        fillText(texts.meta[KERNELS[models.kernels] || "torch"], { n: models.threads })
     : cores;
 }

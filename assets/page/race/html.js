@@ -65,7 +65,7 @@ export const setAttribute = (node, name, value) => {
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 };
 
-let made = 0;
+let idCount = 0;
 
 /* The elements of a template by the names of their parts. */
 export const findParts = (root) =>
@@ -105,4 +105,4 @@ export function saveFile(blob, run, extension) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
-export const createId = (name) => `sd-${name}-${made++}`;
+export const createId = (name) => `sd-${name}-${idCount++}`;

@@ -8,58 +8,58 @@ export const AUTO = "auto"; // the speed that the page chooses from moment to mo
 
 export const formatSpeed = (slow) => (slow === 1 ? "1×" : "1/" + slow);
 
-export function labelPlayer(W, part, speeds) {
-  const named = {
-    name0: W.lane.speculative,
-    name1: W.lane.plain,
-    name2: W.lane.peer,
-    oflabel: W.of,
-    another: W.another,
-    time: W.time.title,
-    all: W.all,
-    how: W.how,
-    door: W.door,
-    barstitle: W.charts.bars,
-    barssub: W.charts.bars_sub,
-    curvetitle: W.charts.curve,
-    curvesub: W.charts.curve_sub,
-    accounttitle: W.charts.account,
-    accountsub: W.charts.account_sub,
-    download: W.transport.download,
+export function labelPlayer(texts, part, speeds) {
+  const labels = {
+    name0: texts.lane.speculative,
+    name1: texts.lane.plain,
+    name2: texts.lane.peer,
+    oflabel: texts.of,
+    another: texts.another,
+    time: texts.time.title,
+    all: texts.all,
+    how: texts.how,
+    door: texts.door,
+    barstitle: texts.charts.bars,
+    barssub: texts.charts.bars_sub,
+    curvetitle: texts.charts.curve,
+    curvesub: texts.charts.curve_sub,
+    accounttitle: texts.charts.account,
+    accountsub: texts.charts.account_sub,
+    download: texts.transport.download,
   };
-  for (const [name, words] of Object.entries(named)) part[name].textContent = words;
-  part.another.title = W.another;
+  for (const [name, label] of Object.entries(labels)) part[name].textContent = label;
+  part.another.title = texts.another;
   part.card.id = createId("card");
   part.meta.id = createId("meta");
   part.badge.setAttribute("aria-controls", part.meta.id);
-  part.badge.title = W.about;
+  part.badge.title = texts.about;
   part.badge.onclick = () => {
     part.meta.hidden = !part.meta.hidden;
     part.badge.setAttribute("aria-expanded", String(!part.meta.hidden));
   };
-  part.stage.setAttribute("aria-label", W.transport.stage);
+  part.stage.setAttribute("aria-label", texts.transport.stage);
   part.zoom.setAttribute("role", "group");
-  part.zoom.setAttribute("aria-label", W.time.zoom);
-  part.back.setAttribute("aria-label", W.transport.back);
-  part.next.setAttribute("aria-label", W.transport.next);
-  part.scrub.setAttribute("aria-label", W.transport.position);
-  part.speed.setAttribute("aria-label", W.transport.speed);
-  part.lossy.textContent = W.lossy;
+  part.zoom.setAttribute("aria-label", texts.time.zoom);
+  part.back.setAttribute("aria-label", texts.transport.back);
+  part.next.setAttribute("aria-label", texts.transport.next);
+  part.scrub.setAttribute("aria-label", texts.transport.position);
+  part.speed.setAttribute("aria-label", texts.transport.speed);
+  part.lossy.textContent = texts.lossy;
   part.legend.prepend(
     ...["acc", "rej", "dis", "res", "bon", "pen"].map((state) =>
-      html("span", { class: "sd-it" }, legendChip(W, state), W.status[state]),
+      html("span", { class: "sd-it" }, legendChip(texts, state), texts.status[state]),
     ),
   );
   part.legend.late = part.legend.children[2].lastChild;
   part.swatches.append(
     html("i", { class: "sd-sw-draft" }),
-    W.time.draft + " ",
+    texts.time.draft + " ",
     html("i", { class: "sd-sw-target" }),
-    W.time.target,
+    texts.time.target,
   );
   part.zoom.append(
     ...["close", "run"].map((zoom) =>
-      html("button", { type: "button", "data-zoom": zoom }, W.time[zoom]),
+      html("button", { type: "button", "data-zoom": zoom }, texts.time[zoom]),
     ),
   );
   part.speed.append(
@@ -70,9 +70,9 @@ export function labelPlayer(W, part, speeds) {
   );
 }
 
-function legendChip(W, state) {
-  const node = createChip(W, W.sample, state, "span");
-  node.prepend(html("span", { class: "sd-w" }, W.sample));
+function legendChip(texts, state) {
+  const node = createChip(texts, texts.sample, state, "span");
+  node.prepend(html("span", { class: "sd-w" }, texts.sample));
   node.setAttribute("aria-hidden", "true");
   node.removeAttribute("aria-label");
   return node;

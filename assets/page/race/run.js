@@ -14,10 +14,10 @@ export const NO_TOTALS = {
   judged: 0,
   drafted: 0,
   trees: 0,
-  drafting: 0,
-  passing: 0,
+  draftMs: 0,
+  passMs: 0,
   checks: 0,
-  checking: 0,
+  checkMs: 0,
 };
 
 export const speculativeOf = (run) => run.lanes[run.names[0]];
@@ -33,8 +33,8 @@ export const isServed = (run) =>
 export const countedOf = (lane) => (lane.finished && lane.finished.counted) || "";
 export const reportsDrafts = (lane) =>
   // what became of each cycle's drafts
-  !serverOf(lane) || ["exact", "merged"].includes(countedOf(lane)) || isPlain(lane);
-const isPlain = (lane) =>
+  !serverOf(lane) || ["exact", "merged"].includes(countedOf(lane)) || isPlainServer(lane);
+const isPlainServer = (lane) =>
   // a server that does not speculate
   Boolean(serverOf(lane) && lane.finished && lane.finished.reason !== "failed" && !countedOf(lane));
 
@@ -46,19 +46,21 @@ export const wasStopped = (run) =>
  * watched one after the other. */
 export function replayEnd(run) {
   const lanes = run.names.map((name) => run.lanes[name]);
-  if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.end));
-  const busy = lanes.filter((lane) => !lane.finished);
-  return Math.min(...busy.map((lane) => lane.end));
+  if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.endMs));
+  const running = lanes.filter((lane) => !lane.finished);
+  return Math.min(...running.map((lane) => lane.endMs));
 }
 
 export const findFirstRejection = (run) =>
-  speculativeOf(run).cycles.find((cycle) => cycle.own && cycle.own.state === "res") || null;
+  speculativeOf(run).cycles.find(
+    (cycle) => cycle.targetToken && cycle.targetToken.state === "res",
+  ) || null;
 
 /* The lanes in the order of the page: speculative, plain, and the peer if there is one. */
 export const lanesOf = (run) => [speculativeOf(run), plainOf(run), peerOf(run)].filter(Boolean);
 
 /* S: a run and the moment S.t that is shown of it. */
-export const isAtEnd = (S) => S.t >= replayEnd(S.run) - EPS;
+export const isAtEnd = (view) => view.timeMs >= replayEnd(view.run) - EPS;
 
 export const isGreedy = (run) => {
   const { started } = speculativeOf(run);

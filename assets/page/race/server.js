@@ -13,61 +13,68 @@ import { fillTemplate, fillText } from "#page/race/text.js";
 import { setProperty } from "#page/race/html.js";
 
 /* S: the run on show and the moment. `tinted(state, piece)` and `numbersOf(draft)` are the story's. */
-export function createServerSentences(W, S, tinted, numbersOf) {
-  const V = W.server;
+export function createServerSentences(texts, view, tinted, numbersOf) {
+  const serverTexts = texts.server;
 
-  function cycle(one, about) {
-    const i = one.drafts.findIndex((draft) => draft.state === "rej"),
-      n = one.drafts.length;
-    if (!reportsDrafts(speculativeOf(S.run)))
-      return [fillText(one.gained === 1 ? V.arrived_one : V.arrived, about)];
-    if (!n) return [fillText(W.say.nothing, about)];
-    if (!one.own) return [fillText(W.say.ended, about)];
-    const own = tinted(one.own.state, one.own.piece);
+  function sentence(cycle, about) {
+    const i = cycle.drafts.findIndex((draft) => draft.state === "rej"),
+      n = cycle.drafts.length;
+    if (!reportsDrafts(speculativeOf(view.run)))
+      return [fillText(cycle.gained === 1 ? serverTexts.arrived_one : serverTexts.arrived, about)];
+    if (!n) return [fillText(texts.say.nothing, about)];
+    if (!cycle.targetToken) return [fillText(texts.say.ended, about)];
+    const own = tinted(cycle.targetToken.state, cycle.targetToken.piece);
     if (i < 0)
-      return fillTemplate(n === 1 ? W.say.bonus_one : W.say.bonus, { ...about, bonus: own });
+      return fillTemplate(n === 1 ? texts.say.bonus_one : texts.say.bonus, {
+        ...about,
+        bonus: own,
+      });
     return [
-      findFirstRejection(S.run) === one ? W.say.first : fillText(W.say.cycle, about),
-      ...fillTemplate(V.rejected, { ...about, kept: i, own }),
-      numbersOf(one.drafts[i]),
+      findFirstRejection(view.run) === cycle ? texts.say.first : fillText(texts.say.cycle, about),
+      ...fillTemplate(serverTexts.rejected, { ...about, kept: i, own }),
+      numbersOf(cycle.drafts[i]),
     ];
   }
 
   /* What the run came to; a speed-up only beside a plain server; a warning where every draft was rejected. */
-  function end(F, values) {
-    const sums = speculativeOf(S.run).finished || {},
-      drafted = F.told ? F.a.drafted : sums.drafted || 0,
-      kept = F.told ? F.a.accepted : sums.accepted || 0;
-    const gain = !plainOf(S.run)
-      ? V.alone
-      : F.speedup >= 1.02
-        ? V.faster
-        : F.speedup < 0.98
-          ? V.slower
-          : V.even;
+  function endSentences(figures, values) {
+    const totals = speculativeOf(view.run).finished || {},
+      drafted = figures.reported ? figures.speculative.drafted : totals.drafted || 0,
+      accepted = figures.reported ? figures.speculative.accepted : totals.accepted || 0;
+    const outcome = !plainOf(view.run)
+      ? serverTexts.alone
+      : figures.speedup >= 1.02
+        ? serverTexts.faster
+        : figures.speedup < 0.98
+          ? serverTexts.slower
+          : serverTexts.even;
     return [
-      fillText(gain, { ...values, times: F.speedup ? toFixed(F.speedup) : "–" }),
-      !drafted ? V.silent : !kept ? fillText(V.none_kept, { n: drafted }) : "",
+      fillText(outcome, { ...values, times: figures.speedup ? toFixed(figures.speedup) : "–" }),
+      !drafted
+        ? serverTexts.silent
+        : !accepted
+          ? fillText(serverTexts.none_kept, { n: drafted })
+          : "",
     ];
   }
 
-  return { cycle, end };
+  return { sentence, endSentences };
 }
 
 /* How the cycles of a server are known, as a badge with its sentence. */
-export function showCountMethod(W, node, lane) {
-  const V = W.server,
+export function showCountMethod(texts, node, lane) {
+  const serverTexts = texts.server,
     name = serverOf(lane) && lane.finished ? countedOf(lane) || "untold" : "";
   node.hidden = !name;
   if (!name) return;
-  setProperty(node, "textContent", V.counted[name]);
-  node.definition = V.define[name];
+  setProperty(node, "textContent", serverTexts.counted[name]);
+  node.definition = serverTexts.define[name];
   node.dataset.counted = name;
 }
 
 /* Beside a lane's name: the server's name and version, from the trace header. */
-export const describeServer = (W, { kind, version, k }) =>
-  fillText(k ? W.server.drafts : W.server.watched, {
+export const describeServer = (texts, { kind, version, k }) =>
+  fillText(k ? texts.server.drafts : texts.server.watched, {
     server: formatServerName({ kind, version }),
     k,
   });

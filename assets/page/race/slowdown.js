@@ -10,32 +10,37 @@ export const FIRST_CYCLES = [
   { cycle: 2000, settle: 1000, read: 1800 },
   { cycle: 1400, settle: 800, read: 1200 },
 ];
-const NEXT = 1000, // ms: each of the three cycles after them
-  REST = 12000; // about how long all later ones may take together
+const NEXT_MS = 1000, // ms: each of the three cycles after them
+  REST_MS = 12000; // about how long all later ones may take together
 const READABLE = 150; // tokens/s; a faster text runs away from its reader
-const PACES = [1, 2, 5, 10, 20, 50, 100, 200, 400, 800, 1600, 3200];
+const SLOWDOWNS = [1, 2, 5, 10, 20, 50, 100, 200, 400, 800, 1600, 3200];
 
 /* Tokens per second of the speculative lane so far. */
-function rate(run) {
+function tokensPerSecond(run) {
   const lane = speculativeOf(run);
-  return lane.end > EPS ? (countTokens(lane, lane.cycles.length) / lane.end) * 1000 : Infinity;
+  return lane.endMs > EPS ? (countTokens(lane, lane.cycles.length) / lane.endMs) * 1000 : Infinity;
 }
 
 /* How many times slower than it ran. */
-export function chooseSlowdown(run, t) {
+export function chooseSlowdown(run, ms) {
   const cycles = speculativeOf(run).cycles,
-    k = countCyclesBy(cycles, t),
-    first = cycles.slice(0, FIRST_CYCLES.length);
-  if (!first.length) return 100;
-  const from = first[first.length - 1].at,
-    mean = from / first.length;
-  const calm = rate(run) <= READABLE ? 1 : REST / Math.max(replayEnd(run) - from, EPS);
-  const wanted =
-    k < first.length ? FIRST_CYCLES[k].cycle / mean : k < first.length + 3 ? NEXT / mean : calm;
-  return PACES.reduce((best, one) =>
-    Math.abs(Math.log(one / wanted)) < Math.abs(Math.log(best / wanted)) ? one : best,
+    done = countCyclesBy(cycles, ms),
+    firstCycles = cycles.slice(0, FIRST_CYCLES.length);
+  if (!firstCycles.length) return 100;
+  const fromMs = firstCycles[firstCycles.length - 1].endMs,
+    meanMs = fromMs / firstCycles.length;
+  const later =
+    tokensPerSecond(run) <= READABLE ? 1 : REST_MS / Math.max(replayEnd(run) - fromMs, EPS);
+  const slowdown =
+    done < firstCycles.length
+      ? FIRST_CYCLES[done].cycle / meanMs
+      : done < firstCycles.length + 3
+        ? NEXT_MS / meanMs
+        : later;
+  return SLOWDOWNS.reduce((best, one) =>
+    Math.abs(Math.log(one / slowdown)) < Math.abs(Math.log(best / slowdown)) ? one : best,
   );
 }
 
 /* A run that is still being made. */
-export const chooseLiveSlowdown = (run) => (rate(run) <= READABLE ? 1 : 100);
+export const chooseLiveSlowdown = (run) => (tokensPerSecond(run) <= READABLE ? 1 : 100);

@@ -8,55 +8,55 @@ import { createChip, statusOf } from "#page/race/tokens.js";
 import { clamp, formatChance } from "#page/race/format.js";
 import { formatPiece, fillText } from "#page/race/text.js";
 
-export function createTokenCards(W, S) {
-  const cardHead = (item, place) => [
+export function createTokenCards(texts, view) {
+  const createHead = (item, placeText) => [
     html(
       "div",
       { class: "sd-cardhead" },
-      createChip(W, item.piece, item.now, "span"),
-      html("b", {}, statusOf(W, item.now, item)),
+      createChip(texts, item.piece, item.now, "span"),
+      html("b", {}, statusOf(texts, item.now, item)),
     ),
-    html("p", { class: "sd-sub" }, place),
+    html("p", { class: "sd-sub" }, placeText),
   ];
 
-  function draftCard(item) {
+  function createDraftCard(item) {
     const { draft, cycle, i } = item,
-      C = W.card,
+      labels = texts.card,
       test = testOf(item),
-      at = {
+      values = {
         cycle: cycle.number,
         i: i + 1,
         n: cycle.drafts.length,
         level: draft.level,
         levels: depthOf(cycle),
       };
-    const head = cardHead(item, fillText(cycle.tree ? C.tree_place : C.place, at));
+    const head = createHead(item, fillText(cycle.tree ? labels.tree_place : labels.place, values));
     if (item.now === "pen") return head;
-    const rows = serverOf(laneOf(item.lane))
+    const rows = serverOf(laneAt(item.lane))
       ? draft.p == null
         ? []
-        : [[C.p, formatChance(draft.p)]]
+        : [[labels.p, formatChance(draft.p)]]
       : [
-          [C.p, formatChance(draft.p)],
-          [C.q, formatChance(draft.q)],
+          [labels.p, formatChance(draft.p)],
+          [labels.q, formatChance(draft.q)],
         ];
     if (test.label)
       rows.push(
-        [test.label, formatChance(test.stay)],
+        [test.label, formatChance(test.chance)],
         [
-          C.u,
+          labels.u,
           test.u != null
             ? formatChance(test.u)
             : item.lane === 2 && draft.status !== "discarded"
-              ? C.untold
-              : C.not_drawn,
+              ? labels.untold
+              : labels.not_drawn,
         ],
       );
-    if (draft.overlap != null) rows.push([C.beta, formatChance(draft.overlap)]);
+    if (draft.overlap != null) rows.push([labels.beta, formatChance(draft.overlap)]);
     const notes = [
-      draft.piece === "" && test.served ? W.server.unnamed_tip : null,
+      draft.piece === "" && test.served ? texts.server.unnamed_tip : null,
       test.note,
-      item.state === "cut" ? C.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null,
+      item.state === "cut" ? labels.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null,
     ];
     return [
       ...head,
@@ -65,9 +65,9 @@ export function createTokenCards(W, S) {
         { class: "sd-kv" },
         rows.map(([name, value]) => [html("span", {}, name), html("b", {}, value)]),
       ),
-      test.label ? coin(test) : null,
+      test.label ? drawCoin(test) : null,
       notes.map((note) => note && html("p", { class: "sd-sub" }, note)),
-      distributions(draft),
+      drawDistributions(draft),
     ]
       .flat()
       .filter(Boolean);
@@ -76,103 +76,109 @@ export function createTokenCards(W, S) {
   /* What decided: a coin against a chance, or no coin at all. */
   /** @returns {any} */
   function testOf({ draft, lane }) {
-    const C = W.card,
-      rule = ruleName(lane),
+    const labels = texts.card,
+      rule = ruleOf(lane),
       judged = draft.status !== "discarded",
       { u } = draft;
-    if (serverOf(laneOf(lane))) return { served: true, note: judged ? W.server.no_coin : null };
+    if (serverOf(laneAt(lane))) return { served: true, note: judged ? texts.server.no_coin : null };
     if (lane === 2)
       return {
-        label: C.chance,
-        stay: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
-        words: judged ? C.untold : C.never,
+        label: labels.chance,
+        chance: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
+        words: judged ? labels.untold : labels.never,
       };
     if (draft.h != null)
       return {
-        label: C.block,
-        stay: draft.h,
+        label: labels.block,
+        chance: draft.h,
         u,
-        words: C.not_needed,
-        note: u == null ? C.longer : null,
+        words: labels.not_needed,
+        note: u == null ? labels.longer : null,
       };
-    const without = Object.hasOwn(C.without_coin, rule)
-      ? C.without_coin[rule]
-      : judged && u == null && C.without_coin.other;
+    const without = Object.hasOwn(labels.without_coin, rule)
+      ? labels.without_coin[rule]
+      : judged && u == null && labels.without_coin.other;
     if (without) return { note: judged ? without : null };
     return {
-      label: C.chance,
-      stay: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
+      label: labels.chance,
+      chance: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
       u,
-      words: C.never,
+      words: labels.never,
     };
   }
 
   function whyDiscarded(draft, cycle) {
-    const C = W.card,
-      up = cycle.drafts[draft.parent];
-    if (draft.u != null) return C.dis_block;
-    if (!cycle.tree) return C.dis;
-    return !up || up.state === "acc" ? C.dis_beside : C.dis_branch;
+    const labels = texts.card,
+      parent = cycle.drafts[draft.parent];
+    if (draft.u != null) return labels.dis_block;
+    if (!cycle.tree) return labels.dis;
+    return !parent || parent.state === "acc" ? labels.dis_beside : labels.dis_branch;
   }
 
-  const laneOf = (l) => lanesOf(S.run)[l];
-  const ruleName = (l) => {
-    const { started } = laneOf(l);
+  const laneAt = (laneIndex) => lanesOf(view.run)[laneIndex];
+  const ruleOf = (laneIndex) => {
+    const { started } = laneAt(laneIndex);
     return started ? started.rule : "";
   };
 
-  function ownCard(item) {
-    const C = W.card,
-      greedy = isGreedy(S.run),
-      straight = Object.hasOwn(C.without_coin, ruleName(item.lane)),
-      place =
+  function createTargetCard(item) {
+    const labels = texts.card,
+      greedy = isGreedy(view.run),
+      withoutCoin = Object.hasOwn(labels.without_coin, ruleOf(item.lane)),
+      placeText =
         item.place === "first"
-          ? C.first_place
+          ? labels.first_place
           : item.lane === 1
-            ? fillText(C.plain_place, { i: item.cycle.number + 1 })
-            : fillText(C.own_place, { cycle: item.cycle.number });
-    const served = serverOf(laneOf(item.lane)),
-      told =
-        served && item.state === "res"
-          ? W.server.res
+            ? fillText(labels.plain_place, { i: item.cycle.number + 1 })
+            : fillText(labels.own_place, { cycle: item.cycle.number });
+    const onServer = serverOf(laneAt(item.lane)),
+      sentence =
+        onServer && item.state === "res"
+          ? texts.server.res
           : item.state === "res" && greedy
-            ? C.res_greedy
-            : item.state === "res" && straight
-              ? C.res_straight
-              : C[item.state] || C.pla,
-      own = item.own;
-    const parts = [...cardHead(item, place), html("p", { class: "sd-sub sd-told" }, told)];
-    const draft = item.cycle && item.cycle.drafts.find((one) => one.state === "rej"),
-      row = own.distribution || (served && item.state === "res" && draft && draft.target);
-    if (own.p != null)
+            ? labels.res_greedy
+            : item.state === "res" && withoutCoin
+              ? labels.res_straight
+              : labels[item.state] || labels.pla,
+      token = item.targetToken;
+    const parts = [
+      ...createHead(item, placeText),
+      html("p", { class: "sd-sub sd-told" }, sentence),
+    ];
+    const draft = item.cycle && item.cycle.drafts.find((token) => token.state === "rej"),
+      distribution =
+        token.distribution || (onServer && item.state === "res" && draft && draft.target);
+    if (token.p != null)
       parts.push(
         html(
           "div",
           { class: "sd-kv" },
-          html("span", {}, C.own_p),
-          html("b", {}, formatChance(own.p)),
+          html("span", {}, labels.own_p),
+          html("b", {}, formatChance(token.p)),
         ),
       );
-    if (row)
+    if (distribution)
       parts.push(
-        oneDistribution(
-          row,
-          item.state === "res" && !greedy && !straight && !served ? C.residual : C.target,
+        drawDistribution(
+          distribution,
+          item.state === "res" && !greedy && !withoutCoin && !onServer
+            ? labels.residual
+            : labels.target,
         ),
       );
     return parts;
   }
 
   /* The strip from 0 to 1: green is kept, hatched is rejected, the pin is the coin u. */
-  function coin({ label, stay, u, words }) {
+  function drawCoin({ label, chance, u, words: note }) {
     const width = 298,
-      H = createHatch(),
-      g = svgRoot(width, 32, label, H.defs);
+      hatch = createHatch(),
+      g = svgRoot(width, 32, label, hatch.defs);
     g.append(
-      svgRect(0, 12, width * stay, 10, { class: "sd-f-acc" }),
-      svgRect(width * stay, 12, width * (1 - stay), 10, { fill: H.fill }),
+      svgRect(0, 12, width * chance, 10, { class: "sd-f-acc" }),
+      svgRect(width * chance, 12, width * (1 - chance), 10, { fill: hatch.fill }),
     );
-    if (u == null) g.append(svgText(width, 9, words, "", "end"));
+    if (u == null) g.append(svgText(width, 9, note, "", "end"));
     else
       g.append(
         svgLine(width * u, 6, width * u, 27, "sd-pin"),
@@ -182,11 +188,11 @@ export function createTokenCards(W, S) {
   }
 
   /* The likeliest tokens of both distributions, the drafted one first. */
-  function distributions(draft) {
+  function drawDistributions(draft) {
     const target = draft.target ? draft.target.top : [],
       source = draft.draft ? draft.draft.top : [];
     if (!target.length && !source.length) return null;
-    const key = (one) => (one.token === UNNAMED ? one.piece : one.token),
+    const key = (token) => (token.token === UNNAMED ? token.piece : token.token),
       rows = new Map([
         [key(draft), /** @type {any} */ ({ piece: draft.piece, p: draft.p, q: draft.q })],
       ]);
@@ -194,47 +200,50 @@ export function createTokenCards(W, S) {
       [target, "p"],
       [source, "q"],
     ])
-      for (const one of list) {
-        if (!rows.has(key(one))) rows.set(key(one), { piece: one.piece });
-        if (rows.get(key(one))[name] == null) rows.get(key(one))[name] = one.prob;
+      for (const token of list) {
+        if (!rows.has(key(token))) rows.set(key(token), { piece: token.piece });
+        if (rows.get(key(token))[name] == null) rows.get(key(token))[name] = token.prob;
       }
     const [first, ...others] = [...rows.values()].filter(
-      (one) => one.piece !== "" || one.p != null,
+      (token) => token.piece !== "" || token.p != null,
     ); // a server that does not name its draft shows the target's tokens alone
     others.sort((a, b) => Math.max(b.p || 0, b.q || 0) - Math.max(a.p || 0, a.q || 0));
-    const columns = [{ x: 96, title: W.card.target, of: "p", model: "target" }];
-    if (source.length) columns.push({ x: 204, title: W.card.draft, of: "q", model: "draft" });
-    return bars([first, ...others.slice(0, 5)], columns, 62);
+    const columns = [{ x: 96, title: texts.card.target, of: "p", model: "target" }];
+    if (source.length) columns.push({ x: 204, title: texts.card.draft, of: "q", model: "draft" });
+    return drawBars([first, ...others.slice(0, 5)], columns, 62);
   }
 
-  function oneDistribution({ top, rest }, title) {
+  function drawDistribution({ top, rest }, title) {
     const rows = top.slice(0, 6).map(({ piece, prob }) => ({ piece, p: prob })),
-      others = rest + top.slice(6).reduce((sum, row) => sum + row.prob, 0),
-      g = bars(rows, [{ x: 96, title, of: "p", model: "target" }], 150, 20),
+      others = rest + top.slice(6).reduce((sum, distribution) => sum + distribution.prob, 0),
+      g = drawBars(rows, [{ x: 96, title, of: "p", model: "target" }], 150, 20),
       y = 33 + rows.length * 20;
-    g.append(svgText(0, y, W.card.rest), svgText(96, y, formatChance(others)));
+    g.append(svgText(0, y, texts.card.rest), svgText(96, y, formatChance(others)));
     return g;
   }
 
   /* Draw one row per token and one bar per column; the largest bar is `room` pixels wide. */
-  function bars(rows, columns, room, below = 0) {
+  function drawBars(rows, columns, maxWidth, below = 0) {
     const height = 22 + rows.length * 20 + below,
       titles = columns.map(({ x, title }) => svgText(x, 12, title)),
       g = svgRoot(298, height, columns[0].title, titles),
-      most = Math.max(EPS, ...rows.flatMap((row) => columns.map(({ of }) => row[of] || 0)));
-    rows.forEach((row, i) => {
+      highest = Math.max(
+        EPS,
+        ...rows.flatMap((distribution) => columns.map(({ of }) => distribution[of] || 0)),
+      );
+    rows.forEach((distribution, i) => {
       const y = 22 + i * 20,
-        label = formatPiece(row.piece),
-        short = label.length > 11 ? label.slice(0, 10) + "…" : label;
-      g.append(svg("text", { x: 0, y: y + 11, class: "sd-tk" }, short));
+        label = formatPiece(distribution.piece),
+        shortLabel = label.length > 11 ? label.slice(0, 10) + "…" : label;
+      g.append(svg("text", { x: 0, y: y + 11, class: "sd-tk" }, shortLabel));
       for (const { x, of, model } of columns) {
-        const wide = ((row[of] || 0) / most) * room;
+        const width = ((distribution[of] || 0) / highest) * maxWidth;
         g.append(
-          svgRect(x, y + 2, wide, 10, { class: "sd-f-" + model }),
+          svgRect(x, y + 2, width, 10, { class: "sd-f-" + model }),
           svgText(
-            x + wide + (row[of] == null ? 0 : 4),
+            x + width + (distribution[of] == null ? 0 : 4),
             y + 11,
-            row[of] == null ? "·" : formatChance(row[of]),
+            distribution[of] == null ? "·" : formatChance(distribution[of]),
           ),
         );
       }
@@ -242,5 +251,5 @@ export function createTokenCards(W, S) {
     return g;
   }
 
-  return { draftCard, ownCard };
+  return { createDraftCard, createTargetCard };
 }

@@ -3,7 +3,7 @@
 import { html } from "#page/race/html.js";
 import { makeVisible } from "#page/race/text.js";
 
-const UNNAMEABLE = ["rej", "dis", "cut", "pen"]; // states of a draft that a server may leave without a name
+const UNNAMEABLE_STATES = ["rej", "dis", "cut", "pen"]; // states of a draft that a server may leave without a name
 export const STATE_MARKS = {
   acc: "✓",
   rej: "✗",
@@ -16,9 +16,9 @@ export const STATE_MARKS = {
 };
 
 /* The visible body of a token: leading space as a small tray, runs of spaces counted. */
-function body(piece) {
-  const lead = /^ +/.exec(piece),
-    spaces = lead ? lead[0].length : 0,
+function createBody(piece) {
+  const leading = /^ +/.exec(piece),
+    spaces = leading ? leading[0].length : 0,
     rest = makeVisible(piece.slice(spaces));
   const trays = Array.from({ length: Math.min(spaces, 3) }, () => html("i", { class: "sd-sp" }));
   return html(
@@ -32,20 +32,22 @@ function body(piece) {
 
 /* The parts of a token on their lines: its break ends one, its indentation begins the next. */
 export function splitAtBreak(piece) {
-  const cut = piece.lastIndexOf("\n") + 1;
-  return cut && cut < piece.length ? [piece.slice(0, cut), piece.slice(cut)] : [piece];
+  const breakAt = piece.lastIndexOf("\n") + 1;
+  return breakAt && breakAt < piece.length
+    ? [piece.slice(0, breakAt), piece.slice(breakAt)]
+    : [piece];
 }
 
-export function createChip(W, piece, state, tag = "button", status = W.status[state]) {
-  const unnamed = piece === "" && UNNAMEABLE.includes(state),
+export function createChip(texts, piece, state, tag = "button", status = texts.status[state]) {
+  const unnamed = piece === "" && UNNAMEABLE_STATES.includes(state),
     name = unnamed
-      ? W.server.unnamed
-      : (/^ /.test(piece) ? W.space + " " : "") +
-        (piece.trim() || (/\n/.test(piece) ? W.line_break : ""));
+      ? texts.server.unnamed
+      : (/^ /.test(piece) ? texts.space + " " : "") +
+        (piece.trim() || (/\n/.test(piece) ? texts.line_break : ""));
   const more =
     tag === "button"
       ? { type: "button", tabindex: -1 }
-      : { title: unnamed ? W.server.unnamed_tip : null };
+      : { title: unnamed ? texts.server.unnamed_tip : null };
   const node = html(
     tag,
     {
@@ -54,22 +56,22 @@ export function createChip(W, piece, state, tag = "button", status = W.status[st
       "data-unnamed": unnamed ? "" : null,
       ...more,
     },
-    unnamed ? html("span", { class: "sd-x" }) : body(piece),
+    unnamed ? html("span", { class: "sd-x" }) : createBody(piece),
   );
   if (STATE_MARKS[state])
     node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
   return node;
 }
 /* After the end of a block tokens are discarded, too, but their coins were tossed. */
-export const statusOf = (W, state, { draft }) =>
-  state === "dis" && draft.u != null ? W.status.late : W.status[state];
+export const statusOf = (texts, state, { draft }) =>
+  state === "dis" && draft.u != null ? texts.status.late : texts.status[state];
 
 /* The prompt of a run, as `write` shows text; grey around it, what the model's chat template adds. */
-export function createPrompt(header, write) {
+export function createPrompt(header, format) {
   const chat = (header.models || {}).chat,
-    own = write(header.prompt || "");
+    prompt = format(header.prompt || "");
   if (!Array.isArray(chat) || chat.length !== 2 || chat.some((text) => typeof text !== "string"))
-    return html("span", { class: "sd-prompt" }, own);
-  const [before, after] = chat.map((text) => html("span", { class: "sd-template" }, write(text)));
-  return html("span", { class: "sd-prompt sd-asked" }, before, own, after);
+    return html("span", { class: "sd-prompt" }, prompt);
+  const [before, after] = chat.map((text) => html("span", { class: "sd-template" }, format(text)));
+  return html("span", { class: "sd-prompt sd-asked" }, before, prompt, after);
 }

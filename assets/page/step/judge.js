@@ -137,8 +137,11 @@ function sampled(known) {
 function drawnIn(cycle) {
   const kept = cycle.drafts.filter((draft) => draft.status === "accepted"),
     places = kept.map((draft) => [draft.parent, draft]);
-  if (cycle.own)
-    places.push([kept.length ? cycle.drafts.indexOf(kept[kept.length - 1]) : -1, cycle.own]);
+  if (cycle.targetToken)
+    places.push([
+      kept.length ? cycle.drafts.indexOf(kept[kept.length - 1]) : -1,
+      cycle.targetToken,
+    ]);
   return Object.fromEntries(places.map(([place, { token, piece }]) => [place, { token, piece }]));
 }
 

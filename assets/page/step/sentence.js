@@ -20,7 +20,7 @@ export function createSentences(page, theirs) {
       return [
         ...fillTemplate(cycle.tree ? Y.draft_tree : n === 1 ? Y.draft_one : Y.draft, {
           n,
-          time: cycle.draft ? formatDuration(cycle.draft.end - cycle.draft.start) : "–",
+          time: cycle.drafting ? formatDuration(cycle.drafting.end - cycle.drafting.start) : "–",
           levels: Math.max(...cycle.drafts.map((draft) => draft.level)),
         }),
       ];

@@ -221,7 +221,7 @@ function stepper(element, props, server, player) {
   function shortcut(state) {
     const all = cycles(),
       order = all.map((_, i) => (S.cycle + 1 + i) % all.length),
-      to = order.find((i) => all[i].own && all[i].own.state === state);
+      to = order.find((i) => all[i].targetToken && all[i].targetToken.state === state);
     return to === undefined ? [] : [" ", press(W.shortcuts[state], "sd-link", () => go(to, "own"))];
   }
 

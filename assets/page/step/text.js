@@ -14,7 +14,7 @@ export function createRunText(page, { nodesShown, revealed, chipOf, ownChip }) {
     spans = [];
     part.text.replaceChildren(
       createPrompt(run.header, makeVisible),
-      ...(speculativeOf(run).first ? speculativeOf(run).first.pieces.map(makeVisible) : []),
+      ...(speculativeOf(run).prefill ? speculativeOf(run).prefill.pieces.map(makeVisible) : []),
     );
   }
 

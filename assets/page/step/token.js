@@ -7,14 +7,18 @@ import { FIRST_CHOICE, REJECTION_SAMPLING } from "#page/step/judge.js";
 export function targetTokenOf(cycle, verdict, theirs) {
   if (cycle.served)
     return (
-      cycle.own && {
-        state: cycle.own.state,
+      cycle.targetToken && {
+        state: cycle.targetToken.state,
         node: -1,
         distribution:
-          cycle.own.distribution ||
+          cycle.targetToken.distribution ||
           (cycle.drafts.find((draft) => draft.state === "rej") || {}).target ||
           null,
-        sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p },
+        sample: {
+          token: cycle.targetToken.token,
+          piece: cycle.targetToken.piece,
+          prob: cycle.targetToken.p,
+        },
       }
     );
   const { drafts } = cycle,
@@ -26,12 +30,16 @@ export function targetTokenOf(cycle, verdict, theirs) {
   const distribution = (head ? head.target : cycle.tree ? null : cycle.bonus) || null,
     state = !drafts.length ? "pla" : bonus ? "bon" : "res",
     own = { state, node, distribution, sample: null };
-  if (same(verdict, theirs) && (!cycle.own || cycle.own.state === state)) {
-    if (!cycle.own) return null; // the text ended inside the draft
+  if (same(verdict, theirs) && (!cycle.targetToken || cycle.targetToken.state === state)) {
+    if (!cycle.targetToken) return null; // the text ended inside the draft
     return {
       ...own,
-      distribution: distribution || cycle.own.distribution,
-      sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p },
+      distribution: distribution || cycle.targetToken.distribution,
+      sample: {
+        token: cycle.targetToken.token,
+        piece: cycle.targetToken.piece,
+        prob: cycle.targetToken.p,
+      },
     };
   }
   if (rejected) own.sample = drawnFrom(drafts, node, rule === theirs.rule);

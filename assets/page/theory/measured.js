@@ -8,10 +8,10 @@ import { accountedSpeedup } from "#page/theory/formulas.js";
 export function measureRun(run) {
   if (run.names.length < 2) return null;
   const F = figuresAt(run, replayEnd(run)),
-    { a } = F,
+    { speculative: a } = F,
     lane = speculativeOf(run),
-    cycles = lane.cycles.slice(0, a.k),
-    drafting = cycles.filter((cycle) => cycle.draft);
+    cycles = lane.cycles.slice(0, a.passes),
+    drafting = cycles.filter((cycle) => cycle.drafting);
   if (!a.judged || F.c == null || F.v == null || !F.speedup) return null;
   const { drafter = "", k: asked = 0, params } = lane.started || {},
     count = (of) => (place) => cycles.filter((cycle) => of(cycle) > place).length;
@@ -23,12 +23,12 @@ export function measureRun(run) {
     acceptedAt = places.map(count((cycle) => cycle.accepted));
   const alphas = acceptedAt.map((kept, place) => kept / judgedAt[place]),
     mean = a.drafted / drafting.length,
-    share = drafting.length / a.k,
+    share = drafting.length / a.passes,
     tree = a.trees > 0;
-  const o = F.perPass(Math.max(0, a.time - a.drafting - a.passing), a.k),
-    step = F.perPass(a.passing - a.checking, a.k - a.checks) ?? 1;
+  const o = F.inPlainPasses(Math.max(0, a.endMs - a.draftMs - a.passMs), a.passes),
+    step = F.inPlainPasses(a.passMs - a.checkMs, a.passes - a.checks) ?? 1;
   const k = tree ? asked : Math.max(1, Math.round(mean)),
-    c = tree ? F.perPass(a.drafting, drafting.length * k) : F.c;
+    c = tree ? F.inPlainPasses(a.draftMs, drafting.length * k) : F.c;
   return {
     drafter,
     k,
@@ -50,9 +50,9 @@ export function measureRun(run) {
     temperature: params ? params.temperature : 0,
     kind: run.header.kind || "",
     family: (run.header.models || {}).family,
-    passMs: F.b.time / F.b.k,
+    passMs: F.plain.endMs / F.plain.passes,
     keptOf: drafting
-      .filter((cycle) => cycle.own && deep(cycle) === k)
+      .filter((cycle) => cycle.targetToken && deep(cycle) === k)
       .map((cycle) => cycle.accepted),
   };
 }

@@ -32,29 +32,35 @@ function made(cycle, cycles = 12, first = cycle) {
 
 test("a ratio waits until it means something; passes saved are told meanwhile", () => {
   const run = made(20);
-  for (const { at } of run.lanes.speculative.cycles) {
-    const F = figuresAt(run, at),
-      ratio = speedupSoFar(run, F);
-    assert.equal(ratio === null, F.a.written < MIN_TOKENS);
-    assert.equal(countSavedPasses(F), 3 * F.a.k);
+  for (const { endMs: at } of run.lanes.speculative.cycles) {
+    const figures = figuresAt(run, at),
+      ratio = speedupSoFar(run, figures);
+    assert.equal(ratio === null, figures.speculative.written < MIN_TOKENS);
+    assert.equal(countSavedPasses(figures), 3 * figures.speculative.passes);
   }
-  assert.ok(figuresAt(run, replayEnd(run)).a.written > MIN_TOKENS);
+  assert.ok(figuresAt(run, replayEnd(run)).speculative.written > MIN_TOKENS);
 });
 
 test("a figure that is struck out is not explained", () => {
-  const W = { why: { known: "known", cheap: "cheap", dear: "dear" } },
+  const texts = { why: { known: "known", cheap: "cheap", dear: "dear" } },
     run = made(20);
-  assert.equal(explainSpeed(W, run, replayEnd(run)), "known");
+  assert.equal(explainSpeed(texts, run, replayEnd(run)), "known");
   run.header.machine = { busy: true };
-  assert.equal(explainSpeed(W, run, replayEnd(run)), "");
-  assert.equal(explainSpeed(W, run, replayEnd(run) / 2), "known");
+  assert.equal(explainSpeed(texts, run, replayEnd(run)), "");
+  assert.equal(explainSpeed(texts, run, replayEnd(run) / 2), "known");
 });
 
 test("no ratio below 1 on the way to a gain, and every one on the way to a loss", () => {
   const gain = made(20, 12, 200); // its first cycle takes as long as twenty tokens
-  const told = gain.lanes.speculative.cycles.map(({ at }) => figuresAt(gain, at));
-  assert.ok(told.some((F) => F.a.written >= MIN_TOKENS && F.speedup < 1));
-  assert.ok(told.every((F) => speedupSoFar(gain, F) === null || speedupSoFar(gain, F) >= 1));
+  const told = gain.lanes.speculative.cycles.map(({ endMs: at }) => figuresAt(gain, at));
+  assert.ok(
+    told.some((figures) => figures.speculative.written >= MIN_TOKENS && figures.speedup < 1),
+  );
+  assert.ok(
+    told.every(
+      (figures) => speedupSoFar(gain, figures) === null || speedupSoFar(gain, figures) >= 1,
+    ),
+  );
   const loss = made(60),
     late = figuresAt(loss, replayEnd(loss));
   assert.ok(late.speedup < 1 && speedupSoFar(loss, late) === late.speedup);
@@ -70,8 +76,8 @@ test("the bytes of a character are joined in the text, across tokens and cycles"
   commit(0, "<0xE7>");
   commit(1, "<0x9F>", "<0xAD>", "!");
   commit(2, "<0x20><0xE7>", " lost", "<0xC3>", "<0xA9>");
-  const { first, cycles } = foldEvents(log).lanes.speculative;
-  assert.deepEqual(first.texts, [""]);
+  const { prefill, cycles } = foldEvents(log).lanes.speculative;
+  assert.deepEqual(prefill.texts, [""]);
   assert.deepEqual(cycles[0].texts, ["", "短", "!"]);
   assert.deepEqual(cycles[1].texts, ["", " lost", "", "é"]);
 });

@@ -61,7 +61,10 @@ test("the recorded verdict, judged again with its own coins, is itself", () => {
       cycle.drafts.map((draft) => draft.state),
     );
     const own = step.targetTokenOf(cycle, again, theirs);
-    assert.deepEqual([own.sample.token, own.state], [cycle.own.token, cycle.own.state]);
+    assert.deepEqual(
+      [own.sample.token, own.state],
+      [cycle.targetToken.token, cycle.targetToken.state],
+    );
   }
 });
 
@@ -85,7 +88,7 @@ test("what the target drew in a run of sample and match stays what it drew", () 
         ),
       ],
     );
-    assert.equal(step.targetTokenOf(cycle, again, theirs)?.sample.token, cycle.own?.token);
+    assert.equal(step.targetTokenOf(cycle, again, theirs)?.sample.token, cycle.targetToken?.token);
     return (
       String(step.judge(cycle, { rule: step.SHARED_NOISE }, step.SAMPLE_AND_MATCH).path) !==
       String(theirs.path)
@@ -153,7 +156,7 @@ test("an older trace is taken apart, and says which questions it cannot answer",
         step.targetTokenOf(cycle, open, theirs).distribution,
         step.targetTokenOf(cycle, open, theirs).state,
       ],
-      [theirs.path.length === cycle.drafts.length ? cycle.own.distribution : null, "bon"],
+      [theirs.path.length === cycle.drafts.length ? cycle.targetToken.distribution : null, "bon"],
     );
     for (const draft of cycle.drafts) {
       const distributions = step.distributionsOf(draft);
