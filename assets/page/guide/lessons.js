@@ -4,22 +4,22 @@ import { html } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
 import { createLead, createList } from "#page/guide/prose.js";
 
-export function createLessons(W) {
-  const T = W.teach,
-    plan = ({ title, goals, steps }) =>
+export function createLessons(texts) {
+  const labels = texts.teach,
+    createPlan = ({ title, goals, steps }) =>
       html(
         "div",
         {},
         html("h3", {}, title),
-        html("h4", {}, T.goals),
+        html("h4", {}, labels.goals),
         createList(goals),
         html(
           "ol",
           { class: "sd-gd-plan" },
           steps.map(([n, what]) =>
-            html("li", {}, html("b", {}, fillText(T.minutes, { n })), html("span", {}, what)),
+            html("li", {}, html("b", {}, fillText(labels.minutes, { n })), html("span", {}, what)),
           ),
         ),
       );
-  return [createLead(T.lead), html("div", { class: "sd-gd-three" }, T.plans.map(plan))];
+  return [createLead(labels.lead), html("div", { class: "sd-gd-three" }, labels.plans.map(createPlan))];
 }

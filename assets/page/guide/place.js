@@ -5,13 +5,12 @@ export const MARGIN = 16,
   RING_GAP = 7,
   NARROW_PX = 720; // pixels: panel to window, panel to target, ring to target, one column
 
-export const areApart = (a, b) =>
-  a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
-const around = ({ left, right, top, bottom }, by) => ({
-  left: left - by,
-  right: right + by,
-  top: top - by,
-  bottom: bottom + by,
+export const areApart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+const growBox = ({ left, right, top, bottom }, px) => ({
+  left: left - px,
+  right: right + px,
+  top: top - px,
+  bottom: bottom + px,
 });
 
 /* The corners of the window, the preferred first; each as the box of a panel that stands there. */
@@ -24,13 +23,11 @@ export function cornerBox(corner, panel, view) {
 
 /* Where the panel leaves free what it points at, and what else is to be seen; "sheet", along the bottom, if no corner
  * does. It stays where it is if it can. */
-export function choosePlace(target, panel, view, last, keep = target) {
+export function choosePlace(target, panel, view, lastPlace, keepFree = target) {
   if (view.width < NARROW_PX) return "sheet";
-  const free = (corner) =>
-    [target, keep].every((box) =>
-      areApart(cornerBox(corner, panel, view), around(box, TARGET_GAP)),
-    );
-  return last && last !== "sheet" && free(last) ? last : CORNERS.find(free) || "sheet";
+  const isFree = (corner) =>
+    [target, keepFree].every((box) => areApart(cornerBox(corner, panel, view), growBox(box, TARGET_GAP)));
+  return lastPlace && lastPlace !== "sheet" && isFree(lastPlace) ? lastPlace : CORNERS.find(isFree) || "sheet";
 }
 
 /* By how much to scroll until the target stands between the two lines; its beginning, if it is too tall. */

@@ -24,8 +24,7 @@ export function createColumns(items) {
 }
 
 /* What a lid hides. */
-export const createFold = (lid, ...content) =>
-  html("details", { class: "sd-fold" }, html("summary", {}, lid), content);
+export const createFold = (lid, ...content) => html("details", { class: "sd-fold" }, html("summary", {}, lid), content);
 
 /* A mark that is also said. */
 export const createMark = (mark, label) => [
@@ -51,12 +50,12 @@ export const tabOpener = (name, part) => () => {
 
 /* Waits for it, 600 frames at most: a tab that was never looked at has yet to be drawn. */
 function unfold(selector, frames = 600) {
-  const found = /** @type {HTMLDetailsElement | null} */ (document.querySelector(selector));
-  if (!found?.getClientRects().length) {
+  const section = /** @type {HTMLDetailsElement | null} */ (document.querySelector(selector));
+  if (!section?.getClientRects().length) {
     if (frames) requestAnimationFrame(() => unfold(selector, frames - 1));
     return;
   }
-  found.open = true;
-  found.scrollIntoView();
-  found.querySelector("summary")?.focus({ preventScroll: true });
+  section.open = true;
+  section.scrollIntoView();
+  section.querySelector("summary")?.focus({ preventScroll: true });
 }

@@ -5,9 +5,9 @@ import { fillText } from "#page/race/text.js";
 import { createLead, tabOpener } from "#page/guide/prose.js";
 
 /* `tabs`: their labels by name. */
-export function createQuiz({ quiz: Q, see }, tabs) {
-  function question({ ask, choices, answer, why, tab, part }, number) {
-    const said = html("p", { class: "sd-gd-why sd-sub", "aria-live": "polite" }),
+export function createQuiz({ quiz: texts, see }, tabs) {
+  function createQuestion({ ask, choices, answer, why, tab, part }, number) {
+    const answerText = html("p", { class: "sd-gd-why sd-sub", "aria-live": "polite" }),
       options = choices.map((choice, i) =>
         html(
           "label",
@@ -18,10 +18,10 @@ export function createQuiz({ quiz: Q, see }, tabs) {
       );
     function reveal() {
       const chosen = options.findIndex((option) => option.firstChild.checked);
-      if (chosen < 0) return said.replaceChildren(Q.choose);
+      if (chosen < 0) return answerText.replaceChildren(texts.choose);
       options.forEach((option, i) => option.classList.toggle("sd-gd-answer", i === answer));
-      said.replaceChildren(
-        html("b", {}, chosen === answer ? "✓ " + Q.right : "✗ " + Q.wrong),
+      answerText.replaceChildren(
+        html("b", {}, chosen === answer ? "✓ " + texts.right : "✗ " + texts.wrong),
         " ",
         choices[answer] + ": " + why + " ",
         createButton(fillText(see, { tab: tabs[tab] }), tabOpener(tab, part), "sd-link sd-inline"),
@@ -34,11 +34,11 @@ export function createQuiz({ quiz: Q, see }, tabs) {
         "fieldset",
         {},
         html("legend", {}, number + 1 + ". " + ask),
-        html("div", { class: "sd-gd-options" }, options, createButton(Q.reveal, reveal, "sd-pill")),
-        said,
+        html("div", { class: "sd-gd-options" }, options, createButton(texts.reveal, reveal, "sd-pill")),
+        answerText,
       ),
     );
   }
 
-  return [createLead(Q.lead), html("ol", { class: "sd-gd-two sd-gd-quiz" }, Q.list.map(question))];
+  return [createLead(texts.lead), html("ol", { class: "sd-gd-two sd-gd-quiz" }, texts.list.map(createQuestion))];
 }

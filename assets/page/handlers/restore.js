@@ -2,8 +2,8 @@
  * prompt, and the run (`shared/keep.js`). One that was left a minute ago, or before a reload, is shown again; no more
  * of it will come. */
 
-const AWAY = 60000; // ms
-const NOTHING = { __type__: "update" };
+const MAX_AWAY_MS = 60000; // ms
+const NO_CHANGE = { __type__: "update" };
 
 /**
  * Updates of the prompt's field and of the player.
@@ -12,25 +12,25 @@ const NOTHING = { __type__: "update" };
  * @param {string | null} run as `shared/keep.js` stored it
  * @param {{ hash: string, here: boolean, now: number }} page `here`: it was reloaded, or came back to
  */
-export function restoreUpdates(prompt, run, { hash, here, now }) {
-  let left = 0,
+export function restoreUpdates(prompt, run, { hash, cameBack, now }) {
+  let leftAt = 0,
     log = "";
   try {
-    ({ left, log } = JSON.parse(String(run)) || {});
+    ({ left: leftAt, log } = JSON.parse(String(run)) || {});
   } catch {
     /* somebody else's */
   }
-  const another = hash.startsWith("#run="); // the address brings one
+  const bringsRun = hash.startsWith("#run="); // the address brings one
   return [
-    prompt === null ? NOTHING : prompt,
-    log && !another && (here || now - left < AWAY)
-      ? { ...NOTHING, value: log, ended: "kept" }
-      : NOTHING,
+    prompt === null ? NO_CHANGE : prompt,
+    log && !bringsRun && (cameBack || now - leftAt < MAX_AWAY_MS)
+      ? { ...NO_CHANGE, value: log, ended: "kept" }
+      : NO_CHANGE,
   ];
 }
 
 /** @param {string} name @returns {string | null} */
-function stored(name) {
+function readStored(name) {
   try {
     return sessionStorage.getItem(name);
   } catch {
@@ -39,9 +39,9 @@ function stored(name) {
 }
 
 export const handler = () => () => {
-  const [prompt, run] = [stored("specdec.prompt"), stored("specdec.run")];
+  const [prompt, run] = [readStored("specdec.prompt"), readStored("specdec.run")];
   if (run !== null) sessionStorage.removeItem("specdec.run");
-  const way = /** @type {any} */ (performance.getEntriesByType("navigation")[0] || {}).type;
-  const here = ["reload", "back_forward"].includes(way);
-  return restoreUpdates(prompt, run, { hash: location.hash, here, now: Date.now() });
+  const navigation = /** @type {any} */ (performance.getEntriesByType("navigation")[0] || {}).type;
+  const cameBack = ["reload", "back_forward"].includes(navigation);
+  return restoreUpdates(prompt, run, { hash: location.hash, cameBack, now: Date.now() });
 };

@@ -8,60 +8,64 @@ import { EXACT, isExact } from "#page/lossless/reading.js";
 import { formatRoughly, formatFigure } from "#page/lossless/format.js";
 import { createNote } from "#page/lossless/stamps.js";
 
-export function createClosedForm(W, level) {
+export function createClosedForm(texts, setLevel) {
   function paintClosed(certificate) {
-    const C = W.closed,
+    const labels = texts.closed,
       { error, overlap, needed } = certificate.closed,
       passed = isExact(certificate),
       box = html("div", {});
-    level(
+    setLevel(
       "closed",
       passed,
-      C.title,
-      error === null ? C.no_law : fillText(C.error, { error: formatFigure(error) }),
-      C.lead,
-      createLegend(["sd-i-target", C.target], [passed ? "sd-i-good" : "sd-i-rej", C.written]),
+      labels.title,
+      error === null ? labels.no_law : fillText(labels.error, { error: formatFigure(error) }),
+      labels.lead,
+      createLegend(["sd-i-target", labels.target], [passed ? "sd-i-good" : "sd-i-rej", labels.written]),
       box,
       createNote(
         joinSentences(
-          fillText(C.overlap, { beta: formatChance(overlap) }),
-          needed && fillText(C.needed, { needed: formatRoughly(needed) }),
+          fillText(labels.overlap, { beta: formatChance(overlap) }),
+          needed && fillText(labels.needed, { needed: formatRoughly(needed) }),
         ),
       ),
     );
-    box.append(bars(certificate.closed, box.clientWidth));
+    box.append(drawBars(certificate.closed, box.clientWidth));
   }
 
-  function bars({ rows, rest }, width) {
-    const all = [...rows, ...(Math.max(...rest) > 1e-6 ? [[null, ...rest]] : [])],
-      wide = width / all.length,
-      zero = 150,
-      H = createHatch(),
-      g = svgRoot(width, 176, W.closed.aria, H.defs);
-    const most = Math.max(...all.flatMap(([, p, distribution]) => [p, distribution || 0])),
-      y = (v) => (v / most) * 118,
-      thick = Math.min(34, wide * 0.34);
-    all.forEach(([piece, p, distribution], i) => {
-      const middle = (i + 0.5) * wide,
-        off = distribution === null ? 0 : distribution - p,
-        same = Math.abs(off) <= EXACT;
-      g.append(svgRect(middle - thick - 1, zero - y(p), thick, y(p), { class: "sd-f-target" }));
+  function drawBars({ rows, rest }, width) {
+    const allRows = [...rows, ...(Math.max(...rest) > 1e-6 ? [[null, ...rest]] : [])],
+      columnWidth = width / allRows.length,
+      baseline = 150,
+      hatch = createHatch(),
+      g = svgRoot(width, 176, texts.closed.aria, hatch.defs);
+    const highest = Math.max(...allRows.flatMap(([, p, distribution]) => [p, distribution || 0])),
+      heightOf = (v) => (v / highest) * 118,
+      barWidth = Math.min(34, columnWidth * 0.34);
+    allRows.forEach(([piece, p, distribution], i) => {
+      const middle = (i + 0.5) * columnWidth,
+        difference = distribution === null ? 0 : distribution - p,
+        isSame = Math.abs(difference) <= EXACT;
+      g.append(
+        svgRect(middle - barWidth - 1, baseline - heightOf(p), barWidth, heightOf(p), {
+          class: "sd-f-target",
+        }),
+      );
       if (distribution !== null)
         g.append(
           svgRect(
             middle + 1,
-            zero - y(distribution),
-            thick,
-            y(distribution),
-            same ? { class: "sd-f-acc sd-o-acc" } : { fill: H.fill, class: "sd-s-rej" },
+            baseline - heightOf(distribution),
+            barWidth,
+            heightOf(distribution),
+            isSame ? { class: "sd-f-acc sd-o-acc" } : { fill: hatch.fill, class: "sd-s-rej" },
           ),
         );
-      if (Math.abs(off) >= 0.0005)
+      if (Math.abs(difference) >= 0.0005)
         g.append(
           svgText(
             middle,
-            zero - y(Math.max(p, distribution)) - 7,
-            (off > 0 ? "+" : "−") + Math.abs(off).toFixed(Math.abs(off) < 0.005 ? 3 : 2),
+            baseline - heightOf(Math.max(p, distribution)) - 7,
+            (difference > 0 ? "+" : "−") + Math.abs(difference).toFixed(Math.abs(difference) < 0.005 ? 3 : 2),
             "sd-b",
             "middle",
           ),
@@ -69,14 +73,14 @@ export function createClosedForm(W, level) {
       g.append(
         svgText(
           middle,
-          zero + 17,
-          piece === null ? W.closed.rest : shortenPiece(piece, wide),
+          baseline + 17,
+          piece === null ? texts.closed.rest : shortenPiece(piece, columnWidth),
           piece === null ? "" : "sd-tk",
           "middle",
         ),
       );
     });
-    g.append(svgLine(0, zero, width, zero, "sd-ax"));
+    g.append(svgLine(0, baseline, width, baseline, "sd-ax"));
     return g;
   }
 

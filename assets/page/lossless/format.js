@@ -2,8 +2,7 @@
 
 export const formatCount = (n) => Math.round(n).toLocaleString("en");
 /* In the language of the page. */
-const language = () =>
-  (typeof document === "undefined" ? "" : document.documentElement.lang) || "en";
+const language = () => (typeof document === "undefined" ? "" : document.documentElement.lang) || "en";
 export function formatRoughly(n) {
   if (n < 1e6) return formatCount(Number(n.toPrecision(2)));
   const digits = { minimumSignificantDigits: 2, maximumSignificantDigits: 2 };

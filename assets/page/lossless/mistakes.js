@@ -5,11 +5,11 @@ import { fillText, joinSentences } from "#page/race/text.js";
 import { FIRST_MISTAKES } from "#page/lossless/reading.js";
 
 /* `choose` is told which one; pressed again, none. `planted()` is the one that is on. */
-export function createMistakes(W, root, part, named, planted, choose) {
-  const keys = Object.keys(W.mistakes);
+export function createMistakes(texts, root, part, mistakes, plantedOf, choose) {
+  const keys = Object.keys(texts.mistakes);
 
-  function bug(name) {
-    const { title, what, met } = named[name],
+  function createSwitch(name) {
+    const { title, what, met } = mistakes[name],
       node = html(
         "button",
         {
@@ -21,19 +21,19 @@ export function createMistakes(W, root, part, named, planted, choose) {
         },
         html("i", {}),
         html("b", {}, title),
-        html("span", {}, joinSentences(what, met && fillText(W.rail.met, { met }))),
+        html("span", {}, joinSentences(what, met && fillText(texts.rail.met, { met }))),
       );
-    node.onclick = () => choose(planted() === name ? "" : name);
+    node.onclick = () => choose(plantedOf() === name ? "" : name);
     return node;
   }
 
   function paint() {
     for (const node of root.querySelectorAll(".sd-bug"))
-      node.setAttribute("aria-checked", String(node.dataset.key === planted()));
+      node.setAttribute("aria-checked", String(node.dataset.key === plantedOf()));
   }
 
-  part.more.textContent = fillText(W.rail.more, { n: keys.length - FIRST_MISTAKES });
-  part.bugs.append(...keys.slice(0, FIRST_MISTAKES).map(bug));
-  part.others.append(...keys.slice(FIRST_MISTAKES).map(bug));
+  part.more.textContent = fillText(texts.rail.more, { n: keys.length - FIRST_MISTAKES });
+  part.bugs.append(...keys.slice(0, FIRST_MISTAKES).map(createSwitch));
+  part.others.append(...keys.slice(FIRST_MISTAKES).map(createSwitch));
   return paint;
 }

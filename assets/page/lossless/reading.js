@@ -9,12 +9,9 @@ export const FIRST_MISTAKES = 8; // mistakes that are on show at once
 
 /* The sample as it stood after so many draws, else as it stands: [draws, [one distance per length]]. */
 export const sampleAt = (certificate, draws) =>
-  certificate.sampled.find(([count]) => count === draws) ||
-  certificate.sampled[certificate.sampled.length - 1] ||
-  null;
+  certificate.sampled.find(([count]) => count === draws) || certificate.sampled[certificate.sampled.length - 1] || null;
 export const isImplausible = (distance) => distance[4] !== null && distance[4] < FALSE_ALARM;
-export const isExact = (certificate) =>
-  certificate.closed.error !== null && certificate.closed.error <= EXACT;
+export const isExact = (certificate) => certificate.closed.error !== null && certificate.closed.error <= EXACT;
 
 /* Which checks pass; null for a sample that nobody has drawn. */
 export function checksOf(certificate, draws) {
@@ -43,6 +40,6 @@ export function drawsNeeded(certificate) {
   if (certificate.exact) return certificate.exact.needed;
   return (
     certificate.closed.needed ||
-    (certificate.sampled.find(([, found]) => found.some(isImplausible)) || [null])[0]
+    (certificate.sampled.find(([, distances]) => distances.some(isImplausible)) || [null])[0]
   );
 }

@@ -4,9 +4,13 @@ import { html } from "#page/race/html.js";
 
 export const createNote = (...inner) => html("p", { class: "sd-sub sd-after" }, inner);
 
-export function createSigns(W, part) {
-  const LABELS = { good: W.verdict.passed, bad: W.verdict.failed, missed: W.verdict.unsure };
-  const stamp = (kind, small) =>
+export function createSigns(texts, part) {
+  const LABELS = {
+    good: texts.verdict.passed,
+    bad: texts.verdict.failed,
+    missed: texts.verdict.unsure,
+  };
+  const createStamp = (kind, small) =>
     html(
       "div",
       {
@@ -18,18 +22,18 @@ export function createSigns(W, part) {
     );
 
   /* A status line speaks when it changes, so a growing sample leaves it alone until it does. */
-  function verdict(kind, title, said) {
-    const key = kind + title + said;
+  function setVerdict(kind, title, sentence) {
+    const key = kind + title + sentence;
     if (part.verdict.dataset.said === key && part.verdict.firstChild) return;
     part.verdict.dataset.said = key;
     part.verdict.replaceChildren(
-      stamp(kind, false),
-      html("div", {}, html("h2", {}, title), html("p", {}, said)),
+      createStamp(kind, false),
+      html("div", {}, html("h2", {}, title), html("p", {}, sentence)),
     );
   }
 
   /* One check: its name, its result, what it asks, and what is drawn of it. */
-  const body = (title, result, lead, ...more) =>
+  const createBody = (title, result, lead, ...more) =>
     html(
       "div",
       { class: "sd-levelbody" },
@@ -38,10 +42,10 @@ export function createSigns(W, part) {
       ...more,
     );
 
-  function level(name, passed, ...more) {
+  function setLevel(name, passed, ...more) {
     const kind = passed === false ? "bad" : passed === null ? "missed" : "good";
-    part[name].replaceChildren(stamp(kind, true), body(.../** @type {[any, any, any]} */ (more)));
+    part[name].replaceChildren(createStamp(kind, true), createBody(.../** @type {[any, any, any]} */ (more)));
   }
 
-  return { verdict, level };
+  return { setVerdict, setLevel };
 }

@@ -13,24 +13,16 @@ export function createAccount(texts, part, view, term) {
       formatMs = (ms) => (ms ? formatDuration(ms) : "–"),
       ratio = (ms) => (ms == null ? "–" : toFixed(ms) + (peer ? "" : " " + labels.passes_unit));
     const tpot = (lane) => (lane.tokens ? formatMs(lane.endMs / lane.tokens) : "–"),
-      drafting = (lane) =>
-        lane.endMs ? toFixed((lane.draftMs / lane.endMs) * 100, 0) + " %" : "–";
+      drafting = (lane) => (lane.endMs ? toFixed((lane.draftMs / lane.endMs) * 100, 0) + " %" : "–");
     const acceptance = (lane) =>
-      lane.drafted
-        ? toFixed(lane.accepted / lane.drafted) +
-          (peer ? "" : ` (${lane.accepted}/${lane.drafted})`)
-        : "–";
+      lane.drafted ? toFixed(lane.accepted / lane.drafted) + (peer ? "" : ` (${lane.accepted}/${lane.drafted})`) : "–";
     const peerCell = (figure) => (reportsDrafts(peer) ? figure() : "–"); // it may tell its tokens alone
     const onServer = isServed(view.run),
       gap = (lane, kind) => {
         const gaps = gapsOf(lane, view.timeMs);
         return gaps ? formatMs(gaps[kind]) : "–";
       },
-      dar = onServer
-        ? figures.dar == null
-          ? "–"
-          : toFixed(figures.dar)
-        : acceptance(figures.speculative);
+      dar = onServer ? (figures.dar == null ? "–" : toFixed(figures.dar)) : acceptance(figures.speculative);
     const rows = [
       [
         "ttft",
@@ -38,18 +30,9 @@ export function createAccount(texts, part, view, term) {
         peer && formatMs(peer.prefillEnd * 1000),
         plain && formatMs(plain.prefillEnd * 1000),
       ],
-      [
-        "tpot",
-        tpot(figures.speculative),
-        peerFigures && tpot(peerFigures),
-        plain && tpot(figures.plain),
-      ],
+      ["tpot", tpot(figures.speculative), peerFigures && tpot(peerFigures), plain && tpot(figures.plain)],
       ...(onServer
-        ? ["median", "longest"].map((kind) => [
-            kind,
-            gap(speculative, kind),
-            plain && gap(plain, kind),
-          ])
+        ? ["median", "longest"].map((kind) => [kind, gap(speculative, kind), plain && gap(plain, kind)])
         : []),
       [
         "passes",
@@ -72,19 +55,13 @@ export function createAccount(texts, part, view, term) {
               [
                 "c",
                 ratio(figures.c),
-                peerFigures &&
-                  peerCell(() =>
-                    ratio(figures.inPlainPasses(peerFigures.draftMs, peerFigures.drafted)),
-                  ),
+                peerFigures && peerCell(() => ratio(figures.inPlainPasses(peerFigures.draftMs, peerFigures.drafted))),
                 plain && "",
               ],
               [
                 "v",
                 ratio(figures.v),
-                peerFigures &&
-                  peerCell(() =>
-                    ratio(figures.inPlainPasses(peerFigures.checkMs, peerFigures.checks)),
-                  ),
+                peerFigures && peerCell(() => ratio(figures.inPlainPasses(peerFigures.checkMs, peerFigures.checks))),
                 plain && (figures.plain.passes ? "1" : ""),
               ],
               [
@@ -96,15 +73,8 @@ export function createAccount(texts, part, view, term) {
             ],
       )
       .map((row) => row.filter((cell) => cell != null));
-    const titles = [
-      texts.lane.speculative,
-      ...(peer ? [texts.lane.peer] : []),
-      ...(plain ? [texts.lane.plain] : []),
-    ];
-    if (
-      part.account.rows.length !== rows.length + 1 ||
-      part.account.rows[0].cells.length !== titles.length + 1
-    ) {
+    const titles = [texts.lane.speculative, ...(peer ? [texts.lane.peer] : []), ...(plain ? [texts.lane.plain] : [])];
+    if (part.account.rows.length !== rows.length + 1 || part.account.rows[0].cells.length !== titles.length + 1) {
       part.account.replaceChildren(
         createHeadRow([html("td"), ...titles]),
         html(
@@ -120,9 +90,7 @@ export function createAccount(texts, part, view, term) {
       );
     }
     rows.forEach(([, ...values], i) =>
-      values.forEach((value, j) =>
-        setProperty(part.account.tBodies[0].rows[i].cells[j + 1], "textContent", value),
-      ),
+      values.forEach((value, j) => setProperty(part.account.tBodies[0].rows[i].cells[j + 1], "textContent", value)),
     );
   }
 

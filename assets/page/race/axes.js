@@ -32,8 +32,7 @@ export function timeAxisEnd(run, end) {
   const [speculative, ...others] = lanesOf(run),
     endMs = Math.max(end, speculative.endMs, ...others.map((lane) => lane.endMs), EPS);
   if (isOver(run)) return endMs;
-  const maxTokens = (lane) =>
-    (lane.started && lane.started.params && lane.started.params.max_tokens) || 0;
+  const maxTokens = (lane) => (lane.started && lane.started.params && lane.started.params.max_tokens) || 0;
   return Math.max(
     endMs,
     ...others

@@ -5,7 +5,7 @@ import { clamp } from "#page/race/format.js";
 import { createTokenCards } from "#page/race/tokencards.js";
 
 export function createCards(texts, root, part, view, takeOver) {
-  const { draftCard, ownCard } = createTokenCards(texts, view);
+  const { createDraftCard, createTargetCard } = createTokenCards(texts, view);
   /** @type {{ anchor: any, pinned: boolean } | null} */
   let card = null;
 
@@ -28,8 +28,7 @@ export function createCards(texts, root, part, view, takeOver) {
     const left = aside ? beside : anchorBox.left - 20,
       top = aside ? Math.max(8, innerHeight - 8 - cardBox.height) : anchorBox.bottom + 8;
     const zoom = root.currentCSSZoom || 1; // on a large screen the page is zoomed, and boxes are measured after that
-    part.card.style.left =
-      clamp(left - rootBox.left, 0, Math.max(0, rootBox.width - cardBox.width)) / zoom + "px";
+    part.card.style.left = clamp(left - rootBox.left, 0, Math.max(0, rootBox.width - cardBox.width)) / zoom + "px";
     part.card.style.top = (top - rootBox.top) / zoom + "px";
   }
 
@@ -42,18 +41,13 @@ export function createCards(texts, root, part, view, takeOver) {
   }
 
   const showToken = (item, pinned) =>
-    item.now !== "fut" && showCard(item.node, item.draft ? draftCard(item) : ownCard(item), pinned);
+    item.now !== "fut" && showCard(item.node, item.draft ? createDraftCard(item) : createTargetCard(item), pinned);
   const showTerm = (node, pinned) =>
-    showCard(
-      node,
-      [html("b", {}, node.textContent), html("p", { class: "sd-sub" }, node.definition)],
-      pinned,
-    );
+    showCard(node, [html("b", {}, node.textContent), html("p", { class: "sd-sub" }, node.definition)], pinned);
 
   const pinned = () => card && card.pinned;
   const termOrToken = (event) => event.target.closest(".sd-tok[role=button], .sd-term");
-  const open = (node, isPinned) =>
-    node.item ? showToken(node.item, isPinned) : showTerm(node, isPinned);
+  const open = (node, isPinned) => (node.item ? showToken(node.item, isPinned) : showTerm(node, isPinned));
   root.addEventListener("pointerover", (event) => {
     const node = termOrToken(event);
     if (node && event.pointerType === "mouse" && !pinned()) open(node, false);
@@ -77,17 +71,12 @@ export function createCards(texts, root, part, view, takeOver) {
     }
   });
   document.addEventListener("pointerdown", (event) => {
-    if (
-      pinned() &&
-      !termOrToken(event) &&
-      !(/** @type {HTMLElement} */ (event.target).closest(".sd-inline"))
-    )
+    if (pinned() && !termOrToken(event) && !(/** @type {HTMLElement} */ (event.target).closest(".sd-inline")))
       hideCard();
   });
   document.addEventListener("keydown", (event) => event.key === "Escape" && hideCard()); // wherever the focus is
   root.addEventListener("keydown", (event) => {
-    if (!event.target.matches(".sd-tok[role=button]") || ![" ", "Enter"].includes(event.key))
-      return;
+    if (!event.target.matches(".sd-tok[role=button]") || ![" ", "Enter"].includes(event.key)) return;
     event.preventDefault();
     event.target.click();
   });

@@ -18,15 +18,7 @@ export function createColumnChart(texts, part, view) {
     const step = niceStep(layout.slots, layout.width > 300 ? 5 : 4);
     for (let i = 0; i < layout.cycles.length; i++)
       if (i === 0 || (i + 1) % step === 0)
-        g.append(
-          svgText(
-            i * layout.step + layout.step / 2,
-            y,
-            String(i + 1),
-            i === current ? "sd-b" : "",
-            "middle",
-          ),
-        );
+        g.append(svgText(i * layout.step + layout.step / 2, y, String(i + 1), i === current ? "sd-b" : "", "middle"));
     g.append(svgText(layout.width - layout.right + 4, y, texts.charts.cycle));
   }
 
@@ -74,10 +66,7 @@ export function createColumnChart(texts, part, view) {
           {},
           fillText(texts.charts.bars_told, {
             cycles: layout.cycles
-              .map(
-                (cycle) =>
-                  `${cycle.number}: ${cycle.gained} / ${cycle.drafts.length - cycle.accepted}`,
-              )
+              .map((cycle) => `${cycle.number}: ${cycle.gained} / ${cycle.drafts.length - cycle.accepted}`)
               .join(", "),
           }),
         ),

@@ -27,8 +27,7 @@ export function createControls(texts, part, view, time, draw, log) {
   part.play.onclick = time.toggle;
   part.back.onclick = () => time.step(-1);
   part.next.onclick = () => time.step(1);
-  part.download.onclick = () =>
-    saveFile(new Blob([log()], { type: "application/x-ndjson" }), view.run, ".jsonl");
+  part.download.onclick = () => saveFile(new Blob([log()], { type: "application/x-ndjson" }), view.run, ".jsonl");
   part.scrub.oninput = () => time.takeOver(+part.scrub.value);
   part.scrub.onchange = time.announce;
   part.speed.onclick = (event) => {
@@ -65,28 +64,17 @@ export function createControls(texts, part, view, time, draw, log) {
     if (view.playing && now - view.clockPaintedAt < CLOCK_MS) return;
     view.clockPaintedAt = now;
     part.scrub.value = view.timeMs;
-    setAttribute(
-      part.scrub,
-      "aria-valuetext",
-      fillText(texts.transport.tokens, { n: figures.speculative.written }),
-    );
+    setAttribute(part.scrub, "aria-valuetext", fillText(texts.transport.tokens, { n: figures.speculative.written }));
     lanesOf(view.run).forEach((lane, laneIndex) => {
       const span = part["clock" + laneIndex].lastChild;
       if (span)
         setProperty(
           span,
           "textContent",
-          " · " +
-            formatDuration(
-              lane.finished || view.run.closed ? Math.min(view.timeMs, lane.endMs) : view.timeMs,
-            ),
+          " · " + formatDuration(lane.finished || view.run.closed ? Math.min(view.timeMs, lane.endMs) : view.timeMs),
         );
     });
-    setProperty(
-      part.speed.firstChild,
-      "textContent",
-      texts.transport.auto + " " + formatSpeed(view.slowdown),
-    );
+    setProperty(part.speed.firstChild, "textContent", texts.transport.auto + " " + formatSpeed(view.slowdown));
     for (const control of part.speed.children)
       setAttribute(
         control,

@@ -19,8 +19,7 @@ export function createCurve(texts, part, view) {
     if (!width) return;
     const tokensOf = (lane) => countTokens(lane, lane.cycles.length),
       requested = plain || speculative,
-      limit =
-        (requested.started && requested.started.params && requested.started.params.max_tokens) || 0;
+      limit = (requested.started && requested.started.params && requested.started.params.max_tokens) || 0;
     const endMs = timeAxisEnd(view.run, end),
       maxTokens = Math.max(4, ...lanesOf(view.run).map(tokensOf), isOver(view.run) ? 0 : limit);
     const x = (ms) => left + (ms / endMs) * (width - left - 10),
@@ -112,13 +111,7 @@ export function createCurve(texts, part, view) {
       svg("circle", { cx: at, cy: plainY, r: 3.5, class: "sd-dot-b" }),
     );
     g.append(
-      svgText(
-        at + side,
-        speculativeY + 4 + direction * shift,
-        String(figures.speculative.written),
-        "sd-b",
-        anchor,
-      ),
+      svgText(at + side, speculativeY + 4 + direction * shift, String(figures.speculative.written), "sd-b", anchor),
       svgText(at + side, plainY + 4 - direction * shift, String(figures.plain.written), "", anchor),
     );
   }

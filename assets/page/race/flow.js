@@ -35,8 +35,7 @@ export function progressAt(cycle, ms, settled = 1) {
   if (cycle.drafting && ms < cycle.drafting.end)
     return DRAFTED_SHARE * shareOf(cycle.drafting.start, cycle.drafting.end);
   return (
-    DRAFTED_SHARE +
-    (PASSED_SHARE - DRAFTED_SHARE) * (cycle.check ? shareOf(cycle.check.start, cycle.check.end) : 1)
+    DRAFTED_SHARE + (PASSED_SHARE - DRAFTED_SHARE) * (cycle.check ? shareOf(cycle.check.start, cycle.check.end) : 1)
   );
 }
 
@@ -76,24 +75,14 @@ export function createFlow(box, texts) {
     if (cycle.targetToken)
       items.push({
         state: cycle.targetToken.state,
-        node: createChip(
-          texts,
-          cycle.targetToken.text || cycle.targetToken.piece,
-          cycle.targetToken.state,
-          "span",
-        ),
+        node: createChip(texts, cycle.targetToken.text || cycle.targetToken.piece, cycle.targetToken.state, "span"),
         isTarget: true,
         i: drawnDrafts.length,
       });
     const n = cycle.drafts.length,
       label = fillText(n > 1 ? texts.flow.pass : n ? texts.flow.pass_one : texts.flow.alone, { n });
     // each half in its own ink
-    passBar = html(
-      "div",
-      { class: "sd-flowpass" },
-      html("span", {}, label),
-      (passFill = html("i", {}, label)),
-    );
+    passBar = html("div", { class: "sd-flowpass" }, html("span", {}, label), (passFill = html("i", {}, label)));
     gainLabel = html(
       "div",
       { class: "sd-flowgain" },
@@ -133,8 +122,7 @@ export function createFlow(box, texts) {
 
   const move = (node, x, y, scale, turn, opacity) => {
     node.style.transform =
-      `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px) ` +
-      `scale(${scale.toFixed(3)}) rotate(${turn.toFixed(1)}deg)`;
+      `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px) ` + `scale(${scale.toFixed(3)}) rotate(${turn.toFixed(1)}deg)`;
     node.style.opacity = opacity.toFixed(2);
   };
 
@@ -181,5 +169,5 @@ export function createFlow(box, texts) {
     builtCycle = null;
   }; // the next drawing builds anew; until then the box may hold the end
 
-  return { draw, resized: reset };
+  return { draw, reset };
 }

@@ -28,9 +28,7 @@ export function formatDuration(ms) {
 export function formatSize(count) {
   if (!(count > 0)) return "";
   if (count >= 1e9) return toFixed(count / 1e9, 1) + " B";
-  return count >= 1e6
-    ? toFixed(count / 1e6, count >= 1e7 ? 0 : 1) + " M"
-    : Math.round(count / 1e3) + " k";
+  return count >= 1e6 ? toFixed(count / 1e6, count >= 1e7 ? 0 : 1) + " M" : Math.round(count / 1e3) + " k";
 }
 
 export function niceStep(span, count) {
@@ -55,5 +53,4 @@ export function ticksOf(from, span, window, count) {
 }
 
 /* About how wide a label is at 12 px, before it is drawn: a Chinese character is square. */
-export const estimateWidth = (label) =>
-  [...label].reduce((width, one) => width + (one > "\u2e80" ? 12 : 5.8), 0);
+export const estimateWidth = (label) => [...label].reduce((width, one) => width + (one > "\u2e80" ? 12 : 5.8), 0);

@@ -1,13 +1,6 @@
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
-import {
-  speculativeOf,
-  plainOf,
-  peerOf,
-  isOver,
-  isServed,
-  BLOCK_VERIFICATION,
-} from "#page/race/run.js";
+import { speculativeOf, plainOf, peerOf, isOver, isServed, BLOCK_VERIFICATION } from "#page/race/run.js";
 import { html, setProperty } from "#page/race/html.js";
 import { toFixed, formatSize } from "#page/race/format.js";
 import { methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
@@ -55,16 +48,10 @@ export function createHeading(texts, root, part, view) {
       view.slowdown === 1
         ? texts.meta.real_time
         : fillText(
-            source === "live"
-              ? isOver(view.run)
-                ? texts.meta.live
-                : texts.meta.running
-              : texts.meta.recorded,
+            source === "live" ? (isOver(view.run) ? texts.meta.live : texts.meta.running) : texts.meta.recorded,
             { times: view.slowdown },
           );
-    const server = (models.server || {}).model
-      ? fillText(texts.server.model, { model: models.server.model })
-      : "";
+    const server = (models.server || {}).model ? fillText(texts.server.model, { model: models.server.model }) : "";
     setProperty(part.pace, "textContent", paceText);
     setProperty(
       part.meta,
@@ -84,13 +71,8 @@ export function createHeading(texts, root, part, view) {
     root.toggleAttribute("data-lossy", started.lossless === false);
     root.toggleAttribute("data-alone", !plainOf(view.run));
     root.toggleAttribute("data-peer", Boolean(peerOf(view.run)));
-    if (peerOf(view.run))
-      setProperty(part.sub2, "textContent", peerText(peerOf(view.run), machine.transformers));
-    setProperty(
-      part.legend.late,
-      "data",
-      texts.status[started.rule === BLOCK_VERIFICATION ? "late" : "dis"],
-    );
+    if (peerOf(view.run)) setProperty(part.sub2, "textContent", peerText(peerOf(view.run), machine.transformers));
+    setProperty(part.legend.late, "data", texts.status[started.rule === BLOCK_VERIFICATION ? "late" : "dis"]);
     part.swatches.hidden = isServed(view.run);
     setProperty(
       part.sub1,
@@ -141,18 +123,8 @@ export function createHeading(texts, root, part, view) {
   /* What a lane has written, and how fast. */
   function paintClocks(figures) {
     const clock = (lane, more = "") => [
-      html(
-        "b",
-        {},
-        lane.written === 1
-          ? texts.lane.one_token
-          : fillText(texts.lane.clock, { tokens: lane.written }),
-      ),
-      html(
-        "span",
-        {},
-        lane.rate ? " · " + toFixed(lane.rate, 0) + " " + texts.figures.rate_unit + more : "",
-      ),
+      html("b", {}, lane.written === 1 ? texts.lane.one_token : fillText(texts.lane.clock, { tokens: lane.written })),
+      html("span", {}, lane.rate ? " · " + toFixed(lane.rate, 0) + " " + texts.figures.rate_unit + more : ""),
       html("span", {}, ""),
     ];
     part.clock0.replaceChildren(...clock(figures.speculative));
@@ -163,7 +135,7 @@ export function createHeading(texts, root, part, view) {
     if (figures.peer) part.clock2.replaceChildren(...clock(figures.peer, peerSpeedup));
   }
 
-  return { heading: paint, term: createTerm, paintClocks };
+  return { paint, createTerm, paintClocks };
 }
 
 /* SmolLM2 comes as a file of 4 bits a weight. */
@@ -175,14 +147,8 @@ const KERNELS = { native: "native", wasm: "wasm" }; // what else there is, torch
 function machineName(texts, models, machine) {
   if (/^cuda/.test(models.device) && machine.gpu) return machine.gpu;
   const cores =
-    machine.cores === 1
-      ? texts.meta.one_core
-      : machine.cores
-        ? fillText(texts.meta.cores, { n: machine.cores })
-        : "";
+    machine.cores === 1 ? texts.meta.one_core : machine.cores ? fillText(texts.meta.cores, { n: machine.cores }) : "";
   return cores && Number.isInteger(models.threads)
-    ? cores +
-        texts.meta.join +
-        fillText(texts.meta[KERNELS[models.kernels] || "torch"], { n: models.threads })
+    ? cores + texts.meta.join + fillText(texts.meta[KERNELS[models.kernels] || "torch"], { n: models.threads })
     : cores;
 }

@@ -6,8 +6,7 @@ export function setUp(node, attributes, children) {
   node.append(...children.flat(9).filter((child) => child != null));
   return node;
 }
-export const html = (tag, attributes, ...children) =>
-  setUp(document.createElement(tag), attributes, children);
+export const html = (tag, attributes, ...children) => setUp(document.createElement(tag), attributes, children);
 
 export function createButton(label, act, cls = /** @type {string | null} */ ("sd-btn")) {
   const node = html("button", { type: "button", class: cls }, label);
@@ -22,8 +21,7 @@ export function createChoice(box, labels, choose) {
     box.append(node);
   }
   return (chosen) => {
-    for (const node of box.children)
-      node.setAttribute("aria-pressed", String(node.dataset.name === chosen));
+    for (const node of box.children) node.setAttribute("aria-pressed", String(node.dataset.name === chosen));
   };
 }
 export const createLink = (href, label, cls) =>
@@ -70,9 +68,7 @@ let idCount = 0;
 /* The elements of a template by the names of their parts. */
 export const findParts = (root) =>
   /** @type {any} */ (
-    Object.fromEntries(
-      [...root.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]),
-    )
+    Object.fromEntries([...root.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]))
   );
 
 /* Whether a text could be copied: without https a page may not write to the clipboard. */

@@ -58,15 +58,11 @@ export function labelPlayer(texts, part, speeds) {
     texts.time.target,
   );
   part.zoom.append(
-    ...["close", "run"].map((zoom) =>
-      html("button", { type: "button", "data-zoom": zoom }, texts.time[zoom]),
-    ),
+    ...["close", "run"].map((zoom) => html("button", { type: "button", "data-zoom": zoom }, texts.time[zoom])),
   );
   part.speed.append(
     html("button", { type: "button", class: "sd-auto", "data-slow": AUTO }),
-    ...speeds.map((slow) =>
-      html("button", { type: "button", "data-slow": slow }, formatSpeed(slow)),
-    ),
+    ...speeds.map((slow) => html("button", { type: "button", "data-slow": slow }, formatSpeed(slow))),
   );
 }
 

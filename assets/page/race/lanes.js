@@ -25,9 +25,7 @@ export function createLanes(texts, isPartial, view) {
   /* A prompt is read above; here its last words lead into the text. */
   function lastWords(prompt) {
     const last = prompt.split("\n").pop();
-    return makeVisible(
-      last.length > PROMPT_LENGTH ? "… " + last.slice(4 - PROMPT_LENGTH).trimStart() : last,
-    );
+    return makeVisible(last.length > PROMPT_LENGTH ? "… " + last.slice(4 - PROMPT_LENGTH).trimStart() : last);
   }
 
   function clear() {
@@ -40,11 +38,7 @@ export function createLanes(texts, isPartial, view) {
     });
     [isPartial.peer.hidden, isPartial.other.hidden] = [!peerOf(view.run), !plainOf(view.run)];
     isPartial.rows.replaceChildren(
-      ...[
-        texts.lane.speculative,
-        peerOf(view.run) && texts.lane.peer,
-        plainOf(view.run) && texts.lane.plain,
-      ]
+      ...[texts.lane.speculative, peerOf(view.run) && texts.lane.peer, plainOf(view.run) && texts.lane.plain]
         .filter(Boolean)
         .map((name) => html("span", {}, name)),
     );
@@ -57,27 +51,15 @@ export function createLanes(texts, isPartial, view) {
         if (lane.prefill.cycle) buildCycle(laneIndex, lane.prefill.cycle);
         else
           lane.prefill.pieces.forEach((piece, i) =>
-            addToken(
-              laneIndex,
-              laneBoxes()[laneIndex],
-              { piece, text: lane.prefill.texts[i] },
-              "pla",
-              0,
-              0,
-              {
-                targetToken: lane.prefill,
-                place: "first",
-              },
-            ),
+            addToken(laneIndex, laneBoxes()[laneIndex], { piece, text: lane.prefill.texts[i] }, "pla", 0, 0, {
+              targetToken: lane.prefill,
+              place: "first",
+            }),
           );
         laneBoxes()[laneIndex].append(html("span", { class: "sd-gap" }));
         builtCycles[laneIndex] = 0;
       }
-      for (
-        ;
-        builtCycles[laneIndex] >= 0 && builtCycles[laneIndex] < lane.cycles.length;
-        builtCycles[laneIndex]++
-      )
+      for (; builtCycles[laneIndex] >= 0 && builtCycles[laneIndex] < lane.cycles.length; builtCycles[laneIndex]++)
         buildCycle(laneIndex, lane.cycles[builtCycles[laneIndex]], lane.cycles);
     });
   }
@@ -124,8 +106,7 @@ export function createLanes(texts, isPartial, view) {
     );
     return (i, parent) => {
       const parentNode = nodes[parent];
-      if (!parentNode.kids)
-        parentNode.append((parentNode.kids = html("span", { class: "sd-kids" })));
+      if (!parentNode.kids) parentNode.append((parentNode.kids = html("span", { class: "sd-kids" })));
       parentNode.kids.append((nodes[i] = html("span", { class: "sd-node" })));
       return nodes[i];
     };
@@ -146,13 +127,7 @@ export function createLanes(texts, isPartial, view) {
 
   /* A button that breaks and joins like text, so no <button>. */
   function addPiece(laneIndex, parent, piece, state, shownMs, judgedMs, details) {
-    const node = createChip(
-      texts,
-      piece,
-      state,
-      "span",
-      statusOf(texts, state, details) + levelText(details),
-    );
+    const node = createChip(texts, piece, state, "span", statusOf(texts, state, details) + levelText(details));
     setUp(node, { role: "button", tabindex: -1 }, []);
     node.prepend(...proseParts(piece, node.hasAttribute("data-unnamed")));
     node.classList.add("sd-fut");
@@ -165,9 +140,7 @@ export function createLanes(texts, isPartial, view) {
 
   /* A token as part of a sentence: its spaces outside of the tint, its line break as one. */
   function proseParts(piece, unnamed) {
-    const [, spaces, rest] = /** @type {RegExpExecArray} */ (
-      /^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, ""))
-    );
+    const [, spaces, rest] = /** @type {RegExpExecArray} */ (/^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, "")));
     return [
       html("span", { class: "sd-lead" }, spaces),
       rest || unnamed ? html("span", { class: "sd-w" }, makeVisible(rest) || "…") : "",
@@ -180,16 +153,8 @@ export function createLanes(texts, isPartial, view) {
   function paintChips() {
     const currentCycle = countCyclesBy(speculativeOf(view.run).cycles, view.timeMs);
     for (const item of chips) {
-      const now =
-        view.timeMs + EPS < item.shownMs
-          ? "fut"
-          : view.timeMs + EPS < item.judgedMs
-            ? "pen"
-            : item.state;
-      const reach =
-        now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle
-          ? 0
-          : -1;
+      const now = view.timeMs + EPS < item.shownMs ? "fut" : view.timeMs + EPS < item.judgedMs ? "pen" : item.state;
+      const reach = now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle ? 0 : -1;
       if (item.tabIndex !== reach) item.node.tabIndex = item.tabIndex = reach;
       if (item.now === now) continue;
       item.now = now;
@@ -204,8 +169,7 @@ export function createLanes(texts, isPartial, view) {
   function paintGroups() {
     const { cycles, endMs: text } = speculativeOf(view.run),
       ended = isOver(view.run) && isAtEnd(view) && !view.asChips,
-      tooFast =
-        view.playing && cycles.length > 0 && (text / cycles.length) * view.slowdown < MIN_CYCLE_MS;
+      tooFast = view.playing && cycles.length > 0 && (text / cycles.length) * view.slowdown < MIN_CYCLE_MS;
     for (const { group, cycle, all, tree } of groups) {
       const next = all[cycle.number],
         isPast = next ? view.timeMs + EPS >= firstTokenMs(next) : ended;
@@ -219,10 +183,7 @@ export function createLanes(texts, isPartial, view) {
   function followNewest() {
     for (const box of laneBoxes()) {
       const { clientHeight: height, scrollHeight: fullHeight, scrollTop: scrollTop } = box;
-      if (
-        fullHeight > height &&
-        scrollTop + height > Math.min(box.full || 0, fullHeight) - FOLLOW_PX
-      )
+      if (fullHeight > height && scrollTop + height > Math.min(box.full || 0, fullHeight) - FOLLOW_PX)
         box.scrollTop = fullHeight;
       box.full = fullHeight;
       const overflows = fullHeight > height + 1;
@@ -238,5 +199,5 @@ export function createLanes(texts, isPartial, view) {
     paintGroups();
   }
 
-  return { clear, build, paint, follow: followNewest, find: itemOf };
+  return { clear, build, paint, followNewest, itemOf };
 }

@@ -26,14 +26,7 @@ export function connectWays(part, inPage, reducedMotion) {
 }
 
 /* From a sentence about a draft to its numbers, and to its cycle in the tab that takes cycles apart. */
-export function createDraftLinks({
-  W: texts,
-  S: view,
-  root,
-  text: lanes,
-  card: cards,
-  touch: markTouched,
-}) {
+export function createDraftLinks({ texts, view, root, lanes, cards, markTouched }) {
   /* Hands the decision to the page that takes cycles apart; it may not have been opened before. */
   function takeApart(draft) {
     markTouched();
@@ -45,21 +38,13 @@ export function createDraftLinks({
   }
 
   return (draft) => {
-    const numbersLink = html(
-      "button",
-      { type: "button", class: "sd-link sd-inline" },
-      texts.say.numbers,
-    );
+    const numbersLink = html("button", { type: "button", class: "sd-link sd-inline" }, texts.say.numbers);
     numbersLink.onclick = () => {
       markTouched();
       const item = lanes.itemOf(draft);
       item && cards.showToken(item, true);
     };
-    const apartLink = html(
-      "button",
-      { type: "button", class: "sd-link sd-inline" },
-      texts.say.apart,
-    );
+    const apartLink = html("button", { type: "button", class: "sd-link sd-inline" }, texts.say.apart);
     apartLink.onclick = () => takeApart(draft);
     return html("span", {}, numbersLink, " · ", apartLink);
   };

@@ -47,8 +47,7 @@ export function applyEvent(run, event) {
   if (!lane) return run;
   if (event.event === "started") lane.started = event;
   else if (event.event === "drafted") lane.pending = { drafted: event };
-  else if (event.event === "verified")
-    lane.pending = { ...openCycleOf(lane.pending, event), verified: event };
+  else if (event.event === "verified") lane.pending = { ...openCycleOf(lane.pending, event), verified: event };
   else if (event.event === "committed") commit(lane, event);
   else if (event.event === "failed") lane.failures.push(event);
   else if (event.event === "finished") lane.finished = event;
@@ -67,9 +66,7 @@ function joinBytes(lane, pieces) {
     }
     lane.pendingBytes.push(...piece.match(/[0-9A-F]{2}(?=>)/g).map((byte) => parseInt(byte, 16)));
     try {
-      const text = new TextDecoder("utf-8", { fatal: true }).decode(
-        new Uint8Array(lane.pendingBytes),
-      );
+      const text = new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array(lane.pendingBytes));
       lane.pendingBytes = [];
       return text;
     } catch {
@@ -97,8 +94,7 @@ function commit(lane, event) {
       p: pending.verified && pending.verified.p,
     };
     // a peer may draft before it reads the prompt
-    if (pending.drafted)
-      lane.prefill.cycle = { ...createCycle(lane, pending, event, texts), number: 0 };
+    if (pending.drafted) lane.prefill.cycle = { ...createCycle(lane, pending, event, texts), number: 0 };
     return;
   }
   const cycle = createCycle(lane, pending, event, texts);
@@ -127,10 +123,7 @@ function createCycle(lane, pending, event, texts) {
   const drafts = positions.map((position, i) => {
     const level = (levels[i] = parents[i] < 0 ? 1 : levels[parents[i]] + 1);
     // cut: the text ended before it
-    const state =
-      committed === event.accepted && level > committed
-        ? "cut"
-        : DRAFT_STATES[position.status] || "dis";
+    const state = committed === event.accepted && level > committed ? "cut" : DRAFT_STATES[position.status] || "dis";
     return {
       ...position,
       state,
@@ -145,9 +138,7 @@ function createCycle(lane, pending, event, texts) {
       ? { ...targetTokenOf(event, verified, drafts.length), text: texts[committed - 1] }
       : null;
   const judgedLevels = [
-    ...new Set(
-      drafts.filter((one) => one.state === "acc" || one.state === "rej").map((one) => one.level),
-    ),
+    ...new Set(drafts.filter((one) => one.state === "acc" || one.state === "rej").map((one) => one.level)),
   ];
   const cycle = {
     number: lane.cycles.length + 1,
@@ -164,9 +155,7 @@ function createCycle(lane, pending, event, texts) {
     bonus: verified && verified.bonus,
     startMs: drafting ? drafting.start : check ? check.start : before ? before.endMs : 0,
     tree: new Set(parents).size < parents.length,
-    accepted: judgedLevels.filter((level) =>
-      drafts.some((one) => one.level === level && one.state === "acc"),
-    ).length,
+    accepted: judgedLevels.filter((level) => drafts.some((one) => one.level === level && one.state === "acc")).length,
     judged: judgedLevels.length,
   };
   cycle.totals = addTotals(before && before.totals, cycle);
@@ -214,8 +203,7 @@ export function createReader() {
 }
 
 export function readLog(reader, text) {
-  const fresh =
-    reader.head !== null && (text.length < reader.length || !text.startsWith(reader.head));
+  const fresh = reader.head !== null && (text.length < reader.length || !text.startsWith(reader.head));
   if (fresh) Object.assign(reader, createReader());
   let end;
   while ((end = text.indexOf("\n", reader.length)) >= 0) {

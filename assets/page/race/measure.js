@@ -1,15 +1,6 @@
 /* Computes the figures of a run at a moment of its replay; without a document. */
 
-import {
-  EPS,
-  UNNAMED,
-  NO_TOTALS,
-  speculativeOf,
-  plainOf,
-  peerOf,
-  serverOf,
-  reportsDrafts,
-} from "#page/race/run.js";
+import { EPS, UNNAMED, NO_TOTALS, speculativeOf, plainOf, peerOf, serverOf, reportsDrafts } from "#page/race/run.js";
 
 export function countCyclesBy(cycles, ms) {
   let low = 0,
@@ -24,8 +15,7 @@ export function countCyclesBy(cycles, ms) {
 
 /* Tokens in the lane's text after so many cycles, the prefill's own included. */
 export const countTokens = (lane, cycles) =>
-  (lane.prefill ? lane.prefill.pieces.length : 0) +
-  (cycles ? lane.cycles[cycles - 1].totals.tokens : 0);
+  (lane.prefill ? lane.prefill.pieces.length : 0) + (cycles ? lane.cycles[cycles - 1].totals.tokens : 0);
 
 /* The times between arrivals, from the first token on, in ms: the median and the longest. */
 export function gapsOf(lane, ms) {
@@ -57,10 +47,7 @@ export function figuresAt(run, ms) {
     peer = peerOf(run) && laneAt(peerOf(run));
   const reported = reportsDrafts(speculativeLane),
     measured = !serverOf(speculativeLane),
-    serverTotals =
-      speculativeLane.finished && speculativeLane.finished.drafted
-        ? speculativeLane.finished
-        : null;
+    serverTotals = speculativeLane.finished && speculativeLane.finished.drafted ? speculativeLane.finished : null;
   const plainPassMs = plain.passes ? plain.endMs / plain.passes : 0;
   const inPlainPasses = (ms, n) => (plainPassMs && n ? ms / n / plainPassMs : null);
   return {
@@ -102,8 +89,7 @@ export function wasMachineBusy(run) {
       .filter((cycle) => cycle.check && Boolean(cycle.drafts.length) === drafted)
       .map((cycle) => cycle.check.end - cycle.check.start);
   const isScattered = (times) =>
-    times.length >= MIN_PASSES &&
-    times.reduce((sum, ms) => sum + ms, 0) / times.length > MAX_SCATTER * medianOf(times);
+    times.length >= MIN_PASSES && times.reduce((sum, ms) => sum + ms, 0) / times.length > MAX_SCATTER * medianOf(times);
   return (
     (run.header.machine || {}).busy === true ||
     isScattered(passTimes(speculative, true)) ||
@@ -124,9 +110,7 @@ export function findDivergence(run, lane = speculativeOf(run)) {
   if (!plainOf(run)) return { at: -1, of: 0 };
   const all = (lane, kind) =>
     (lane.prefill ? lane.prefill[kind] : []).concat(...lane.cycles.map((cycle) => cycle[kind]));
-  const kind = [lane, plainOf(run)].some((one) => all(one, "tokens").includes(UNNAMED))
-    ? "pieces"
-    : "tokens";
+  const kind = [lane, plainOf(run)].some((one) => all(one, "tokens").includes(UNNAMED)) ? "pieces" : "tokens";
   const tokens = all(lane, kind),
     plainTokens = all(plainOf(run), kind),
     length = Math.min(tokens.length, plainTokens.length);

@@ -1,14 +1,6 @@
 /* The two figures that follow the playhead, each with its small chart: the speed-up and the acceptance rate. */
 
-import {
-  EPS,
-  speculativeOf,
-  plainOf,
-  isOver,
-  wasStopped,
-  isAtEnd,
-  isServed,
-} from "#page/race/run.js";
+import { EPS, speculativeOf, plainOf, isOver, wasStopped, isAtEnd, isServed } from "#page/race/run.js";
 import { wasMachineBusy, figuresAt } from "#page/race/measure.js";
 import { html, setProperty } from "#page/race/html.js";
 import { svg, svgLine, svgText, svgRoot } from "#page/race/svg.js";
@@ -28,8 +20,7 @@ export function speedupSoFar(run, figures) {
 }
 
 /* Passes of the target that plain decoding would have needed beyond those that there were. */
-export const countSavedPasses = (figures) =>
-  figures.speculative.tokens - figures.speculative.passes;
+export const countSavedPasses = (figures) => figures.speculative.tokens - figures.speculative.passes;
 
 export function createMeters(texts, root, part, view, term) {
   const labels = texts.figures,
@@ -38,8 +29,7 @@ export function createMeters(texts, root, part, view, term) {
     pointsKey = "",
     lastPaint = /** @type {any} */ (null);
   const observer = new ResizeObserver((entries) => {
-    for (const { target, contentRect } of entries)
-      sizes.set(target, [contentRect.width, contentRect.height]);
+    for (const { target, contentRect } of entries) sizes.set(target, [contentRect.width, contentRect.height]);
     if (view.run && lastPaint) drawCharts(lastPaint);
   });
 
@@ -51,16 +41,10 @@ export function createMeters(texts, root, part, view, term) {
       passes = fillText(labels.saved_unit, { n: countSavedPasses(figures) });
     root.toggleAttribute("data-busy", busy);
     if (!plainOf(view.run))
-      return [
-        labels.speedup,
-        "–",
-        isServed(view.run) ? texts.server.no_plain : labels.no_plain,
-        "speedup",
-      ];
+      return [labels.speedup, "–", isServed(view.run) ? texts.server.no_plain : labels.no_plain, "speedup"];
     if (busy) return [labels.busy, toFixed(figures.speedup) + "×", "", "speedup"];
     if (final && ratio) return [labels.speedup, "", "", "speedup"]; // the scene says it, large
-    if (ratio)
-      return [labels.so_far, toFixed(ratio, 1) + "×", isServed(view.run) ? "" : passes, "speedup"];
+    if (ratio) return [labels.so_far, toFixed(ratio, 1) + "×", isServed(view.run) ? "" : passes, "speedup"];
     if (isServed(view.run)) return [labels.so_far, "–", "", "speedup"];
     return [
       labels.saved,
@@ -113,7 +97,7 @@ export function createMeters(texts, root, part, view, term) {
       if (dd.painted !== (dd.painted = value + unit))
         dd.replaceChildren(value, ...(unit ? [html("small", {}, unit)] : []));
     });
-    lastPaint = { F: figures, end };
+    lastPaint = { figures, end };
     drawCharts(lastPaint);
   }
 
@@ -124,19 +108,17 @@ export function createMeters(texts, root, part, view, term) {
     const key = [run.header.run, isOver(run), ...lanes.map((lane) => lane.cycles.length)].join();
     if (key === pointsKey) return;
     pointsKey = key;
-    const ends = lanes
-        .flatMap((lane) => lane.cycles.map((cycle) => cycle.endMs))
-        .sort((a, b) => a - b),
+    const ends = lanes.flatMap((lane) => lane.cycles.map((cycle) => cycle.endMs)).sort((a, b) => a - b),
       every = Math.ceil(ends.length / MAX_POINTS);
     points = ends
       .filter((_, i) => i % every === 0 || i === ends.length - 1)
       .map((endMs) => {
         const figures = figuresAt(run, endMs);
-        return { at: endMs, speedup: speedupSoFar(run, figures), alpha: figures.alpha };
+        return { endMs, speedup: speedupSoFar(run, figures), alpha: figures.alpha };
       });
   }
 
-  function drawCharts({ F: figures, end }) {
+  function drawCharts({ figures, end }) {
     updatePoints();
     const highest = Math.max(2, ...points.map((point) => point.speedup || 0)) * 1.12,
       [speed, alpha] = part.figures.children;
@@ -173,22 +155,14 @@ export function createMeters(texts, root, part, view, term) {
     g.append(svgLine(left, height - 1.5, width - right, height - 1.5, "sd-ax"));
     if (blank) return box.replaceChildren(g);
     for (const [endMs, mark] of marks) {
-      g.append(
-        svgLine(left, y(endMs), width - right, y(endMs), endMs === 1 ? "sd-dots" : "sd-grid"),
-      );
+      g.append(svgLine(left, y(endMs), width - right, y(endMs), endMs === 1 ? "sd-dots" : "sd-grid"));
       if (!spark) g.append(svgText(left - 6, y(endMs) + 4, mark, "", "end"));
     }
     const seen = points.filter((point) => point.endMs <= view.timeMs + EPS);
     g.append(
       svg("path", { d: path(points, name, x, y), class: "sd-ghost-line" }),
       svg("path", { d: path(seen, name, x, y), class: "sd-line-a" }),
-      svgLine(
-        x(Math.min(view.timeMs, span)),
-        2,
-        x(Math.min(view.timeMs, span)),
-        height - 2,
-        "sd-now",
-      ),
+      svgLine(x(Math.min(view.timeMs, span)), 2, x(Math.min(view.timeMs, span)), height - 2, "sd-now"),
     );
     const now = seen.at(-1);
     if (now && now[name] != null)

@@ -1,14 +1,6 @@
 /* The time of a replay: how it passes, where it stands still, and who moves it. */
 
-import {
-  EPS,
-  speculativeOf,
-  isOver,
-  replayEnd,
-  findFirstRejection,
-  isAtEnd,
-  isServed,
-} from "#page/race/run.js";
+import { EPS, speculativeOf, isOver, replayEnd, findFirstRejection, isAtEnd, isServed } from "#page/race/run.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { clamp } from "#page/race/format.js";
 import { FIRST_CYCLES, chooseSlowdown, chooseLiveSlowdown } from "#page/race/slowdown.js";
@@ -47,10 +39,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   }
 
   const isSlowMotion = (done) =>
-    view.autoSpeed &&
-    !reducedMotion &&
-    done < FIRST_CYCLES.length &&
-    view.run.header.source !== "live";
+    view.autoSpeed && !reducedMotion && done < FIRST_CYCLES.length && view.run.header.source !== "live";
 
   /* The speed that the page chooses. */
   function chooseSpeed() {
@@ -59,14 +48,11 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   }
 
   /* Whether cycles pass slowly enough to be seen moving. */
-  const isSlow = () =>
-    view.slowdown >= 200 ||
-    isSlowMotion(countCyclesBy(speculativeOf(view.run).cycles, view.timeMs));
+  const isSlow = () => view.slowdown >= 200 || isSlowMotion(countCyclesBy(speculativeOf(view.run).cycles, view.timeMs));
 
   /* The verdicts of a cycle move while its time stands still, and its sentence may be read. */
   function commitInSlowMotion(cycle) {
-    const { settled: settle, read } =
-        FIRST_CYCLES[countCyclesBy(speculativeOf(view.run).cycles, cycle.endMs) - 1],
+    const { settled: settle, read } = FIRST_CYCLES[countCyclesBy(speculativeOf(view.run).cycles, cycle.endMs) - 1],
       holds = view.hold === "armed" && findFirstRejection(view.run) === cycle;
     Object.assign(view, {
       timeMs: cycle.endMs,
@@ -83,8 +69,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
       moved = settle !== view.settled;
     view.settled = settle;
     const rejection = view.hold === "armed" ? findFirstRejection(view.run) : null;
-    if (view.pauseMs <= 0 && rejection && Math.abs(rejection.endMs - view.timeMs) < EPS)
-      return holdAt(rejection.endMs);
+    if (view.pauseMs <= 0 && rejection && Math.abs(rejection.endMs - view.timeMs) < EPS) return holdAt(rejection.endMs);
     if (moved) draw();
   }
 
@@ -119,8 +104,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   function holdAt(t) {
     Object.assign(view, { timeMs: t, playing: false, hold: "holding", settled: 1, pauseMs: 0 });
     draw();
-    if (!view.touched)
-      view.timer = setTimeout(() => view.hold === "holding" && play(true), HOLD_MS);
+    if (!view.touched) view.timer = setTimeout(() => view.hold === "holding" && play(true), HOLD_MS);
   }
 
   function markTouched() {
@@ -146,13 +130,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     const cycles = speculativeOf(view.run).cycles,
       done = countCyclesBy(cycles, view.timeMs),
       target = clamp(done + direction, 0, cycles.length);
-    jump(
-      direction > 0 && done === cycles.length
-        ? replayEnd(view.run)
-        : target
-          ? cycles[target - 1].endMs
-          : 0,
-    );
+    jump(direction > 0 && done === cycles.length ? replayEnd(view.run) : target ? cycles[target - 1].endMs : 0);
   }
 
   /* The moment on show; and another one, told by another page, which also tells when it moves. */

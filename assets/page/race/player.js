@@ -63,19 +63,14 @@ function mountPlayer(element, props, watch, trigger) {
   const lanes = createLanes(texts, part, view),
     cards = createCards(texts, root, part, view, markTouched),
     heading = createHeading(texts, root, part, view),
-    paintMeters = createMeters(texts, root, part, view, heading.term),
-    story = createStory(
-      texts,
-      view,
-      createDraftLinks({ W: texts, S: view, root, text: lanes, card: cards, markTouched }),
-      () => trigger,
-    );
+    paintMeters = createMeters(texts, root, part, view, heading.createTerm),
+    story = createStory(texts, view, createDraftLinks({ texts, view, root, lanes, cards, markTouched }), () => trigger);
   const flow = createFlow(part.flow, texts),
     paintFinish = createFinish(part.flow, texts, root),
     drawTimeline = createTimeline(texts, part, view),
     drawBars = createColumnChart(texts, part, view),
     drawCurve = createCurve(texts, part, view),
-    paintAccount = createAccount(texts, part, view, heading.term),
+    paintAccount = createAccount(texts, part, view, heading.createTerm),
     paintTransport = createControls(texts, part, view, playback, draw, log);
   let drawnKey = /** @type {string | null} */ (null);
 

@@ -21,15 +21,13 @@ export const NO_TOTALS = {
 };
 
 export const speculativeOf = (run) => run.lanes[run.names[0]];
-export const plainOf = (run) =>
-  run.names.length > 1 ? run.lanes[run.names[run.names.length - 1]] : null;
+export const plainOf = (run) => (run.names.length > 1 ? run.lanes[run.names[run.names.length - 1]] : null);
 export const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
 
 /* A lane may be a server's, watched from outside. Then `started` says whose, and at the end how its cycles are
  * known. */
 export const serverOf = (lane) => (lane && lane.started && lane.started.server) || "";
-export const isServed = (run) =>
-  Boolean((run.header.models || {}).server || serverOf(speculativeOf(run)));
+export const isServed = (run) => Boolean((run.header.models || {}).server || serverOf(speculativeOf(run)));
 export const countedOf = (lane) => (lane.finished && lane.finished.counted) || "";
 export const reportsDrafts = (lane) =>
   // what became of each cycle's drafts
@@ -39,8 +37,7 @@ const isPlainServer = (lane) =>
   Boolean(serverOf(lane) && lane.finished && lane.finished.reason !== "failed" && !countedOf(lane));
 
 export const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
-export const wasStopped = (run) =>
-  run.closed && !run.names.every((name) => run.lanes[name].finished);
+export const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
 /* How far the replay may go: while the run goes on, no lane may be shown ahead of what the other has done. Servers are
  * watched one after the other. */
@@ -52,9 +49,7 @@ export function replayEnd(run) {
 }
 
 export const findFirstRejection = (run) =>
-  speculativeOf(run).cycles.find(
-    (cycle) => cycle.targetToken && cycle.targetToken.state === "res",
-  ) || null;
+  speculativeOf(run).cycles.find((cycle) => cycle.targetToken && cycle.targetToken.state === "res") || null;
 
 /* The lanes in the order of the page: speculative, plain, and the peer if there is one. */
 export const lanesOf = (run) => [speculativeOf(run), plainOf(run), peerOf(run)].filter(Boolean);

@@ -1,13 +1,6 @@
 /* What the page says of a server that was watched from outside: which drafts were kept; the reason is not reported. */
 
-import {
-  speculativeOf,
-  plainOf,
-  findFirstRejection,
-  reportsDrafts,
-  serverOf,
-  countedOf,
-} from "#page/race/run.js";
+import { speculativeOf, plainOf, findFirstRejection, reportsDrafts, serverOf, countedOf } from "#page/race/run.js";
 import { toFixed } from "#page/race/format.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { setProperty } from "#page/race/html.js";
@@ -50,11 +43,7 @@ export function createServerSentences(texts, view, tinted, numbersOf) {
           : serverTexts.even;
     return [
       fillText(outcome, { ...values, times: figures.speedup ? toFixed(figures.speedup) : "–" }),
-      !drafted
-        ? serverTexts.silent
-        : !accepted
-          ? fillText(serverTexts.none_kept, { n: drafted })
-          : "",
+      !drafted ? serverTexts.silent : !accepted ? fillText(serverTexts.none_kept, { n: drafted }) : "",
     ];
   }
 

@@ -29,8 +29,7 @@ export function chooseSlowdown(run, ms) {
   if (!firstCycles.length) return 100;
   const fromMs = firstCycles[firstCycles.length - 1].endMs,
     meanMs = fromMs / firstCycles.length;
-  const later =
-    tokensPerSecond(run) <= READABLE ? 1 : REST_MS / Math.max(replayEnd(run) - fromMs, EPS);
+  const later = tokensPerSecond(run) <= READABLE ? 1 : REST_MS / Math.max(replayEnd(run) - fromMs, EPS);
   const slowdown =
     done < firstCycles.length
       ? FIRST_CYCLES[done].cycle / meanMs

@@ -48,6 +48,6 @@ export function rejectedWords(lane, cycle, i) {
     written = lane.cycles.slice(index + 1, index + 4).flatMap((part) => part.pieces);
   return {
     draft: completeWord(cycle.drafts[i].piece, before, drafted),
-    own: completeWord(cycle.targetToken.piece, before, written),
+    targetWord: completeWord(cycle.targetToken.piece, before, written),
   };
 }

@@ -17,14 +17,7 @@ import { findTip } from "#page/race/cycle.js";
 import { findDivergence } from "#page/race/measure.js";
 import { createButton, html } from "#page/race/html.js";
 import { toFixed, formatDuration } from "#page/race/format.js";
-import {
-  formatPiece,
-  pickText,
-  fillTemplate,
-  fillText,
-  joinSentences,
-  methodOf,
-} from "#page/race/text.js";
+import { formatPiece, pickText, fillTemplate, fillText, joinSentences, methodOf } from "#page/race/text.js";
 import { createServerSentences } from "#page/race/server.js";
 import { rejectedWords } from "#page/race/spelling.js";
 
@@ -59,15 +52,9 @@ export function createStory(texts, view, numbersOf, triggerOf) {
     if (over && isAtEnd(view))
       return [
         ...(view.linkedRun === view.run ? [html("b", {}, says.sent), " "] : []),
-        ...(fatal
-          ? [fillText(says.failed, { reason: fatal.reason })]
-          : endSentences(figures, drafter)),
+        ...(fatal ? [fillText(says.failed, { reason: fatal.reason })] : endSentences(figures, drafter)),
       ];
-    if (
-      lane.finished &&
-      figures.speculative.passes === lane.cycles.length &&
-      figures.speculative.passes
-    )
+    if (lane.finished && figures.speculative.passes === lane.cycles.length && figures.speculative.passes)
       return [says.spec_done];
     if (!lane.prefill) return [says.waiting];
     if (!figures.speculative.passes && isServed(view.run)) return [texts.server.begun];
@@ -92,8 +79,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
     if (cycle.tree) return treeSentence(cycle, counts);
     const i = cycle.drafts.findIndex((draft) => draft.state === "rej"),
       targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece);
-    if (i < 0)
-      return fillTemplate(n === 1 ? says.bonus_one : says.bonus, { ...counts, bonus: targetMark });
+    if (i < 0) return fillTemplate(n === 1 ? says.bonus_one : says.bonus, { ...counts, bonus: targetMark });
     const left = n - i - 1,
       greedy = started && started.params && started.params.temperature === 0,
       words = rejectedWords(speculativeOf(view.run), cycle, i);
@@ -112,8 +98,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
         ? says.rejected_greedy
         : pickText(says.rejected_by, rule) || (copied ? says.rejected_copy : says.rejected),
       block = rule === BLOCK_VERIFICATION && !greedy;
-    const restText =
-      left && block ? says.left_block : left > 1 ? says.left_many : left ? says.left_one : "";
+    const restText = left && block ? says.left_block : left > 1 ? says.left_many : left ? says.left_one : "";
     return [
       findFirstRejection(view.run) === cycle ? says.first : fillText(says.cycle, counts),
       ...fillTemplate(reason, values),
@@ -129,8 +114,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
       tip = findTip(cycle),
       siblings = cycle.drafts.filter((draft) => draft.parent === tip),
       path = [];
-    for (let i = tip; i >= 0; i = cycle.drafts[i].parent)
-      path.unshift(" ", createMark("acc", cycle.drafts[i].piece));
+    for (let i = tip; i >= 0; i = cycle.drafts[i].parent) path.unshift(" ", createMark("acc", cycle.drafts[i].piece));
     const targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece),
       values = {
         ...counts,
@@ -140,11 +124,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
       };
     const acceptedPath = fillTemplate(tip < 0 ? treeTexts.none : treeTexts.kept, values),
       ending = fillTemplate(
-        !siblings.length
-          ? treeTexts.bonus
-          : siblings.length > 1
-            ? treeTexts.rejected
-            : treeTexts.rejected_one,
+        !siblings.length ? treeTexts.bonus : siblings.length > 1 ? treeTexts.rejected : treeTexts.rejected_one,
         values,
       );
     return [
@@ -170,18 +150,12 @@ export function createStory(texts, view, numbersOf, triggerOf) {
       return [figures.speculative.written ? fillText(says.stopped, values) : says.stopped_early];
     if (!figures.speculative.passes || (!figures.plain.passes && plainOf(view.run)))
       return [joinSentences(says.one_token, endReasons())];
-    if (isServed(view.run))
-      return [joinSentences(serverStory.endSentences(figures, values), endReasons())];
+    if (isServed(view.run)) return [joinSentences(serverStory.endSentences(figures, values), endReasons())];
     if (!plainOf(view.run)) return [joinSentences(fillText(says.alone, values), endReasons())];
     if (!figures.speculative.drafted)
       return [
         joinSentences(
-          fillText(
-            methodOf(texts.methods, drafter).kind === "lookup"
-              ? says.inactive_lookup
-              : says.inactive,
-            values,
-          ),
+          fillText(methodOf(texts.methods, drafter).kind === "lookup" ? says.inactive_lookup : says.inactive, values),
           endReasons(),
         ),
       ];
@@ -193,10 +167,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
       rest: toFixed(rest),
     });
     const lost = figures.speedup < 0.98,
-      outcome = fillText(
-        figures.speedup >= 1.02 ? says.done : lost ? says.slower : says.even,
-        values,
-      );
+      outcome = fillText(figures.speedup >= 1.02 ? says.done : lost ? says.slower : says.even, values);
     return [
       joinSentences(outcome, peerSentence(figures), endReasons()),
       ...(lost ? offerAnother(figures, speculativeOf(view.run).started, rest) : []),
@@ -233,9 +204,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
       const { at, of: compared } = findDivergence(view.run);
       if (at < 0) return [fillText(texts.foot.same, { n: compared })];
     }
-    return a === b
-      ? [lane(texts.lane.both, a)]
-      : [lane(texts.lane.speculative, a), lane(texts.lane.plain, b)];
+    return a === b ? [lane(texts.lane.both, a)] : [lane(texts.lane.speculative, a), lane(texts.lane.plain, b)];
   }
 
   function footnote() {
@@ -255,9 +224,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
     const lane = [speculativeOf(view.run), plainOf(view.run)].find(
       (lane) => lane && lane.finished && lane.finished.eager,
     );
-    return (
-      lane && fillText(says.eager, { who: texts.lane[lane.name], reason: lane.finished.eager })
-    );
+    return lane && fillText(says.eager, { who: texts.lane[lane.name], reason: lane.finished.eager });
   }
 
   function peerFailure() {

@@ -4,10 +4,8 @@ import { createId, setUp } from "#page/race/html.js";
 
 export const svg = (tag, attributes, ...children) =>
   setUp(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
-export const svgText = (x, y, words, cls, anchor) =>
-  svg("text", { x, y, class: cls, "text-anchor": anchor }, words);
-export const svgLine = (x1, y1, x2, y2, cls, more) =>
-  svg("line", { x1, y1, x2, y2, class: cls, ...more });
+export const svgText = (x, y, words, cls, anchor) => svg("text", { x, y, class: cls, "text-anchor": anchor }, words);
+export const svgLine = (x1, y1, x2, y2, cls, more) => svg("line", { x1, y1, x2, y2, class: cls, ...more });
 export const svgRect = (x, y, width, height, more) =>
   svg("rect", { x, y, width: Math.max(0, width), height: Math.max(0, height), ...more });
 export const svgRoot = (width, height, label, ...children) =>

@@ -13,13 +13,10 @@ export const makeVisible = (piece) =>
     .replace(/\t/g, "⇥")
     .replace(
       INVISIBLE,
-      (character) =>
-        "⟨" + character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "⟩",
+      (character) => "⟨" + character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "⟩",
     );
-const formatSpaces = (piece) =>
-  /^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣");
-export const formatPiece = (piece) =>
-  makeVisible(piece.trim() ? piece.replace(/^ /, "") : formatSpaces(piece)) || "∅";
+const formatSpaces = (piece) => (/^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣"));
+export const formatPiece = (piece) => makeVisible(piece.trim() ? piece.replace(/^ /, "") : formatSpaces(piece)) || "∅";
 /* The same in so many pixels of a chart. */
 export function shortenPiece(piece, widthPx) {
   const label = formatPiece(piece),

@@ -41,23 +41,15 @@ export function createTimeline(texts, part, view) {
       drawing.key = key;
       build(length, width);
     }
-    const fromMs = drawing.close
-        ? clamp(view.timeMs - drawing.span * 0.72, 0, Math.max(0, length - drawing.span))
-        : 0,
+    const fromMs = drawing.close ? clamp(view.timeMs - drawing.span * 0.72, 0, Math.max(0, length - drawing.span)) : 0,
       x = (view.timeMs - fromMs) * drawing.scale;
     strip.style.transform = `translateX(${(-fromMs * drawing.scale).toFixed(1)}px)`;
     now.style.transform = `translateX(${x.toFixed(1)}px)`;
     // from the right edge, so it never lies outside
     veil.style.transform = `scaleX(${clamp(1 - x / width, 0, 1).toFixed(4)})`;
-    while (
-      drawing.shownLabels < drawing.labels.length &&
-      drawing.labels[drawing.shownLabels].ms <= view.timeMs + EPS
-    )
+    while (drawing.shownLabels < drawing.labels.length && drawing.labels[drawing.shownLabels].ms <= view.timeMs + EPS)
       drawing.labels[drawing.shownLabels++].node.style.visibility = "visible";
-    while (
-      drawing.shownLabels > 0 &&
-      drawing.labels[drawing.shownLabels - 1].ms > view.timeMs + EPS
-    )
+    while (drawing.shownLabels > 0 && drawing.labels[drawing.shownLabels - 1].ms > view.timeMs + EPS)
       drawing.labels[--drawing.shownLabels].node.style.visibility = "hidden";
   }
 
@@ -103,23 +95,13 @@ export function createTimeline(texts, part, view) {
       ].find((label) => 14 + 1.12 * estimateWidth(label) < fullWidth - x(speculative.endMs)); // it is bold
       reveal(
         speculative.endMs,
-        svgLine(
-          x(speculative.endMs) + 4,
-          TOP_PX + BAR_PX / 2,
-          x(plain.endMs),
-          TOP_PX + BAR_PX / 2,
-          "sd-ax",
-          {
-            "stroke-dasharray": "2 3",
-          },
-        ),
+        svgLine(x(speculative.endMs) + 4, TOP_PX + BAR_PX / 2, x(plain.endMs), TOP_PX + BAR_PX / 2, "sd-ax", {
+          "stroke-dasharray": "2 3",
+        }),
         svgText(x(speculative.endMs) + 12, TOP_PX + BAR_PX / 2 - 5, label || "", "sd-b"),
       );
     }
-    g.append(
-      ...drawing.labels.map((label) => label.node),
-      svgLine(0, floor, fullWidth, floor, "sd-ax"),
-    );
+    g.append(...drawing.labels.map((label) => label.node), svgLine(0, floor, fullWidth, floor, "sd-ax"));
     drawTimeAxis(g, {
       span: fullWidth / scale,
       window: span,
@@ -150,9 +132,7 @@ export function createTimeline(texts, part, view) {
   function addDraftBars(cycle, y, x, isClose, bars) {
     if (!cycle.drafting) return;
     let fromMs = cycle.drafting.start;
-    for (const end of isClose && cycle.drafting.steps.length
-      ? cycle.drafting.steps
-      : [cycle.drafting.end]) {
+    for (const end of isClose && cycle.drafting.steps.length ? cycle.drafting.steps : [cycle.drafting.end]) {
       bars.add(
         "sd-f-draft" + (isClose ? " sd-s-draft" : ""),
         x(fromMs),
@@ -181,11 +161,7 @@ export function createTimeline(texts, part, view) {
           ? [fillText(texts.server.cycle, { n }), String(n)]
           : []
         : isSpeculative && n
-          ? [
-              fillText(texts.time.checks, { n }),
-              fillText(texts.time.checks_short, { n }),
-              String(n),
-            ]
+          ? [fillText(texts.time.checks, { n }), fillText(texts.time.checks_short, { n }), String(n)]
           : [texts.time.target_short];
     const label = isClose && labels.find((label) => width > 8 + estimateWidth(label));
     if (label) parts.push(svgText(middle, y + 15, label, "sd-on-target", "middle"));
@@ -195,7 +171,7 @@ export function createTimeline(texts, part, view) {
   /* About four cycles, and never a plain pass too narrow for its label. */
   function closeSpanMs(speculative, plain, width) {
     const cycles = speculative.cycles.length || !plain ? speculative.cycles : plain.cycles,
-      meanMs = cycles.length ? cycles[cycles.length - 1].ms / cycles.length : 1;
+      meanMs = cycles.length ? cycles[cycles.length - 1].endMs / cycles.length : 1;
     const plainPassMs = plain && plain.cycles.length ? plain.endMs / plain.cycles.length : meanMs;
     return Math.min(
       timeAxisEnd(view.run, replayEnd(view.run)),

@@ -141,29 +141,16 @@ export function createTokenCards(texts, view) {
               ? labels.res_straight
               : labels[item.state] || labels.pla,
       token = item.targetToken;
-    const parts = [
-      ...createHead(item, placeText),
-      html("p", { class: "sd-sub sd-told" }, sentence),
-    ];
+    const parts = [...createHead(item, placeText), html("p", { class: "sd-sub sd-told" }, sentence)];
     const draft = item.cycle && item.cycle.drafts.find((token) => token.state === "rej"),
-      distribution =
-        token.distribution || (onServer && item.state === "res" && draft && draft.target);
+      distribution = token.distribution || (onServer && item.state === "res" && draft && draft.target);
     if (token.p != null)
-      parts.push(
-        html(
-          "div",
-          { class: "sd-kv" },
-          html("span", {}, labels.own_p),
-          html("b", {}, formatChance(token.p)),
-        ),
-      );
+      parts.push(html("div", { class: "sd-kv" }, html("span", {}, labels.own_p), html("b", {}, formatChance(token.p))));
     if (distribution)
       parts.push(
         drawDistribution(
           distribution,
-          item.state === "res" && !greedy && !withoutCoin && !onServer
-            ? labels.residual
-            : labels.target,
+          item.state === "res" && !greedy && !withoutCoin && !onServer ? labels.residual : labels.target,
         ),
       );
     return parts;
@@ -193,9 +180,7 @@ export function createTokenCards(texts, view) {
       source = draft.draft ? draft.draft.top : [];
     if (!target.length && !source.length) return null;
     const key = (token) => (token.token === UNNAMED ? token.piece : token.token),
-      rows = new Map([
-        [key(draft), /** @type {any} */ ({ piece: draft.piece, p: draft.p, q: draft.q })],
-      ]);
+      rows = new Map([[key(draft), /** @type {any} */ ({ piece: draft.piece, p: draft.p, q: draft.q })]]);
     for (const [list, name] of [
       [target, "p"],
       [source, "q"],
@@ -204,9 +189,8 @@ export function createTokenCards(texts, view) {
         if (!rows.has(key(token))) rows.set(key(token), { piece: token.piece });
         if (rows.get(key(token))[name] == null) rows.get(key(token))[name] = token.prob;
       }
-    const [first, ...others] = [...rows.values()].filter(
-      (token) => token.piece !== "" || token.p != null,
-    ); // a server that does not name its draft shows the target's tokens alone
+    // a server that does not name its draft shows the target's tokens alone
+    const [first, ...others] = [...rows.values()].filter((token) => token.piece !== "" || token.p != null);
     others.sort((a, b) => Math.max(b.p || 0, b.q || 0) - Math.max(a.p || 0, a.q || 0));
     const columns = [{ x: 96, title: texts.card.target, of: "p", model: "target" }];
     if (source.length) columns.push({ x: 204, title: texts.card.draft, of: "q", model: "draft" });
@@ -227,10 +211,7 @@ export function createTokenCards(texts, view) {
     const height = 22 + rows.length * 20 + below,
       titles = columns.map(({ x, title }) => svgText(x, 12, title)),
       g = svgRoot(298, height, columns[0].title, titles),
-      highest = Math.max(
-        EPS,
-        ...rows.flatMap((distribution) => columns.map(({ of }) => distribution[of] || 0)),
-      );
+      highest = Math.max(EPS, ...rows.flatMap((distribution) => columns.map(({ of }) => distribution[of] || 0)));
     rows.forEach((distribution, i) => {
       const y = 22 + i * 20,
         label = formatPiece(distribution.piece),

@@ -33,21 +33,16 @@ function createBody(piece) {
 /* The parts of a token on their lines: its break ends one, its indentation begins the next. */
 export function splitAtBreak(piece) {
   const breakAt = piece.lastIndexOf("\n") + 1;
-  return breakAt && breakAt < piece.length
-    ? [piece.slice(0, breakAt), piece.slice(breakAt)]
-    : [piece];
+  return breakAt && breakAt < piece.length ? [piece.slice(0, breakAt), piece.slice(breakAt)] : [piece];
 }
 
 export function createChip(texts, piece, state, tag = "button", status = texts.status[state]) {
   const unnamed = piece === "" && UNNAMEABLE_STATES.includes(state),
     name = unnamed
       ? texts.server.unnamed
-      : (/^ /.test(piece) ? texts.space + " " : "") +
-        (piece.trim() || (/\n/.test(piece) ? texts.line_break : ""));
+      : (/^ /.test(piece) ? texts.space + " " : "") + (piece.trim() || (/\n/.test(piece) ? texts.line_break : ""));
   const more =
-    tag === "button"
-      ? { type: "button", tabindex: -1 }
-      : { title: unnamed ? texts.server.unnamed_tip : null };
+    tag === "button" ? { type: "button", tabindex: -1 } : { title: unnamed ? texts.server.unnamed_tip : null };
   const node = html(
     tag,
     {
@@ -58,8 +53,7 @@ export function createChip(texts, piece, state, tag = "button", status = texts.s
     },
     unnamed ? html("span", { class: "sd-x" }) : createBody(piece),
   );
-  if (STATE_MARKS[state])
-    node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
+  if (STATE_MARKS[state]) node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
   return node;
 }
 /* After the end of a block tokens are discarded, too, but their coins were tossed. */

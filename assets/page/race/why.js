@@ -15,24 +15,15 @@ const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // the models that know
 export function explainSpeed(texts, run, timeMs) {
   const speculative = speculativeOf(run);
   if (isServed(run)) return "";
-  if (
-    ENGLISH_MODELS.test((run.header.models || {}).family || "embedded") &&
-    OTHER_SCRIPT.test(run.header.prompt || "")
-  )
+  if (ENGLISH_MODELS.test((run.header.models || {}).family || "embedded") && OTHER_SCRIPT.test(run.header.prompt || ""))
     return texts.why.english;
   const figures = figuresAt(run, isOver(run) ? Infinity : timeMs),
-    plainPassMs =
-      plainOf(run) && figures.plain.passes ? figures.plain.passMs / figures.plain.passes : 0;
+    plainPassMs = plainOf(run) && figures.plain.passes ? figures.plain.passMs / figures.plain.passes : 0;
   const checks = speculative.cycles
       .slice(0, figures.speculative.passes)
       .filter((cycle) => cycle.check && cycle.drafts.length),
     drafts = checks.reduce((sum, cycle) => sum + cycle.drafts.length, 0);
-  if (
-    isOver(run) &&
-    timeMs >= replayEnd(run) &&
-    figures.speedup &&
-    (figures.speedup < 0.98 || wasMachineBusy(run))
-  )
+  if (isOver(run) && timeMs >= replayEnd(run) && figures.speedup && (figures.speedup < 0.98 || wasMachineBusy(run)))
     return "";
   if (!plainPassMs || !figures.speculative.checkMs) return texts.why.known;
   const values = {

@@ -4,40 +4,40 @@
 import { latestValues } from "#page/handlers/changed.js";
 
 export function mount(element, props) {
-  let [chosen] = latestValues.get("sd-engine") || [props.chosen],
+  let [chosenEngine] = latestValues.get("sd-engine") || [props.chosen],
     values = latestValues.get("sd-settings") || JSON.parse(props.values),
     /** @type {any} */ engine = null,
-    /** @type {Promise<any> | null} */ coming = null;
+    /** @type {Promise<any> | null} */ loading = null;
 
   /** @returns {Promise<any>} */
   const load = () =>
-    (coming ||= import("#page/shared/browserengine.js")
-      .then(({ engine: made }) => (engine = made(props)))
+    (loading ||= import("#page/shared/browserengine.js")
+      .then(({ engine: createEngine }) => (engine = createEngine(props)))
       .catch(() => {
         const line = /** @type {any} */ (document.querySelector("#notice p"));
         line.say(JSON.parse(props.words).missing, true);
-        coming = null;
+        loading = null;
       }));
-  const isChosen = () => chosen === props.here;
+  const isChosen = () => chosenEngine === props.here;
 
   window.addEventListener("sd-settings", (event) => {
     values = /** @type {CustomEvent} */ (event).detail;
   });
   window.addEventListener("sd-engine", (event) => {
-    [chosen] = /** @type {CustomEvent} */ (event).detail;
+    [chosenEngine] = /** @type {CustomEvent} */ (event).detail;
     if (isChosen()) load();
   });
   if (isChosen()) load();
   document.addEventListener(
     "click",
     (event) => {
-      const pressed = /** @type {any} */ (event.target).closest("#run, #stop"),
-        stops = pressed && pressed.id === "stop";
-      if (!pressed || (stops ? !(engine && engine.runs()) : !isChosen())) return;
+      const button = /** @type {any} */ (event.target).closest("#run, #stop"),
+        isStop = button && button.id === "stop";
+      if (!button || (isStop ? !(engine && engine.isRunning()) : !isChosen())) return;
       event.stopImmediatePropagation();
       event.preventDefault();
-      if (stops) engine.stop();
-      else load().then(() => engine && engine.press(values));
+      if (isStop) engine.stop();
+      else load().then(() => engine && engine.run(values));
     },
     true,
   );

@@ -4,12 +4,11 @@
 import { foldEvents } from "#page/race/log.js";
 
 const isText = ({ event, pieces }) =>
-  event !== "committed" ||
-  (Array.isArray(pieces) && pieces.every((piece) => typeof piece === "string"));
+  event !== "committed" || (Array.isArray(pieces) && pieces.every((piece) => typeof piece === "string"));
 
 /* The log of a recorded run, `most` characters long at the utmost; "" for any other text. */
-export function readTrace(text, most) {
-  if (typeof text !== "string" || text.length > most) return "";
+export function readTrace(text, maxLength) {
+  if (typeof text !== "string" || text.length > maxLength) return "";
   try {
     const lines = text
         .replace(/^\uFEFF/, "")

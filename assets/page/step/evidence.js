@@ -10,102 +10,98 @@ import { createTitle, createNote } from "#page/step/marks.js";
 import { createTrials } from "#page/step/trial.js";
 import { createResidualCharts } from "#page/step/residual.js";
 
-export function createEvidence(page, { bars, row }, theirs, guess) {
-  const { W, S, part, now, isGreedy } = page;
-  const test = createTrials(page),
-    { areas, surpluses } = createResidualCharts(page);
+export function createEvidence(page, { drawBars, drawRow }, serverViews, guessTarget) {
+  const { texts, view, part, current, isGreedy } = page;
+  const drawTest = createTrials(page),
+    { drawAreas, drawSurpluses } = createResidualCharts(page);
 
   /* The draft whose test is on show: the one under judgement, else the last one that was. */
-  function focus() {
-    const { verdict, own, at } = now();
-    if (typeof S.step === "number") return S.step;
-    return at < 2 || !verdict.order.length
+  function focusedNode() {
+    const { verdict, targetToken, stepIndex } = current();
+    if (typeof view.step === "number") return view.step;
+    return stepIndex < 2 || !verdict.order.length
       ? null
-      : own && own.node >= 0
-        ? own.node
+      : targetToken && targetToken.node >= 0
+        ? targetToken.node
         : verdict.order[verdict.order.length - 1];
   }
 
   /* What the sentence speaks of, beside it: both models' probabilities and the test, or what the target's own
    * token is drawn from. */
-  function paintEvidence() {
-    const [left, right] = S.step === "own" && now().own ? ownEvidence() : testEvidence();
+  function paint() {
+    const [left, right] = view.step === "own" && current().targetToken ? targetEvidence() : testEvidence();
     part.left.replaceChildren(...left);
     part.right.replaceChildren(...right);
   }
 
   function testEvidence() {
-    const node = focus(),
-      P = W.position,
-      N = W.notation[S.notation];
-    if (node === null || S.step === "commit" || !now().verdict.trials[node]) return [[], []];
-    if (now().cycle.served) return theirs.evidence(now().cycle.drafts[node], part.left.clientWidth);
-    const { cycle, verdict } = now(),
+    const node = focusedNode(),
+      labels = texts.position,
+      notation = texts.notation[view.notation];
+    if (node === null || view.step === "commit" || !current().verdict.trials[node]) return [[], []];
+    if (current().cycle.served) return serverViews.evidence(current().cycle.drafts[node], part.left.clientWidth);
+    const { cycle, verdict } = current(),
       draft = cycle.drafts[node],
       trial = verdict.trials[node],
       values = { n: node + 1, level: draft.level, x: formatPiece(draft.piece) };
-    const about = isGreedy()
-      ? P.lead_greedy
+    const lead = isGreedy()
+      ? labels.lead_greedy
       : verdict.rule === REJECTION_SAMPLING && firstSiblingOf(cycle.drafts, draft) !== draft
-        ? P.lead_sibling
+        ? labels.lead_sibling
         : draft.q === 1
-          ? P.lead_point
-          : P.lead;
+          ? labels.lead_point
+          : labels.lead;
     return [
       [
         createTitle(
           fillText(
-            verdict.rule === BLOCK_VERIFICATION
-              ? P.title_block
-              : cycle.tree
-                ? P.title_tree
-                : P.title,
+            verdict.rule === BLOCK_VERIFICATION ? labels.title_block : cycle.tree ? labels.title_tree : labels.title,
             values,
           ),
         ),
-        createLegend(["sd-i-target", N.p_name], ["sd-i-draft", N.q_name]),
-        draft.target ? bars(draft, part.left.clientWidth) : createNote(W.no_laws),
-        createNote(about),
+        createLegend(["sd-i-target", notation.p_name], ["sd-i-draft", notation.q_name]),
+        draft.target ? drawBars(draft, part.left.clientWidth) : createNote(texts.no_laws),
+        createNote(lead),
       ],
-      [
-        createTitle(trial.u == null ? P.test : P.coin),
-        ...test(draft, trial, part.right.clientWidth),
-      ],
+      [createTitle(trial.u == null ? labels.test : labels.coin), ...drawTest(draft, trial, part.right.clientWidth)],
     ];
   }
 
-  function ownEvidence() {
-    const { own, verdict, cycle } = now(),
-      O = W.own,
-      draft = own.node >= 0 && cycle.drafts[own.node].target ? cycle.drafts[own.node] : null;
+  function targetEvidence() {
+    const { targetToken, verdict, cycle } = current(),
+      labels = texts.own,
+      draft = targetToken.node >= 0 && cycle.drafts[targetToken.node].target ? cycle.drafts[targetToken.node] : null;
     if (!draft) {
-      if (cycle.served && own.state === "res")
-        return theirs.ownEvidence(own, part.left.clientWidth);
-      const [heading, about] =
-        own.state === "bon"
-          ? [O.bonus, O.bonus_lead]
-          : own.state === "pla"
-            ? [O.pla, O.pla_lead]
-            : [O.straight, verdict.rule === TYPICAL_ACCEPTANCE ? O.lossy_lead : O.straight_lead];
+      if (cycle.served && targetToken.state === "res")
+        return serverViews.targetEvidence(targetToken, part.left.clientWidth);
+      const [heading, lead] =
+        targetToken.state === "bon"
+          ? [labels.bonus, labels.bonus_lead]
+          : targetToken.state === "pla"
+            ? [labels.pla, labels.pla_lead]
+            : [labels.straight, verdict.rule === TYPICAL_ACCEPTANCE ? labels.lossy_lead : labels.straight_lead];
       return [
-        [createTitle(O.row), own.distribution ? row(part.left.clientWidth) : createNote(W.no_laws)],
-        [createTitle(heading), html("p", {}, about)],
+        [
+          createTitle(labels.row),
+          targetToken.distribution ? drawRow(part.left.clientWidth) : createNote(texts.no_laws),
+        ],
+        [createTitle(heading), html("p", {}, lead)],
       ];
     }
     const weight = weightOf(verdict);
     return [
       [
-        createTitle(O.title),
-        createLegend(["sd-i-acc", O.overlap], ["sd-i-res", O.surplus], ["sd-i-rej", O.deficit]),
-        areas(draft, weight, part.left.clientWidth),
-        createNote(weight < 1 ? O.lead_block : O.lead),
+        createTitle(labels.title),
+        createLegend(["sd-i-acc", labels.overlap], ["sd-i-res", labels.surplus], ["sd-i-rej", labels.deficit]),
+        drawAreas(draft, weight, part.left.clientWidth),
+        createNote(weight < 1 ? labels.lead_block : labels.lead),
       ],
       [
-        createTitle(weight < 1 ? O.draw : O.equal),
-        ...surpluses(draft, weight, part.right.clientWidth, guess()),
+        createTitle(weight < 1 ? labels.draw : labels.equal),
+        ...drawSurpluses(draft, weight, part.right.clientWidth, guessTarget()),
       ],
     ];
   }
 
-  return { paint: paintEvidence, focus };
+  return { paint, focusedNode };
 }

@@ -5,51 +5,59 @@ import { fillTemplate, fillText } from "#page/race/text.js";
 import { formatFigure, createMark, createNote, createTitle } from "#page/step/marks.js";
 
 /* `row` draws the target's row. */
-export function createServerViews({ W, PW, now, passTime }, row) {
-  const V = W.served;
+export function createServerViews({ texts, playerTexts, current, passTime }, drawRow) {
+  const serverTexts = texts.served;
 
   /* Of the draft and of the pass. */
   function sentence(step, n) {
-    return [fillText(!n ? V.plain : step === "draft" ? V.draft : V.check, { n, time: passTime() })];
+    return [
+      fillText(!n ? serverTexts.plain : step === "draft" ? serverTexts.draft : serverTexts.check, {
+        n,
+        time: passTime(),
+      }),
+    ];
   }
 
-  function judged(node) {
-    const draft = now().cycle.drafts[node],
-      { kept } = now().verdict.trials[node],
-      told = { n: node + 1, verdict: html("b", {}, kept ? W.judge.keep : W.judge.reject) };
-    if (!draft.piece) return fillTemplate(V.unnamed, told);
-    return fillTemplate(draft.p == null ? V.bare : V.p, {
-      ...told,
-      x: createMark(kept ? "acc" : "rej", draft.piece),
+  function judgeSentence(node) {
+    const draft = current().cycle.drafts[node],
+      { accepted } = current().verdict.trials[node],
+      values = {
+        n: node + 1,
+        verdict: html("b", {}, accepted ? texts.judge.keep : texts.judge.reject),
+      };
+    if (!draft.piece) return fillTemplate(serverTexts.unnamed, values);
+    return fillTemplate(draft.p == null ? serverTexts.bare : serverTexts.p, {
+      ...values,
+      x: createMark(accepted ? "acc" : "rej", draft.piece),
       p: draft.p == null ? "" : formatFigure(draft.p),
     });
   }
 
   /* Beside a judgement: the target's row, as far as it is told, and a list of what is not. */
   function evidence(draft, width) {
-    const known = draft.target && draft.target.top.length;
+    const hasRow = draft.target && draft.target.top.length;
     return [
       [
-        createTitle(V.row),
-        known ? row(width, draft) : createNote(draft.piece ? W.no_laws : PW.server.unnamed_tip),
+        createTitle(serverTexts.row),
+        hasRow ? drawRow(width, draft) : createNote(draft.piece ? texts.no_laws : playerTexts.server.unnamed_tip),
       ],
       [
-        createTitle(W.position.test),
+        createTitle(texts.position.test),
         html(
           "ul",
           { class: "sd-untold" },
-          Object.values(V.untold).map((line) => html("li", {}, line)),
+          Object.values(serverTexts.untold).map((line) => html("li", {}, line)),
         ),
       ],
     ];
   }
 
-  function ownEvidence(own, width) {
+  function targetEvidence(targetToken, width) {
     return [
-      [createTitle(W.own.row), own.distribution ? row(width) : createNote(W.no_laws)],
-      [createTitle(V.replaced), html("p", {}, V.replaced_lead)],
+      [createTitle(texts.own.row), targetToken.distribution ? drawRow(width) : createNote(texts.no_laws)],
+      [createTitle(serverTexts.replaced), html("p", {}, serverTexts.replaced_lead)],
     ];
   }
 
-  return { sentence, judged, evidence, ownEvidence };
+  return { sentence, judgeSentence, evidence, targetEvidence };
 }

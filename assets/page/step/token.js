@@ -4,16 +4,14 @@ import { BLOCK_VERIFICATION } from "#page/race/run.js";
 import { FIRST_CHOICE, REJECTION_SAMPLING } from "#page/step/judge.js";
 
 /* The token that the target adds: drawn from what, and, where the trace can tell, which one it is. */
-export function targetTokenOf(cycle, verdict, theirs) {
+export function targetTokenOf(cycle, verdict, recorded) {
   if (cycle.served)
     return (
       cycle.targetToken && {
         state: cycle.targetToken.state,
         node: -1,
         distribution:
-          cycle.targetToken.distribution ||
-          (cycle.drafts.find((draft) => draft.state === "rej") || {}).target ||
-          null,
+          cycle.targetToken.distribution || (cycle.drafts.find((draft) => draft.state === "rej") || {}).target || null,
         sample: {
           token: cycle.targetToken.token,
           piece: cycle.targetToken.piece,
@@ -29,11 +27,11 @@ export function targetTokenOf(cycle, verdict, theirs) {
     node = rejected ? (rule === BLOCK_VERIFICATION ? tip + 1 : order[order.length - 1]) : -1;
   const distribution = (head ? head.target : cycle.tree ? null : cycle.bonus) || null,
     state = !drafts.length ? "pla" : bonus ? "bon" : "res",
-    own = { state, node, distribution, sample: null };
-  if (same(verdict, theirs) && (!cycle.targetToken || cycle.targetToken.state === state)) {
+    targetToken = { state, node, distribution, sample: null };
+  if (isSameVerdict(verdict, recorded) && (!cycle.targetToken || cycle.targetToken.state === state)) {
     if (!cycle.targetToken) return null; // the text ended inside the draft
     return {
-      ...own,
+      ...targetToken,
       distribution: distribution || cycle.targetToken.distribution,
       sample: {
         token: cycle.targetToken.token,
@@ -42,31 +40,23 @@ export function targetTokenOf(cycle, verdict, theirs) {
       },
     };
   }
-  if (rejected) own.sample = drawnFrom(drafts, node, rule === theirs.rule);
-  else if (distribution)
-    own.sample = rule === FIRST_CHOICE ? distribution.top[0] : distribution.sample || null;
-  return own;
+  if (rejected) targetToken.sample = residualSample(drafts, node, rule === recorded.rule);
+  else if (distribution) targetToken.sample = rule === FIRST_CHOICE ? distribution.top[0] : distribution.sample || null;
+  return targetToken;
 }
 
-const same = (a, b) => a.rule === b.rule && String(a.path) === String(b.path);
+const isSameVerdict = (a, b) => a.rule === b.rule && String(a.path) === String(b.path);
 
 /* The stored draw from a residual serves where the same rule asks behind the same siblings. */
-function drawnFrom(drafts, node, fits) {
+function residualSample(drafts, node, isSameRule) {
   const { residual, parent } = drafts[node],
-    elders = drafts.slice(0, node).filter((one) => one.parent === parent);
-  return (fits && residual && elders.every((one) => one.u != null) && residual.sample) || null;
+    olderSiblings = drafts.slice(0, node).filter((one) => one.parent === parent);
+  return (isSameRule && residual && olderSiblings.every((one) => one.u != null) && residual.sample) || null;
 }
 
 /* The sub-steps of a cycle: names, and the number of a node for its judgement. */
-export function stepsOf(cycle, verdict, states, own) {
+export function stepsOf(cycle, verdict, states, targetToken) {
   if (!cycle.drafts.length) return ["check", "own", "commit"];
   const late = verdict.rule !== BLOCK_VERIFICATION && states.includes("dis");
-  return [
-    "draft",
-    "check",
-    ...verdict.order,
-    ...(late ? ["late"] : []),
-    ...(own ? ["own"] : []),
-    "commit",
-  ];
+  return ["draft", "check", ...verdict.order, ...(late ? ["late"] : []), ...(targetToken ? ["own"] : []), "commit"];
 }

@@ -11,8 +11,7 @@ export const svgPath = (points, cls) =>
     class: cls,
     fill: "none",
   });
-export const svgDiamond = (x, y, cls) =>
-  svg("path", { d: `M${x} ${y - 7}l7 7l-7 7l-7-7z`, class: cls });
+export const svgDiamond = (x, y, cls) => svg("path", { d: `M${x} ${y - 7}l7 7l-7 7l-7-7z`, class: cls });
 export const svgDot = (x, y, r, cls) => svg("circle", { cx: x, cy: y, r, class: cls });
 
 export const createBarCell = (share, strong) =>
@@ -26,32 +25,27 @@ export const createBarCell = (share, strong) =>
   );
 /* Wider than a phone: it scrolls by itself, by keyboard too. */
 export const createScrollTable = (heads, rows) =>
-  html(
-    "div",
-    { class: "sd-th-scroll", tabindex: "0" },
-    createTable("sd-th-table", Object.values(heads), rows),
-  );
+  html("div", { class: "sd-th-scroll", tabindex: "0" }, createTable("sd-th-table", Object.values(heads), rows));
 
 /* The axes of a chart: lines across it at [y, label, class], labels below it at [x, label, class], and its name. */
-export function drawRows(A, marks) {
+export function drawRows(frame, marks) {
   for (const [y, label, cls] of marks)
-    A.g.append(
-      svgLine(A.left, y, A.left + A.wide, y, cls || "sd-grid"),
-      svgText(A.left - 8, y + 4, label, "", "end"),
+    frame.g.append(
+      svgLine(frame.left, y, frame.left + frame.wide, y, cls || "sd-grid"),
+      svgText(frame.left - 8, y + 4, label, "", "end"),
     );
 }
-export function drawTicks(A, marks, name) {
-  for (const [x, label, cls] of marks)
-    A.g.append(svgText(x, A.floor + 18, String(label), cls || "", "middle"));
-  A.g.append(svgText(A.left + A.wide / 2, A.height - 4, name, "", "middle"));
+export function drawTicks(frame, marks, name) {
+  for (const [x, label, cls] of marks) frame.g.append(svgText(x, frame.floor + 18, String(label), cls || "", "middle"));
+  frame.g.append(svgText(frame.left + frame.wide / 2, frame.height - 4, name, "", "middle"));
 }
 /* About `count` round numbers from 0 on. */
-export const stepsTo = (most, count) =>
-  range(0, Math.floor(most / niceStep(most, count) + 1e-9)).map((i) => i * niceStep(most, count));
+export const stepsTo = (highest, count) =>
+  range(0, Math.floor(highest / niceStep(highest, count) + 1e-9)).map((i) => i * niceStep(highest, count));
 
-export function createAxes(W, room) {
-  function frame(name, height, label, { left = 34, right = 14, top = 14, bottom = 44 } = {}) {
-    const width = room[name];
+export function createAxes(texts, widths) {
+  function createFrame(name, height, label, { left = 34, right = 14, top = 14, bottom = 44 } = {}) {
+    const width = widths[name];
     return {
       width,
       height,
@@ -66,27 +60,27 @@ export function createAxes(W, room) {
   }
 
   /* Speed-ups upwards from 0, with what is slower than plain decoding shaded. */
-  function speedAxis(A, most, aside) {
-    const y = (value) => A.floor - (value / most) * A.tall,
-      step = niceStep(most, 5);
-    A.g.append(svgRect(A.left, y(1), A.wide, A.floor - y(1), { class: "sd-th-shade" }));
+  function speedAxis(frame, highest, alignRight) {
+    const y = (value) => frame.floor - (value / highest) * frame.tall,
+      step = niceStep(highest, 5);
+    frame.g.append(svgRect(frame.left, y(1), frame.wide, frame.floor - y(1), { class: "sd-th-shade" }));
     drawRows(
-      A,
-      stepsTo(most, 5).map((v) => [y(v), toFixed(v, step < 1 ? 1 : 0) + "×"]),
+      frame,
+      stepsTo(highest, 5).map((value) => [y(value), toFixed(value, step < 1 ? 1 : 0) + "×"]),
     );
-    A.g.append(svgLine(A.left, y(1), A.left + A.wide, y(1), "sd-th-one"));
-    if (A.floor - y(1) > 26)
-      A.g.append(
+    frame.g.append(svgLine(frame.left, y(1), frame.left + frame.wide, y(1), "sd-th-one"));
+    if (frame.floor - y(1) > 26)
+      frame.g.append(
         svgText(
-          aside ? A.left + A.wide - 10 : A.left + 10,
-          A.floor - 9,
-          W.slower,
+          alignRight ? frame.left + frame.wide - 10 : frame.left + 10,
+          frame.floor - 9,
+          texts.slower,
           "",
-          aside ? "end" : "start",
+          alignRight ? "end" : "start",
         ),
       );
     return y;
   }
 
-  return { frame, speedAxis };
+  return { createFrame, speedAxis };
 }

@@ -9,123 +9,139 @@ import { formatTimes, range } from "#page/theory/format.js";
 import { svgPath, svgDot, svgDiamond, createBarCell, drawTicks } from "#page/theory/axes.js";
 
 export const LARGEST_K = 16, // the longest draft
-  BENDS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves
+  ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves
 
-export function createCurves({ W, part, S, room, frame, speedAxis, here, cost, gain, best }) {
+export function createCurves({
+  texts,
+  part,
+  settings,
+  widths,
+  createFrame,
+  speedAxis,
+  measured,
+  checkCost,
+  speedupAt,
+  findBestK,
+}) {
   function paintCurves() {
-    const roomy = room.curves > 560,
-      A = frame("curves", roomy ? 420 : 372, W.curves.aria, { right: roomy ? 62 : 40 }),
-      { g } = A,
+    const isWide = widths.curves > 560,
+      frame = createFrame("curves", isWide ? 420 : 372, texts.curves.aria, {
+        right: isWide ? 62 : 40,
+      }),
+      { g } = frame,
       ks = range(1, LARGEST_K);
-    const own = Math.max(...ks.map((k) => gain(k)), S.mine ? here().measured : 0),
-      highest = Math.max(...ks.map((k) => gain(k, BENDS[BENDS.length - 1]))),
-      y = speedAxis(A, Math.max(2, own * 1.1, Math.min(highest * 1.06, own * 2.2)), S.k < 9),
-      x = (k) => A.left + ((k - 1) / (LARGEST_K - 1)) * A.wide;
+    const highestOwn = Math.max(...ks.map((k) => speedupAt(k)), settings.usesRun ? measured().speedup : 0),
+      highest = Math.max(...ks.map((k) => speedupAt(k, ALPHAS[ALPHAS.length - 1]))),
+      y = speedAxis(frame, Math.max(2, highestOwn * 1.1, Math.min(highest * 1.06, highestOwn * 2.2)), settings.k < 9),
+      x = (k) => frame.left + ((k - 1) / (LARGEST_K - 1)) * frame.wide;
     drawTicks(
-      A,
-      ks.filter((k) => roomy || k % 2 || k === S.k).map((k) => [x(k), k, k === S.k ? "sd-b" : ""]),
-      W.curves.axis,
+      frame,
+      ks.filter((k) => isWide || k % 2 || k === settings.k).map((k) => [x(k), k, k === settings.k ? "sd-b" : ""]),
+      texts.curves.axis,
     );
-    const label = (alpha) => (roomy ? "α " : "") + toFixed(alpha, alpha === S.alpha ? 2 : 1),
-      taken = [y(gain(LARGEST_K))];
-    for (const alpha of BENDS.filter((one) => Math.abs(one - S.alpha) > 0.035)) {
-      const points = ks.map((k) => [x(k), y(gain(k, alpha))]).filter(([, at]) => at >= A.top),
-        [, at] = points[points.length - 1];
+    const label = (alpha) => (isWide ? "α " : "") + toFixed(alpha, alpha === settings.alpha ? 2 : 1),
+      usedHeights = [y(speedupAt(LARGEST_K))];
+    for (const alpha of ALPHAS.filter((one) => Math.abs(one - settings.alpha) > 0.035)) {
+      const points = ks.map((k) => [x(k), y(speedupAt(k, alpha))]).filter(([, endY]) => endY >= frame.top),
+        [, endY] = points[points.length - 1];
       if (points.length < LARGEST_K) continue;
       g.append(svgPath(points, "sd-th-bend"));
-      const k = bestK(alpha, S.c, cost, S.o, LARGEST_K);
-      if (k) g.append(svgDot(x(k), y(gain(k, alpha)), 3.5, "sd-dot-b"));
-      if (taken.every((other) => Math.abs(other - at) > 13)) {
-        taken.push(at);
-        g.append(svgText(A.width - A.right + 8, at + 4, label(alpha)));
+      const k = bestK(alpha, settings.c, checkCost, settings.o, LARGEST_K);
+      if (k) g.append(svgDot(x(k), y(speedupAt(k, alpha)), 3.5, "sd-dot-b"));
+      if (usedHeights.every((other) => Math.abs(other - endY) > 13)) {
+        usedHeights.push(endY);
+        g.append(svgText(frame.width - frame.right + 8, endY + 4, label(alpha)));
       }
     }
     g.append(
       svgPath(
-        ks.map((k) => [x(k), y(gain(k))]),
+        ks.map((k) => [x(k), y(speedupAt(k))]),
         "sd-line-a",
       ),
-      svgText(A.width - A.right + 8, taken[0] + 4, label(S.alpha), "sd-b"),
+      svgText(frame.width - frame.right + 8, usedHeights[0] + 4, label(settings.alpha), "sd-b"),
     );
-    paintPoints(A, x, y);
+    paintPoints(frame, x, y);
     part.curves.replaceChildren(g);
   }
 
   /* Past the best K the curve falls away to the right of the point, before it to the left: there is room for words. */
   function paintPoints({ g, floor, left, wide }, x, y) {
-    const k = best(),
-      now = gain(S.k),
-      at = x(S.k),
-      low = y(now),
-      name = S.mine
-        ? fillText(W.curves.here, {
-            times: formatTimes(now),
-            measured: formatTimes(here().measured),
+    const k = findBestK(),
+      current = speedupAt(settings.k),
+      pointX = x(settings.k),
+      pointY = y(current),
+      label = settings.usesRun
+        ? fillText(texts.curves.here, {
+            times: formatTimes(current),
+            measured: formatTimes(measured().speedup),
           })
-        : formatTimes(now),
-      climbs = S.k < k || at > left + wide - 130,
-      rising = climbs && at > left + (S.mine ? 250 : 130),
-      down = climbs && !rising ? 24 : -12, // a curve that climbs leaves room below it at the right
-      side = rising ? -12 : 12,
-      beside = k ? (x(k) - at) * Math.sign(side) : 0;
-    if (k) g.append(svgDot(x(k), y(gain(k)), 4.5, "sd-dot-b"));
-    if (k && Math.abs(k - S.k) > 1 && (beside < 0 || beside > (S.mine ? 220 : 80)))
+        : formatTimes(current),
+      labelsLeft = settings.k < k || pointX > left + wide - 130,
+      alignsEnd = labelsLeft && pointX > left + (settings.usesRun ? 250 : 130),
+      offsetY = labelsLeft && !alignsEnd ? 24 : -12, // a curve that climbs leaves room below it at the right
+      offsetX = alignsEnd ? -12 : 12,
+      distance = k ? (x(k) - pointX) * Math.sign(offsetX) : 0;
+    if (k) g.append(svgDot(x(k), y(speedupAt(k)), 4.5, "sd-dot-b"));
+    if (k && Math.abs(k - settings.k) > 1 && (distance < 0 || distance > (settings.usesRun ? 220 : 80)))
       g.append(
         svgText(
           clamp(x(k), left + 40, left + wide - 36),
-          y(gain(k)) - 12,
-          fillText(W.curves.best, { k }),
+          y(speedupAt(k)) - 12,
+          fillText(texts.curves.best, { k }),
           "sd-b",
           "middle",
         ),
       );
     g.append(
-      svgLine(at, low, at, floor, "sd-th-drop"),
-      svgDot(at, low, 7, "sd-th-you"),
-      svgText(at + side, low + down, name, "sd-th-mine sd-b", rising ? "end" : "start"),
+      svgLine(pointX, pointY, pointX, floor, "sd-th-drop"),
+      svgDot(pointX, pointY, 7, "sd-th-you"),
+      svgText(pointX + offsetX, pointY + offsetY, label, "sd-th-mine sd-b", alignsEnd ? "end" : "start"),
     );
-    if (S.mine) g.append(svgDiamond(at, y(here().measured), "sd-th-real"));
+    if (settings.usesRun) g.append(svgDiamond(pointX, y(measured().speedup), "sd-th-real"));
   }
 
   function paintTable() {
-    const top = best(),
-      ks = range(1, LARGEST_K).filter((k) => k <= 10 || k === S.k || k === top),
-      most = Math.max(...ks.map((k) => gain(k)));
-    const tags = (k) =>
-      [k === S.k ? (S.mine ? W.table.mine : W.table.set) : null, k === top ? W.table.best : null]
+    const bestK = findBestK(),
+      ks = range(1, LARGEST_K).filter((k) => k <= 10 || k === settings.k || k === bestK),
+      highest = Math.max(...ks.map((k) => speedupAt(k)));
+    const tagsOf = (k) =>
+      [
+        k === settings.k ? (settings.usesRun ? texts.table.mine : texts.table.set) : null,
+        k === bestK ? texts.table.best : null,
+      ]
         .filter(Boolean)
         .join(", ");
     const row = (k) =>
       createRow(
-        [String(k), tags(k) ? html("span", { class: "sd-th-tag" }, tags(k)) : null],
+        [String(k), tagsOf(k) ? html("span", { class: "sd-th-tag" }, tagsOf(k)) : null],
         [
-          toFixed(expectedTokens(S.alpha, k)),
-          toFixed(k * S.c + cost(k) + S.o),
-          formatTimes(gain(k)),
-          createBarCell(gain(k) / most, k === top),
+          toFixed(expectedTokens(settings.alpha, k)),
+          toFixed(k * settings.c + checkCost(k) + settings.o),
+          formatTimes(speedupAt(k)),
+          createBarCell(speedupAt(k) / highest, k === bestK),
         ],
-        k === top ? "sd-th-best" : null,
+        k === bestK ? "sd-th-best" : null,
       );
     part.table.replaceChildren(
-      createHeadRow([...Object.values(W.table.heads), html("td")]),
+      createHeadRow([...Object.values(texts.table.heads), html("td")]),
       html("tbody", {}, ks.map(row)),
     );
-    part.tablesub.textContent = top
-      ? joinSentences(fillText(W.table.sub, { k: top }), whyNotLonger(top))
-      : W.table.none;
+    part.tablesub.textContent = bestK
+      ? joinSentences(fillText(texts.table.sub, { k: bestK }), whyNotLonger(bestK))
+      : texts.table.none;
   }
 
   /* One more draft than the best K: what it would bring, what it would cost. */
   function whyNotLonger(k) {
     if (k >= LARGEST_K) return "";
-    const brings = S.alpha ** (k + 1),
-      costs = S.c + cost(k + 1) - cost(k);
-    return fillText(W.table.why, {
+    const gained = settings.alpha ** (k + 1),
+      cost = settings.c + checkCost(k + 1) - checkCost(k);
+    return fillText(texts.table.why, {
       next: k + 1,
-      brings: toFixed(brings),
-      costs: toFixed(costs),
-      rate: toFixed(brings / costs),
-      now: toFixed(gain(k)),
+      brings: toFixed(gained),
+      costs: toFixed(cost),
+      rate: toFixed(gained / cost),
+      now: toFixed(speedupAt(k)),
     });
   }
 

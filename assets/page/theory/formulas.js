@@ -4,8 +4,7 @@
 /* The formulas: the same as in specdec/figures/theory.py, under the same names; see there for the equations and their
  * papers. A test holds the two equal. */
 
-export const expectedTokens = (alpha, k) =>
-  alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha);
+export const expectedTokens = (alpha, k) => (alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha));
 
 export function expectedAccepted(alpha, k, kept = 0) {
   let further = 0;
@@ -42,17 +41,14 @@ export function wilson(accepted, judged, z = 1.96) {
   const rate = accepted / judged,
     square = (z * z) / judged,
     middle = (rate + square / 2) / (1 + square);
-  const reach =
-    (z / (1 + square)) * Math.sqrt((rate * (1 - rate)) / judged + square / (4 * judged));
+  const reach = (z / (1 + square)) * Math.sqrt((rate * (1 - rate)) / judged + square / (4 * judged));
   return [Math.max(0, middle - reach), Math.min(1, middle + reach)];
 }
 
 /* Probabilities at a temperature, from those at temperature 1: p^(1/T), scaled to 1; at 0 all on the first choice. */
 export function tempered(distribution, temperature) {
   const most = Math.max(...distribution),
-    raised = distribution.map((p) =>
-      temperature ? (p / most) ** (1 / temperature) : Number(p === most),
-    ),
+    raised = distribution.map((p) => (temperature ? (p / most) ** (1 / temperature) : Number(p === most))),
     sum = raised.reduce((a, b) => a + b);
   return raised.map((p) => p / sum);
 }

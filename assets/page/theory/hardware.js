@@ -23,22 +23,17 @@ export function weightsRead(model, rows) {
   return read - inExperts * (1 - share) ** rows;
 }
 
-export const cacheBytes = (model, tokens) =>
-  2 * model.layers * model.kv_heads * model.head_dim * CACHE_BYTES * tokens;
+export const cacheBytes = (model, tokens) => 2 * model.layers * model.kv_heads * model.head_dim * CACHE_BYTES * tokens;
 
 export function readingSeconds(machine, model, bits, batch, rows, context) {
-  return (
-    ((weightsRead(model, batch * rows) * bits) / 8 + cacheBytes(model, batch * context)) /
-    machine.bandwidth
-  );
+  return ((weightsRead(model, batch * rows) * bits) / 8 + cacheBytes(model, batch * context)) / machine.bandwidth;
 }
 
 export function computingSeconds(machine, model, batch, rows, context) {
   return (
     (batch *
       rows *
-      (2 * (model.active - model.embedding) +
-        4 * model.layers * model.heads * model.head_dim * context)) /
+      (2 * (model.active - model.embedding) + 4 * model.layers * model.heads * model.head_dim * context)) /
     machine.flops
   );
 }

@@ -7,54 +7,51 @@ import { accountedSpeedup } from "#page/theory/formulas.js";
 /* In the letters of the formulas; null if nothing was drafted or nothing stands beside it. Costs are in plain steps. */
 export function measureRun(run) {
   if (run.names.length < 2) return null;
-  const F = figuresAt(run, replayEnd(run)),
-    { speculative: a } = F,
+  const figures = figuresAt(run, replayEnd(run)),
+    { speculative: a } = figures,
     lane = speculativeOf(run),
     cycles = lane.cycles.slice(0, a.passes),
     drafting = cycles.filter((cycle) => cycle.drafting);
-  if (!a.judged || F.c == null || F.v == null || !F.speedup) return null;
-  const { drafter = "", k: asked = 0, params } = lane.started || {},
-    count = (of) => (place) => cycles.filter((cycle) => of(cycle) > place).length;
-  const places = Array.from(
-    { length: Math.max(...cycles.map((cycle) => cycle.judged)) },
-    (_, place) => place,
-  );
-  const judgedAt = places.map(count((cycle) => cycle.judged)),
-    acceptedAt = places.map(count((cycle) => cycle.accepted));
+  if (!a.judged || figures.c == null || figures.v == null || !figures.speedup) return null;
+  const { drafter = "", k: requestedK = 0, params } = lane.started || {},
+    countBeyond = (of) => (place) => cycles.filter((cycle) => of(cycle) > place).length;
+  const places = Array.from({ length: Math.max(...cycles.map((cycle) => cycle.judged)) }, (_, place) => place);
+  const judgedAt = places.map(countBeyond((cycle) => cycle.judged)),
+    acceptedAt = places.map(countBeyond((cycle) => cycle.accepted));
   const alphas = acceptedAt.map((kept, place) => kept / judgedAt[place]),
-    mean = a.drafted / drafting.length,
+    meanDrafts = a.drafted / drafting.length,
     share = drafting.length / a.passes,
     tree = a.trees > 0;
-  const o = F.inPlainPasses(Math.max(0, a.endMs - a.draftMs - a.passMs), a.passes),
-    step = F.inPlainPasses(a.passMs - a.checkMs, a.passes - a.checks) ?? 1;
-  const k = tree ? asked : Math.max(1, Math.round(mean)),
-    c = tree ? F.inPlainPasses(a.draftMs, drafting.length * k) : F.c;
+  const o = figures.inPlainPasses(Math.max(0, a.endMs - a.draftMs - a.passMs), a.passes),
+    step = figures.inPlainPasses(a.passMs - a.checkMs, a.passes - a.checks) ?? 1;
+  const k = tree ? requestedK : Math.max(1, Math.round(meanDrafts)),
+    c = tree ? figures.inPlainPasses(a.draftMs, drafting.length * k) : figures.c;
   return {
     drafter,
     k,
     c,
-    v: F.v,
+    v: figures.v,
     o,
     share,
     tree,
-    varied: !tree && Math.abs(mean - k) > 0.1,
-    tau: F.tau,
-    alpha: F.alpha,
+    varied: !tree && Math.abs(meanDrafts - k) > 0.1,
+    tau: figures.tau,
+    alpha: figures.alpha,
     alphas,
     judgedAt,
     acceptedAt,
     judged: a.judged,
     accepted: a.accepted,
-    measured: F.speedup,
-    accounted: accountedSpeedup(F.tau, mean, F.c, F.v, o, share, step),
+    speedup: figures.speedup,
+    accounted: accountedSpeedup(figures.tau, meanDrafts, figures.c, figures.v, o, share, step),
     temperature: params ? params.temperature : 0,
     kind: run.header.kind || "",
     family: (run.header.models || {}).family,
-    passMs: F.plain.endMs / F.plain.passes,
-    keptOf: drafting
-      .filter((cycle) => cycle.targetToken && deep(cycle) === k)
+    passMs: figures.plain.endMs / figures.plain.passes,
+    acceptedCounts: drafting
+      .filter((cycle) => cycle.targetToken && depthOfCycle(cycle) === k)
       .map((cycle) => cycle.accepted),
   };
 }
 
-const deep = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
+const depthOfCycle = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));

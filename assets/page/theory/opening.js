@@ -31,65 +31,65 @@ const PLACES = {
 };
 const TEMPERATURES = [0, 0.5, 1, 2];
 
-export function createOpening({ W, part, S, room, gain }, { machines, models }) {
+export function createOpening({ texts, part: share, settings, widths, speedupAt }, { machines, models }) {
   /* Reading one's weights, and computing beside it: one row, and those of a check. */
   function paintWall() {
-    const machine = toMachine(findById(machines, S.machine)),
-      target = toModel(findById(models, S.target)),
-      rows = S.k + 1;
-    const reading = readingSeconds(machine, target, S.bits, 1, 1, S.context),
-      computing = (n) => computingSeconds(machine, target, 1, n, S.context);
+    const machine = toMachine(findById(machines, settings.machine)),
+      target = toModel(findById(models, settings.target)),
+      rows = settings.k + 1;
+    const reading = readingSeconds(machine, target, settings.bits, 1, 1, settings.context),
+      computing = (n) => computingSeconds(machine, target, 1, n, settings.context);
     const values = {
-      target: findById(models, S.target).name,
-      machine: findById(machines, S.machine).name,
-      bytes: formatBytes((weightsRead(target, 1) * S.bits) / 8),
-      cache: formatBytes(cacheBytes(target, S.context)),
+      target: findById(models, settings.target).name,
+      machine: findById(machines, settings.machine).name,
+      bytes: formatBytes((weightsRead(target, 1) * settings.bits) / 8),
+      cache: formatBytes(cacheBytes(target, settings.context)),
       reading: formatSeconds(reading),
       one: formatSeconds(computing(1)),
       rows,
       all: formatSeconds(computing(rows)),
     };
-    const width = room.wall,
+    const width = widths.wall,
       left = width > 480 ? 150 : 0,
-      high = left ? 44 : 62,
-      dy = left ? 0 : 18,
-      most = Math.max(reading, computing(rows)),
-      x = (v) => (v / most) * (width - left - 4);
+      rowHeight = left ? 44 : 62,
+      offsetY = left ? 0 : 18,
+      highest = Math.max(reading, computing(rows)),
+      x = (v) => (v / highest) * (width - left - 4);
     const bars = [
-        [W.wall_first.write, computing(1), 1],
-        [fillText(W.wall_first.check, values), computing(rows), rows],
+        [texts.wall_first.write, computing(1), 1],
+        [fillText(texts.wall_first.check, values), computing(rows), rows],
       ],
-      g = svgRoot(width, bars.length * high + 4, fillText(W.wall_first.lead, values));
+      g = svgRoot(width, bars.length * rowHeight + 4, fillText(texts.wall_first.lead, values));
     bars.forEach(([name, seconds, n], i) => {
-      const y = i * high + dy;
+      const y = i * rowHeight + offsetY;
       g.append(
         svgText(0, left ? y + 19 : y - 4, name, "sd-k"),
         svgRect(left, y, x(reading), 14, { class: "sd-f-target" }),
-        svgText(left + 8, y + 11, fillText(W.wall_first.reads, values), "sd-th-light"),
+        svgText(left + 8, y + 11, fillText(texts.wall_first.reads, values), "sd-th-light"),
         svgRect(left, y + 17, Math.max(2, x(seconds)), 12, { class: "sd-th-you" }),
       );
       g.append(
         svgText(
           left + Math.max(2, x(seconds)) + 7,
           y + 27,
-          fillText(W.wall_first.computes, { time: formatSeconds(seconds), n }),
+          fillText(texts.wall_first.computes, { time: formatSeconds(seconds), n }),
           "sd-th-mine",
         ),
       );
     });
-    part.wall.replaceChildren(g);
-    part.wallfirst.textContent = fillText(W.wall_first.lead, values);
+    share.wall.replaceChildren(g);
+    share.wallfirst.textContent = fillText(texts.wall_first.lead, values);
   }
 
   function paintLoses() {
-    const now = gain(S.k);
-    part.loses.replaceChildren(
-      html("b", {}, W.loses.rule),
+    const speedupNow = speedupAt(settings.k);
+    share.loses.replaceChildren(
+      html("b", {}, texts.loses.rule),
       " ",
-      fillText(now >= 1 ? W.loses.wins : W.loses.loses, {
-        tokens: toFixed(expectedTokens(S.alpha, S.k)),
-        passes: toFixed(S.k * S.c + S.v + S.o),
-        times: formatTimes(now),
+      fillText(speedupNow >= 1 ? texts.loses.wins : texts.loses.loses, {
+        tokens: toFixed(expectedTokens(settings.alpha, settings.k)),
+        passes: toFixed(settings.k * settings.c + settings.v + settings.o),
+        times: formatTimes(speedupNow),
       }),
     );
   }
@@ -98,12 +98,9 @@ export function createOpening({ W, part, S, room, gain }, { machines, models }) 
   function buildMap() {
     const cell = (alpha, c) => {
       const k = bestK(alpha, c);
-      return [
-        k ? html("b", {}, String(k)) : "–",
-        k ? " " + formatTimes(speedup(alpha, k, c), 1) : null,
-      ];
+      return [k ? html("b", {}, String(k)) : "–", k ? " " + formatTimes(speedup(alpha, k, c), 1) : null];
     };
-    part.map.replaceChildren(
+    share.map.replaceChildren(
       createHeadRow(["α", ...COSTS.map((c) => "c = " + c)]),
       html(
         "tbody",
@@ -120,27 +117,27 @@ export function createOpening({ W, part, S, room, gain }, { machines, models }) 
 
   /* Both distributions of two places at several temperatures, and their overlap. */
   function paintHeat() {
-    const width = room.heat,
-      wide = width / TEMPERATURES.length,
-      tall = 62,
-      high = tall + 56,
-      g = svgRoot(width, 2 * high - 8, W.heat.aria);
+    const width = widths.heat,
+      columnWidth = width / TEMPERATURES.length,
+      plotHeight = 62,
+      rowHeight = plotHeight + 56,
+      g = svgRoot(width, 2 * rowHeight - 8, texts.heat.aria);
     Object.entries(PLACES).forEach(([name, distributions], row) => {
-      const floor = row * high + tall + 30;
-      g.append(svgText(0, row * high + 11, W.heat[name], "sd-k"));
+      const floor = row * rowHeight + plotHeight + 30;
+      g.append(svgText(0, row * rowHeight + 11, texts.heat[name], "sd-k"));
       TEMPERATURES.forEach((temperature, i) => {
         const [p, q] = distributions.map((distribution) => tempered(distribution, temperature)),
-          left = i * wide,
-          each = (wide - 18) / p.length,
-          thick = Math.max(2, each / 2 - 1.5);
+          left = i * columnWidth,
+          slotWidth = (columnWidth - 18) / p.length,
+          barWidth = Math.max(2, slotWidth / 2 - 1.5);
         p.forEach((_, token) =>
           [
             [p, "sd-f-target"],
             [q, "sd-f-draft sd-s-draft"],
           ].forEach(([distribution, cls], side) => {
-            const up = distribution[token] * tall;
+            const barHeight = distribution[token] * plotHeight;
             g.append(
-              svgRect(left + token * each + side * (thick + 1), floor - up, thick, up, {
+              svgRect(left + token * slotWidth + side * (barWidth + 1), floor - barHeight, barWidth, barHeight, {
                 class: cls,
                 "stroke-width": 0.6,
               }),
@@ -148,63 +145,65 @@ export function createOpening({ W, part, S, room, gain }, { machines, models }) 
           }),
         );
         g.append(
-          svgLine(left, floor, left + wide - 14, floor, "sd-ax"),
+          svgLine(left, floor, left + columnWidth - 14, floor, "sd-ax"),
           svgText(left, floor + 14, `T ${temperature}`),
-          svgText(left + wide - 14, floor + 14, "β " + toFixed(overlap(p, q)), "sd-b", "end"),
+          svgText(left + columnWidth - 14, floor + 14, "β " + toFixed(overlap(p, q)), "sd-b", "end"),
         );
       });
     });
-    part.heat.replaceChildren(g);
+    share.heat.replaceChildren(g);
   }
 
   /* One place three times, and in it what stays: of a draft that is drawn, by either rule, and of the draft's
    * first choice. */
   function paintRules() {
     const [p, q] = PLACES.agree,
-      width = room.rules,
-      wide = width / 3,
-      tall = 62,
-      floor = tall + 34,
-      g = svgRoot(width, floor + 22, W.kept_by.aria),
+      width = widths.rules,
+      columnWidth = width / 3,
+      plotHeight = 62,
+      floor = plotHeight + 34,
+      g = svgRoot(width, floor + 22, texts.kept_by.aria),
       first = q.indexOf(Math.max(...q));
     const kept = {
       rejection: p.map((_, token) => Math.min(p[token], q[token])),
       match: p.map((_, token) => p[token] * q[token]),
       chosen: p.map((_, token) => (token === first ? p[token] : 0)),
     };
-    Object.entries(kept).forEach(([name, parts], i) => {
-      const left = i * wide,
-        each = (wide - 18) / p.length,
-        thick = Math.max(3, each - 4),
-        up = (value) => (value / 0.5) * tall;
-      W.kept_by[name]
+    Object.entries(kept).forEach(([name, shares], i) => {
+      const left = i * columnWidth,
+        slotWidth = (columnWidth - 18) / p.length,
+        barWidth = Math.max(3, slotWidth - 4),
+        heightOf = (value) => (value / 0.5) * plotHeight;
+      texts.kept_by[name]
         .split("\n")
-        .forEach((said, row) => g.append(svgText(left, 11 + 14 * row, said, row ? "" : "sd-k")));
-      parts.forEach((part, token) => {
-        const x = left + token * each,
+        .forEach((label, row) => g.append(svgText(left, 11 + 14 * row, label, row ? "" : "sd-k")));
+      shares.forEach((share, token) => {
+        const x = left + token * slotWidth,
           outline = (value, cls) =>
             g.append(
-              svgRect(x, floor - up(value), thick, up(value), {
+              svgRect(x, floor - heightOf(value), barWidth, heightOf(value), {
                 class: cls,
                 fill: "none",
                 "stroke-width": 1.2,
               }),
             );
-        g.append(svgRect(x, floor - up(part), thick, up(part), { class: "sd-f-acc" }));
+        g.append(svgRect(x, floor - heightOf(share), barWidth, heightOf(share), { class: "sd-f-acc" }));
         outline(p[token], "sd-s-target");
         if (name !== "chosen") outline(q[token], "sd-s-draft");
       });
       g.append(
-        svgLine(left, floor, left + wide - 14, floor, "sd-ax"),
+        svgLine(left, floor, left + columnWidth - 14, floor, "sd-ax"),
         svgText(
           left,
           floor + 15,
-          fillText(W.kept_by.kept, { share: toFixed(parts.reduce((all, part) => all + part, 0)) }),
+          fillText(texts.kept_by.kept, {
+            share: toFixed(shares.reduce((all, share) => all + share, 0)),
+          }),
           "sd-b",
         ),
       );
     });
-    part.rules.replaceChildren(g);
+    share.rules.replaceChildren(g);
   }
 
   buildMap();

@@ -61,8 +61,7 @@ test("every section stands on one sub-page, and each sub-page has its name", () 
 });
 
 test("search finds parts of questions, answers, steps and terms, whatever their case", () => {
-  const ids = (typed, language = "en") =>
-    findHits(json(`text/${language}/guide.json`), typed).questions;
+  const ids = (typed, language = "en") => findHits(json(`text/${language}/guide.json`), typed).questions;
   assert.equal(findHits(words, "  "), null);
   assert.deepEqual(findHits(words, "no such text"), { questions: [], terms: [] });
   assert.deepEqual(ids("Beam Search"), ["beam"]); // a question

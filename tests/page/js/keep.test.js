@@ -7,10 +7,7 @@ const NAMES = ["prompt", "k", "peer"],
   USUAL = { prompt: "Once", k: 3, peer: false };
 
 test("usual values are left out, other wishes stay", () => {
-  assert.equal(
-    formatQuery(settingsQuery("?lang=zh&k=9", NAMES, ["Once", 3, false], USUAL)),
-    "?lang=zh",
-  );
+  assert.equal(formatQuery(settingsQuery("?lang=zh&k=9", NAMES, ["Once", 3, false], USUAL)), "?lang=zh");
   assert.equal(
     formatQuery(settingsQuery("?tab=step", NAMES, ["a & b", 4, true], USUAL)),
     "?tab=step&prompt=a+%26+b&k=4&peer=true",
@@ -50,9 +47,5 @@ test("a run is of other settings where its prompt, drafter, depth or sampling di
   assert.equal(is("Once", "draft_model", 5, 0), true);
   assert.equal(is("Once", "suffix", 4, 0, { server: "vllm" }), false, "a server decides the rest");
   const open = ["Once", "default", 0, 0.8, "embedded"];
-  assert.equal(
-    hasOtherSettings(made("Once", "suffix", 4, 0.8), names, open),
-    false,
-    "the page chose",
-  );
+  assert.equal(hasOtherSettings(made("Once", "suffix", 4, 0.8), names, open), false, "the page chose");
 });

@@ -22,10 +22,7 @@ test("the shipped rule passes all checks, and every mistake is caught or told of
 
 test("a mistake that the next token hides needs more than a hundred draws", () => {
   const told = RECORDED.extra_bonus;
-  assert.deepEqual(
-    [lossless.checksOf(told, 100).sampled, lossless.checksOf(told, 20000).sampled],
-    [true, false],
-  );
+  assert.deepEqual([lossless.checksOf(told, 100).sampled, lossless.checksOf(told, 20000).sampled], [true, false]);
   assert.equal(lossless.checksOf(told, 100).closed, true);
   assert.equal(lossless.verdictOf({ ...told, greedy: { equal: 4, of: 4 } }, 100).kind, "missed");
   assert.ok(lossless.drawsNeeded(told) > 100 && lossless.drawsNeeded(told) < 20000);

@@ -44,15 +44,9 @@ test("a growing log is read once, line by line, and a new first line begins a ne
 
 test("a run that goes on shows no lane ahead of what the other has done", () => {
   const going = player.foldEvents(lines.filter((line) => line.event !== "finished").slice(0, -6));
-  assert.equal(
-    player.replayEnd(going),
-    Math.min(going.lanes.speculative.endMs, going.lanes.plain.endMs),
-  );
+  assert.equal(player.replayEnd(going), Math.min(going.lanes.speculative.endMs, going.lanes.plain.endMs));
   going.closed = true;
-  assert.equal(
-    player.replayEnd(going),
-    Math.max(going.lanes.speculative.endMs, going.lanes.plain.endMs),
-  );
+  assert.equal(player.replayEnd(going), Math.max(going.lanes.speculative.endMs, going.lanes.plain.endMs));
   assert.ok(player.wasStopped(going));
   assert.ok(!player.wasStopped(run));
 });
@@ -70,8 +64,7 @@ function firstCycle(statuses, committed) {
   };
   const mine = lines.filter(
     (line) =>
-      line.event === "header" ||
-      (line.lane === "speculative" && (line.cycle || 0) <= 1 && line.event !== "finished"),
+      line.event === "header" || (line.lane === "speculative" && (line.cycle || 0) <= 1 && line.event !== "finished"),
   );
   const judged = mine
     .slice(0, -1)
@@ -121,12 +114,7 @@ test("in a tree levels count, and a path may lead through a second sibling", () 
     ],
   );
   assert.deepEqual(
-    [
-      figures.speculative.accepted,
-      figures.speculative.judged,
-      figures.speculative.drafted,
-      figures.speculative.trees,
-    ],
+    [figures.speculative.accepted, figures.speculative.judged, figures.speculative.drafted, figures.speculative.trees],
     [3, 5, 21, 3],
   );
   assert.equal(player.findFirstRejection(grown), cycles[1]);
@@ -147,9 +135,7 @@ test("a text that ends inside a tree cuts the levels behind it, and parents that
     ["rej", "acc", "cut", "cut", "cut", "cut", "cut"],
   );
   assert.deepEqual([cycle.accepted, cycle.judged, cycle.targetToken], [1, 1, null]);
-  const odd = grown.map((line) =>
-    line.event === "drafted" ? { ...line, parents: [5, 1, "x", -7] } : line,
-  );
+  const odd = grown.map((line) => (line.event === "drafted" ? { ...line, parents: [5, 1, "x", -7] } : line));
   assert.deepEqual(
     player.foldEvents(odd).lanes.speculative.cycles[0].drafts.map((draft) => draft.parent),
     [-1, 0, 1, 2, 3, 4, 5],
@@ -185,11 +171,7 @@ test("a third lane has its own text and clock, and counts from its first commit 
   );
   assert.ok(Math.abs(figures.peerSpeedup - 6 / 27 / (14 / 56)) < 1e-6);
   assert.ok(Math.abs(figures.inPlainPasses(figures.peer.checkMs, figures.peer.checks) - 2) < 1e-6);
-  assert.equal(
-    figures.speedup,
-    player.figuresAt(run, player.replayEnd(run)).speedup,
-    "the other lanes do not notice",
-  );
+  assert.equal(figures.speedup, player.figuresAt(run, player.replayEnd(run)).speedup, "the other lanes do not notice");
   assert.equal(player.figuresAt(run, 5).peer, null);
 });
 
@@ -208,10 +190,7 @@ test("a third lane that goes on holds the others back, and one that failed does 
   ];
   const over = player.foldEvents(failed),
     figures = player.figuresAt(over, player.replayEnd(over));
-  assert.deepEqual(
-    [figures.peerSpeedup, figures.peer.written, player.wasStopped(over)],
-    [null, 0, false],
-  );
+  assert.deepEqual([figures.peerSpeedup, figures.peer.written, player.wasStopped(over)], [null, 0, false]);
   assert.equal(player.replayEnd(over), player.replayEnd(run));
 });
 
@@ -219,15 +198,8 @@ test("a server's run has no split of its time, and what it does not tell is null
   const served = player.foldEvents(eventsOf("served")),
     figures = player.figuresAt(served, player.replayEnd(served)),
     [first, second] = served.lanes.speculative.cycles;
-  assert.ok(
-    player.isServed(served) &&
-      figures.reported &&
-      player.countedOf(served.lanes.speculative) === "exact",
-  );
-  assert.deepEqual(
-    [first.drafting, first.served, first.drafts[0].readyMs],
-    [null, true, first.endMs],
-  );
+  assert.ok(player.isServed(served) && figures.reported && player.countedOf(served.lanes.speculative) === "exact");
+  assert.deepEqual([first.drafting, first.served, first.drafts[0].readyMs], [null, true, first.endMs]);
   assert.deepEqual(
     second.drafts.map((draft) => [draft.state, draft.token, draft.p]),
     [
@@ -236,18 +208,10 @@ test("a server's run has no split of its time, and what it does not tell is null
     ],
   );
   assert.deepEqual(
-    [
-      figures.speculative.accepted,
-      figures.speculative.judged,
-      figures.speculative.drafted,
-      figures.dar,
-    ],
+    [figures.speculative.accepted, figures.speculative.judged, figures.speculative.drafted, figures.dar],
     [5, 7, 8, 5 / 8],
   );
-  assert.deepEqual(
-    [figures.c, figures.v, figures.draftCost, figures.passCost],
-    [null, null, null, null],
-  );
+  assert.deepEqual([figures.c, figures.v, figures.draftCost, figures.passCost], [null, null, null, null]);
   assert.ok(Math.abs(figures.alpha - 5 / 7) < 1e-9 && Math.abs(figures.speedup - 9 / 4) < 1e-6);
   const gaps = player.gapsOf(served.lanes.speculative, Infinity);
   assert.ok(Math.abs(gaps.median - 4) < 1e-6 && Math.abs(gaps.longest - 4) < 1e-6);

@@ -8,9 +8,7 @@ import { readTrace } from "#page/site/trace.js";
 
 const MOST = 1000000,
   TRACES = path.join(ASSETS, "traces");
-const recorded = fs
-  .readdirSync(TRACES, { recursive: true })
-  .filter((name) => name.endsWith(".jsonl"));
+const recorded = fs.readdirSync(TRACES, { recursive: true }).filter((name) => name.endsWith(".jsonl"));
 const story = fs.readFileSync(path.join(TRACES, "story.jsonl"), "utf8");
 const changed = (change) => {
   const lines = story

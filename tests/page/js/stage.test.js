@@ -25,8 +25,7 @@ function made(cycle, cycles = 12, first = cycle) {
   const end = (n) => (first + (n - 1) * cycle) / 1000;
   for (let n = 1; n <= cycles; n++) commit("speculative", n, end(n), [1, 1, 1, 1]);
   for (let n = 1; n <= 4 * cycles; n++) commit("plain", n, n / 100, [1]);
-  for (const lane of ["speculative", "plain"])
-    log.push({ event: "finished", lane, reason: "limit" });
+  for (const lane of ["speculative", "plain"]) log.push({ event: "finished", lane, reason: "limit" });
   return foldEvents(log);
 }
 
@@ -53,14 +52,8 @@ test("a figure that is struck out is not explained", () => {
 test("no ratio below 1 on the way to a gain, and every one on the way to a loss", () => {
   const gain = made(20, 12, 200); // its first cycle takes as long as twenty tokens
   const told = gain.lanes.speculative.cycles.map(({ endMs: at }) => figuresAt(gain, at));
-  assert.ok(
-    told.some((figures) => figures.speculative.written >= MIN_TOKENS && figures.speedup < 1),
-  );
-  assert.ok(
-    told.every(
-      (figures) => speedupSoFar(gain, figures) === null || speedupSoFar(gain, figures) >= 1,
-    ),
-  );
+  assert.ok(told.some((figures) => figures.speculative.written >= MIN_TOKENS && figures.speedup < 1));
+  assert.ok(told.every((figures) => speedupSoFar(gain, figures) === null || speedupSoFar(gain, figures) >= 1));
   const loss = made(60),
     late = figuresAt(loss, replayEnd(loss));
   assert.ok(late.speedup < 1 && speedupSoFar(loss, late) === late.speedup);

@@ -48,8 +48,7 @@ test("logits are Python's to the bit, in a batch of rows and one by one", async 
     }
 });
 
-const near = (one, other, what) =>
-  assert.ok(Math.abs(one - other) < NEAR, `${what}: ${one}, ${other}`);
+const near = (one, other, what) => assert.ok(Math.abs(one - other) < NEAR, `${what}: ${one}, ${other}`);
 
 function nearly(mine, theirs, what) {
   const probs = new Map(mine.top.map(({ token, prob }) => [token, prob]));

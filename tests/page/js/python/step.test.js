@@ -51,47 +51,38 @@ test("every rule, draft length and coin gives the engine's verdict", () => {
 
 test("the recorded verdict, judged again with its own coins, is itself", () => {
   for (const { cycle, rule } of CASES) {
-    const theirs = step.recordedVerdict(cycle, rule),
+    const recorded = step.recordedVerdict(cycle, rule),
       again = step.judge(cycle, { rule });
-    assert.deepEqual([again.path, again.order], [theirs.path, theirs.order], rule);
-    for (const node of theirs.order)
-      assert.equal(again.trials[node].kept, theirs.trials[node].kept);
+    assert.deepEqual([again.path, again.order], [recorded.path, recorded.order], rule);
+    for (const node of recorded.order) assert.equal(again.trials[node].accepted, recorded.trials[node].accepted);
     assert.deepEqual(
-      step.statesOf(cycle, theirs),
+      step.statesOf(cycle, recorded),
       cycle.drafts.map((draft) => draft.state),
     );
-    const own = step.targetTokenOf(cycle, again, theirs);
-    assert.deepEqual(
-      [own.sample.token, own.state],
-      [cycle.targetToken.token, cycle.targetToken.state],
-    );
+    const own = step.targetTokenOf(cycle, again, recorded);
+    assert.deepEqual([own.sample.token, own.state], [cycle.targetToken.token, cycle.targetToken.state]);
   }
 });
 
 test("what the target drew in a run of sample and match stays what it drew", () => {
-  const { cycles } = player.foldEvents(lines(fs.readFileSync(process.env.MATCHED, "utf8"))).lanes
-      .speculative,
+  const { cycles } = player.foldEvents(lines(fs.readFileSync(process.env.MATCHED, "utf8"))).lanes.speculative,
     drafting = cycles.filter((cycle) => cycle.drafts.length);
   const other = drafting.filter((cycle) => {
-    const theirs = step.recordedVerdict(cycle, step.SAMPLE_AND_MATCH),
+    const recorded = step.recordedVerdict(cycle, step.SAMPLE_AND_MATCH),
       again = step.judge(cycle, { rule: step.SAMPLE_AND_MATCH }, step.SAMPLE_AND_MATCH);
     assert.deepEqual(
       [again.path, again.order, again.trials],
       [
-        theirs.path,
-        theirs.order,
+        recorded.path,
+        recorded.order,
         Object.fromEntries(
-          Object.entries(again.trials).map(([node, trial]) => [
-            node,
-            { ...trial, ...theirs.trials[node] },
-          ]),
+          Object.entries(again.trials).map(([node, trial]) => [node, { ...trial, ...recorded.trials[node] }]),
         ),
       ],
     );
-    assert.equal(step.targetTokenOf(cycle, again, theirs)?.sample.token, cycle.targetToken?.token);
+    assert.equal(step.targetTokenOf(cycle, again, recorded)?.sample.token, cycle.targetToken?.token);
     return (
-      String(step.judge(cycle, { rule: step.SHARED_NOISE }, step.SAMPLE_AND_MATCH).path) !==
-      String(theirs.path)
+      String(step.judge(cycle, { rule: player.SHARED_NOISE }, step.SAMPLE_AND_MATCH).path) !== String(recorded.path)
     );
   });
   assert.ok(drafting.length > 10 && other.length > 0); // the noise of a place draws otherwise than the run did
@@ -103,7 +94,7 @@ test("another coin turns a verdict round at min(1, p/q), and nowhere else", () =
     const node = step.recordedVerdict(cycle, rule).order[0],
       { p, q } = cycle.drafts[node],
       r = Math.min(1, p / q);
-    const kept = (u) => step.judge(cycle, { rule, coins: { [node]: u } }).trials[node].kept;
+    const kept = (u) => step.judge(cycle, { rule, coins: { [node]: u } }).trials[node].accepted;
     assert.ok(kept(r * 0.999));
     if (r < 0.999) {
       assert.ok(!kept(r * 1.001));
@@ -141,8 +132,8 @@ test("an older trace is taken apart, and says which questions it cannot answer",
   const chains = CASES.filter((one) => !one.cycle.tree && one.rule === step.RULES[0]);
   for (const one of chains) {
     const cycle = cycleOf(older(one.events)),
-      theirs = step.recordedVerdict(cycle, one.rule);
-    assert.deepEqual(theirs.path, step.recordedVerdict(one.cycle, one.rule).path);
+      recorded = step.recordedVerdict(cycle, one.rule);
+    assert.deepEqual(recorded.path, step.recordedVerdict(one.cycle, one.rule).path);
     assert.deepEqual(
       step.RULES.map((rule) => step.whatIsMissing(cycle, rule)),
       [null, "sample", "sample", "block", null, null],
@@ -152,11 +143,8 @@ test("an older trace is taken apart, and says which questions it cannot answer",
       coins: Object.fromEntries(cycle.drafts.map((_, node) => [node, 0])),
     });
     assert.deepEqual(
-      [
-        step.targetTokenOf(cycle, open, theirs).distribution,
-        step.targetTokenOf(cycle, open, theirs).state,
-      ],
-      [theirs.path.length === cycle.drafts.length ? cycle.targetToken.distribution : null, "bon"],
+      [step.targetTokenOf(cycle, open, recorded).distribution, step.targetTokenOf(cycle, open, recorded).state],
+      [recorded.path.length === cycle.drafts.length ? cycle.targetToken.distribution : null, "bon"],
     );
     for (const draft of cycle.drafts) {
       const distributions = step.distributionsOf(draft);
@@ -169,8 +157,7 @@ test("an older trace is taken apart, and says which questions it cannot answer",
 
 test("sub-steps: one for each judgement, one for all that nobody judged; a cycle without a draft has three", () => {
   const [one] = CASES.filter(
-    ({ cycle, rule }) =>
-      !cycle.tree && rule === step.RULES[0] && cycle.drafts.some((draft) => draft.state === "dis"),
+    ({ cycle, rule }) => !cycle.tree && rule === step.RULES[0] && cycle.drafts.some((draft) => draft.state === "dis"),
   );
   const verdict = step.recordedVerdict(one.cycle, one.rule),
     own = step.targetTokenOf(one.cycle, verdict, verdict);
@@ -182,9 +169,5 @@ test("sub-steps: one for each judgement, one for all that nobody judged; a cycle
     "own",
     "commit",
   ]);
-  assert.deepEqual(step.stepsOf({ drafts: [] }, { order: [] }, [], own), [
-    "check",
-    "own",
-    "commit",
-  ]);
+  assert.deepEqual(step.stepsOf({ drafts: [] }, { order: [] }, [], own), ["check", "own", "commit"]);
 });
