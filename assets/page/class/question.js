@@ -9,7 +9,7 @@ const acceptChance = (p, q) => (q > p ? p / q : 1);
 // 0.3/0.4 is a little less than ¾ in floating point
 export const quarterOf = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
-/* W: the words of `class.json`; quiz: the Guide's questions, which `number` counts. */
+/* texts: those of `class.json`; quiz: the Guide's questions, which `number` counts. */
 export function createQuestionTexts(texts, quiz) {
   const labels = texts.question;
 

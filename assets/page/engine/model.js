@@ -83,14 +83,14 @@ export class Model {
   }
 
   /* Aligned bytes of the shared memory, for as long as the page. */
-  room(bytes) {
+  allocate(bytes) {
     const at = this.layers.malloc(bytes + ALIGNED);
     if (!at) throw new RangeError("there is no memory for it");
     return Math.ceil(at / ALIGNED) * ALIGNED;
   }
 
   /* A matrix as `native.cpp` reads it: pointers, sizes, kinds. */
-  struct(at, matrix) {
+  writeMatrix(at, matrix) {
     const view = this.view();
     ["weights", "before", "after", "scales", "minima"].forEach((name, i) =>
       view.setUint32(at + 4 * i, matrix[name] === undefined ? 0 : this.weightsAt + matrix[name], true),

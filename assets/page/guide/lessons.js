@@ -1,4 +1,4 @@
-/* Plans for lessons. */
+/* Writes the plans for lessons. */
 
 import { html } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";

@@ -1,4 +1,4 @@
-/* What several sections begin with or consist of. */
+/* Builds the paragraphs, lists and folds that several sections share. */
 
 import { html, createLink } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";

@@ -10,7 +10,7 @@ const NO_CHANGE = { __type__: "update" };
  * @returns {any[]}
  * @param {string | null} prompt
  * @param {string | null} run as `shared/keep.js` stored it
- * @param {{ hash: string, here: boolean, now: number }} page `here`: it was reloaded, or came back to
+ * @param {{ hash: string, cameBack: boolean, now: number }} page `cameBack`: it was reloaded, or came back to
  */
 export function restoreUpdates(prompt, run, { hash, cameBack, now }) {
   let leftAt = 0,

@@ -1,4 +1,4 @@
-/* The closed form: the distribution that the rule writes, token by token, beside the target's. */
+/* Draws the closed form: the distribution that the rule writes, token by token, beside the target's. */
 
 import { html, createLegend } from "#page/race/html.js";
 import { svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";

@@ -1,4 +1,4 @@
-/* The mistakes that can be planted: a switch each, the first ones on show. */
+/* Builds one switch for each mistake that can be planted; the first ones are on show. */
 
 import { html } from "#page/race/html.js";
 import { fillText, joinSentences } from "#page/race/text.js";

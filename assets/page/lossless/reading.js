@@ -1,7 +1,5 @@
 /* Reads a certificate of a pair: which checks pass, and what that means; without a document. */
 
-/* What is read off a certificate of a pair, without a document, so that Node can test it. */
-
 export const EXACT = 1e-9,
   FALSE_ALARM = 1e-9,
   NEAR_TIE = 0.05; // as in the engine; NEAR: logits this close are a near tie

@@ -1,4 +1,4 @@
-/* The sample: how far what was drawn lies from the target, after one token, two and three. */
+/* Draws how far the sampled texts lie from the target, after one token, two and three. */
 
 import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";

@@ -1,4 +1,4 @@
-/* How a result is signed: the stamp and the words of the verdict, and those of one check. */
+/* Draws the stamp and the words of the verdict, and those of each check. */
 
 import { html } from "#page/race/html.js";
 

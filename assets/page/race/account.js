@@ -1,4 +1,4 @@
-/* The table of times and costs below the charts. */
+/* Fills the table of times and costs below the charts. */
 
 import { isServed, reportsDrafts, lanesOf } from "#page/race/run.js";
 import { gapsOf } from "#page/race/measure.js";

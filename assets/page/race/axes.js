@@ -1,4 +1,4 @@
-/* The time axes of the timeline and of the curve of tokens. */
+/* Draws the time axes of the timeline and of the curve of tokens. */
 
 import { EPS, isOver, lanesOf } from "#page/race/run.js";
 import { countTokens } from "#page/race/measure.js";

@@ -1,4 +1,4 @@
-/* The card beside a token or a term, and what opens it: a pointer over it, the focus, a click, which pins it. */
+/* Shows a card beside a token or a term under the pointer or with the focus; a click pins it. */
 
 import { html } from "#page/race/html.js";
 import { clamp } from "#page/race/format.js";

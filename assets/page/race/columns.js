@@ -1,4 +1,4 @@
-/* The chart with a column per cycle: the tokens of each draft. */
+/* Draws the chart with one column per cycle: its accepted drafts upwards, the others downwards. */
 
 import { speculativeOf } from "#page/race/run.js";
 import { STATE_MARKS } from "#page/race/tokens.js";
@@ -6,7 +6,7 @@ import { svg, svgText, svgLine, svgRoot, createBarPaths, createHatch } from "#pa
 import { clamp, toFixed, niceStep } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 
-/* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
+/* `view` holds the run on show, its moment `view.timeMs` and the widths of the charts, `view.widths`. */
 export function createColumnChart(texts, part, view) {
   function columns(width, right) {
     const cycles = speculativeOf(view.run).cycles,

@@ -1,4 +1,4 @@
-/* The buttons and keys that move a replay, and how they look from moment to moment. */
+/* Connects the buttons and keys that move a replay, and paints them at each moment. */
 
 import { html, setProperty, setAttribute, saveFile } from "#page/race/html.js";
 import { formatDuration } from "#page/race/format.js";
@@ -50,7 +50,7 @@ export function createControls(texts, part, view, time, draw, log) {
     draw();
   };
   part.stage.addEventListener("keydown", handleKey);
-  part.stage.addEventListener("pointerdown", time.touch);
+  part.stage.addEventListener("pointerdown", time.markTouched);
 
   function paintTransport(figures, end) {
     const label = view.playing ? "❚❚" : "▶",

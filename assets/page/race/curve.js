@@ -1,4 +1,4 @@
-/* Tokens over time, a line for each lane. */
+/* Draws the tokens written over time, one line per lane. */
 
 import { EPS, isOver, isAtEnd, lanesOf } from "#page/race/run.js";
 import { countTokens } from "#page/race/measure.js";
@@ -7,7 +7,7 @@ import { fillText } from "#page/race/text.js";
 import { svg, svgText, svgLine, svgRoot } from "#page/race/svg.js";
 import { drawTimeAxis, timeAxisEnd } from "#page/race/axes.js";
 
-/* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
+/* `view` holds the run on show, its moment `view.timeMs` and the widths of the charts, `view.widths`. */
 export function createCurve(texts, part, view) {
   function drawCurve(figures, end) {
     const box = part.curve,

@@ -1,4 +1,4 @@
-/* The end of a run: each lane as a bar of its time, a picture of both and a link to share. */
+/* Draws the end of a run: each lane as a bar of its time, a picture of both and a link to share. */
 
 import { html, copyText, showAnswer, saveFile } from "#page/race/html.js";
 import { summarize, drawPicture } from "#page/race/picture.js";

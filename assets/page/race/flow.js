@@ -1,10 +1,9 @@
 /* Token flow: one cycle as a picture. Dashed chips slide from a small draft box onto one wide bar, a pass of the
  * target; all verdicts fall at once; what was rejected drops out, and the target's own token drops in.
  *
- * `flow(box, W).draw(cycle, progress)` draws a cycle of a run at a progress from 0 to 1: a pure function of
- * both, so it can be scrubbed. Until DRAFTED chips arrive, until PASSED the pass runs, after that the verdicts
- * move. Only transform, opacity and one clip change between two moments of one cycle. It tells nothing that the
- * sentence does not, so it is hidden from screen readers. */
+ * `createFlow(box, texts).draw(cycle, progress)` draws a cycle at a progress from 0 to 1, so it can be scrubbed. Until
+ * DRAFTED_SHARE chips arrive, until PASSED_SHARE the pass runs, after that the verdicts move. Only transform, opacity
+ * and one clip change between two moments of a cycle. It is hidden from screen readers: the sentence says the same. */
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";

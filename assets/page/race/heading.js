@@ -1,4 +1,4 @@
-/* What a run is, and its figures so far: the line of the badge, and the figures below it. */
+/* Writes the heading of a run: its source, models, machine and lanes, and how far each lane is. */
 
 import { speculativeOf, plainOf, peerOf, isOver, isServed, BLOCK_VERIFICATION } from "#page/race/run.js";
 import { html, setProperty } from "#page/race/html.js";

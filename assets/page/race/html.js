@@ -13,7 +13,7 @@ export function createButton(label, act, cls = /** @type {string | null} */ ("sd
   node.onclick = act;
   return node;
 }
-/* Buttons by name, of which one is pressed: the function that comes back is told which. */
+/* Adds one button per name to `box`; returns a function that shows one of them as pressed. */
 export function createChoice(box, labels, choose) {
   for (const [name, label] of labels) {
     const node = createButton(label, () => choose(name), null);

@@ -1,5 +1,4 @@
-/* What stands on the player whatever it plays: titles, names for screen readers, the legend, the buttons of zoom
- * and speed. */
+/* Labels the player, whatever it plays: titles, names for screen readers, the legend, the buttons of zoom and speed. */
 
 import { html, createId } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";

@@ -1,6 +1,6 @@
-/* The lanes of text: tokens are built as their cycles arrive, and time only changes their classes. A lane reads as
- * prose: pieces of a word join, and what was thrown away is a thin tick once it has been seen. With S.all every token
- * is a chip with its marks instead, and trees are trees. */
+/* Writes each lane as text: tokens are built as their cycles arrive, and time only changes their classes. Pieces of a
+ * word join, and a rejected token shrinks to a thin tick once it has been seen. With `view.asChips` every token is a
+ * chip with its mark, and trees are drawn as trees. */
 
 import { EPS, speculativeOf, plainOf, peerOf, lanesOf, isOver, isAtEnd } from "#page/race/run.js";
 import { findTip, firstTokenMs, depthOf } from "#page/race/cycle.js";
@@ -13,7 +13,7 @@ const FOLLOW_PX = 60; // px: two lines from its end a lane still follows
 const PROMPT_LENGTH = 64; // characters of a prompt's last line
 const MIN_CYCLE_MS = 250; // ms that a cycle must last on the screen for its drafts to be seen
 
-/* S: the run on show and the moment S.t. */
+/* `view` holds the run on show and its moment `view.timeMs`. */
 export function createLanes(texts, isPartial, view) {
   let chips = [],
     groups = [],

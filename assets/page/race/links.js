@@ -1,4 +1,4 @@
-/* Ways from the player to other parts of the page. */
+/* Leads from the player to other parts of the page: how to read it, the tour, the tab Step through. */
 
 import { speculativeOf } from "#page/race/run.js";
 import { countCyclesBy } from "#page/race/measure.js";

@@ -1,5 +1,5 @@
-/* A run, folded from its log of events. Times inside are milliseconds since the end of a lane's prefill, because
- * the page compares decoding. */
+/* Folds the events of a log into a run: lanes of cycles. Times are milliseconds since the end of the lane's prefill,
+ * because the page compares decoding. */
 
 import { NO_TOTALS, serverOf } from "#page/race/run.js";
 

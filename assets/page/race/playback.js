@@ -138,14 +138,14 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     t: view.timeMs,
     settle: view.settled,
     playing: view.playing,
-    isSlow: view.slowdown,
+    slow: view.slowdown,
     closed: Boolean(view.run && view.run.closed),
   });
-  function showMoment({ t, settle = 1, playing = false, isSlow = view.slowdown }) {
+  function showMoment({ t, settle = 1, playing = false, slow = view.slowdown }) {
     if (!view.run) return;
     markTouched();
     cancelAnimationFrame(view.frameId);
-    Object.assign(view, { settled: settle, playing, slowdown: isSlow, hold: "spent", pauseMs: 0 });
+    Object.assign(view, { settled: settle, playing, slowdown: slow, hold: "spent", pauseMs: 0 });
     seek(t);
   }
 

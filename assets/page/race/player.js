@@ -30,6 +30,7 @@ import { createTimeline } from "#page/race/timeline.js";
 import { createColumnChart } from "#page/race/columns.js";
 import { createCurve } from "#page/race/curve.js";
 import { createAccount } from "#page/race/account.js";
+import { watchSizes } from "#page/race/sizes.js";
 import { createCards } from "#page/race/cards.js";
 
 function mountPlayer(element, props, watch, trigger) {
@@ -237,14 +238,6 @@ function mountPlayer(element, props, watch, trigger) {
     draw(true); // even where nobody sees it: else the old, wider drawing would stay
   }
 
-  /* Whether the charts have other widths than before; a hidden page has none, and keeps those that it had. */
-  function measureWidths() {
-    if (!part.stage.clientWidth) return false;
-    const before = Object.values(view.widths).join();
-    for (const name of Object.keys(view.widths)) view.widths[name] = part[name].clientWidth;
-    return Object.values(view.widths).join() !== before;
-  }
-
   function stateName(end, isComplete) {
     if (view.hold === "holding") return "first-rejection";
     if (isAtEnd(view)) return isComplete ? "done" : "waiting";
@@ -253,22 +246,6 @@ function mountPlayer(element, props, watch, trigger) {
 
   function announce() {
     part.announce.textContent = part.say.textContent;
-  }
-
-  function watchSizes() {
-    new IntersectionObserver((changes) => {
-      view.onScreen = changes[changes.length - 1].isIntersecting;
-      view.lastFrameMs = performance.now();
-      draw();
-    }).observe(root); // several changes may arrive in one call
-    new IntersectionObserver((changes) => {
-      view.chartsOnScreen = changes[changes.length - 1].isIntersecting;
-      draw();
-    }).observe(root.querySelector(".sd-two"));
-    document.fonts.ready.then(() => view.run && redraw()); // chips are then as wide as they stay
-    new ResizeObserver(() => {
-      if (view.run && measureWidths()) redraw();
-    }).observe(root);
   }
 
   Object.assign(root, {
@@ -288,7 +265,7 @@ function mountPlayer(element, props, watch, trigger) {
   labelPlayer(texts, part, SPEEDS);
   const watchProps = () => [watch("value", takeIn), watch("ended", markEnded)];
   connectWays(part, Boolean(trigger), reducedMotion);
-  watchSizes();
+  watchSizes(root, part, view, draw, redraw);
   takeIn();
   watchProps();
 

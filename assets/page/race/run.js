@@ -54,7 +54,7 @@ export const findFirstRejection = (run) =>
 /* The lanes in the order of the page: speculative, plain, and the peer if there is one. */
 export const lanesOf = (run) => [speculativeOf(run), plainOf(run), peerOf(run)].filter(Boolean);
 
-/* S: a run and the moment S.t that is shown of it. */
+/* Whether `view` shows the last moment that its run has reached. */
 export const isAtEnd = (view) => view.timeMs >= replayEnd(view.run) - EPS;
 
 export const isGreedy = (run) => {

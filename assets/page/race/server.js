@@ -1,11 +1,11 @@
-/* What the page says of a server that was watched from outside: which drafts were kept; the reason is not reported. */
+/* Writes the sentences on a server that was watched from outside: which drafts it accepted; it reports no reason. */
 
 import { speculativeOf, plainOf, findFirstRejection, reportsDrafts, serverOf, countedOf } from "#page/race/run.js";
 import { toFixed } from "#page/race/format.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { setProperty } from "#page/race/html.js";
 
-/* S: the run on show and the moment. `tinted(state, piece)` and `numbersOf(draft)` are the story's. */
+/* `view` holds the run on show and its moment; the other two functions are those of `story.js`. */
 export function createServerSentences(texts, view, tinted, numbersOf) {
   const serverTexts = texts.server;
 

@@ -34,7 +34,7 @@ export function findWinningDepth(figures, k, rest) {
   return best;
 }
 
-/* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers.
+/* `view` holds the run on show and its moment. `numbersOf(draft)` makes the buttons that lead to a draft's numbers.
  * Where `triggerOf()` gives a function, a run that lost offers another one; Gradio's comes after the first screen. */
 export function createStory(texts, view, numbersOf, triggerOf) {
   const createMark = (state, piece) => html("mark", { class: "sd-" + state }, formatPiece(piece)),

@@ -11,14 +11,14 @@ const TOP_PX = 16,
   ROW_PX = 44,
   BAR_PX = 22; // px
 
-/* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
+/* `view` holds the run on show, its moment `view.timeMs` and the widths of the charts, `view.widths`. */
 export function createTimeline(texts, part, view) {
   /* The timeline is drawn once for as long as the run and the zoom stay; time only moves the strip, the line of now and
    * the veil over what is still to come. */
   const strip = html("div", { class: "sd-strip" }),
     veil = html("div", { class: "sd-veil" }),
     now = html("div", { class: "sd-nowline" });
-  /** @type {{ key: string, scale: number, span: number, close: boolean, labels: any[], told: number }} */
+  /** @type {{ key: string, scale: number, span: number, close: boolean, labels: any[], shownLabels: number }} */
   const drawing = { key: "", scale: 1, span: 1, close: true, labels: [], shownLabels: 0 };
 
   function paint(end) {

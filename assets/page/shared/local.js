@@ -1,5 +1,5 @@
 /* The engine "this browser" on the page of the app: presses that are meant for it never reach Gradio. Its script
- * (browser.js) comes when it is chosen, so that the page itself stays light. */
+ * (browserengine.js) comes when it is chosen, so that the page itself stays light. */
 
 import { latestValues } from "#page/handlers/changed.js";
 
@@ -12,7 +12,7 @@ export function mount(element, props) {
   /** @returns {Promise<any>} */
   const load = () =>
     (loading ||= import("#page/shared/browserengine.js")
-      .then(({ engine: createEngine }) => (engine = createEngine(props)))
+      .then(({ createEngine }) => (engine = createEngine(props)))
       .catch(() => {
         const line = /** @type {any} */ (document.querySelector("#notice p"));
         line.say(JSON.parse(props.words).missing, true);

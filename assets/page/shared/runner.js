@@ -50,11 +50,11 @@ export function checkRequest(texts, values, numbers, drafters) {
   };
 }
 
-/** @param {{ W: any, base: URL, files: (family: string) => Promise<any>,
- *   say: (text: string, wrong?: boolean, share?: number) => void, write: (log: string) => void,
- *   running: (is: boolean) => void }} host
+/** @param {{ texts: any, base: URL, files: (family: string) => Promise<any>,
+ *   showNotice: (text: string, wrong?: boolean, share?: number) => void, write: (log: string) => void,
+ *   onRunning: (running: boolean) => void }} host
  * `base` is where the engine's files are, `files` tells which a family has; `write` is given the log as it grows;
- * `running` is called at the beginning and once at the end of a run, however it ends. */
+ * `onRunning` is called at the beginning and once at the end of a run, however it ends. */
 export function createRunner({ texts, base, files, showNotice, write, onRunning }) {
   /** @type {Worker | null} */
   let worker = null;

@@ -2,10 +2,10 @@
 
 import { checkRequest, createRunner } from "#page/shared/runner.js";
 
-/** @param {{ page: any, root: URL, say: (text: string, wrong?: boolean, share?: number) => void,
- *   write: (log: string) => void, over: () => void }} host
- * `write` is given the log as it grows, `over` is called once at the end of a run, however it ends.
- * Of what this gives, `press` is what the button does, and `offer` fills in the settings. */
+/** @param {{ page: any, root: URL, showNotice: (text: string, wrong?: boolean, share?: number) => void,
+ *   write: (log: string) => void, onEnd: () => void }} host
+ * `write` is given the log as it grows, `onEnd` is called once at the end of a run, however it ends.
+ * Of what this gives, `press` is what the button does, and `showSettings` fills in the settings. */
 export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
   const texts = page.words.own,
     { drafters, numbers } = page.engine,

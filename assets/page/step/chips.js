@@ -1,4 +1,4 @@
-/* The tokens of the cycle that is open, as chips; each keeps its verdict to itself until its turn. */
+/* Draws the tokens of the open cycle as chips; each shows its verdict from its own sub-step on. */
 
 import { createChip } from "#page/race/tokens.js";
 

@@ -1,4 +1,4 @@
-/* How this tab writes: figures, tokens within a sentence, headings and remarks. */
+/* Builds what the tab Step through writes: figures, marked tokens, headings and notes. */
 
 import { html } from "#page/race/html.js";
 import { formatPiece } from "#page/race/text.js";

@@ -1,4 +1,4 @@
-/* What the open sub-step is, in a sentence with this cycle's own figures. */
+/* Writes one sentence on the open sub-step, with the figures of its cycle. */
 
 import { html } from "#page/race/html.js";
 import { fillTemplate, fillText, formatPiece } from "#page/race/text.js";

@@ -1,4 +1,4 @@
-/* A cycle of a server taken apart: what there is, and what it does not tell. */
+/* Shows a cycle of a server: what it reports, and what it does not. */
 
 import { html } from "#page/race/html.js";
 import { fillTemplate, fillText } from "#page/race/text.js";

@@ -1,4 +1,4 @@
-/* The text of the run, cycle by cycle: words to click, and of the open cycle its chips. */
+/* Writes the text of the run: tokens to click, and the open cycle as chips. */
 
 import { html } from "#page/race/html.js";
 import { createChip, createPrompt } from "#page/race/tokens.js";

@@ -1,4 +1,4 @@
-/* What follows a verdict: the token that the target adds, and the sub-steps that the cycle is told in. */
+/* Finds what follows a verdict: the token that the target adds, and the sub-steps that show the cycle. */
 
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 import { FIRST_CHOICE, REJECTION_SAMPLING } from "#page/step/judge.js";

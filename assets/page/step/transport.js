@@ -1,4 +1,4 @@
-/* Moving through the run: playing, the scrubber, the keys. */
+/* Moves through the run: plays it, follows the scrubber and the keys. */
 
 import { fillText } from "#page/race/text.js";
 import { clamp } from "#page/race/format.js";

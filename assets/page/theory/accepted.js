@@ -1,4 +1,4 @@
-/* How many drafts of a cycle are kept: the distribution, the sum behind it, and the acceptance rate that pays. */
+/* Draws how many drafts of a cycle are accepted: the distribution, its sum, and the acceptance rate that pays. */
 
 import { html } from "#page/race/html.js";
 import { svgText, svgLine, svgRect } from "#page/race/svg.js";

@@ -1,4 +1,4 @@
-/* The speed-up by draft length K, as curves and as a table, and why not a longer draft. */
+/* Draws the speed-up by draft length K, as curves and as a table, and why not a longer draft. */
 
 import { html, createHeadRow, createRow } from "#page/race/html.js";
 import { svgText, svgLine } from "#page/race/svg.js";

@@ -1,9 +1,6 @@
 /* Computes expected tokens and speed-ups, as `specdec/figures/theory.py` does under the same names; a test holds the
  * two equal. The equations and their papers stand there. */
 
-/* The formulas: the same as in specdec/figures/theory.py, under the same names; see there for the equations and their
- * papers. A test holds the two equal. */
-
 export const expectedTokens = (alpha, k) => (alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha));
 
 export function expectedAccepted(alpha, k, kept = 0) {

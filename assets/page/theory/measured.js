@@ -1,4 +1,4 @@
-/* What a run measured, in the letters of the formulas. */
+/* Reads off a run the quantities of the formulas. */
 
 import { figuresAt } from "#page/race/measure.js";
 import { replayEnd, speculativeOf } from "#page/race/run.js";

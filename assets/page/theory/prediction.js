@@ -1,4 +1,4 @@
-/* The speed-up of the run as the formulas predict it, beside the one that was measured, and what lies between. */
+/* Draws the speed-up of the run as the formulas predict it, beside the one that was measured, and what lies between. */
 
 import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
 import { fillText, joinSentences } from "#page/race/text.js";

@@ -1,4 +1,4 @@
-/* The memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
+/* Draws the memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
 
 import { html, createLink, createRow } from "#page/race/html.js";
 import { svgText, svgLine, svgRect } from "#page/race/svg.js";

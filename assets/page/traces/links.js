@@ -1,4 +1,4 @@
-/* Links to the settings of a run. */
+/* Writes the link to the settings of a run. */
 
 /* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones. Of
    a server's run it has the prompt and the sampling: a server decides the rest by itself. */
