@@ -69,7 +69,7 @@ def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
     drawn("shared/keep", words={}, names=list(fields), usual=usual, tabs=list(TABS))
     changes = [field.change for field in fields.values()]
     gr.on(changes, None, [*fields.values()], None, js=handler("changed", event="sd-settings"), **race.INSTANT)
-    demo.load(None, None, [fields["prompt"], screen], js=handler("kept"), **race.INSTANT)
+    demo.load(None, None, [fields["prompt"], screen], js=handler("restore"), **race.INSTANT)
 
 
 def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: gr.Radio, line: gr.HTML) -> None:

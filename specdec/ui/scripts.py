@@ -14,7 +14,7 @@ from ..families import star
 from .components.drawn import as_text
 from .text import ASSETS, PAGE
 
-FIRST = ("race", "shared/head", "shared/arrival", "shared/here", "handlers/changed")  # needed at the first click
+FIRST = ("race", "shared/head", "shared/arrival", "shared/local", "handlers/changed")  # needed at the first click
 
 
 @cache

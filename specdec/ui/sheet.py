@@ -23,7 +23,7 @@ from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, strings
 
 COMMAND = "pip install -r requirements.txt && python app.py"
 MODULE = re.compile(r"#page/([\w/]+)\.js")
-APP_ONLY = ("shared/foot", "shared/here")  # scripts of parts that only the app has
+APP_ONLY = ("shared/foot", "shared/local")  # scripts of parts that only the app has
 LINKED = ("prompt", "drafter")  # the settings in a link to a recorded run
 Runs = Mapping[str, Mapping[str, str]]
 

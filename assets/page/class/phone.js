@@ -1,178 +1,175 @@
 /* A phone of the class: it shows what the teacher's page shows, or replays the run at its owner's pace; and it
  * votes. */
 
-import { button, parts } from "#page/race/kit.js";
-import { questions } from "#page/class/question.js";
+import { createButton, findParts } from "#page/race/html.js";
+import { createQuestionTexts } from "#page/class/question.js";
 
-const GLIDE = 200,
-  FRAME = 33,
-  FAR = 1500; // ms: to the next moment, between two drawings, and what is more than playing on
-const VOTES = 200,
-  AGAIN = 4000; // ms between two votes, and to the next try
+const GLIDE_MS = 200,
+  FRAME_MS = 33,
+  MAX_GLIDE_MS = 1500; // ms: to the next moment, between two drawings, and what is more than playing on
+const VOTE_GAP_MS = 200,
+  RETRY_MS = 4000; // ms between two votes, and to the next try
 const KEY = "specdec.phone";
 
 /* `run.value` is the log of the player on this page, and `watched` is what the player does when that has grown. */
-export function mount(element, props, player, run, watched) {
-  const W = JSON.parse(props.words),
+export function mount(element, props, player, run, handlers) {
+  const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
-    P = W.phone,
-    { worded, bars } = questions(W, quiz),
-    part = parts(element);
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches,
-    me = name();
-  const S = {
+    labels = texts.phone,
+    { wordQuestion, createBars } = createQuestionTexts(texts, quiz),
+    part = findParts(element);
+  const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches,
+    phone = phoneName();
+  const view = {
     following: true,
     run: "",
     log: "",
-    shown: "",
-    since: "",
+    shownRun: "",
+    lastEventId: "",
     state: /** @type {any} */ (null),
-    trouble: "",
+    problem: "",
     frame: 0,
     chosen: /** @type {any} */ (null),
     voting: false,
   };
 
   /* So that one phone has one vote: made here, and gone with the browser tab. */
-  function name() {
-    const made = Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) =>
+  function phoneName() {
+    const name = Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) =>
       one.toString(16).padStart(2, "0"),
     ).join("");
     try {
-      sessionStorage.setItem(KEY, sessionStorage.getItem(KEY) || made);
+      sessionStorage.setItem(KEY, sessionStorage.getItem(KEY) || name);
       return sessionStorage.getItem(KEY);
     } catch {
-      return made;
+      return name;
     }
   }
 
   /* -- the class -- */
 
   function listen() {
-    const events = new EventSource(`class/events?phone=${me}&since=${S.since}`);
+    const events = new EventSource(`class/events?phone=${phone}&since=${view.lastEventId}`);
     events.onmessage = ({ data, lastEventId }) => {
-      S.since = lastEventId;
-      S.trouble = "";
-      take(JSON.parse(data));
+      view.lastEventId = lastEventId;
+      view.problem = "";
+      takeNews(JSON.parse(data));
     };
     events.onerror = () => {
-      const gone = events.readyState === EventSource.CLOSED; // the app said no; else the browser tries again by itself
-      S.trouble = gone ? P.full : P.lost;
-      setTimeout(paintHead, gone ? 0 : 1500);
-      if (gone) setTimeout(listen, AGAIN);
+      const isClosed = events.readyState === EventSource.CLOSED; // else the browser tries again by itself
+      view.problem = isClosed ? labels.full : labels.lost;
+      setTimeout(paintHead, isClosed ? 0 : 1500);
+      if (isClosed) setTimeout(listen, RETRY_MS);
     };
   }
 
-  function take(news) {
-    const log = (news.part ? S.log : "") + news.log;
-    Object.assign(S, { log, run: news.run, state: news.state });
-    if (S.following || S.shown === S.run) bring();
-    if (S.following) glide(S.state.cursor);
+  function takeNews(news) {
+    const log = (news.part ? view.log : "") + news.log;
+    Object.assign(view, { log, run: news.run, state: news.state });
+    if (view.following || view.shownRun === view.run) loadRun();
+    if (view.following) glideTo(view.state.cursor);
     paintHead();
     paintQuestion();
   }
 
   /* The player holds the run of the class, as far as it goes. */
-  function bring() {
-    if (!S.log) return;
-    if (S.shown !== S.run || !S.log.startsWith(player.log())) player.load(S.log);
-    else if (S.log !== player.log()) {
-      run.value = S.log;
-      watched.value();
+  function loadRun() {
+    if (!view.log) return;
+    if (view.shownRun !== view.run || !view.log.startsWith(player.log())) player.load(view.log);
+    else if (view.log !== player.log()) {
+      run.value = view.log;
+      handlers.value();
     }
-    S.shown = S.run;
-    if (S.state.cursor && S.state.cursor.closed && !player.moment().closed) watched.ended();
+    view.shownRun = view.run;
+    if (view.state.cursor && view.state.cursor.closed && !player.moment().closed) handlers.ended();
   }
 
   /* Between two moments that a playing page tells, this one moves evenly. */
-  function glide(cursor) {
-    cancelAnimationFrame(S.frame);
+  function glideTo(cursor) {
+    cancelAnimationFrame(view.frame);
     if (!cursor) return;
     const from = player.moment().t,
-      ahead = cursor.t - from,
-      began = performance.now();
-    if (calm || !cursor.playing || ahead <= 0 || ahead * cursor.slow > FAR)
+      aheadMs = cursor.t - from,
+      startedMs = performance.now();
+    if (reducedMotion || !cursor.playing || aheadMs <= 0 || aheadMs * cursor.slow > MAX_GLIDE_MS)
       return player.show(cursor);
-    let drawn = 0;
-    S.frame = requestAnimationFrame(function move(now) {
-      const share = Math.min(1, Math.max(0, now - began) / GLIDE);
-      if (now - drawn >= FRAME || share === 1) {
-        drawn = now;
-        player.show({ ...cursor, t: from + ahead * share });
+    let drawnMs = 0;
+    view.frame = requestAnimationFrame(function move(now) {
+      const share = Math.min(1, Math.max(0, now - startedMs) / GLIDE_MS);
+      if (now - drawnMs >= FRAME_MS || share === 1) {
+        drawnMs = now;
+        player.show({ ...cursor, t: from + aheadMs * share });
       }
-      if (share < 1) S.frame = requestAnimationFrame(move);
+      if (share < 1) view.frame = requestAnimationFrame(move);
     });
   }
 
-  function turn() {
-    S.following = !S.following;
-    document.body.toggleAttribute("data-following", S.following);
-    cancelAnimationFrame(S.frame);
-    if (S.following) {
-      bring();
-      if (S.state) player.show({ ...S.state.cursor });
+  function toggleFollowing() {
+    view.following = !view.following;
+    document.body.toggleAttribute("data-following", view.following);
+    cancelAnimationFrame(view.frame);
+    if (view.following) {
+      loadRun();
+      if (view.state) player.show({ ...view.state.cursor });
     } else player.show({ t: player.moment().t });
     paintHead();
   }
 
   function paintHead() {
-    part.state.textContent = S.trouble || (S.following ? P.following : P.own);
-    part.state.classList.toggle("sd-wrong", Boolean(S.trouble));
-    part.turn.textContent = S.following ? P.leave : P.follow;
+    part.state.textContent = view.problem || (view.following ? labels.following : labels.own);
+    part.state.classList.toggle("sd-wrong", Boolean(view.problem));
+    part.turn.textContent = view.following ? labels.leave : labels.follow;
   }
 
   /* -- questions -- */
 
   function paintQuestion() {
-    const { question, answer, counts } = S.state;
+    const { question, answer, counts } = view.state;
     part.question.hidden = !question;
     if (!question) return;
-    const vote =
-      S.voting && S.chosen.question === question.id && !answer ? S.chosen.choice : S.state.vote;
-    const told = worded(question);
+    const vote = view.voting && view.chosen.question === question.id && !answer ? view.chosen.choice : view.state.vote;
+    const worded = wordQuestion(question);
     if (part.question.dataset.id !== question.id) {
       part.question.dataset.id = question.id;
-      part.text.replaceChildren(...told.text);
+      part.text.replaceChildren(...worded.text);
       part.choices.replaceChildren(
-        ...told.choices.map((label, i) => button(label, () => choose(question.id, i))),
+        ...worded.choices.map((label, i) => createButton(label, () => choose(question.id, i))),
       );
       scrollTo({ top: 0 });
     }
     part.choices.hidden = Boolean(answer);
-    [...part.choices.children].forEach((node, i) =>
-      node.setAttribute("aria-pressed", String(i === vote)),
-    );
-    part.bars.replaceChildren(...(answer ? bars(told.choices, counts, answer.right) : []));
+    [...part.choices.children].forEach((node, i) => node.setAttribute("aria-pressed", String(i === vote)));
+    part.bars.replaceChildren(...(answer ? createBars(worded.choices, counts, answer.right) : []));
     part.why.textContent = answer
-      ? (vote == null ? "" : (vote === answer.right ? P.right : P.wrong) + " ") + told.why(answer)
+      ? (vote == null ? "" : (vote === answer.right ? labels.right : labels.wrong) + " ") + worded.why(answer)
       : vote == null
         ? ""
-        : P.voted;
+        : labels.voted;
   }
 
   /* One vote at a time is on its way; the last choice counts. */
   async function choose(question, choice) {
-    const busy = S.voting;
-    Object.assign(S, { chosen: { question, choice }, voting: true });
+    const busy = view.voting;
+    Object.assign(view, { chosen: { question, choice }, voting: true });
     paintQuestion();
     if (busy) return;
-    for (let sent = null; sent !== S.chosen;) {
-      const vote = S.chosen,
+    for (let sent = null; sent !== view.chosen;) {
+      const vote = view.chosen,
         answer = await fetch("class/vote", {
           method: "POST",
-          body: JSON.stringify({ phone: me, ...vote }),
+          body: JSON.stringify({ phone, ...vote }),
         }).catch(() => null);
       if (answer && answer.status !== 429) sent = vote;
-      await new Promise((resolve) => setTimeout(resolve, answer ? VOTES : AGAIN));
+      await new Promise((resolve) => setTimeout(resolve, answer ? VOTE_GAP_MS : RETRY_MS));
     }
-    S.voting = false;
+    view.voting = false;
   }
 
-  part.turn.onclick = turn;
+  part.turn.onclick = toggleFollowing;
   player.addEventListener(
     "keydown",
     (event) => {
-      if (S.following) event.stopPropagation();
+      if (view.following) event.stopPropagation();
     },
     true,
   ); // keys move the time

@@ -1,58 +1,60 @@
 /* A question to the class, in words: its text, its choices, and what its answer says. */
 
-import { h } from "#page/race/kit.js";
-import { chance, fill, shown, words } from "#page/race/text.js";
+import { html } from "#page/race/html.js";
+import { formatChance } from "#page/race/format.js";
+import { fillTemplate, formatPiece, fillText } from "#page/race/text.js";
 
 /* The chance with which a draft stays, and in which quarter from 0 to 1 it lies. */
-const stays = (p, q) => (q > p ? p / q : 1);
-export const quarterOf = (p, q) => Math.min(3, Math.floor(4 * stays(p, q) + 1e-9)); // 0.3/0.4 is a little less than ¾
+const acceptChance = (p, q) => (q > p ? p / q : 1);
+// 0.3/0.4 is a little less than ¾ in floating point
+export const quarterOf = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
-/* W: the words of `class.json`; quiz: the Guide's questions, which `number` counts. */
-export function questions(W, quiz) {
-  const Q = W.question;
+/* texts: those of `class.json`; quiz: the Guide's questions, which `number` counts. */
+export function createQuestionTexts(texts, quiz) {
+  const labels = texts.question;
 
-  function worded({ kind, piece, number, choices, p, q }) {
-    const one = quiz.list[number];
-    if (kind === "quiz" && one)
+  function wordQuestion({ kind, piece, number, choices, p, q }) {
+    const entry = quiz.list[number];
+    if (kind === "quiz" && entry)
       return {
-        text: [one.ask],
-        choices: one.choices,
-        why: ({ right }) => one.choices[right] + ": " + one.why,
+        text: [entry.ask],
+        choices: entry.choices,
+        why: ({ right }) => entry.choices[right] + ": " + entry.why,
       };
     if (kind === "count")
       return {
-        text: [Q.count],
+        text: [labels.count],
         choices: Array.from({ length: choices }, (_, n) => String(n)),
-        why: ({ right }) => words(Q.counted, { n: right }),
+        why: ({ right }) => fillText(labels.counted, { n: right }),
       };
     const values = {
-      piece: h("mark", { class: "sd-cl-piece" }, shown(piece)),
-      p: chance(p),
-      q: chance(q),
+      piece: html("mark", { class: "sd-cl-piece" }, formatPiece(piece)),
+      p: formatChance(p),
+      q: formatChance(q),
     };
     return {
-      text: fill(Q.keep, values),
-      choices: Q.quarters,
-      why: () => words(Q.numbers, { ...values, chance: chance(stays(p, q)) }),
+      text: fillTemplate(labels.keep, values),
+      choices: labels.quarters,
+      why: () => fillText(labels.numbers, { ...values, chance: formatChance(acceptChance(p, q)) }),
     };
   }
 
   /* The share of each choice, as bars; `right` is marked once it is known. */
-  function bars(labels, counts, right) {
-    const all = Math.max(
+  function createBars(labels, counts, right) {
+    const total = Math.max(
       1,
       counts.reduce((sum, n) => sum + n, 0),
     );
     return labels.map((label, i) =>
-      h(
+      html(
         "div",
         { class: "sd-cl-bar" + (i === right ? " sd-cl-right" : "") },
-        h("span", {}, i === right ? "✓ " : "", label),
-        h("span", { class: "sd-cl-track" }, h("i", { style: `width:${(100 * counts[i]) / all}%` })),
-        h("b", {}, String(counts[i])),
+        html("span", {}, i === right ? "✓ " : "", label),
+        html("span", { class: "sd-cl-track" }, html("i", { style: `width:${(100 * counts[i]) / total}%` })),
+        html("b", {}, String(counts[i])),
       ),
     );
   }
 
-  return { worded, bars };
+  return { wordQuestion, createBars };
 }

@@ -3,45 +3,47 @@
  * The secret comes in the address and leaves it at once, for a projector shows that, too; it stays in this browser
  * tab. */
 
-import { h, button, parts } from "#page/race/kit.js";
-import { speculative, doneBy, depthOf, isGreedy, isOpen } from "#page/race/run.js";
-import { words } from "#page/race/text.js";
-import { quarterOf, questions } from "#page/class/question.js";
-import { whenPlayed } from "#page/shared/arrival.js";
+import { html, createButton, findParts } from "#page/race/html.js";
+import { speculativeOf, isGreedy } from "#page/race/run.js";
+import { depthOf, isCoinDecided } from "#page/race/cycle.js";
+import { countCyclesBy } from "#page/race/measure.js";
+import { fillText } from "#page/race/text.js";
+import { quarterOf, createQuestionTexts } from "#page/class/question.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
 
-const GAP = 200,
-  AGAIN = 1000,
-  LONGEST = 400000; // ms between two posts, and after one that failed; characters of one
+const POST_GAP_MS = 200,
+  RETRY_MS = 1000,
+  MAX_POST = 400000; // ms between two posts, and after one that failed; characters of one
 const KEY = "specdec.teach";
 
 /* The first screen's run is greedy: a class begins with one in which coins decide. */
-async function begin(player, server) {
+async function loadSampledRun(player, server) {
   if (!player.isFirst() || !isGreedy(player.run())) return;
   const log = await server.sampled_run().catch(() => "");
   if (log && player.isFirst()) player.load(log);
 }
 
-function teach(element, props, player, secret) {
-  const W = JSON.parse(props.words),
+function mountPanel(element, props, player, secret) {
+  const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
-    T = W.teacher,
-    { worded, bars } = questions(W, quiz),
-    part = parts(element);
-  const some = (told, n, more) => words(n === 1 ? told.one : told.many, { n, ...more });
-  const tell = (text, wrong = false) => {
+    labels = texts.teacher,
+    { wordQuestion, createBars } = createQuestionTexts(texts, quiz),
+    part = findParts(element);
+  const countText = (countTexts, n, more) => fillText(n === 1 ? countTexts.one : countTexts.many, { n, ...more });
+  const showNotice = (text, wrong = false) => {
     part.said.textContent = text;
     part.said.classList.toggle("sd-wrong", wrong);
   };
-  const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  const waitMs = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
   /* -- what the class is told -- */
 
-  let run = "",
-    sent = "",
-    count = 0,
-    pointed = "",
-    busy = false,
-    over = false;
+  let runName = "",
+    sentLog = "",
+    sentParts = 0,
+    sentCursor = "",
+    isSending = false,
+    isOver = false;
 
   const post = (body) =>
     fetch("class/teach", {
@@ -52,219 +54,210 @@ function teach(element, props, player, secret) {
 
   /* Whatever of the run and its moment the class has not got; at once, then no more often than every `GAP`. */
   async function send() {
-    if (busy || over) return;
-    busy = true;
+    if (isSending || isOver) return;
+    isSending = true;
     try {
-      for (let news = unsent(); news && !over; news = unsent()) {
-        const answer = await post(news.body);
-        if (answer.status === 403) return refuse();
+      for (let next = nextPost(); next && !isOver; next = nextPost()) {
+        const answer = await post(next.body);
+        if (answer.status === 403) return stopTeaching();
         if (answer.status === 409)
-          run = ""; // another app than the one that had the beginning
-        else if (answer.ok) news.done();
-        else tell(words(T.refused, { reason: await answer.text() }), true);
-        await wait(answer.ok ? GAP : AGAIN);
+          runName = ""; // another app than the one that had the beginning
+        else if (answer.ok) next.done();
+        else showNotice(fillText(labels.refused, { reason: await answer.text() }), true);
+        await waitMs(answer.ok ? POST_GAP_MS : RETRY_MS);
       }
     } catch {
-      tell(T.lost, true);
-      await wait(AGAIN);
+      showNotice(labels.lost, true);
+      await waitMs(RETRY_MS);
       setTimeout(send);
     } finally {
-      busy = false;
+      isSending = false;
     }
   }
 
-  function unsent() {
+  function nextPost() {
     const log = player.log(),
       cursor = player.moment(),
-      now = JSON.stringify(cursor),
+      cursorText = JSON.stringify(cursor),
       body = {};
     if (!player.run()) return null;
-    if (!run || !log.startsWith(sent))
-      Object.assign(body, { run: fresh(), part: 0, log: log.slice(0, LONGEST) });
-    else if (log.length > sent.length)
-      Object.assign(body, { run, part: count, log: log.slice(sent.length, sent.length + LONGEST) });
-    else if (now === pointed) return null;
+    if (!runName || !log.startsWith(sentLog))
+      Object.assign(body, { run: createName(), part: 0, log: log.slice(0, MAX_POST) });
+    else if (log.length > sentLog.length)
+      Object.assign(body, {
+        run: runName,
+        part: sentParts,
+        log: log.slice(sentLog.length, sentLog.length + MAX_POST),
+      });
+    else if (cursorText === sentCursor) return null;
     const done = () => {
-      pointed = now;
-      if (body.run)
-        [run, count, sent] = [body.run, body.part + 1, (body.part ? sent : "") + body.log];
-      if (part.said.textContent === T.lost) tell("");
+      sentCursor = cursorText;
+      if (body.run) [runName, sentParts, sentLog] = [body.run, body.part + 1, (body.part ? sentLog : "") + body.log];
+      if (part.said.textContent === labels.lost) showNotice("");
     };
     return { body: { ...body, cursor }, done };
   }
 
-  const fresh = () =>
-    Array.from(crypto.getRandomValues(new Uint8Array(8)), (one) =>
-      one.toString(16).padStart(2, "0"),
-    ).join("");
+  const createName = () =>
+    Array.from(crypto.getRandomValues(new Uint8Array(8)), (one) => one.toString(16).padStart(2, "0")).join("");
 
   /* -- questions -- */
 
   /** @type {any} */
-  let asked = null; // { question, right, answer, at }
+  let openQuestion = null; // { question, right, answer, at }
 
   /* A player in a tab that is not open draws nothing, and so does not say that it moved. */
-  function stand(t) {
+  function moveTo(t) {
     player.show({ t });
     send();
   }
 
-  const judged = (draft) => draft.state === "rej" || draft.state === "acc";
+  const isJudged = (draft) => draft.state === "rej" || draft.state === "acc";
 
   /* The next cycle that judges a draft, one by a coin if there is any, and the moment before it does. */
-  function coming() {
-    const all = player.run() ? speculative(player.run()).cycles : [],
-      next = all
-        .slice(doneBy(all, player.moment().t))
-        .filter((one) => one.check && one.drafts.some(judged)),
-      cycle =
-        next.find((one) => one.drafts.some((draft) => judged(draft) && isOpen(draft))) || next[0];
-    if (cycle) stand(cycle.check.end - 0.001);
-    else tell(T.no_cycle, true);
+  function findNextCycle() {
+    const cycles = player.run() ? speculativeOf(player.run()).cycles : [],
+      later = cycles
+        .slice(countCyclesBy(cycles, player.moment().t))
+        .filter((one) => one.check && one.drafts.some(isJudged)),
+      cycle = later.find((one) => one.drafts.some((draft) => isJudged(draft) && isCoinDecided(draft))) || later[0];
+    if (cycle) moveTo(cycle.check.end - 0.001);
+    else showNotice(labels.no_cycle, true);
     return cycle;
   }
 
   /* One that a coin decides, else the one that is rejected, or the last of those that are kept. */
   function askKeep() {
-    const cycle = coming(),
-      all = cycle ? cycle.drafts.filter(judged) : [],
-      draft = all.find(isOpen) || all.find((one) => one.state === "rej") || all.pop();
+    const cycle = findNextCycle(),
+      drafts = cycle ? cycle.drafts.filter(isJudged) : [],
+      draft = drafts.find(isCoinDecided) || drafts.find((one) => one.state === "rej") || drafts.pop();
     const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
     if (draft)
       ask(
         { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q },
         { right: quarterOf(p, q) },
-        cycle.at,
+        cycle.endMs,
       );
   }
 
   function askCount() {
-    const cycle = coming();
-    if (cycle)
-      ask({ kind: "count", choices: depthOf(cycle) + 1 }, { right: cycle.accepted }, cycle.at);
+    const cycle = findNextCycle();
+    if (cycle) ask({ kind: "count", choices: depthOf(cycle) + 1 }, { right: cycle.accepted }, cycle.endMs);
   }
 
   const askQuiz = (number) =>
-    ask(
-      { kind: "quiz", number, choices: quiz.list[number].choices.length },
-      { right: quiz.list[number].answer },
-      null,
-    );
+    ask({ kind: "quiz", number, choices: quiz.list[number].choices.length }, { right: quiz.list[number].answer }, null);
 
   async function ask(question, answer, at) {
-    asked = { answer, at };
+    openQuestion = { answer, at };
     part.invitation.open = false;
-    await say({ ask: question });
+    await postQuestion({ ask: question });
   }
 
   async function reveal() {
-    if (!asked) return;
-    if (asked.at !== null) stand(asked.at);
-    await say({ reveal: asked.answer });
+    if (!openQuestion) return;
+    if (openQuestion.at !== null) moveTo(openQuestion.at);
+    await postQuestion({ reveal: openQuestion.answer });
   }
 
-  async function say(body) {
-    tell("");
+  async function postQuestion(body) {
+    showNotice("");
     try {
       const answer = await post(body);
-      if (answer.status === 403) refuse();
-      else if (!answer.ok) tell(words(T.refused, { reason: await answer.text() }), true);
+      if (answer.status === 403) stopTeaching();
+      else if (!answer.ok) showNotice(fillText(labels.refused, { reason: await answer.text() }), true);
     } catch {
-      tell(T.lost, true);
+      showNotice(labels.lost, true);
     }
   }
 
   /* -- what the class says -- */
 
-  function heard({ joined, question, answer, counts }) {
-    part.joined.textContent = some(T.joined, joined);
+  function showClass({ joined, question, answer, counts }) {
+    part.joined.textContent = countText(labels.joined, joined);
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
     if (!question) return;
-    const told = worded(question);
-    part.text.replaceChildren(...told.text);
-    part.bars.replaceChildren(...bars(told.choices, counts, answer ? answer.right : -1));
-    part.why.textContent = answer ? told.why(answer) : "";
-    part.votes.textContent = some(
-      T.votes,
+    const worded = wordQuestion(question);
+    part.text.replaceChildren(...worded.text);
+    part.bars.replaceChildren(...createBars(worded.choices, counts, answer ? answer.right : -1));
+    part.why.textContent = answer ? worded.why(answer) : "";
+    part.votes.textContent = countText(
+      labels.votes,
       counts.reduce((sum, n) => sum + n, 0),
     );
-    part.reveal.hidden = Boolean(answer) || !asked; // after a reload the answer is not known here
+    part.reveal.hidden = Boolean(answer) || !openQuestion; // after a reload the answer is not known here
   }
 
   function listen() {
     const events = new EventSource("class/events?teach=" + encodeURIComponent(secret));
-    events.onmessage = ({ data }) => heard(JSON.parse(data));
+    events.onmessage = ({ data }) => showClass(JSON.parse(data));
     events.onerror = () => {
-      if (events.readyState === EventSource.CLOSED) setTimeout(invite, AGAIN);
+      if (events.readyState === EventSource.CLOSED) setTimeout(invite, RETRY_MS);
     };
   }
 
   /* The app was started anew, with another secret. */
-  function refuse() {
-    over = true;
+  function stopTeaching() {
+    isOver = true;
     sessionStorage.removeItem(KEY);
     part.asks.hidden = part.question.hidden = true;
-    tell(T.wrong, true);
+    showNotice(labels.wrong, true);
   }
 
   async function invite() {
-    if (over) return;
+    if (isOver) return;
     try {
-      if ((await post({})).status === 403) return refuse();
+      if ((await post({})).status === 403) return stopTeaching();
       const { address, qr } = await (await fetch("class/join")).json();
       part.address.textContent = address.replace("http://", "");
       part.short.textContent = part.address.textContent;
       part.qr.innerHTML = qr; // the app's own drawing of its own address
       part.qr.firstElementChild.setAttribute("aria-hidden", "true");
     } catch {
-      tell(T.lost, true);
-      setTimeout(invite, AGAIN);
+      showNotice(labels.lost, true);
+      setTimeout(invite, RETRY_MS);
       return;
     }
     listen();
     send();
   }
 
-  for (const name of ["title", "join", "how", "reveal", "done"]) part[name].textContent = T[name];
-  const choice = h(
+  for (const name of ["title", "join", "how", "reveal", "done"]) part[name].textContent = labels[name];
+  const choice = html(
     "select",
-    { "aria-label": T.ask_quiz },
-    h("option", { value: "" }, T.ask_quiz),
-    quiz.list.map((one, i) => h("option", { value: i }, `${i + 1}. ${one.ask}`)),
+    { "aria-label": labels.ask_quiz },
+    html("option", { value: "" }, labels.ask_quiz),
+    quiz.list.map((one, i) => html("option", { value: i }, `${i + 1}. ${one.ask}`)),
   );
   choice.onchange = () => {
     if (choice.value) askQuiz(+choice.value);
     choice.value = "";
   };
-  part.asks.append(button(T.ask_keep, askKeep), button(T.ask_count, askCount), choice);
+  part.asks.append(createButton(labels.ask_keep, askKeep), createButton(labels.ask_count, askCount), choice);
   part.reveal.onclick = reveal;
-  part.done.onclick = () => say({ ask: null });
+  part.done.onclick = () => postQuestion({ ask: null });
   part.panel.hidden = false;
-  for (const moved of ["sd-drawn", "sd-run"]) player.addEventListener(moved, send);
+  for (const event of ["sd-drawn", "sd-run"]) player.addEventListener(event, send);
   invite();
 }
 
-function secretOf() {
+function takeSecret() {
   const query = new URLSearchParams(location.search),
-    told = query.get("teach");
-  if (told) {
+    given = query.get("teach");
+  if (given) {
     query.delete("teach");
-    sessionStorage.setItem(KEY, told);
-    history.replaceState(
-      history.state,
-      "",
-      location.pathname + (String(query) ? "?" + query : "") + location.hash,
-    );
+    sessionStorage.setItem(KEY, given);
+    history.replaceState(history.state, "", location.pathname + (String(query) ? "?" + query : "") + location.hash);
   }
-  return told || sessionStorage.getItem(KEY);
+  return given || sessionStorage.getItem(KEY);
 }
 
 export function mount(element, props, watch, trigger, server) {
-  const secret = secretOf();
+  const secret = takeSecret();
   if (!secret) return;
-  whenPlayed((player) => {
-    teach(element, props, player, secret);
-    begin(player, server);
+  whenPlayerReady((player) => {
+    mountPanel(element, props, player, secret);
+    loadSampledRun(player, server);
   });
 }

@@ -1,10 +1,10 @@
 /* A cycle in numbers for people, as in `specdec/describe.py`: what each model thought at every drafted position.
  * It runs off the lane's clock. */
 
-import { blockChance, entropy, highest, overlap, residual } from "./sampling.js";
+import { blockChance, entropy, highestIndices, overlap, residual } from "./sampling.js";
 import { Random } from "./random.js";
 
-const TOP = 8; // of each distribution
+const TOP_TOKENS = 8; // of each distribution
 
 /* Gumbel noise of a place in the text: what it would draw from any distribution there. Pages show it as an example. */
 export class Noise {
@@ -12,33 +12,33 @@ export class Noise {
   constructor(seed) {
     this.seed = seed >>> 0;
     /** @type {Map<number, Float64Array>} */
-    this.known = new Map();
+    this.noises = new Map();
   }
 
-  /** @param {Float32Array} probs @param {number} place of the token, counted from the start of the prompt */
-  draw(probs, place) {
-    for (const one of this.known.keys()) if (one < place - 100) this.known.delete(one);
-    let noise = this.known.get(place);
+  /** @param {Float32Array} probs @param {number} position of the token, counted from the start of the prompt */
+  draw(probs, position) {
+    for (const one of this.noises.keys()) if (one < position - 100) this.noises.delete(one);
+    let noise = this.noises.get(position);
     if (!noise) {
-      const source = new Random([this.seed, place]);
+      const source = new Random([this.seed, position]);
       noise = new Float64Array(probs.length);
       for (let i = 0; i < noise.length; i++) noise[i] = -Math.log(-Math.log(source.random()));
-      this.known.set(place, noise);
+      this.noises.set(position, noise);
     }
     let best = 0,
-      most = -Infinity;
+      bestScore = -Infinity;
     for (let i = 0; i < probs.length; i++) {
       const score = probs[i] > 0 ? Math.log(probs[i]) + noise[i] : -Infinity;
-      if (score > most) [best, most] = [i, score];
+      if (score > bestScore) [best, bestScore] = [i, score];
     }
     return best;
   }
 }
 
-const round = (value, digits) => Math.round(value * 10 ** digits) / 10 ** digits;
-const likeliest = (probs) => highest(probs, TOP).filter((token) => probs[token] > 0);
+const roundTo = (value, digits) => Math.round(value * 10 ** digits) / 10 ** digits;
+const likeliest = (probs) => highestIndices(probs, TOP_TOKENS).filter((token) => probs[token] > 0);
 
-function point(size, token) {
+function pointMass(size, token) {
   const probs = new Float32Array(size);
   probs[token] = 1;
   return probs;
@@ -54,11 +54,11 @@ function blockChances(tokens, rows, q) {
 }
 
 /** @param {(token: number) => string} piece @param {Noise} noise @param {number} length of the text before the cycle */
-export function describer(piece, noise, length) {
+export function createDescriber(piece, noise, length) {
   const candidate = (probs, token) => ({
     token,
     piece: piece(token),
-    prob: round(probs[token], 7),
+    prob: roundTo(probs[token], 7),
   });
 
   /* The probability of each of `tokens`, the likeliest first, and of all others together. */
@@ -68,11 +68,11 @@ export function describer(piece, noise, length) {
       .sort((a, b) => probs[b] - probs[a] || a - b)
       .map((token) => candidate(probs, token));
     const listed = top.reduce((sum, one) => sum + one.prob, 0);
-    return { top, rest: round(Math.max(0, 1 - listed), 7), entropy: round(entropy(probs), 5) };
+    return { top, rest: roundTo(Math.max(0, 1 - listed), 7), entropy: roundTo(entropy(probs), 5) };
   }
 
   /* The same, with what the noise draws after `level` drafted tokens. */
-  const drawn = (probs, tokens, level) => ({
+  const withSample = (probs, tokens, level) => ({
     ...distribution(probs, tokens),
     sample: candidate(probs, noise.draw(probs, length + level)),
   });
@@ -81,31 +81,34 @@ export function describer(piece, noise, length) {
    * @param {import("./verify.js").Proposal} proposal @param {Float32Array[]} rows
    * @param {import("./verify.js").Verdict} verdict */
   function verification({ tokens, probs }, rows, verdict) {
-    const q = probs || tokens.map((token) => point(rows[0].length, token)),
+    const q = probs || tokens.map((token) => pointMass(rows[0].length, token)),
       chances = blockChances(tokens, rows, q);
     const positions = tokens.map((token, i) => position(token, i, rows[i], q[i], chances, verdict));
     const { distribution: drawnFrom, accepted } = verdict,
-      told = { positions, law: distribution(drawnFrom, [...likeliest(drawnFrom), verdict.token]) },
+      fields = {
+        positions,
+        law: distribution(drawnFrom, [...likeliest(drawnFrom), verdict.token]),
+      },
       last = rows[rows.length - 1],
-      bonus = tokens.length ? { bonus: drawn(last, likeliest(last), tokens.length) } : {};
-    return { ...told, p: rows[accepted][verdict.token], ...bonus };
+      bonus = tokens.length ? { bonus: withSample(last, likeliest(last), tokens.length) } : {};
+    return { ...fields, p: rows[accepted][verdict.token], ...bonus };
   }
 
-  function position(token, i, p, q, chances, { trials, token: own }) {
+  function position(token, i, p, q, chances, { trials, token: targetToken }) {
     const trial = trials[i],
       status = !trial ? "discarded" : trial.accepted ? "accepted" : "rejected",
-      rejected = status === "rejected" ? [own] : [],
+      rejected = status === "rejected" ? [targetToken] : [],
       shown = [...likeliest(p), ...likeliest(q), token, ...rejected],
-      told = { node: i, token, piece: piece(token), status, p: p[token], q: q[token] },
-      left = residual(p, q, token);
+      fields = { node: i, token, piece: piece(token), status, p: p[token], q: q[token] },
+      residualProbs = residual(p, q, token);
     return {
-      ...told,
+      ...fields,
       ...(trial && trial.u !== null ? { u: trial.u } : {}),
-      overlap: round(overlap(p, q), 7),
+      overlap: roundTo(overlap(p, q), 7),
       block: chances[i],
-      target: drawn(p, shown, i),
+      target: withSample(p, shown, i),
       draft: distribution(q, shown),
-      ...(trials.length ? { residual: drawn(left, [...likeliest(left), ...rejected], i) } : {}),
+      ...(trials.length ? { residual: withSample(residualProbs, [...likeliest(residualProbs), ...rejected], i) } : {}),
     };
   }
 

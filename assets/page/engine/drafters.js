@@ -3,14 +3,14 @@
 
 import { argmax, probabilities } from "./sampling.js";
 
-const NOTHING = () => ({ tokens: [], probs: null, seconds: [] });
+const emptyProposal = () => ({ tokens: [], probs: null, seconds: [] });
 
 /* The loop is then plain decoding. */
 export class NoDrafter {
   name = "none";
 
   propose() {
-    return NOTHING();
+    return emptyProposal();
   }
 }
 
@@ -31,7 +31,7 @@ class CopyingDrafter {
     const [before, after] = this.read ? [0, 0] : this.around;
     this.text.push(...tokens.slice(this.read + before, tokens.length - after));
     this.read = tokens.length;
-    return { ...NOTHING(), tokens: /** @type {any} */ (this).copied(this.text, k) };
+    return { ...emptyProposal(), tokens: /** @type {any} */ (this).copied(this.text, k) };
   }
 }
 
@@ -44,8 +44,7 @@ export class PromptLookup extends CopyingDrafter {
 
   copied(text, k) {
     for (let end = Math.max(1, this.indexed); end < text.length; end++)
-      for (let n = 1; n <= Math.min(3, end); n++)
-        this.ends.set(text.slice(end - n, end).join(), end);
+      for (let n = 1; n <= Math.min(3, end); n++) this.ends.set(text.slice(end - n, end).join(), end);
     this.indexed = text.length;
     for (let n = Math.min(3, text.length); n > 0; n--) {
       const match = this.ends.get(text.slice(-n).join());
@@ -75,7 +74,7 @@ export class DraftModel {
     let pending = tokens.slice(this.forget(tokens));
     if (!k) {
       if (pending.length > 1) this.step(pending.slice(0, -1));
-      return NOTHING();
+      return emptyProposal();
     }
     /** @type {number[]} */
     const drafted = [],

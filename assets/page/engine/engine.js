@@ -1,13 +1,13 @@
 /* The one loop, as in `specdec/engine.py`: draft, verify, commit. Knows no model, no method, no page; its events are
  * those of a trace. The cache holds every token of the text but the last. Cycle 0 is the prefill. */
 
-import { describer, Noise } from "./describe.js";
+import { createDescriber, Noise } from "./describe.js";
 import { probabilities } from "./sampling.js";
 import { RandomSampler } from "./random.js";
 import { RejectionSampling } from "./verify.js";
 import { TextStream } from "./text.js";
 
-export const MOST = 64; // tokens of a draft
+export const MAX_DRAFT = 64; // tokens of a draft
 
 /** @typedef {{ temperature: number, top_k: number, top_p: number, max_tokens: number, seed: number, stop: string[],
  *   ignore_end: boolean }} Params */
@@ -21,9 +21,9 @@ class Stopwatch {
   /** @template T @param {() => T} work @returns {[T, number, number]} with its beginning and end */
   time(work) {
     const start = this.elapsed,
-      began = performance.now(),
+      startedAt = performance.now(),
       done = work();
-    this.elapsed += (performance.now() - began) / 1000;
+    this.elapsed += (performance.now() - startedAt) / 1000;
     return [done, start, this.elapsed];
   }
 }
@@ -71,7 +71,7 @@ class Transcript {
 /** Runs `task`; its events as they happen, `finished` last.
  * @param {Task} task */
 export function* generate(task) {
-  const { lane, params, drafter, target, piece, k: most } = task,
+  const { lane, params, drafter, target, piece, k: maxDraft } = task,
     rule = task.rule || new RejectionSampling(),
     sampler = task.sampler || new RandomSampler(params.seed),
     noise = new Noise(params.seed),
@@ -79,43 +79,38 @@ export function* generate(task) {
     { tokens } = transcript,
     watch = new Stopwatch(),
     spent = { prefill: 0, draft: 0, verify: 0 };
-  const told = { drafter: drafter.name, k: most, params, prompt_tokens: tokens.length };
-  yield { event: "started", lane, ...told, rule: rule.name, lossless: true, server: "" };
-  const cache = target.newCache(transcript.limit + MOST);
+  const fields = { drafter: drafter.name, k: maxDraft, params, prompt_tokens: tokens.length };
+  yield { event: "started", lane, ...fields, rule: rule.name, lossless: true, server: "" };
+  const cache = target.newCache(transcript.limit + MAX_DRAFT);
   try {
     for (let cycle = 0; !transcript.reason; cycle++) {
-      const spend = (work, seconds) => (spent[cycle ? work : "prefill"] += seconds);
+      const addSpent = (work, seconds) => (spent[cycle ? work : "prefill"] += seconds);
       // Draft: at most what is still wanted, minus the token that the target adds.
-      const k = cycle ? Math.min(most, transcript.wanted - 1) : 0,
+      const k = cycle ? Math.min(maxDraft, transcript.wanted - 1) : 0,
         propose = () => drafter.propose(tokens, k, params, sampler),
-        [proposal, began, drafted] = watch.time(propose),
+        [proposal, startedAt, drafted] = watch.time(propose),
         n = proposal.tokens.length;
-      spend("draft", drafted - began);
+      addSpent("draft", drafted - startedAt);
       if (n)
         yield {
           event: "drafted",
           lane,
           cycle,
-          ...draftOf(proposal, piece, began),
-          start: began,
+          ...draftOf(proposal, piece, startedAt),
+          start: startedAt,
           end: drafted,
         };
 
       // Verify: one pass over what the cache lacks and the whole draft; then judge and keep.
       const [[rows, verdict], start, end] = watch.time(() => {
         const block = [...tokens.slice(cache.length), ...proposal.tokens],
-          distributions = target
-            .forward(block, cache, n + 1)
-            .map((logits) => probabilities(logits, params)),
+          distributions = target.forward(block, cache, n + 1).map((logits) => probabilities(logits, params)),
           judged = rule.verify(proposal, distributions, sampler);
         cache.keep(tokens.length + judged.accepted);
-        return /** @type {[Float32Array[], import("./verify.js").Verdict]} */ ([
-          distributions,
-          judged,
-        ]);
+        return /** @type {[Float32Array[], import("./verify.js").Verdict]} */ ([distributions, judged]);
       });
-      spend("verify", end - start);
-      const details = describer(piece, noise, tokens.length)(proposal, rows, verdict);
+      addSpent("verify", end - start);
+      const details = createDescriber(piece, noise, tokens.length)(proposal, rows, verdict);
       yield { event: "verified", lane, cycle, ...details, start, end };
 
       const { accepted, token, kind, extra = [] } = verdict,
@@ -136,13 +131,13 @@ export function* generate(task) {
 }
 
 /* A chain: each token follows the one before it. */
-function draftOf({ tokens, seconds }, piece, began) {
-  let end = began;
+function draftOf({ tokens, seconds }, piece, startedAt) {
+  let end = startedAt;
   return {
     tokens,
     pieces: tokens.map(piece),
     parents: tokens.map((_, i) => i - 1),
-    step_ends: seconds.map((one) => (end += one)),
+    step_ends: seconds.map((seconds) => (end += seconds)),
   };
 }
 

@@ -5,41 +5,41 @@
 const MAGIC = 0x31445053, // "SPD1"
   ALIGNED = 64,
   SIDE = 32, // outputs whose codes lie side by side, and inputs that share a scale
-  MATRIX = 56, // bytes of the struct
-  LAYER = 4 * MATRIX + 8,
+  MATRIX_BYTES = 56, // bytes of the struct
+  LAYER_BYTES = 4 * MATRIX_BYTES + 8,
   PARTS = ["qkv", "out", "gate_up", "down"];
 
 const PAGES = { initial: 64, maximum: 16384 }, // of 64 kB
-  STACK = 2 ** 20;
+  STACK_BYTES = 2 ** 20;
 
-const system = new Proxy({}, { get: () => () => 0 }),
-  started = (module, memory) =>
-    WebAssembly.instantiate(module, { wasi_snapshot_preview1: system, env: { memory } });
+const wasiStub = new Proxy({}, { get: () => () => 0 }),
+  instantiate = (module, memory) =>
+    WebAssembly.instantiate(module, { wasi_snapshot_preview1: wasiStub, env: { memory } });
 
 /** The layers that all models of a page share. A module of several threads has helpers: `help` starts one, with what
  * `helps` takes, and is over when it is ready.
- * @param {BufferSource} binary @param {number} [threads] @param {(told: any) => Promise<any>} [help] */
-export async function layersIn(binary, threads = 1, help) {
+ * @param {BufferSource} binary @param {number} [threads] @param {(told: any) => Promise<any>} [startThread] */
+export async function loadLayers(binary, threads = 1, startThread) {
   const module = await WebAssembly.compile(binary),
-    shares = help && WebAssembly.Module.imports(module).some(({ kind }) => kind === "memory"),
-    memory = shares ? new WebAssembly.Memory({ ...PAGES, shared: true }) : undefined,
-    { exports } = /** @type {any} */ (await started(module, memory));
+    isShared = startThread && WebAssembly.Module.imports(module).some(({ kind }) => kind === "memory"),
+    memory = isShared ? new WebAssembly.Memory({ ...PAGES, shared: true }) : undefined,
+    { exports } = /** @type {any} */ (await instantiate(module, memory));
   if (exports._initialize) exports._initialize();
-  if (!help || !memory) return { ...exports, threads: 1 };
+  if (!startThread || !memory) return { ...exports, threads: 1 };
   for (let number = 1; number < threads; number++) {
-    const stack = exports.malloc(STACK) + STACK - 16,
-      own = exports.malloc(exports.__tls_size.value + 64);
-    await help({ module, memory, number, stack, own });
+    const stack = exports.malloc(STACK_BYTES) + STACK_BYTES - 16,
+      tlsAt = exports.malloc(exports.__tls_size.value + 64);
+    await startThread({ module, memory, number, stack, own: tlsAt });
   }
   return { ...exports, memory, threads };
 }
 
 /** One of several threads, for as long as its worker lives: it does its share of every call.
- * @param {any} told @param {() => void} ready */
-export async function helps({ module, memory, number, stack, own }, ready) {
-  const { exports } = /** @type {any} */ (await started(module, memory));
+ * @param {any} matrix @param {() => void} ready */
+export async function serveAsThread({ module, memory, number, stack, own: tlsAt }, ready) {
+  const { exports } = /** @type {any} */ (await instantiate(module, memory));
   exports.__stack_pointer.value = Math.floor(stack / 16) * 16;
-  exports.__wasm_init_tls(Math.ceil(own / 16) * 16);
+  exports.__wasm_init_tls(Math.ceil(tlsAt / 16) * 16);
   ready();
   exports.specdec_help(number);
 }
@@ -48,8 +48,7 @@ export class Model {
   /** @param {any} layers of `layersIn` @param {ArrayBuffer} file */
   constructor(layers, file) {
     const view = new DataView(file);
-    if (file.byteLength < 8 || view.getUint32(0, true) !== MAGIC)
-      throw new Error("these are no weights");
+    if (file.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new Error("these are no weights");
     const length = view.getUint32(4, true),
       head = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, length))),
       begin = Math.ceil((8 + length) / ALIGNED) * ALIGNED;
@@ -57,21 +56,21 @@ export class Model {
     this.head = head;
     this.vocabulary = head.vocabulary;
     this.context = head.context;
-    this.place = this.room(file.byteLength - begin);
-    new Uint8Array(layers.memory.buffer, this.place).set(new Uint8Array(file, begin));
+    this.weightsAt = this.allocate(file.byteLength - begin);
+    new Uint8Array(layers.memory.buffer, this.weightsAt).set(new Uint8Array(file, begin));
     this.entries = 2 * head.kv_heads;
-    this.structs = this.room(head.layers.length * LAYER);
+    this.layerStructs = this.allocate(head.layers.length * LAYER_BYTES);
     head.layers.forEach((layer, i) => {
-      PARTS.forEach((part, j) => this.struct(this.structs + i * LAYER + j * MATRIX, layer[part]));
-      const bias = layer.bias === undefined ? 0 : this.place + layer.bias;
-      this.view().setUint32(this.structs + i * LAYER + 4 * MATRIX, bias, true);
+      PARTS.forEach((part, j) => this.writeMatrix(this.layerStructs + i * LAYER_BYTES + j * MATRIX_BYTES, layer[part]));
+      const bias = layer.bias === undefined ? 0 : this.weightsAt + layer.bias;
+      this.view().setUint32(this.layerStructs + i * LAYER_BYTES + 4 * MATRIX_BYTES, bias, true);
     });
-    this.output = this.room(MATRIX);
-    this.struct(this.output, head.output);
+    this.output = this.allocate(MATRIX_BYTES);
+    this.writeMatrix(this.output, head.output);
     /** @type {Record<string, [at: number, bytes: number]>} */
-    this.kept = {};
+    this.scratchRooms = {};
     /** @type {{ at: number, bytes: number }[]} rooms of runs that are over */
-    this.free = [];
+    this.freeRooms = [];
   }
 
   view() {
@@ -84,40 +83,38 @@ export class Model {
   }
 
   /* Aligned bytes of the shared memory, for as long as the page. */
-  room(bytes) {
+  allocate(bytes) {
     const at = this.layers.malloc(bytes + ALIGNED);
     if (!at) throw new RangeError("there is no memory for it");
     return Math.ceil(at / ALIGNED) * ALIGNED;
   }
 
   /* A matrix as `native.cpp` reads it: pointers, sizes, kinds. */
-  struct(at, told) {
+  writeMatrix(at, matrix) {
     const view = this.view();
     ["weights", "before", "after", "scales", "minima"].forEach((name, i) =>
-      view.setUint32(at + 4 * i, told[name] === undefined ? 0 : this.place + told[name], true),
+      view.setUint32(at + 4 * i, matrix[name] === undefined ? 0 : this.weightsAt + matrix[name], true),
     );
-    view.setBigInt64(at + 24, BigInt(told.outputs), true);
-    view.setBigInt64(at + 32, BigInt(told.inputs), true);
-    [told.bits, told.scale_bits, told.zero].forEach((one, i) =>
-      view.setInt32(at + 40 + 4 * i, one, true),
-    );
+    view.setBigInt64(at + 24, BigInt(matrix.outputs), true);
+    view.setBigInt64(at + 32, BigInt(matrix.inputs), true);
+    [matrix.bits, matrix.scale_bits, matrix.zero].forEach((one, i) => view.setInt32(at + 40 + 4 * i, one, true));
   }
 
   /* The same place from call to call, larger when more is asked for. */
   scratch(name, bytes) {
-    const [at, size] = this.kept[name] || [0, 0];
+    const [at, size] = this.scratchRooms[name] || [0, 0];
     if (size >= bytes) return at;
-    const fresh = this.room(2 * bytes);
-    this.kept[name] = [fresh, 2 * bytes];
+    const fresh = this.allocate(2 * bytes);
+    this.scratchRooms[name] = [fresh, 2 * bytes];
     return fresh;
   }
 
   newCache(capacity) {
     const { layers, size } = this.head;
     const bytes = 4 * layers.length * this.entries * capacity * size,
-      free = this.free.find((one) => one.bytes >= bytes);
-    if (free) this.free.splice(this.free.indexOf(free), 1);
-    return new Cache(free || { at: this.room(bytes), bytes }, capacity, this.free);
+      free = this.freeRooms.find((one) => one.bytes >= bytes);
+    if (free) this.freeRooms.splice(this.freeRooms.indexOf(free), 1);
+    return new Cache(free || { at: this.allocate(bytes), bytes }, capacity, this.freeRooms);
   }
 
   /** Append `tokens` to the cache; logits of the last `rows` of them.
@@ -129,17 +126,17 @@ export class Model {
     if (start + count > cache.capacity) throw new RangeError("the text is longer than its cache");
     const states = this.scratch("states", 4 * count * width),
       logits = this.scratch("logits", 4 * rows * output.outputs),
-      long = BigInt;
+      toLong = BigInt;
     this.embed(tokens, states);
     this.layers.specdec_layers(
-      this.structs, long(layers.length), states, long(count), long(width), 0, cache.at,
-      long(this.entries * cache.capacity * size), long(cache.capacity), long(start), long(heads), long(kv_heads),
-      long(size), this.place + angles + 4 * start * size, 0, 1, floor, this.layers.threads,
+      this.layerStructs, toLong(layers.length), states, toLong(count), toLong(width), 0, cache.at,
+      toLong(this.entries * cache.capacity * size), toLong(cache.capacity), toLong(start), toLong(heads),
+      toLong(kv_heads), toLong(size), this.weightsAt + angles + 4 * start * size, 0, 1, floor, this.layers.threads,
     ); // prettier-ignore
     cache.keep(start + count);
     const last = states + 4 * (count - rows) * width;
-    this.layers.specdec_normalise(last, long(rows), long(width), floor, last);
-    this.layers.specdec_product(this.output, last, long(rows), logits, this.layers.threads);
+    this.layers.specdec_normalise(last, toLong(rows), toLong(width), floor, last);
+    this.layers.specdec_product(this.output, last, toLong(rows), logits, this.layers.threads);
     return Array.from({ length: rows }, (_, i) =>
       this.floats(logits + 4 * i * output.outputs, this.vocabulary).slice(),
     );
@@ -149,16 +146,10 @@ export class Model {
   embed(tokens, states) {
     const { width, embedding } = this.head;
     if (embedding === undefined)
-      return tokens.forEach((token, r) =>
-        this.unpack(token, this.floats(states + 4 * r * width, width)),
-      );
+      return tokens.forEach((token, r) => this.unpack(token, this.floats(states + 4 * r * width, width)));
     const bits = new Uint32Array(this.layers.memory.buffer, states, tokens.length * width);
     tokens.forEach((token, r) => {
-      const row = new Uint16Array(
-        this.layers.memory.buffer,
-        this.place + embedding + 2 * token * width,
-        width,
-      );
+      const row = new Uint16Array(this.layers.memory.buffer, this.weightsAt + embedding + 2 * token * width, width);
       for (let i = 0; i < width; i++) bits[r * width + i] = row[i] << 16;
     });
   }
@@ -170,17 +161,17 @@ export class Model {
     const { weights, scales, zero } = this.head.output,
       { buffer } = this.layers.memory,
       [block, lane] = [Math.floor(token / SIDE) * SIDE, token % SIDE],
-      codes = new Uint8Array(buffer, this.place + weights + block * into.length),
-      steps = new Uint16Array(buffer, this.place + scales + (2 * block * into.length) / SIDE);
+      codes = new Uint8Array(buffer, this.weightsAt + weights + block * into.length),
+      steps = new Uint16Array(buffer, this.weightsAt + scales + (2 * block * into.length) / SIDE);
     for (let i = 0; i < into.length; i++) {
       const code = codes[((i >> 2) * SIDE + lane) * 4 + (i & 3)];
-      into[i] = half(steps[Math.floor(i / SIDE) * SIDE + lane]) * (code - zero);
+      into[i] = fromHalf(steps[Math.floor(i / SIDE) * SIDE + lane]) * (code - zero);
     }
   }
 }
 
 /* A float16. @param {number} bits */
-function half(bits) {
+function fromHalf(bits) {
   const exponent = (bits >> 10) & 31,
     whole = exponent ? 1 + (bits & 1023) / 1024 : (bits & 1023) / 512;
   return (bits >> 15 ? -1 : 1) * whole * 2 ** (exponent - 15);

@@ -10,8 +10,7 @@ export class Random {
     const state = (this.state = new Uint32Array(SIZE));
     this.next = SIZE;
     state[0] = 19650218;
-    for (let i = 1; i < SIZE; i++)
-      state[i] = Math.imul(1812433253, state[i - 1] ^ (state[i - 1] >>> 30)) + i;
+    for (let i = 1; i < SIZE; i++) state[i] = Math.imul(1812433253, state[i - 1] ^ (state[i - 1] >>> 30)) + i;
     const before = (i) => state[i - 1] ^ (state[i - 1] >>> 30);
     let i = 1;
     const step = () => {
@@ -20,10 +19,8 @@ export class Random {
       i = 1;
     };
     for (let k = 0; k < Math.max(SIZE, key.length); k++, step())
-      state[i] =
-        (state[i] ^ Math.imul(before(i), 1664525)) + key[k % key.length] + (k % key.length);
-    for (let k = 1; k < SIZE; k++, step())
-      state[i] = (state[i] ^ Math.imul(before(i), 1566083941)) - i;
+      state[i] = (state[i] ^ Math.imul(before(i), 1664525)) + key[k % key.length] + (k % key.length);
+    for (let k = 1; k < SIZE; k++, step()) state[i] = (state[i] ^ Math.imul(before(i), 1566083941)) - i;
     state[0] = 0x80000000;
   }
 

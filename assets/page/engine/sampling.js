@@ -11,17 +11,17 @@ export function argmax(row) {
 
 /** The indices of the `count` highest, the highest first; of ties the lower index first.
  * @param {ArrayLike<number>} row @param {number} count */
-export function highest(row, count) {
+export function highestIndices(row, count) {
   /** @type {number[]} */
-  const found = [];
+  const best = [];
   for (let i = 0; i < row.length; i++) {
-    if (found.length === count && !(row[i] > row[found[count - 1]])) continue;
-    let at = found.length;
-    while (at && row[i] > row[found[at - 1]]) at--;
-    found.splice(at, 0, i);
-    if (found.length > count) found.pop();
+    if (best.length === count && !(row[i] > row[best[count - 1]])) continue;
+    let at = best.length;
+    while (at && row[i] > row[best[at - 1]]) at--;
+    best.splice(at, 0, i);
+    if (best.length > count) best.pop();
   }
-  return found;
+  return best;
 }
 
 /** The distribution that tokens are drawn from: temperature, then top-k, then top-p.
@@ -35,11 +35,11 @@ export function probabilities(logits, { temperature, top_k, top_p }) {
     return probs;
   }
   const limited = top_k > 0 && top_k < logits.length,
-    kept = limited ? highest(logits, top_k) : null,
+    keptTokens = limited ? highestIndices(logits, top_k) : null,
     scale = 1 / Math.max(temperature, COLDEST);
   let sum = 0;
   const take = (i) => (sum += probs[i] = Math.exp((logits[i] - logits[best]) * scale));
-  if (kept) kept.forEach(take);
+  if (keptTokens) keptTokens.forEach(take);
   else for (let i = 0; i < logits.length; i++) take(i);
   for (let i = 0; i < probs.length; i++) probs[i] /= sum;
   return applyTopP(probs, top_p);
@@ -49,32 +49,30 @@ export function probabilities(logits, { temperature, top_k, top_p }) {
  * @param {Float32Array} probs @param {number} top_p */
 function applyTopP(probs, top_p) {
   if (top_p >= 1) return probs;
-  const least = (1 - top_p) / 2 / probs.length, // all tokens below: less than half of what top-p omits
-    likely = [...probs.keys()]
-      .filter((i) => probs[i] >= least)
-      .sort((a, b) => probs[b] - probs[a] || a - b),
-    kept = new Float32Array(probs.length);
+  const threshold = (1 - top_p) / 2 / probs.length, // all tokens below: less than half of what top-p omits
+    likely = [...probs.keys()].filter((i) => probs[i] >= threshold).sort((a, b) => probs[b] - probs[a] || a - b),
+    keptTokens = new Float32Array(probs.length);
   let sum = 0;
   for (const i of likely) {
     if (sum >= top_p) break;
-    sum += kept[i] = probs[i];
+    sum += keptTokens[i] = probs[i];
   }
-  return kept.map((p) => p / sum);
+  return keptTokens.map((p) => p / sum);
 }
 
 /** max(0, p - q), normalised; `q` null is a point mass on `token` (Leviathan et al. 2022, Algorithm 1).
  * @param {Float32Array} p @param {Float32Array | null} q @param {number} token */
 export function residual(p, q, token) {
-  const left = new Float32Array(p.length);
+  const residualProbs = new Float32Array(p.length);
   let mass = 0,
-    all = 0;
+    total = 0;
   for (let i = 0; i < p.length; i++) {
-    all += p[i];
-    mass += left[i] = Math.max(0, p[i] - (q ? q[i] : i === token ? 1 : 0));
+    total += p[i];
+    mass += residualProbs[i] = Math.max(0, p[i] - (q ? q[i] : i === token ? 1 : 0));
   }
   // Where p equals q to rounding no residual is left: the token is drawn from p.
-  for (let i = 0; i < p.length; i++) left[i] = mass > 0 ? left[i] / mass : p[i] / all;
-  return left;
+  for (let i = 0; i < p.length; i++) residualProbs[i] = mass > 0 ? residualProbs[i] / mass : p[i] / total;
+  return residualProbs;
 }
 
 /** β = Σ min(p, q). @param {ArrayLike<number>} p @param {ArrayLike<number>} q */

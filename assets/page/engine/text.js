@@ -20,12 +20,9 @@ const SPACES = String.raw`[\p{White_Space}\u001c-\u001f]+`,
 
 /* GPT-2's table: every byte as a printable character. */
 function characters() {
-  const printable = (byte) =>
-    (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte < 0xad) || byte > 0xad;
+  const printable = (byte) => (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte < 0xad) || byte > 0xad;
   let others = 0;
-  return Array.from({ length: 256 }, (_, byte) =>
-    String.fromCharCode(printable(byte) ? byte : 256 + others++),
-  );
+  return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(printable(byte) ? byte : 256 + others++));
 }
 const CHARACTERS = characters(),
   BYTES = new Map(CHARACTERS.map((character, byte) => [character, byte]));
@@ -33,7 +30,7 @@ const CHARACTERS = characters(),
 export class Tokenizer {
   /** @param {any} file a parsed tokenizer.json */
   constructor({ model, added_tokens, pre_tokenizer }) {
-    this.digits = (pre_tokenizer.pretokenizers || []).some((one) => one.type === "Digits");
+    this.digits = (pre_tokenizer.pretokenizers || []).some((stop) => stop.type === "Digits");
     /** @type {Map<string, number>} */
     this.ids = new Map(Object.entries(model.vocab));
     /** @type {string[]} */
@@ -44,13 +41,13 @@ export class Tokenizer {
     /** @type {Map<string, number>} */
     this.ranks = new Map(merges.map((pair, rank) => [pair, rank]));
     /** @type {Map<string, number[]>} */
-    this.known = new Map();
+    this.cachedIds = new Map();
   }
 
   /** @param {number} token @returns {Uint8Array} nothing of a special token */
   bytes(token) {
     const name = this.special.has(token) ? "" : this.names[token] || "";
-    return Uint8Array.from(name, (one) => BYTES.get(one) ?? 63);
+    return Uint8Array.from(name, (stop) => BYTES.get(stop) ?? 63);
   }
 
   /* As shown on the page: the text, or bytes as <0xF0> where they are not text by themselves. */
@@ -61,9 +58,7 @@ export class Tokenizer {
     try {
       return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     } catch {
-      return [...bytes]
-        .map((byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`)
-        .join("");
+      return [...bytes].map((byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`).join("");
     }
   }
 
@@ -78,9 +73,7 @@ export class Tokenizer {
    * @param {string} prompt @param {{ before: string, after: string, trims: boolean }} chat @returns {number[]} */
   within(prompt, { before, after, trims }) {
     if (trims) prompt = prompt.replace(EDGES, "");
-    const [whole, ...around] = [before + prompt + after, before, after].map((text) =>
-        this.encode(text),
-      ),
+    const [whole, ...around] = [before + prompt + after, before, after].map((text) => this.encode(text)),
       controls = (tokens) => tokens.filter((token) => this.special.has(token)).length;
     if (controls(whole) === controls(around.flat())) return whole;
     return [...around[0], ...this.plain(prompt), ...around[1]];
@@ -88,16 +81,12 @@ export class Tokenizer {
 
   /** @param {string} text of a template: special tokens are read, too @returns {number[]} */
   encode(text) {
-    const marks = [...this.special.values()].map((one) =>
-      one.replace(/[$()*+.?[\\\]^{|}]/g, "\\$&"),
-    );
+    const marks = [...this.special.values()].map((stop) => stop.replace(/[$()*+.?[\\\]^{|}]/g, "\\$&"));
     if (!marks.length) return this.plain(text);
     const ids = new Map([...this.special].map(([id, content]) => [content, id]));
     return text
       .split(new RegExp(`(${marks.join("|")})`))
-      .flatMap((part) =>
-        ids.has(part) ? [/** @type {number} */ (ids.get(part))] : this.plain(part),
-      );
+      .flatMap((part) => (ids.has(part) ? [/** @type {number} */ (ids.get(part))] : this.plain(part)));
   }
 
   plain(text) {
@@ -107,22 +96,19 @@ export class Tokenizer {
 
   /* The ids of a word's tokens: merges apply in the order in which they were learned. */
   word(word) {
-    const known = this.known.get(word);
-    if (known) return known;
+    const cachedIds = this.cachedIds.get(word);
+    if (cachedIds) return cachedIds;
     let parts = [...encoder.encode(word)].map((byte) => CHARACTERS[byte]);
     for (;;) {
-      const ranks = parts
-          .slice(1)
-          .map((part, i) => this.ranks.get(`${parts[i]} ${part}`) ?? Infinity),
+      const ranks = parts.slice(1).map((part, i) => this.ranks.get(`${parts[i]} ${part}`) ?? Infinity),
         best = Math.min(...ranks);
       if (best === Infinity) break;
       const merged = [];
-      for (let i = 0; i < parts.length; i++)
-        merged.push(ranks[i] === best ? parts[i] + parts[++i] : parts[i]);
+      for (let i = 0; i < parts.length; i++) merged.push(ranks[i] === best ? parts[i] + parts[++i] : parts[i]);
       parts = merged;
     }
     const ids = parts.map((part) => /** @type {number} */ (this.ids.get(part)));
-    if (this.known.size < 10000) this.known.set(word, ids);
+    if (this.cachedIds.size < 10000) this.cachedIds.set(word, ids);
     return ids;
   }
 }
@@ -152,15 +138,15 @@ export class TextStream {
   release(fresh) {
     if (this.stopped) return "";
     const text = this.held + fresh,
-      found = this.stop.map((one) => text.indexOf(one)).filter((at) => at >= 0);
-    if (found.length) {
+      positions = this.stop.map((stop) => text.indexOf(stop)).filter((at) => at >= 0);
+    if (positions.length) {
       this.stopped = true;
       this.held = "";
-      return text.slice(0, Math.min(...found));
+      return text.slice(0, Math.min(...positions));
     }
     let keep = 0;
-    for (const one of this.stop)
-      for (let n = 1; n < one.length; n++) if (n > keep && text.endsWith(one.slice(0, n))) keep = n;
+    for (const stop of this.stop)
+      for (let n = 1; n < stop.length; n++) if (n > keep && text.endsWith(stop.slice(0, n))) keep = n;
     this.held = text.slice(text.length - keep);
     return text.slice(0, text.length - keep);
   }

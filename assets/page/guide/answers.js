@@ -2,15 +2,16 @@
  *
  * First the converter's arithmetic, without a document, so that Node can test it. Then the list. */
 
-import { h, button } from "#page/race/kit.js";
-import { words, fixed } from "#page/race/text.js";
-import { HERE, lead, fold, halves, checked, openTab } from "#page/guide/prose.js";
+import { html, createButton } from "#page/race/html.js";
+import { fillText } from "#page/race/text.js";
+import { toFixed } from "#page/race/format.js";
+import { GUIDE_URL, createLead, createFold, createColumns, createSourceNote, tabOpener } from "#page/guide/prose.js";
 import { expectedAccepted } from "#page/theory/formulas.js";
 
 /* ---- one run's acceptance, said in three ways ------------------------------------------------------------------ */
 
 const EXAMPLE = { name: "rate", value: 0.4, k: 4 }, // what a log showed somebody
-  LARGEST = 64; // drafts a cycle
+  MAX_K = 64; // drafts a cycle
 
 /* α by halving: more acceptance, more accepted tokens. */
 function alphaOf(accepted, k) {
@@ -27,10 +28,9 @@ function alphaOf(accepted, k) {
 /* One of `rate` (accepted over drafted), `alpha` and `tau` gives all three; null if no run has it. K drafts in every
  * cycle; for α each is kept independently, with the same chance. */
 export function convert(name, value, k) {
-  if (!Number.isInteger(k) || k < 1 || k > LARGEST || !Number.isFinite(value)) return null;
+  if (!Number.isInteger(k) || k < 1 || k > MAX_K || !Number.isFinite(value)) return null;
   if (name === "alpha" && (value < 0 || value > 1)) return null;
-  const accepted =
-    name === "rate" ? value * k : name === "tau" ? value - 1 : expectedAccepted(value, k);
+  const accepted = name === "rate" ? value * k : name === "tau" ? value - 1 : expectedAccepted(value, k);
   if (accepted < 0 || accepted > k) return null;
   return {
     rate: accepted / k,
@@ -44,36 +44,15 @@ export function convert(name, value, k) {
 /* The questions by what they are about. */
 export const GROUPS = {
   works: ["serial", "behind", "meaning", "optimal", "siblings", "eagle3", "dflash", "domain"],
-  method: [
-    "which",
-    "best",
-    "train",
-    "adapters",
-    "template",
-    "local",
-    "chain",
-    "vision",
-    "diffusion",
-  ],
+  method: ["which", "best", "train", "adapters", "template", "local", "chain", "vision", "diffusion"],
   text: ["match", "tools", "bursts", "batch", "beam", "penalties", "logprobs", "side"],
-  speed: [
-    "nothing",
-    "convert",
-    "constant",
-    "long",
-    "quantised",
-    "hybrid",
-    "measure",
-    "chunks",
-    "good",
-    "gate",
-  ],
+  speed: ["nothing", "convert", "constant", "long", "quantised", "hybrid", "measure", "chunks", "good", "gate"],
   server: ["load", "chunked", "prefix", "kv", "parallel"],
   price: ["bill", "energy", "prompt", "memory"],
 };
 
 /* Where the page shows more: tabs, and sections of the Guide. */
-export const SEE = {
+export const SEE_ALSO = {
   behind: { tabs: ["step"] },
   siblings: { tabs: ["methods"] },
   constant: { tabs: ["theory"], part: "clock" },
@@ -97,75 +76,74 @@ export const SEE = {
 };
 
 /* What stands between backticks is code. */
-const coded = (text) =>
-  text.split("\x60").map((piece, i) => (i % 2 ? h("code", {}, piece) : piece));
-const step = ([head, rest]) => h("li", {}, h("b", {}, head), " ", coded(rest));
+const markCode = (text) => text.split("\x60").map((piece, i) => (i % 2 ? html("code", {}, piece) : piece));
+const createStep = ([head, rest]) => html("li", {}, html("b", {}, head), " ", markCode(rest));
 
-export function answers({ answers: A, practice, sections: named, see }, tabs, sources) {
-  const told = (text, values) =>
-    typeof text === "string" ? h("p", {}, coded(words(text, values))) : h("ol", {}, text.map(step));
+export function createAnswers({ answers: texts, practice, sections: sectionNames, see: seeText }, tabs, sources) {
+  const createText = (text, values) =>
+    typeof text === "string" ? html("p", {}, markCode(fillText(text, values))) : html("ol", {}, text.map(createStep));
 
-  const ways = ({ tabs: shown = [], part, sections = [] }) =>
-    h(
+  const createWays = ({ tabs: shown = [], part, sections = [] }) =>
+    html(
       "p",
       { class: "sd-gd-ways" },
-      sections.map((name) => h("a", { href: HERE + name }, words(see, { tab: named[name] }))),
+      sections.map((name) => html("a", { href: GUIDE_URL + name }, fillText(seeText, { tab: sectionNames[name] }))),
       shown.map((name) =>
-        button(words(see, { tab: tabs[name] }), openTab(name, part), "sd-link sd-inline"),
+        createButton(fillText(seeText, { tab: tabs[name] }), tabOpener(name, part), "sd-link sd-inline"),
       ),
     );
 
-  function answer(id) {
-    const { ask, say } = A.list[id],
-      read = sources.filter((one) => one.id === id),
-      values = Object.assign({}, ...read.map((one) => one.values));
-    const folded = fold(
+  function createAnswer(id) {
+    const { ask, say } = texts.list[id],
+      sourcesRead = sources.filter((source) => source.id === id),
+      values = Object.assign({}, ...sourcesRead.map((source) => source.values));
+    const folded = createFold(
       ask,
-      id === "convert" ? converter(A) : null,
-      say.map((text) => told(text, values)),
-      id in SEE ? ways(SEE[id]) : null,
-      read.map((one) => checked(practice.checked, one)),
+      id === "convert" ? createConverter(texts) : null,
+      say.map((text) => createText(text, values)),
+      id in SEE_ALSO ? createWays(SEE_ALSO[id]) : null,
+      sourcesRead.map((source) => createSourceNote(practice.checked, source)),
     );
     folded.dataset.answer = id;
     return folded;
   }
 
-  const group = ([name, ids]) => [h("h3", {}, A.groups[name]), ids.map(answer)];
-  return [lead(A.lead), halves(Object.entries(GROUPS).map(group))];
+  const createGroup = ([name, ids]) => [html("h3", {}, texts.groups[name]), ids.map(createAnswer)];
+  return [createLead(texts.lead), createColumns(Object.entries(GROUPS).map(createGroup))];
 }
 
-function converter(A) {
-  let { name: last, value } = EXAMPLE;
+function createConverter(texts) {
+  let { name: lastName, value } = EXAMPLE;
   const DIGITS = { rate: 1, alpha: 3, tau: 2 },
-    scale = (name) => (name === "rate" ? 100 : 1),
-    said = h("p", { class: "sd-sub", role: "status" });
-  const field = (max, step) => h("input", { type: "number", min: 0, max, step }),
+    scaleOf = (name) => (name === "rate" ? 100 : 1),
+    notice = html("p", { class: "sd-sub", role: "status" });
+  const createField = (max, createStep) => html("input", { type: "number", min: 0, max, step: createStep }),
     inputs = {
-      rate: field(100, 1),
-      alpha: field(1, 0.01),
-      tau: field(LARGEST + 1, 0.1),
+      rate: createField(100, 1),
+      alpha: createField(1, 0.01),
+      tau: createField(MAX_K + 1, 0.1),
     };
-  const k = h("input", { type: "number", min: 1, max: LARGEST, step: 1, value: EXAMPLE.k });
+  const k = html("input", { type: "number", min: 1, max: MAX_K, step: 1, value: EXAMPLE.k });
   function draw(typed) {
-    const found = convert(last, value, +k.value);
-    said.textContent = found ? "" : words(A.wrong, { most: LARGEST });
+    const converted = convert(lastName, value, +k.value);
+    notice.textContent = converted ? "" : fillText(texts.wrong, { most: MAX_K });
     for (const [name, input] of Object.entries(inputs))
-      if (name !== typed) input.value = found ? fixed(found[name] * scale(name), DIGITS[name]) : "";
+      if (name !== typed) input.value = converted ? toFixed(converted[name] * scaleOf(name), DIGITS[name]) : "";
   }
   for (const [name, input] of Object.entries(inputs))
     input.oninput = () => {
-      last = name;
-      value = input.value === "" ? NaN : +input.value / scale(name);
+      lastName = name;
+      value = input.value === "" ? NaN : +input.value / scaleOf(name);
       draw(name);
     };
-  k.oninput = () => draw(last);
+  k.oninput = () => draw(lastName);
   draw();
-  return h(
+  return html(
     "div",
     { class: "sd-gd-row" },
     Object.entries({ k, ...inputs }).map(([name, input]) =>
-      h("label", {}, h("span", {}, A.fields[name]), input),
+      html("label", {}, html("span", {}, texts.fields[name]), input),
     ),
-    said,
+    notice,
   );
 }

@@ -1,25 +1,25 @@
-/* Plans for lessons. */
+/* Writes the plans for lessons. */
 
-import { h } from "#page/race/kit.js";
-import { words } from "#page/race/text.js";
-import { lead, list } from "#page/guide/prose.js";
+import { html } from "#page/race/html.js";
+import { fillText } from "#page/race/text.js";
+import { createLead, createList } from "#page/guide/prose.js";
 
-export function lessons(W) {
-  const T = W.teach,
-    plan = ({ title, goals, steps }) =>
-      h(
+export function createLessons(texts) {
+  const labels = texts.teach,
+    createPlan = ({ title, goals, steps }) =>
+      html(
         "div",
         {},
-        h("h3", {}, title),
-        h("h4", {}, T.goals),
-        list(goals),
-        h(
+        html("h3", {}, title),
+        html("h4", {}, labels.goals),
+        createList(goals),
+        html(
           "ol",
           { class: "sd-gd-plan" },
           steps.map(([n, what]) =>
-            h("li", {}, h("b", {}, words(T.minutes, { n })), h("span", {}, what)),
+            html("li", {}, html("b", {}, fillText(labels.minutes, { n })), html("span", {}, what)),
           ),
         ),
       );
-  return [lead(T.lead), h("div", { class: "sd-gd-three" }, T.plans.map(plan))];
+  return [createLead(labels.lead), html("div", { class: "sd-gd-three" }, labels.plans.map(createPlan))];
 }

@@ -1,40 +1,40 @@
-/* In practice: how serving systems are told to speculate, and what they do unless they are. */
+/* In practice: how to switch speculation on in serving systems, and what they do by default. */
 
-import { h, table, tableRow } from "#page/race/kit.js";
-import { words } from "#page/race/text.js";
-import { lead, fold, checked } from "#page/guide/prose.js";
+import { html, createTable, createRow } from "#page/race/html.js";
+import { fillText } from "#page/race/text.js";
+import { createLead, createFold, createSourceNote } from "#page/guide/prose.js";
 
-export function practice({ practice: P }, { systems, defaults, beside }) {
-  const read = (one) => checked(P.checked, one),
-    noted = (note, one) => fold(P.heads.note, note ? h("p", {}, note) : null, read(one));
-  const how = systems.map((one) =>
-    tableRow(one.name, [
-      [h("code", {}, one.command), noted(words(P.notes[one.id], one.values), one)],
+export function createPractice({ practice: texts }, { systems, defaults, beside }) {
+  const createNote = (system) => createSourceNote(texts.checked, system),
+    foldNote = (note, system) => createFold(texts.heads.note, note ? html("p", {}, note) : null, createNote(system));
+  const commandRows = systems.map((system) =>
+    createRow(system.name, [
+      [html("code", {}, system.command), foldNote(fillText(texts.notes[system.id], system.values), system)],
     ]),
   );
-  const option = (one) =>
-    one.option
-      ? h("code", {}, one.option)
-      : one.keep === "ratio"
-        ? P.option.already
-        : P.option.nothing;
-  const rule = defaults.map((one) =>
-    tableRow(one.name, [
-      P.draft[one.draft],
-      P.keep[one.keep],
-      [option(one), noted(P.default_notes[one.note], one)],
+  const createOption = (system) =>
+    system.option
+      ? html("code", {}, system.option)
+      : system.keep === "ratio"
+        ? texts.option.already
+        : texts.option.nothing;
+  const defaultRows = defaults.map((system) =>
+    createRow(system.name, [
+      texts.draft[system.draft],
+      texts.keep[system.keep],
+      [createOption(system), foldNote(texts.default_notes[system.note], system)],
     ]),
   );
   return [
-    lead(P.lead),
-    table("sd-gd-systems", [P.heads.name, P.heads.how], how),
-    h("h3", {}, P.defaults_title),
-    lead(P.defaults_lead),
-    table("sd-gd-systems", Object.values(P.defaults_heads), rule),
-    h("h3", {}, P.uses_title),
-    h("p", {}, P.uses),
-    h("h3", {}, P.beside_title),
-    h("p", {}, P.beside),
-    beside.map(read),
+    createLead(texts.lead),
+    createTable("sd-gd-systems", [texts.heads.name, texts.heads.how], commandRows),
+    html("h3", {}, texts.defaults_title),
+    createLead(texts.defaults_lead),
+    createTable("sd-gd-systems", Object.values(texts.defaults_heads), defaultRows),
+    html("h3", {}, texts.uses_title),
+    html("p", {}, texts.uses),
+    html("h3", {}, texts.beside_title),
+    html("p", {}, texts.beside),
+    beside.map(createNote),
   ];
 }

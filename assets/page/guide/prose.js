@@ -1,49 +1,48 @@
-/* What several sections begin with or consist of. */
+/* Builds the paragraphs, lists and folds that several sections share. */
 
-import { h, link } from "#page/race/kit.js";
-import { words } from "#page/race/text.js";
+import { html, createLink } from "#page/race/html.js";
+import { fillText } from "#page/race/text.js";
 
-export const HERE = "?tab=guide#"; // and the name of a section
+export const GUIDE_URL = "?tab=guide#"; // and the name of a section
 
-export const lead = (text) => h("p", { class: "sd-sub sd-gd-lead" }, text);
-export const list = (items) =>
-  h(
+export const createLead = (text) => html("p", { class: "sd-sub sd-gd-lead" }, text);
+export const createList = (items) =>
+  html(
     "ul",
     {},
-    items.map((item) => h("li", {}, item)),
+    items.map((item) => html("li", {}, item)),
   );
 
 /* Two columns, each as long as what is open in it. */
-export function halves(items) {
+export function createColumns(items) {
   const middle = Math.ceil(items.length / 2);
-  return h(
+  return html(
     "div",
     { class: "sd-gd-two" },
-    [items.slice(0, middle), items.slice(middle)].map((half) => h("div", {}, half)),
+    [items.slice(0, middle), items.slice(middle)].map((half) => html("div", {}, half)),
   );
 }
 
 /* What a lid hides. */
-export const fold = (lid, ...content) =>
-  h("details", { class: "sd-fold" }, h("summary", {}, lid), content);
+export const createFold = (lid, ...content) => html("details", { class: "sd-fold" }, html("summary", {}, lid), content);
 
 /* A mark that is also said. */
-export const marked = (mark, label) => [
-  h("i", { "aria-hidden": "true" }, mark),
-  h("span", { class: "sd-hidden" }, label + ": "),
+export const createMark = (mark, label) => [
+  html("i", { "aria-hidden": "true" }, mark),
+  html("span", { class: "sd-hidden" }, label + ": "),
 ];
 
 /* The day something was looked up, and where. */
-export const checked = (template, { checked: date, links }) =>
-  h(
+export const createSourceNote = (template, { checked: date, links }) =>
+  html(
     "p",
     { class: "sd-sub" },
-    words(template, { date }),
-    links.map((url) => [" ", link(url, url.replace(/^https:\/\/(www\.)?/, ""))]),
+    fillText(template, { date }),
+    links.map((url) => [" ", createLink(url, url.replace(/^https:\/\/(www\.)?/, ""))]),
   );
 
 /* With `part`, a section of the tab, it is opened, too. */
-export const openTab = (name, part) => () => {
+export const tabOpener = (name, part) => () => {
   document.getElementById(name + "-button")?.click();
   scrollTo({ top: 0 });
   if (part) unfold(`#${name} [data-fold="${part}"]`);
@@ -51,12 +50,12 @@ export const openTab = (name, part) => () => {
 
 /* Waits for it, 600 frames at most: a tab that was never looked at has yet to be drawn. */
 function unfold(selector, frames = 600) {
-  const found = /** @type {HTMLDetailsElement | null} */ (document.querySelector(selector));
-  if (!found?.getClientRects().length) {
+  const section = /** @type {HTMLDetailsElement | null} */ (document.querySelector(selector));
+  if (!section?.getClientRects().length) {
     if (frames) requestAnimationFrame(() => unfold(selector, frames - 1));
     return;
   }
-  found.open = true;
-  found.scrollIntoView();
-  found.querySelector("summary")?.focus({ preventScroll: true });
+  section.open = true;
+  section.scrollIntoView();
+  section.querySelector("summary")?.focus({ preventScroll: true });
 }

@@ -1,44 +1,44 @@
 /* Questions with their answers, and the tab that shows why. */
 
-import { h, button } from "#page/race/kit.js";
-import { words } from "#page/race/text.js";
-import { lead, openTab } from "#page/guide/prose.js";
+import { html, createButton } from "#page/race/html.js";
+import { fillText } from "#page/race/text.js";
+import { createLead, tabOpener } from "#page/guide/prose.js";
 
 /* `tabs`: their labels by name. */
-export function questions({ quiz: Q, see }, tabs) {
-  function question({ ask, choices, answer, why, tab, part }, number) {
-    const said = h("p", { class: "sd-gd-why sd-sub", "aria-live": "polite" }),
+export function createQuiz({ quiz: texts, see }, tabs) {
+  function createQuestion({ ask, choices, answer, why, tab, part }, number) {
+    const answerText = html("p", { class: "sd-gd-why sd-sub", "aria-live": "polite" }),
       options = choices.map((choice, i) =>
-        h(
+        html(
           "label",
           {},
-          h("input", { type: "radio", name: "sd-guess-" + number, value: i }),
-          h("span", {}, choice),
+          html("input", { type: "radio", name: "sd-guess-" + number, value: i }),
+          html("span", {}, choice),
         ),
       );
     function reveal() {
       const chosen = options.findIndex((option) => option.firstChild.checked);
-      if (chosen < 0) return said.replaceChildren(Q.choose);
+      if (chosen < 0) return answerText.replaceChildren(texts.choose);
       options.forEach((option, i) => option.classList.toggle("sd-gd-answer", i === answer));
-      said.replaceChildren(
-        h("b", {}, chosen === answer ? "✓ " + Q.right : "✗ " + Q.wrong),
+      answerText.replaceChildren(
+        html("b", {}, chosen === answer ? "✓ " + texts.right : "✗ " + texts.wrong),
         " ",
         choices[answer] + ": " + why + " ",
-        button(words(see, { tab: tabs[tab] }), openTab(tab, part), "sd-link sd-inline"),
+        createButton(fillText(see, { tab: tabs[tab] }), tabOpener(tab, part), "sd-link sd-inline"),
       );
     }
-    return h(
+    return html(
       "li",
       {},
-      h(
+      html(
         "fieldset",
         {},
-        h("legend", {}, number + 1 + ". " + ask),
-        h("div", { class: "sd-gd-options" }, options, button(Q.reveal, reveal, "sd-pill")),
-        said,
+        html("legend", {}, number + 1 + ". " + ask),
+        html("div", { class: "sd-gd-options" }, options, createButton(texts.reveal, reveal, "sd-pill")),
+        answerText,
       ),
     );
   }
 
-  return [lead(Q.lead), h("ol", { class: "sd-gd-two sd-gd-quiz" }, Q.list.map(question))];
+  return [createLead(texts.lead), html("ol", { class: "sd-gd-two sd-gd-quiz" }, texts.list.map(createQuestion))];
 }

@@ -33,7 +33,7 @@ export const STEPS = [
     id: "rejection",
     tab: "race",
     at: PLAYER + "lane0] .sd-rej:not(.sd-fut)",
-    act: (page) => page.seek(page.rejection().at),
+    act: (page) => page.seek(page.rejection().endMs),
     show: (page) => page.press(PLAYER + "lane0] .sd-rej:not(.sd-fut)"),
     done: (page) => page.has(PLAYER + "lane0] .sd-rej.sd-on"),
     then: CARD,

@@ -1,28 +1,28 @@
 /* The guided tour: it opens the tabs, points at the widget that it speaks of, and does the deed or waits for it. */
 
-import { parts } from "#page/race/kit.js";
-import { isOver, speculative, firstRejection, horizon } from "#page/race/run.js";
-import { words } from "#page/race/text.js";
-import { whenPlayed } from "#page/shared/arrival.js";
-import { MARGIN, RING, NARROW, CORNERS, placeOf, scrollTo } from "#page/guide/place.js";
+import { findParts } from "#page/race/html.js";
+import { isOver, speculativeOf, findFirstRejection, replayEnd } from "#page/race/run.js";
+import { fillText } from "#page/race/text.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
+import { MARGIN, RING_GAP, NARROW_PX, CORNERS, choosePlace, scrollDistance } from "#page/guide/place.js";
 import { PLAYER, READY, STEPS } from "#page/guide/stops.js";
 
-function tour(element, props, server, player) {
-  const W = JSON.parse(props.words);
+function mountTour(element, props, server, player) {
+  const texts = JSON.parse(props.words);
   const root = element.querySelector(".sd-touring"),
-    part = parts(root);
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  let recorded = ""; // a run in which coins decide
-  const S = {
-    at: -1,
-    acted: false,
-    came: false,
-    done: false,
+    part = findParts(root);
+  const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  let sampledRun = ""; // a run in which coins decide
+  const view = {
+    step: -1,
+    hasActed: false,
+    hasScrolled: false,
+    isDone: false,
     place: "",
-    stands: "",
-    kept: /** @type {any} */ (null),
-    from: /** @type {any} */ (null),
-    frame: 0,
+    standsAt: "",
+    visitorLog: /** @type {any} */ (null),
+    opener: /** @type {any} */ (null),
+    frameId: 0,
   };
 
   /* -- the page, as the steps see it -- */
@@ -33,19 +33,19 @@ function tour(element, props, server, player) {
     const node = document.querySelector(selector);
     if (node && !node.disabled) node.click();
   };
-  const slide = (selector, value) => {
+  const slideTo = (selector, value) => {
     const node = document.querySelector(selector);
     node.value = value;
     node.dispatchEvent(new Event("input"));
   };
-  const rejection = () => firstRejection(player.run()) || speculative(player.run()).cycles[0];
+  const rejection = () => findFirstRejection(player.run()) || speculativeOf(player.run()).cycles[0];
   const page = {
     press,
-    slide,
+    slide: slideTo,
     rejection,
     has: (selector) => Boolean(visible(selector)),
     value: (selector) => Number(document.querySelector(selector).value),
-    seek: (t) => slide(PLAYER + "scrub]", Math.min(t, horizon(player.run()))),
+    seek: (t) => slideTo(PLAYER + "scrub]", Math.min(t, replayEnd(player.run()))),
     rejected: () =>
       Math.max(
         0,
@@ -60,24 +60,24 @@ function tour(element, props, server, player) {
   /* -- coming and going -- */
 
   /* The recorded run is put on the stage, and the visitor's own is kept aside. */
-  async function start(from) {
-    S.from = from;
-    recorded ||= await server.sampled_run().catch(() => "");
-    recorded ||= player.log();
-    if (S.at >= 0) return; // pressed twice
+  async function startTour(from) {
+    view.opener = from;
+    sampledRun ||= await server.sampled_run().catch(() => "");
+    sampledRun ||= player.log();
+    if (view.step >= 0) return; // pressed twice
     part.panel.hidden = false;
     part.panel.focus({ preventScroll: true });
     if (!player.run() || !isOver(player.run())) return paintBusy();
-    S.kept = player.log() === recorded ? null : player.log();
-    if (S.kept !== null) player.load(recorded);
-    go(0);
-    S.frame = requestAnimationFrame(follow);
+    view.visitorLog = player.log() === sampledRun ? null : player.log();
+    if (view.visitorLog !== null) player.load(sampledRun);
+    goTo(0);
+    view.frameId = requestAnimationFrame(followTarget);
   }
 
-  function go(at) {
-    tidy();
-    if (at >= STEPS.length) return leave();
-    Object.assign(S, { at, acted: false, came: false, done: false });
+  function goTo(at) {
+    tidyUp();
+    if (at >= STEPS.length) return leaveTour();
+    Object.assign(view, { step: at, hasActed: false, hasScrolled: false, isDone: false });
     press("#" + STEPS[at].tab + "-button");
     paint();
     part.announce.textContent = [part.count, part.title, part.text, part.task]
@@ -85,127 +85,128 @@ function tour(element, props, server, player) {
       .join(" ");
   }
 
-  function tidy() {
-    const step = STEPS[S.at];
-    if (step && step.tidy && S.done) step.tidy(page);
+  function tidyUp() {
+    const step = STEPS[view.step];
+    if (step && step.tidy && view.isDone) step.tidy(page);
   }
 
-  function leave() {
-    tidy();
-    if (S.kept !== null && player.log() === recorded) player.load(S.kept); // else the visitor has begun another
-    cancelAnimationFrame(S.frame);
-    Object.assign(S, { at: -1, kept: null });
+  function leaveTour() {
+    tidyUp();
+    if (view.visitorLog !== null && player.log() === sampledRun) player.load(view.visitorLog);
+    cancelAnimationFrame(view.frameId);
+    Object.assign(view, { step: -1, visitorLog: null });
     part.panel.hidden = part.ring.hidden = true;
     document.documentElement.style.removeProperty("--sd-sheet");
-    (S.from && S.from.getClientRects().length
-      ? S.from
-      : /** @type {HTMLElement} */ (
-          document.querySelector(".sd-tabs [role=tab][aria-selected=true]")
-        )
+    (view.opener && view.opener.getClientRects().length
+      ? view.opener
+      : /** @type {HTMLElement} */ (document.querySelector(".sd-tabs [role=tab][aria-selected=true]"))
     ).focus({ preventScroll: true });
   }
 
   /* -- the words -- */
 
   function paint() {
-    const step = STEPS[S.at],
-      told = W.steps[step.id];
-    part.count.textContent = words(W.count, { n: S.at + 1, of: STEPS.length });
-    part.title.textContent = told.title;
-    part.text.textContent = told.text;
-    part.task.textContent = S.done ? "✓ " + told.after : told.task ? W.task + " " + told.task : "";
-    part.task.classList.toggle("sd-done", S.done);
-    part.back.disabled = S.at === 0;
-    part.show.hidden = !step.show || S.done;
-    part.next.textContent = S.at === STEPS.length - 1 ? W.end : W.next;
+    const step = STEPS[view.step],
+      stepTexts = texts.steps[step.id];
+    part.count.textContent = fillText(texts.count, { n: view.step + 1, of: STEPS.length });
+    part.title.textContent = stepTexts.title;
+    part.text.textContent = stepTexts.text;
+    part.task.textContent = view.isDone
+      ? "✓ " + stepTexts.after
+      : stepTexts.task
+        ? texts.task + " " + stepTexts.task
+        : "";
+    part.task.classList.toggle("sd-done", view.isDone);
+    part.back.disabled = view.step === 0;
+    part.show.hidden = !step.show || view.isDone;
+    part.next.textContent = view.step === STEPS.length - 1 ? texts.end : texts.next;
     part.back.hidden = part.next.hidden = false;
   }
 
   function paintBusy() {
     part.count.textContent = part.task.textContent = "";
-    part.title.textContent = W.busy.title;
-    part.text.textContent = part.announce.textContent = W.busy.text;
+    part.title.textContent = texts.busy.title;
+    part.text.textContent = part.announce.textContent = texts.busy.text;
     part.back.hidden = part.show.hidden = part.next.hidden = true;
-    part.panel.dataset.place = innerWidth < NARROW ? "sheet" : CORNERS[0];
+    part.panel.dataset.place = innerWidth < NARROW_PX ? "sheet" : CORNERS[0];
   }
 
   /* -- following what it points at: tabs open late, replays move, visitors scroll -- */
 
-  function follow() {
-    const step = STEPS[S.at];
+  function followTarget() {
+    const step = STEPS[view.step];
     if (!step) return;
-    S.frame = requestAnimationFrame(follow);
-    if (!S.acted && visible(READY[step.tab])) {
-      S.acted = true;
-      if (step.act && speculative(player.run()).cycles.length) step.act(page);
+    view.frameId = requestAnimationFrame(followTarget);
+    if (!view.hasActed && visible(READY[step.tab])) {
+      view.hasActed = true;
+      if (step.act && speculativeOf(player.run()).cycles.length) step.act(page);
     }
-    const found = S.acted ? (S.done && step.then && visible(step.then)) || visible(step.at) : null;
-    point(found && step.box ? found.closest(step.box) : found);
-    if (S.acted && step.done && !S.done && step.done(page)) {
-      const held = document.activeElement === part.show;
-      S.done = true;
+    const target = view.hasActed ? (view.isDone && step.then && visible(step.then)) || visible(step.at) : null;
+    pointAt(target && step.box ? target.closest(step.box) : target);
+    if (view.hasActed && step.done && !view.isDone && step.done(page)) {
+      const hadFocus = document.activeElement === part.show;
+      view.isDone = true;
       paint();
-      if (held) part.next.focus({ preventScroll: true }); // the button that was pressed is gone
+      if (hadFocus) part.next.focus({ preventScroll: true }); // the button that was pressed is gone
       part.announce.textContent = part.task.textContent;
     }
   }
 
-  function point(target) {
-    const view = { width: document.documentElement.clientWidth, height: innerHeight },
+  function pointAt(target) {
+    const viewport = { width: document.documentElement.clientWidth, height: innerHeight },
       panel = part.panel.getBoundingClientRect();
     part.ring.hidden = !target;
     const box = target ? target.getBoundingClientRect() : { left: 0, right: 0, top: 0, bottom: 0 };
-    const keep = STEPS[S.at].keep && visible(STEPS[S.at].keep),
-      place = placeOf(box, panel, view, S.place, keep ? keep.getBoundingClientRect() : box),
+    const alsoVisible = STEPS[view.step].keep && visible(STEPS[view.step].keep),
+      place = choosePlace(box, panel, viewport, view.place, alsoVisible ? alsoVisible.getBoundingClientRect() : box),
       sheet = place === "sheet" ? panel.height : 0;
-    if (place !== S.place || S.sheet !== sheet) {
-      Object.assign(S, { place, sheet });
+    if (place !== view.place || view.sheet !== sheet) {
+      Object.assign(view, { place, sheet });
       part.panel.dataset.place = place;
       document.documentElement.style.setProperty("--sd-sheet", sheet + "px");
     }
     if (!target) return;
     // changes with the page, not with the visitor's scrolling
-    const stands = [Math.round(box.top + scrollY), sheet].join();
-    if (stands !== S.stands) Object.assign(S, { stands, came: false });
-    if (!S.came) {
-      S.came = true;
-      const by = scrollTo(box, MARGIN, view.height - MARGIN - sheet);
-      if (by) scrollBy({ top: by, behavior: calm ? "instant" : "smooth" });
+    const standsAt = [Math.round(box.top + scrollY), sheet].join();
+    if (standsAt !== view.standsAt) Object.assign(view, { standsAt, hasScrolled: false });
+    if (!view.hasScrolled) {
+      view.hasScrolled = true;
+      const distance = scrollDistance(box, MARGIN, viewport.height - MARGIN - sheet);
+      if (distance) scrollBy({ top: distance, behavior: reducedMotion ? "instant" : "smooth" });
     }
-    const px = (measured) => measured / (part.ring.currentCSSZoom || 1) + "px"; // a large screen zooms the page
+    const toPx = (measured) => measured / (part.ring.currentCSSZoom || 1) + "px"; // a large screen zooms the page
     Object.assign(part.ring.style, {
-      left: px(box.left - RING),
-      top: px(box.top - RING),
-      width: px(box.right - box.left + 2 * RING),
-      height: px(box.bottom - box.top + 2 * RING),
+      left: toPx(box.left - RING_GAP),
+      top: toPx(box.top - RING_GAP),
+      width: toPx(box.right - box.left + 2 * RING_GAP),
+      height: toPx(box.bottom - box.top + 2 * RING_GAP),
     });
   }
 
   /* -- listening -- */
 
-  function keys(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey || (S.at < 0 && event.key !== "Escape"))
-      return;
-    if (event.key === "Escape") leave();
-    else if (event.key === "ArrowRight") go(S.at + 1);
-    else if (event.key === "ArrowLeft" && S.at > 0) go(S.at - 1);
+  function handleKey(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || (view.step < 0 && event.key !== "Escape")) return;
+    if (event.key === "Escape") leaveTour();
+    else if (event.key === "ArrowRight") goTo(view.step + 1);
+    else if (event.key === "ArrowLeft" && view.step > 0) goTo(view.step - 1);
     else return;
     event.preventDefault();
   }
 
-  part.panel.setAttribute("aria-label", W.aria);
-  for (const name of ["leave", "back", "show"]) part[name].textContent = W[name];
-  part.leave.onclick = leave;
-  part.back.onclick = () => go(S.at - 1);
-  part.next.onclick = () => go(S.at + 1);
-  part.show.onclick = () => STEPS[S.at].show?.(page);
-  part.panel.addEventListener("keydown", keys);
+  part.panel.setAttribute("aria-label", texts.aria);
+  for (const name of ["leave", "back", "show"]) part[name].textContent = texts[name];
+  part.leave.onclick = leaveTour;
+  part.back.onclick = () => goTo(view.step - 1);
+  part.next.onclick = () => goTo(view.step + 1);
+  part.show.onclick = () => STEPS[view.step].show?.(page);
+  part.panel.addEventListener("keydown", handleKey);
   document.addEventListener("click", (event) => {
     const button = /** @type {HTMLElement} */ (event.target).closest("[data-tour]");
-    if (button && S.at < 0) start(button);
+    if (button && view.step < 0) startTour(button);
   });
-  if (new URLSearchParams(location.search).has("tour")) start(null);
+  if (new URLSearchParams(location.search).has("tour")) startTour(null);
 }
 
 export const mount = (element, props, watch, trigger, server) =>
-  whenPlayed((player) => tour(element, props, server, player));
+  whenPlayerReady((player) => mountTour(element, props, server, player));

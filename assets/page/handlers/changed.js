@@ -2,12 +2,12 @@
  * script that comes later asks for the latest ones. */
 
 /** @type {Map<string, any[]>} */
-export const latest = new Map();
+export const latestValues = new Map();
 
 /** @type {(props: { event: string }) => (...values: any[]) => void} */
 export const handler =
   ({ event }) =>
   (...values) => {
-    latest.set(event, values);
+    latestValues.set(event, values);
     window.dispatchEvent(new CustomEvent(event, { detail: values }));
   };

@@ -1,79 +1,86 @@
-/* The closed form: the distribution that the rule writes, token by token, beside the target's. */
+/* Draws the closed form: the distribution that the rule writes, token by token, beside the target's. */
 
-import { h, text, line, rect, svg, hatch, legend } from "#page/race/kit.js";
-import { words, sentences, short, chance } from "#page/race/text.js";
-import { EXACT, isExact, roughly, figure } from "#page/lossless/reading.js";
-import { note } from "#page/lossless/signs.js";
+import { html, createLegend } from "#page/race/html.js";
+import { svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
+import { fillText, joinSentences, shortenPiece } from "#page/race/text.js";
+import { formatChance } from "#page/race/format.js";
+import { EXACT, isExact } from "#page/lossless/reading.js";
+import { formatRoughly, formatFigure } from "#page/lossless/format.js";
+import { createNote } from "#page/lossless/stamps.js";
 
-export function closedForm(W, level) {
+export function createClosedForm(texts, setLevel) {
   function paintClosed(certificate) {
-    const C = W.closed,
+    const labels = texts.closed,
       { error, overlap, needed } = certificate.closed,
       passed = isExact(certificate),
-      box = h("div", {});
-    level(
+      box = html("div", {});
+    setLevel(
       "closed",
       passed,
-      C.title,
-      error === null ? C.no_law : words(C.error, { error: figure(error) }),
-      C.lead,
-      legend(["sd-i-target", C.target], [passed ? "sd-i-good" : "sd-i-rej", C.written]),
+      labels.title,
+      error === null ? labels.no_law : fillText(labels.error, { error: formatFigure(error) }),
+      labels.lead,
+      createLegend(["sd-i-target", labels.target], [passed ? "sd-i-good" : "sd-i-rej", labels.written]),
       box,
-      note(
-        sentences(
-          words(C.overlap, { beta: chance(overlap) }),
-          needed && words(C.needed, { needed: roughly(needed) }),
+      createNote(
+        joinSentences(
+          fillText(labels.overlap, { beta: formatChance(overlap) }),
+          needed && fillText(labels.needed, { needed: formatRoughly(needed) }),
         ),
       ),
     );
-    box.append(bars(certificate.closed, box.clientWidth));
+    box.append(drawBars(certificate.closed, box.clientWidth));
   }
 
-  function bars({ rows, rest }, width) {
-    const all = [...rows, ...(Math.max(...rest) > 1e-6 ? [[null, ...rest]] : [])],
-      wide = width / all.length,
-      zero = 150,
-      H = hatch(),
-      g = svg(width, 176, W.closed.aria, H.defs);
-    const most = Math.max(...all.flatMap(([, p, distribution]) => [p, distribution || 0])),
-      y = (v) => (v / most) * 118,
-      thick = Math.min(34, wide * 0.34);
-    all.forEach(([piece, p, distribution], i) => {
-      const middle = (i + 0.5) * wide,
-        off = distribution === null ? 0 : distribution - p,
-        same = Math.abs(off) <= EXACT;
-      g.append(rect(middle - thick - 1, zero - y(p), thick, y(p), { class: "sd-f-target" }));
+  function drawBars({ rows, rest }, width) {
+    const allRows = [...rows, ...(Math.max(...rest) > 1e-6 ? [[null, ...rest]] : [])],
+      columnWidth = width / allRows.length,
+      baseline = 150,
+      hatch = createHatch(),
+      g = svgRoot(width, 176, texts.closed.aria, hatch.defs);
+    const highest = Math.max(...allRows.flatMap(([, p, distribution]) => [p, distribution || 0])),
+      heightOf = (v) => (v / highest) * 118,
+      barWidth = Math.min(34, columnWidth * 0.34);
+    allRows.forEach(([piece, p, distribution], i) => {
+      const middle = (i + 0.5) * columnWidth,
+        difference = distribution === null ? 0 : distribution - p,
+        isSame = Math.abs(difference) <= EXACT;
+      g.append(
+        svgRect(middle - barWidth - 1, baseline - heightOf(p), barWidth, heightOf(p), {
+          class: "sd-f-target",
+        }),
+      );
       if (distribution !== null)
         g.append(
-          rect(
+          svgRect(
             middle + 1,
-            zero - y(distribution),
-            thick,
-            y(distribution),
-            same ? { class: "sd-f-acc sd-o-acc" } : { fill: H.fill, class: "sd-s-rej" },
+            baseline - heightOf(distribution),
+            barWidth,
+            heightOf(distribution),
+            isSame ? { class: "sd-f-acc sd-o-acc" } : { fill: hatch.fill, class: "sd-s-rej" },
           ),
         );
-      if (Math.abs(off) >= 0.0005)
+      if (Math.abs(difference) >= 0.0005)
         g.append(
-          text(
+          svgText(
             middle,
-            zero - y(Math.max(p, distribution)) - 7,
-            (off > 0 ? "+" : "−") + Math.abs(off).toFixed(Math.abs(off) < 0.005 ? 3 : 2),
+            baseline - heightOf(Math.max(p, distribution)) - 7,
+            (difference > 0 ? "+" : "−") + Math.abs(difference).toFixed(Math.abs(difference) < 0.005 ? 3 : 2),
             "sd-b",
             "middle",
           ),
         );
       g.append(
-        text(
+        svgText(
           middle,
-          zero + 17,
-          piece === null ? W.closed.rest : short(piece, wide),
+          baseline + 17,
+          piece === null ? texts.closed.rest : shortenPiece(piece, columnWidth),
           piece === null ? "" : "sd-tk",
           "middle",
         ),
       );
     });
-    g.append(line(0, zero, width, zero, "sd-ax"));
+    g.append(svgLine(0, baseline, width, baseline, "sd-ax"));
     return g;
   }
 

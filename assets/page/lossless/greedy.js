@@ -1,53 +1,61 @@
 /* Greedy text: token by token the same as plain decoding's, or where it parts. */
 
-import { h, chip } from "#page/race/kit.js";
-import { words, sentences } from "#page/race/text.js";
-import { NEAR, figure } from "#page/lossless/reading.js";
-import { note } from "#page/lossless/signs.js";
+import { html } from "#page/race/html.js";
+import { createChip } from "#page/race/tokens.js";
+import { fillText, joinSentences } from "#page/race/text.js";
+import { NEAR_TIE } from "#page/lossless/reading.js";
+import { formatFigure } from "#page/lossless/format.js";
+import { createNote } from "#page/lossless/stamps.js";
 
-export function greedyText(W, PW, level) {
+export function createGreedyText(texts, playerTexts, setLevel) {
   function paintGreedy(certificate) {
-    const G = W.greedy,
-      { equal, of, start, gap } = certificate.greedy,
-      passed = equal === of,
-      at = passed ? -1 : equal - start,
+    const labels = texts.greedy,
+      { equal, of: length, start, gap } = certificate.greedy,
+      passed = equal === length,
+      differsAt = passed ? -1 : equal - start,
       notes = [];
-    const row = (pieces, spoken) =>
-      h(
+    const createTokens = (pieces, isSpeculative) =>
+      html(
         "div",
         { class: "sd-chips" },
         start ? "… " : null,
         pieces.map((piece, i) =>
-          chip(
-            PW,
+          createChip(
+            playerTexts,
             piece,
-            spoken && i === at ? "rej" : "pla",
+            isSpeculative && i === differsAt ? "rej" : "pla",
             "span",
-            !spoken ? G.plain : at < 0 || i < at ? G.same : i === at ? G.other : G.behind,
+            !isSpeculative
+              ? labels.plain
+              : differsAt < 0 || i < differsAt
+                ? labels.same
+                : i === differsAt
+                  ? labels.other
+                  : labels.behind,
           ),
         ),
-        start + pieces.length < of ? " …" : null,
+        start + pieces.length < length ? " …" : null,
       );
     if (gap !== null)
       notes.push(
-        words(G.gap, { gap: figure(gap) }),
-        certificate.mistake ? "" : gap > NEAR ? G.far : G.near,
+        fillText(labels.gap, { gap: formatFigure(gap) }),
+        certificate.mistake ? "" : gap > NEAR_TIE ? labels.far : labels.near,
       );
-    level(
+    setLevel(
       "greedy",
       passed,
-      G.title,
-      words(passed ? G.equal : G.differs, { of, n: equal + 1 }),
-      G.lead,
-      h(
+      labels.title,
+      fillText(passed ? labels.equal : labels.differs, { of: length, n: equal + 1 }),
+      labels.lead,
+      html(
         "div",
         { class: "sd-diff" },
-        h("span", { class: "sd-sub" }, G.plain),
-        row(certificate.greedy.plain, false),
-        h("span", { class: "sd-sub" }, G.speculative),
-        row(certificate.greedy.speculative, true),
+        html("span", { class: "sd-sub" }, labels.plain),
+        createTokens(certificate.greedy.plain, false),
+        html("span", { class: "sd-sub" }, labels.speculative),
+        createTokens(certificate.greedy.speculative, true),
       ),
-      note(sentences(notes)),
+      createNote(joinSentences(notes)),
     );
   }
 

@@ -3,194 +3,198 @@
  * What is read off a certificate is in reading.js. Elements are made by the player's kit. Texts come from `words`;
  * tokens are inserted as text, never as markup: one may be `<script>`. */
 
-import { h, choice, parts } from "#page/race/kit.js";
-import { words, visible } from "#page/race/text.js";
-import { count } from "#page/lossless/reading.js";
-import { signs } from "#page/lossless/signs.js";
-import { verdictWords } from "#page/lossless/verdict.js";
-import { closedForm } from "#page/lossless/closed.js";
-import { sampledTexts } from "#page/lossless/sampled.js";
-import { greedyText } from "#page/lossless/greedy.js";
-import { mistakes } from "#page/lossless/mistakes.js";
-import { whenPlayed } from "#page/shared/arrival.js";
+import { html, createChoice, findParts } from "#page/race/html.js";
+import { fillText, makeVisible } from "#page/race/text.js";
+import { formatCount } from "#page/lossless/format.js";
+import { createSigns } from "#page/lossless/stamps.js";
+import { createVerdictTexts } from "#page/lossless/verdict.js";
+import { createClosedForm } from "#page/lossless/closed.js";
+import { createSampled } from "#page/lossless/sampled.js";
+import { createGreedyText } from "#page/lossless/greedy.js";
+import { createMistakes } from "#page/lossless/mistakes.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
 
-function lossless(element, props, watch, trigger, server, player) {
-  const W = JSON.parse(props.words),
-    PW = player.words,
+function mountLossless(element, props, watch, trigger, server, player) {
+  const texts = JSON.parse(props.words),
+    playerTexts = player.words,
     root = element.querySelector(".sd-proof"),
-    part = parts(root);
-  const DRAWS = JSON.parse(props.draws),
-    RECORDED = {};
-  const S = {
+    part = findParts(root);
+  const DRAW_COUNTS = JSON.parse(props.draws),
+    recordedPairs = {};
+  const view = {
     pair: "toy",
     mistake: "",
-    draws: DRAWS[DRAWS.length - 1],
+    draws: DRAW_COUNTS[DRAW_COUNTS.length - 1],
     live: /** @type {any} */ (null),
-    asked: /** @type {any} */ (null),
-    frame: 0,
+    request: /** @type {any} */ (null),
+    frameId: 0,
     running: false,
   };
 
-  const recorded = (pair, mistake) => (RECORDED[pair] || {})[mistake] || null;
-  const signed = signs(W, part),
-    inWords = verdictWords(W, W.mistakes),
-    paintClosed = closedForm(W, signed.level),
-    paintSampled = sampledTexts(W, signed.level),
-    paintGreedy = greedyText(W, PW, signed.level),
-    paintMistakes = mistakes(
-      W,
+  const recordedOf = (pair, mistake) => (recordedPairs[pair] || {})[mistake] || null;
+  const stamps = createSigns(texts, part),
+    describeVerdict = createVerdictTexts(texts, texts.mistakes),
+    paintClosed = createClosedForm(texts, stamps.setLevel),
+    paintSampled = createSampled(texts, stamps.setLevel),
+    paintGreedy = createGreedyText(texts, playerTexts, stamps.setLevel),
+    paintMistakes = createMistakes(
+      texts,
       root,
       part,
-      W.mistakes,
-      () => S.mistake,
-      (mistake) => choose({ mistake }),
+      texts.mistakes,
+      () => view.mistake,
+      (mistake) => setChoice({ mistake }),
     );
-  const isAsked = () =>
-    S.asked &&
-    S.asked.pair === S.pair &&
-    S.asked.mistake === S.mistake &&
-    (S.pair !== "embedded" || S.asked.text === part.text.value);
-  const isLive = () => Boolean(S.live && isAsked());
+  const isRequested = () =>
+    view.request &&
+    view.request.pair === view.pair &&
+    view.request.mistake === view.mistake &&
+    (view.pair !== "embedded" || view.request.text === part.text.value);
+  const isLive = () => Boolean(view.live && isRequested());
 
   /* A pair's certificate is fetched when it is first shown, so that the page itself stays light. */
   async function fetchRecorded(pair) {
-    RECORDED[pair] = await server.recorded_certificates(pair).catch(() => ({}));
+    recordedPairs[pair] = await server.recorded_certificates(pair).catch(() => ({}));
     draw();
   }
 
   function current() {
-    if (isLive()) return S.live;
-    return S.pair !== "embedded" || part.text.value === props.text
-      ? recorded(S.pair, S.mistake)
-      : null;
+    if (isLive()) return view.live;
+    return view.pair !== "embedded" || part.text.value === props.text ? recordedOf(view.pair, view.mistake) : null;
   }
 
   function draw() {
     if (!root.clientWidth) return;
     const certificate = current();
     paintRail();
-    part.badge.replaceChildren(h("i", {}), isLive() ? W.badge.live : W.badge.recorded);
+    part.badge.replaceChildren(html("i", {}), isLive() ? texts.badge.live : texts.badge.recorded);
     part.badge.hidden = !certificate;
     root.dataset.source = isLive() ? "live" : "recorded";
     if (!certificate) return paintNothing();
-    part.place.textContent = words(W.place[S.pair], {
+    part.place.textContent = fillText(texts.place[view.pair], {
       ...certificate,
-      text: visible(certificate.text.join("").trim()),
+      text: makeVisible(certificate.text.join("").trim()),
     });
-    const { kind, said } = inWords(certificate, S.draws);
-    signed.verdict(kind, W.verdict[kind], said);
+    const { kind, said: sentence } = describeVerdict(certificate, view.draws);
+    stamps.setVerdict(kind, texts.verdict[kind], sentence);
     paintClosed(certificate);
-    paintSampled(certificate, S.draws);
+    paintSampled(certificate, view.draws);
     paintGreedy(certificate);
   }
 
   function paintNothing() {
     for (const name of ["verdict", "closed", "sampled", "greedy"]) part[name].replaceChildren();
-    part.place.textContent = S.running ? W.rail.starting : RECORDED[S.pair] ? W.nothing : "";
+    part.place.textContent = view.running ? texts.rail.starting : recordedPairs[view.pair] ? texts.nothing : "";
   }
 
   /* -- the rail -- */
 
   function paintRail() {
     paintMistakes();
-    pressPair(S.pair);
-    part.text.closest("label").hidden = S.pair !== "embedded";
-    part.drawsvalue.textContent = count(S.draws);
-    part.draws.setAttribute("aria-valuetext", count(S.draws));
-    part.run.disabled = S.running;
-    part.stop.disabled = !S.running;
-    const now = S.running && isLive() ? S.live.done : 0;
-    part.progress.hidden = !S.running;
-    part.progress.value = S.asked ? now / S.asked.draws : 0;
-    if (now) say(words(W.sampled.progress, { done: count(now), draws: count(S.asked.draws) }));
+    pressPair(view.pair);
+    part.text.closest("label").hidden = view.pair !== "embedded";
+    part.drawsvalue.textContent = formatCount(view.draws);
+    part.draws.setAttribute("aria-valuetext", formatCount(view.draws));
+    part.run.disabled = view.running;
+    part.stop.disabled = !view.running;
+    const doneDraws = view.running && isLive() ? view.live.done : 0;
+    part.progress.hidden = !view.running;
+    part.progress.value = view.request ? doneDraws / view.request.draws : 0;
+    if (doneDraws)
+      showStatus(
+        fillText(texts.sampled.progress, {
+          done: formatCount(doneDraws),
+          draws: formatCount(view.request.draws),
+        }),
+      );
   }
 
-  function say(line, wrong = false) {
-    if (part.said.textContent !== line) part.said.textContent = line;
+  function showStatus(text, wrong = false) {
+    if (part.said.textContent !== text) part.said.textContent = text;
     part.said.classList.toggle("sd-wrong", wrong);
   }
 
-  function choose(change) {
-    Object.assign(S, change);
-    if (!RECORDED[S.pair]) fetchRecorded(S.pair);
-    if (S.running && !isAsked()) stop();
-    else if (change.pair) say("");
+  function setChoice(change) {
+    Object.assign(view, change);
+    if (!recordedPairs[view.pair]) fetchRecorded(view.pair);
+    if (view.running && !isRequested()) stop();
+    else if (change.pair) showStatus("");
     draw();
   }
 
   function run() {
-    const asked = {
-      pair: S.pair,
-      mistake: S.mistake,
-      draws: S.draws,
+    const request = {
+      pair: view.pair,
+      mistake: view.mistake,
+      draws: view.draws,
       seed: Math.floor(Math.random() * 2 ** 31),
       text: part.text.value,
     };
-    Object.assign(S, { asked, live: null, running: true });
-    say(W.rail.starting);
-    trigger("submit", asked);
+    Object.assign(view, { request, live: null, running: true });
+    showStatus(texts.rail.starting);
+    trigger("submit", request);
     draw();
   }
 
   function stop() {
     trigger("stop");
-    over();
+    markEnded();
   }
 
-  function over() {
-    if (!S.running) return;
-    S.running = false;
-    const done = S.live ? S.live.done : 0;
-    if (props.wrong) say(props.said, true);
-    else if (done < S.asked.draws) say(words(W.rail.stopped, { done: count(done) }));
+  function markEnded() {
+    if (!view.running) return;
+    view.running = false;
+    const done = view.live ? view.live.done : 0;
+    if (props.wrong) showStatus(props.said, true);
+    else if (done < view.request.draws) showStatus(fillText(texts.rail.stopped, { done: formatCount(done) }));
     draw();
   }
 
   /* Updates that arrive after Stop, or belong to an earlier request, are ignored. At most one a frame is drawn, the
    * newest; a hidden page draws it when it is shown again. */
-  function arrived() {
-    if (!S.running || !props.value) return;
+  function takeUpdate() {
+    if (!view.running || !props.value) return;
     const certificate = JSON.parse(props.value);
-    if (certificate.pair !== S.asked.pair || certificate.mistake !== S.asked.mistake) return;
-    const { exact } = recorded(certificate.pair, certificate.mistake) || {};
-    S.live = { ...certificate, exact };
-    S.frame ||= requestAnimationFrame(() => {
-      S.frame = 0;
+    if (certificate.pair !== view.request.pair || certificate.mistake !== view.request.mistake) return;
+    const { exact } = recordedOf(certificate.pair, certificate.mistake) || {};
+    view.live = { ...certificate, exact };
+    view.frameId ||= requestAnimationFrame(() => {
+      view.frameId = 0;
       draw();
     });
   }
 
   /* -- fixed labels, and event handlers -- */
 
-  const pressPair = choice(part.pair, Object.entries(W.rail.pairs), (pair) => choose({ pair }));
+  const pressPair = createChoice(part.pair, Object.entries(texts.rail.pairs), (pair) => setChoice({ pair }));
 
-  const R = W.rail,
+  const railTexts = texts.rail,
     labels = {
-      pairlabel: R.pair,
-      textlabel: R.text,
-      railtitle: R.title,
-      raillead: R.lead,
-      drawslabel: R.draws,
-      run: R.run,
-      stop: R.stop,
+      pairlabel: railTexts.pair,
+      textlabel: railTexts.text,
+      railtitle: railTexts.title,
+      raillead: railTexts.lead,
+      drawslabel: railTexts.draws,
+      run: railTexts.run,
+      stop: railTexts.stop,
     };
   for (const [name, label] of Object.entries(labels)) part[name].textContent = label;
-  for (const name of ["bugs", "others", "aside"]) part[name].setAttribute("aria-label", R.title);
-  part.pair.setAttribute("aria-label", R.pair);
-  part.progress.setAttribute("aria-label", R.run);
+  for (const name of ["bugs", "others", "aside"]) part[name].setAttribute("aria-label", railTexts.title);
+  part.pair.setAttribute("aria-label", railTexts.pair);
+  part.progress.setAttribute("aria-label", railTexts.run);
   part.text.value = props.text;
-  part.draws.max = DRAWS.length - 1;
-  part.draws.value = DRAWS.length - 1;
-  part.text.oninput = () => choose({});
-  part.draws.oninput = () => choose({ draws: DRAWS[+part.draws.value] });
+  part.draws.max = DRAW_COUNTS.length - 1;
+  part.draws.value = DRAW_COUNTS.length - 1;
+  part.text.oninput = () => setChoice({});
+  part.draws.oninput = () => setChoice({ draws: DRAW_COUNTS[+part.draws.value] });
   part.run.onclick = run;
   part.stop.onclick = stop;
-  watch("value", arrived);
-  watch(["said", "wrong"], () => say(props.said, props.wrong === true));
-  watch("ended", over);
+  watch("value", takeUpdate);
+  watch(["said", "wrong"], () => showStatus(props.said, props.wrong === true));
+  watch("ended", markEnded);
   new ResizeObserver(draw).observe(root);
-  choose({});
+  setChoice({});
 }
 
 export const mount = (element, props, watch, trigger, server) =>
-  whenPlayed((player) => lossless(element, props, watch, trigger, server, player));
+  whenPlayerReady((player) => mountLossless(element, props, watch, trigger, server, player));

@@ -1,16 +1,16 @@
-/* The mistakes that can be planted: a switch each, the first ones on show. */
+/* Builds one switch for each mistake that can be planted; the first ones are on show. */
 
-import { h } from "#page/race/kit.js";
-import { words, sentences } from "#page/race/text.js";
-import { FIRST } from "#page/lossless/reading.js";
+import { html } from "#page/race/html.js";
+import { fillText, joinSentences } from "#page/race/text.js";
+import { FIRST_MISTAKES } from "#page/lossless/reading.js";
 
 /* `choose` is told which one; pressed again, none. `planted()` is the one that is on. */
-export function mistakes(W, root, part, named, planted, choose) {
-  const keys = Object.keys(W.mistakes);
+export function createMistakes(texts, root, part, mistakes, plantedOf, choose) {
+  const keys = Object.keys(texts.mistakes);
 
-  function bug(name) {
-    const { title, what, met } = named[name],
-      node = h(
+  function createSwitch(name) {
+    const { title, what, met } = mistakes[name],
+      node = html(
         "button",
         {
           type: "button",
@@ -19,21 +19,21 @@ export function mistakes(W, root, part, named, planted, choose) {
           "data-key": name,
           "aria-checked": "false",
         },
-        h("i", {}),
-        h("b", {}, title),
-        h("span", {}, sentences(what, met && words(W.rail.met, { met }))),
+        html("i", {}),
+        html("b", {}, title),
+        html("span", {}, joinSentences(what, met && fillText(texts.rail.met, { met }))),
       );
-    node.onclick = () => choose(planted() === name ? "" : name);
+    node.onclick = () => choose(plantedOf() === name ? "" : name);
     return node;
   }
 
   function paint() {
     for (const node of root.querySelectorAll(".sd-bug"))
-      node.setAttribute("aria-checked", String(node.dataset.key === planted()));
+      node.setAttribute("aria-checked", String(node.dataset.key === plantedOf()));
   }
 
-  part.more.textContent = words(W.rail.more, { n: keys.length - FIRST });
-  part.bugs.append(...keys.slice(0, FIRST).map(bug));
-  part.others.append(...keys.slice(FIRST).map(bug));
+  part.more.textContent = fillText(texts.rail.more, { n: keys.length - FIRST_MISTAKES });
+  part.bugs.append(...keys.slice(0, FIRST_MISTAKES).map(createSwitch));
+  part.others.append(...keys.slice(FIRST_MISTAKES).map(createSwitch));
   return paint;
 }

@@ -1,25 +1,22 @@
-/* What is read off a certificate of a pair, without a document, so that Node can test it. */
+/* Reads a certificate of a pair: which checks pass, and what that means; without a document. */
 
 export const EXACT = 1e-9,
   FALSE_ALARM = 1e-9,
-  NEAR = 0.05; // as in the engine; NEAR: logits this close are a near tie
-export const FIRST = 8; // mistakes that are on show at once
+  NEAR_TIE = 0.05; // as in the engine; NEAR: logits this close are a near tie
+export const FIRST_MISTAKES = 8; // mistakes that are on show at once
 
 /* The sample as it stood after so many draws, else as it stands: [draws, [one distance per length]]. */
 export const sampleAt = (certificate, draws) =>
-  certificate.sampled.find(([count]) => count === draws) ||
-  certificate.sampled[certificate.sampled.length - 1] ||
-  null;
-export const isRed = (distance) => distance[4] !== null && distance[4] < FALSE_ALARM;
-export const isExact = (certificate) =>
-  certificate.closed.error !== null && certificate.closed.error <= EXACT;
+  certificate.sampled.find(([count]) => count === draws) || certificate.sampled[certificate.sampled.length - 1] || null;
+export const isImplausible = (distance) => distance[4] !== null && distance[4] < FALSE_ALARM;
+export const isExact = (certificate) => certificate.closed.error !== null && certificate.closed.error <= EXACT;
 
 /* Which checks pass; null for a sample that nobody has drawn. */
 export function checksOf(certificate, draws) {
   const sample = sampleAt(certificate, draws);
   return {
     closed: isExact(certificate),
-    sampled: sample ? !sample[1].some(isRed) : null,
+    sampled: sample ? !sample[1].some(isImplausible) : null,
     greedy: certificate.greedy.equal === certificate.greedy.of,
   };
 }
@@ -37,28 +34,10 @@ export function verdictOf(certificate, draws) {
 
 /* About how many draws would show the mistake: by the three tokens that were enumerated, else of one.
  * Where that hides it, as many as did show it. */
-export function neededBy(certificate) {
+export function drawsNeeded(certificate) {
   if (certificate.exact) return certificate.exact.needed;
   return (
     certificate.closed.needed ||
-    (certificate.sampled.find(([, found]) => found.some(isRed)) || [null])[0]
+    (certificate.sampled.find(([, distances]) => distances.some(isImplausible)) || [null])[0]
   );
-}
-
-export const count = (n) => Math.round(n).toLocaleString("en");
-/* In the language of the page. */
-const language = () =>
-  (typeof document === "undefined" ? "" : document.documentElement.lang) || "en";
-export function roughly(n) {
-  if (n < 1e6) return count(Number(n.toPrecision(2)));
-  const digits = { minimumSignificantDigits: 2, maximumSignificantDigits: 2 };
-  return new Intl.NumberFormat(language(), {
-    notation: "compact",
-    compactDisplay: "long",
-    ...digits,
-  }).format(n);
-}
-export function figure(x) {
-  if (x === 0) return "0";
-  return x >= 0.001 ? x.toFixed(3) : x.toExponential(0).replace("e-", "e−");
 }

@@ -1,39 +1,40 @@
 /* The verdict on a pair in words: which checks fail, and why one of them may have missed the mistake. */
 
-import { words, sentences } from "#page/race/text.js";
-import { sampleAt, verdictOf, neededBy, count, roughly } from "#page/lossless/reading.js";
+import { fillText, joinSentences } from "#page/race/text.js";
+import { sampleAt, verdictOf, drawsNeeded } from "#page/lossless/reading.js";
+import { formatCount, formatRoughly } from "#page/lossless/format.js";
 
 /* `named` are the mistakes. */
-export function verdictWords(W, named) {
-  function sentence(certificate, kind, failed, checks, asked) {
-    const V = W.verdict,
-      needed = neededBy(certificate),
-      sample = sampleAt(certificate, asked),
-      draws = sample ? count(sample[0]) : "0";
-    if (kind === "good") return V.right;
+export function createVerdictTexts(texts, mistakes) {
+  function createSentence(certificate, kind, failed, checks, draws0) {
+    const labels = texts.verdict,
+      needed = drawsNeeded(certificate),
+      sample = sampleAt(certificate, draws0),
+      draws = sample ? formatCount(sample[0]) : "0";
+    if (kind === "good") return labels.right;
     if (kind === "missed" && certificate.least_k > certificate.k)
-      return words(V.shallow, { least: certificate.least_k, k: certificate.k });
+      return fillText(labels.shallow, { least: certificate.least_k, k: certificate.k });
     if (kind === "missed")
       return needed
-        ? words(V.small, { draws, needed: roughly(needed) })
-        : words(V.unlisted, { draws });
-    const said = [
-      words(V.wrong, {
-        mistake: named[certificate.mistake] ? named[certificate.mistake].title : "–",
-        count: V.counts[failed],
-        fail: failed === 1 ? V.fails : V.fail,
+        ? fillText(labels.small, { draws, needed: formatRoughly(needed) })
+        : fillText(labels.unlisted, { draws });
+    const sentences = [
+      fillText(labels.wrong, {
+        mistake: mistakes[certificate.mistake] ? mistakes[certificate.mistake].title : "–",
+        count: labels.counts[failed],
+        fail: failed === 1 ? labels.fails : labels.fail,
       }),
     ];
-    if (checks.closed) said.push(V.hidden);
+    if (checks.closed) sentences.push(labels.hidden);
     else if (checks.sampled && needed > sample[0])
-      said.push(words(V.needs, { draws, needed: roughly(needed) }));
-    if (checks.greedy) said.push(V.greedy_blind);
-    return sentences(said);
+      sentences.push(fillText(labels.needs, { draws, needed: formatRoughly(needed) }));
+    if (checks.greedy) sentences.push(labels.greedy_blind);
+    return joinSentences(sentences);
   }
 
   /* Of a certificate after so many draws: its kind, and the sentence. */
   return (certificate, draws) => {
     const { kind, failed, checks } = verdictOf(certificate, draws);
-    return { kind, said: sentence(certificate, kind, failed, checks, draws) };
+    return { kind, said: createSentence(certificate, kind, failed, checks, draws) };
   };
 }

@@ -1,82 +1,96 @@
-/* The table of times and costs below the charts. */
+/* Fills the table of times and costs below the charts. */
 
-import { isServed, isTold, gapsOf, shownLanes } from "#page/race/run.js";
-import { fixed, duration } from "#page/race/text.js";
-import { h, headRow, tableRow, write } from "#page/race/kit.js";
+import { isServed, reportsDrafts, lanesOf } from "#page/race/run.js";
+import { gapsOf } from "#page/race/measure.js";
+import { toFixed, formatDuration } from "#page/race/format.js";
+import { html, createHeadRow, createRow, setProperty } from "#page/race/html.js";
 
-export function account(W, part, S, term) {
-  function paintAccount(F) {
-    const U = W.figures,
-      [A, B, P] = shownLanes(S.run),
-      p = F.peer,
-      ms = (v) => (v ? duration(v) : "–"),
-      ratio = (v) => (v == null ? "–" : fixed(v) + (P ? "" : " " + U.passes_unit));
-    const tpot = (at) => (at.tokens ? ms(at.time / at.tokens) : "–"),
-      drafting = (at) => (at.time ? fixed((at.drafting / at.time) * 100, 0) + " %" : "–");
-    const kept = (at) =>
-      at.drafted
-        ? fixed(at.accepted / at.drafted) + (P ? "" : ` (${at.accepted}/${at.drafted})`)
-        : "–";
-    const ofPeer = (figure) => (isTold(P) ? figure() : "–"); // it may tell its tokens alone
-    const served = isServed(S.run),
-      gap = (lane, which) => {
-        const found = gapsOf(lane, S.t);
-        return found ? ms(found[which]) : "–";
+export function createAccount(texts, part, view, term) {
+  function paintAccount(figures) {
+    const labels = texts.figures,
+      [speculative, plain, peer] = lanesOf(view.run),
+      peerFigures = figures.peer,
+      formatMs = (ms) => (ms ? formatDuration(ms) : "–"),
+      ratio = (ms) => (ms == null ? "–" : toFixed(ms) + (peer ? "" : " " + labels.passes_unit));
+    const tpot = (lane) => (lane.tokens ? formatMs(lane.endMs / lane.tokens) : "–"),
+      drafting = (lane) => (lane.endMs ? toFixed((lane.draftMs / lane.endMs) * 100, 0) + " %" : "–");
+    const acceptance = (lane) =>
+      lane.drafted ? toFixed(lane.accepted / lane.drafted) + (peer ? "" : ` (${lane.accepted}/${lane.drafted})`) : "–";
+    const peerCell = (figure) => (reportsDrafts(peer) ? figure() : "–"); // it may tell its tokens alone
+    const onServer = isServed(view.run),
+      gap = (lane, kind) => {
+        const gaps = gapsOf(lane, view.timeMs);
+        return gaps ? formatMs(gaps[kind]) : "–";
       },
-      dar = served ? (F.dar == null ? "–" : fixed(F.dar)) : kept(F.a);
+      dar = onServer ? (figures.dar == null ? "–" : toFixed(figures.dar)) : acceptance(figures.speculative);
     const rows = [
-      ["ttft", ms(A.zero * 1000), P && ms(P.zero * 1000), B && ms(B.zero * 1000)],
-      ["tpot", tpot(F.a), p && tpot(p), B && tpot(F.b)],
-      ...(served
-        ? ["median", "longest"].map((which) => [which, gap(A, which), B && gap(B, which)])
+      [
+        "ttft",
+        formatMs(speculative.prefillEnd * 1000),
+        peer && formatMs(peer.prefillEnd * 1000),
+        plain && formatMs(plain.prefillEnd * 1000),
+      ],
+      ["tpot", tpot(figures.speculative), peerFigures && tpot(peerFigures), plain && tpot(figures.plain)],
+      ...(onServer
+        ? ["median", "longest"].map((kind) => [kind, gap(speculative, kind), plain && gap(plain, kind)])
         : []),
-      ["passes", String(F.a.k), p && String(p.k), B && String(F.b.k)],
-      ["tau", F.tau == null ? "–" : fixed(F.tau), p && fixed(p.k ? p.tokens / p.k : 0), B && "1"],
-      ["dar", dar, p && ofPeer(() => kept(p)), B && ""],
+      [
+        "passes",
+        String(figures.speculative.passes),
+        peerFigures && String(peerFigures.passes),
+        plain && String(figures.plain.passes),
+      ],
+      [
+        "tau",
+        figures.tau == null ? "–" : toFixed(figures.tau),
+        peerFigures && toFixed(peerFigures.passes ? peerFigures.tokens / peerFigures.passes : 0),
+        plain && "1",
+      ],
+      ["dar", dar, peerFigures && peerCell(() => acceptance(peerFigures)), plain && ""],
     ]
       .concat(
-        served
+        onServer
           ? []
           : [
               [
                 "c",
-                ratio(F.c),
-                p && ofPeer(() => ratio(F.perPass(p.drafting, p.drafted))),
-                B && "",
+                ratio(figures.c),
+                peerFigures && peerCell(() => ratio(figures.inPlainPasses(peerFigures.draftMs, peerFigures.drafted))),
+                plain && "",
               ],
               [
                 "v",
-                ratio(F.v),
-                p && ofPeer(() => ratio(F.perPass(p.checking, p.checks))),
-                B && (F.b.k ? "1" : ""),
+                ratio(figures.v),
+                peerFigures && peerCell(() => ratio(figures.inPlainPasses(peerFigures.checkMs, peerFigures.checks))),
+                plain && (figures.plain.passes ? "1" : ""),
               ],
-              ["drafting", drafting(F.a), p && ofPeer(() => drafting(p)), B && ""],
+              [
+                "drafting",
+                drafting(figures.speculative),
+                peerFigures && peerCell(() => drafting(peerFigures)),
+                plain && "",
+              ],
             ],
       )
       .map((row) => row.filter((cell) => cell != null));
-    const heads = [W.lane.speculative, ...(P ? [W.lane.peer] : []), ...(B ? [W.lane.plain] : [])];
-    if (
-      part.account.rows.length !== rows.length + 1 ||
-      part.account.rows[0].cells.length !== heads.length + 1
-    ) {
+    const titles = [texts.lane.speculative, ...(peer ? [texts.lane.peer] : []), ...(plain ? [texts.lane.plain] : [])];
+    if (part.account.rows.length !== rows.length + 1 || part.account.rows[0].cells.length !== titles.length + 1) {
       part.account.replaceChildren(
-        headRow([h("td"), ...heads]),
-        h(
+        createHeadRow([html("td"), ...titles]),
+        html(
           "tbody",
           {},
           rows.map(([name]) =>
-            tableRow(
-              term(name, U[name]),
-              heads.map(() => ""),
+            createRow(
+              term(name, labels[name]),
+              titles.map(() => ""),
             ),
           ),
         ),
       );
     }
     rows.forEach(([, ...values], i) =>
-      values.forEach((value, j) =>
-        write(part.account.tBodies[0].rows[i].cells[j + 1], "textContent", value),
-      ),
+      values.forEach((value, j) => setProperty(part.account.tBodies[0].rows[i].cells[j + 1], "textContent", value)),
     );
   }
 

@@ -1,95 +1,95 @@
-/* The chart with a column per cycle: the tokens of each draft. */
+/* Draws the chart with one column per cycle: its accepted drafts upwards, the others downwards. */
 
-import { speculative } from "#page/race/run.js";
-import { MARK, s, text, line, svg, bundle, hatch } from "#page/race/kit.js";
-import { clamp, fixed, words, niceStep } from "#page/race/text.js";
+import { speculativeOf } from "#page/race/run.js";
+import { STATE_MARKS } from "#page/race/tokens.js";
+import { svg, svgText, svgLine, svgRoot, createBarPaths, createHatch } from "#page/race/svg.js";
+import { clamp, toFixed, niceStep } from "#page/race/format.js";
+import { fillText } from "#page/race/text.js";
 
-/* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
-export function columnChart(W, part, S) {
+/* `view` holds the run on show, its moment `view.timeMs` and the widths of the charts, `view.widths`. */
+export function createColumnChart(texts, part, view) {
   function columns(width, right) {
-    const cycles = speculative(S.run).cycles,
-      n = Math.max(cycles.length, 8);
-    return { cycles, n, width, step: (width - right) / n, right };
+    const cycles = speculativeOf(view.run).cycles,
+      slots = Math.max(cycles.length, 8);
+    return { cycles, slots, width, step: (width - right) / slots, right };
   }
 
-  function cycleAxis(g, C, y, current) {
-    const every = niceStep(C.n, C.width > 300 ? 5 : 4);
-    for (let i = 0; i < C.cycles.length; i++)
-      if (i === 0 || (i + 1) % every === 0)
-        g.append(
-          text(i * C.step + C.step / 2, y, String(i + 1), i === current ? "sd-b" : "", "middle"),
-        );
-    g.append(text(C.width - C.right + 4, y, W.charts.cycle));
+  function cycleAxis(g, layout, y, current) {
+    const step = niceStep(layout.slots, layout.width > 300 ? 5 : 4);
+    for (let i = 0; i < layout.cycles.length; i++)
+      if (i === 0 || (i + 1) % step === 0)
+        g.append(svgText(i * layout.step + layout.step / 2, y, String(i + 1), i === current ? "sd-b" : "", "middle"));
+    g.append(svgText(layout.width - layout.right + 4, y, texts.charts.cycle));
   }
 
-  function drawBars(F) {
-    const C = columns(S.room.bars, 40),
-      up = Math.max(2, ...C.cycles.map((c) => c.gained)),
-      down = Math.max(1, ...C.cycles.map((c) => c.drafts.length - c.accepted));
-    const row = clamp(Math.floor(160 / (up + down)), 5, 17),
-      zero = 18 + up * row,
-      height = zero + down * row + 36,
-      pad = C.step > 8 ? 3 : C.step > 4 ? 1 : 0,
-      H = hatch(),
-      looks = bundle(),
+  function drawBars(figures) {
+    const layout = columns(view.widths.bars, 40),
+      tallest = Math.max(2, ...layout.cycles.map((cycle) => cycle.gained)),
+      deepest = Math.max(1, ...layout.cycles.map((cycle) => cycle.drafts.length - cycle.accepted));
+    const row = clamp(Math.floor(160 / (tallest + deepest)), 5, 17),
+      baseline = 18 + tallest * row,
+      height = baseline + deepest * row + 36,
+      pad = layout.step > 8 ? 3 : layout.step > 4 ? 1 : 0,
+      hatch = createHatch(),
+      bars = createBarPaths(),
       marks = [];
-    const cell = (i, level, state, on) => {
-      const x = i * C.step + pad / 2,
-        y = level > 0 ? zero - level * row : zero + (-level - 1) * row + 6;
-      looks.add(on ? state : "ghost", x, y + 1, C.step - pad, row - 2, 2);
-      if (on && C.step - pad > 11 && row > 12 && state !== "rej" && MARK[state])
+    const drawCell = (i, level, state, isDone) => {
+      const x = i * layout.step + pad / 2,
+        y = level > 0 ? baseline - level * row : baseline + (-level - 1) * row + 6;
+      bars.add(isDone ? state : "ghost", x, y + 1, layout.step - pad, row - 2, 2);
+      if (isDone && layout.step - pad > 11 && row > 12 && state !== "rej" && STATE_MARKS[state])
         marks.push(
-          text(
-            x + (C.step - pad) / 2,
+          svgText(
+            x + (layout.step - pad) / 2,
             y + row / 2 + 4,
-            state === "bon" ? "+" : MARK[state],
+            state === "bon" ? "+" : STATE_MARKS[state],
             "sd-cell",
             "middle",
           ),
         );
     };
-    C.cycles.forEach((cycle, i) => {
-      const on = i < F.a.k,
-        kept = cycle.drafts.filter((d) => d.state === "acc"),
-        lost = cycle.drafts.filter((d) => d.state !== "acc");
-      kept.forEach((_, j) => cell(i, j + 1, "acc", on));
-      if (cycle.own) cell(i, kept.length + 1, cycle.own.state, on);
-      lost.forEach((draft, j) => cell(i, -j - 1, draft.state, on));
+    layout.cycles.forEach((cycle, i) => {
+      const isDone = i < figures.speculative.passes,
+        accepted = cycle.drafts.filter((draft) => draft.state === "acc"),
+        refused = cycle.drafts.filter((draft) => draft.state !== "acc");
+      accepted.forEach((_, j) => drawCell(i, j + 1, "acc", isDone));
+      if (cycle.targetToken) drawCell(i, accepted.length + 1, cycle.targetToken.state, isDone);
+      refused.forEach((draft, j) => drawCell(i, -j - 1, draft.state, isDone));
     });
-    const wide = C.width - C.right,
-      g = svg(
-        C.width,
+    const plotWidth = layout.width - layout.right,
+      g = svgRoot(
+        layout.width,
         height,
-        W.charts.bars_aria,
-        s(
+        texts.charts.bars_aria,
+        svg(
           "desc",
           {},
-          words(W.charts.bars_told, {
-            cycles: C.cycles
-              .map((c) => `${c.number}: ${c.gained} / ${c.drafts.length - c.accepted}`)
+          fillText(texts.charts.bars_told, {
+            cycles: layout.cycles
+              .map((cycle) => `${cycle.number}: ${cycle.gained} / ${cycle.drafts.length - cycle.accepted}`)
               .join(", "),
           }),
         ),
-        H.defs,
-        looks.paths((state) => ({
+        hatch.defs,
+        bars.paths((state) => ({
           class: `sd-f-${state} sd-o-${state}`,
-          fill: state === "rej" ? H.fill : null,
+          fill: state === "rej" ? hatch.fill : null,
         })),
         marks,
       );
     g.append(
-      line(0, zero + 3, wide, zero + 3, "sd-ax"),
-      line(0, zero - row, wide, zero - row, "sd-dots"),
+      svgLine(0, baseline + 3, plotWidth, baseline + 3, "sd-ax"),
+      svgLine(0, baseline - row, plotWidth, baseline - row, "sd-dots"),
     );
-    const level = F.tau == null ? null : zero - F.tau * row,
-      near = level != null && Math.abs(level - (zero - row)) < 12;
-    g.append(text(wide + 4, zero - row + (near ? 14 : 4), W.charts.plain));
+    const level = figures.tau == null ? null : baseline - figures.tau * row,
+      overlaps = level != null && Math.abs(level - (baseline - row)) < 12;
+    g.append(svgText(plotWidth + 4, baseline - row + (overlaps ? 14 : 4), texts.charts.plain));
     if (level != null)
       g.append(
-        line(0, level, wide, level, "sd-mean"),
-        text(wide + 4, level + (near ? -2 : 4), "τ " + fixed(F.tau, 1), "sd-b"),
+        svgLine(0, level, plotWidth, level, "sd-mean"),
+        svgText(plotWidth + 4, level + (overlaps ? -2 : 4), "τ " + toFixed(figures.tau, 1), "sd-b"),
       );
-    cycleAxis(g, C, height - 6, F.a.k - 1);
+    cycleAxis(g, layout, height - 6, figures.speculative.passes - 1);
     part.bars.replaceChildren(g);
   }
 

@@ -1,15 +1,16 @@
-/* The buttons and keys that move a replay, and how they look from moment to moment. */
+/* Connects the buttons and keys that move a replay, and paints them at each moment. */
 
-import { h, write, attribute, saved } from "#page/race/kit.js";
-import { duration, words } from "#page/race/text.js";
-import { AUTO, speedName } from "#page/race/furniture.js";
-import { EPS, shownLanes } from "#page/race/run.js";
+import { html, setProperty, setAttribute, saveFile } from "#page/race/html.js";
+import { formatDuration } from "#page/race/format.js";
+import { fillText } from "#page/race/text.js";
+import { AUTO, formatSpeed } from "#page/race/labels.js";
+import { EPS, lanesOf } from "#page/race/run.js";
 
 export const SPEEDS = [1, 10, 100, 400]; // times slower than it ran
-const TEXT = 120; // ms at least between two changes of a clock: the engine beside it needs the core
+const CLOCK_MS = 120; // ms at least between two changes of a clock: the engine beside it needs the core
 
-export function controls(W, part, S, time, draw, log) {
-  function key(event) {
+export function createControls(texts, part, view, time, draw, log) {
+  function handleKey(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const onButton = event.target.closest("button, [role=button]"),
       onRange = event.target.matches("input");
@@ -26,59 +27,62 @@ export function controls(W, part, S, time, draw, log) {
   part.play.onclick = time.toggle;
   part.back.onclick = () => time.step(-1);
   part.next.onclick = () => time.step(1);
-  part.download.onclick = () =>
-    saved(new Blob([log()], { type: "application/x-ndjson" }), S.run, ".jsonl");
+  part.download.onclick = () => saveFile(new Blob([log()], { type: "application/x-ndjson" }), view.run, ".jsonl");
   part.scrub.oninput = () => time.takeOver(+part.scrub.value);
   part.scrub.onchange = time.announce;
   part.speed.onclick = (event) => {
-    const all = [AUTO, ...SPEEDS.map(String)],
-      at = all.indexOf(event.target.dataset.slow),
-      alone = event.currentTarget.clientWidth < 140; // on a phone one button stands for all
-    const chosen = all[alone ? (at + 1) % all.length : at];
-    if (at >= 0) time.setSpeed(chosen === AUTO ? AUTO : +chosen);
+    const speeds = [AUTO, ...SPEEDS.map(String)],
+      place = speeds.indexOf(event.target.dataset.slow),
+      isSingle = event.currentTarget.clientWidth < 140; // on a phone one button stands for all
+    const chosen = speeds[isSingle ? (place + 1) % speeds.length : place];
+    if (place >= 0) time.setSpeed(chosen === AUTO ? AUTO : +chosen);
   };
   part.all.onclick = () => {
-    S.all = !S.all;
-    part.all.setAttribute("aria-pressed", String(S.all));
+    view.asChips = !view.asChips;
+    part.all.setAttribute("aria-pressed", String(view.asChips));
     for (const box of [part.lane0, part.lane1, part.lane2, part.legend])
-      box.classList.toggle("sd-prose", !S.all);
+      box.classList.toggle("sd-prose", !view.asChips);
     draw();
   };
   part.zoom.onclick = (event) => {
     if (!event.target.dataset.zoom) return;
-    Object.assign(S, { zoom: event.target.dataset.zoom, zoomChosen: true });
+    Object.assign(view, { zoom: event.target.dataset.zoom, zoomChosen: true });
     draw();
   };
-  part.stage.addEventListener("keydown", key);
-  part.stage.addEventListener("pointerdown", time.touch);
+  part.stage.addEventListener("keydown", handleKey);
+  part.stage.addEventListener("pointerdown", time.markTouched);
 
-  function paintTransport(F, end) {
-    const label = S.playing ? "❚❚" : "▶",
+  function paintTransport(figures, end) {
+    const label = view.playing ? "❚❚" : "▶",
       now = performance.now();
     if (part.play.label !== label)
       part.play.replaceChildren(
         (part.play.label = label),
-        h("span", {}, " " + (S.playing ? W.transport.pause : W.transport.play)),
+        html("span", {}, " " + (view.playing ? texts.transport.pause : texts.transport.play)),
       );
-    write(part.scrub, "max", String(Math.max(end, EPS)));
-    if (S.playing && now - S.told < TEXT) return;
-    S.told = now;
-    part.scrub.value = S.t;
-    attribute(part.scrub, "aria-valuetext", words(W.transport.tokens, { n: F.a.written }));
-    shownLanes(S.run).forEach((lane, l) => {
-      const span = part["clock" + l].lastChild;
+    setProperty(part.scrub, "max", String(Math.max(end, EPS)));
+    if (view.playing && now - view.clockPaintedAt < CLOCK_MS) return;
+    view.clockPaintedAt = now;
+    part.scrub.value = view.timeMs;
+    setAttribute(part.scrub, "aria-valuetext", fillText(texts.transport.tokens, { n: figures.speculative.written }));
+    lanesOf(view.run).forEach((lane, laneIndex) => {
+      const span = part["clock" + laneIndex].lastChild;
       if (span)
-        write(
+        setProperty(
           span,
           "textContent",
-          " · " + duration(lane.finished || S.run.closed ? Math.min(S.t, lane.end) : S.t),
+          " · " + formatDuration(lane.finished || view.run.closed ? Math.min(view.timeMs, lane.endMs) : view.timeMs),
         );
     });
-    write(part.speed.firstChild, "textContent", W.transport.auto + " " + speedName(S.slow));
-    for (const b of part.speed.children)
-      attribute(b, "aria-pressed", String(b.dataset.slow === (S.guided ? AUTO : String(S.slow))));
-    for (const b of part.zoom.children)
-      attribute(b, "aria-pressed", String(b.dataset.zoom === S.zoom));
+    setProperty(part.speed.firstChild, "textContent", texts.transport.auto + " " + formatSpeed(view.slowdown));
+    for (const control of part.speed.children)
+      setAttribute(
+        control,
+        "aria-pressed",
+        String(control.dataset.slow === (view.autoSpeed ? AUTO : String(view.slowdown))),
+      );
+    for (const control of part.zoom.children)
+      setAttribute(control, "aria-pressed", String(control.dataset.zoom === view.zoom));
   }
 
   return paintTransport;

@@ -1,45 +1,45 @@
-/* The end of a run: each lane as a bar of its time, a picture of both and a link to share. */
+/* Draws the end of a run: each lane as a bar of its time, a picture of both and a link to share. */
 
-import { h, copied, answer, saved } from "#page/race/kit.js";
-import { result, picture } from "#page/race/picture.js";
+import { html, copyText, showAnswer, saveFile } from "#page/race/html.js";
+import { summarize, drawPicture } from "#page/race/picture.js";
 
 /* `root`: the player, which learns from its tab how a run is shared. */
-export function finish(box, W, root) {
+export function createFinish(box, texts, root) {
   return function draw(run) {
-    const { headline, title, rows, longest } = result(W, run);
+    const { headline, title, rows, longest } = summarize(texts, run);
     const bars = rows.map((row) =>
-      h(
+      html(
         "div",
         { class: "sd-finrow" },
-        h("span", {}, row.name),
-        h(
+        html("span", {}, row.name),
+        html(
           "div",
           { class: "sd-fintrack" },
-          h("i", { class: "sd-fin-" + row.kind, style: `width:${(100 * row.time) / longest}%` }),
-          h("b", {}, row.label),
+          html("i", { class: "sd-fin-" + row.kind, style: `width:${(100 * row.time) / longest}%` }),
+          html("b", {}, row.label),
         ),
       ),
     );
     const button = (name, act) => {
-      const node = h("button", { type: "button", class: "sd-link" }, W.finish[name]);
+      const node = html("button", { type: "button", class: "sd-link" }, texts.finish[name]);
       node.onclick = () => act(node);
       return node;
     };
     box.replaceChildren(
-      h(
+      html(
         "div",
         { class: "sd-finish" },
-        h("h2", { title }, headline || title),
+        html("h2", { title }, headline || title),
         bars,
-        h(
+        html(
           "p",
           { class: "sd-finacts" },
-          button("picture", async () => saved(await picture(W, run), run, ".png")),
+          button("picture", async () => saveFile(await drawPicture(texts, run), run, ".png")),
           root.share
             ? button("link", async (node) => {
                 const { link, whole } = await root.share();
-                const word = whole ? W.finish.copied : W.finish.copied_settings;
-                answer(node, (await copied(link)) ? word : W.finish.refused);
+                const answer = whole ? texts.finish.copied : texts.finish.copied_settings;
+                showAnswer(node, (await copyText(link)) ? answer : texts.finish.refused);
               })
             : null,
         ),

@@ -1,146 +1,137 @@
-/* The lanes of text: tokens are built as their cycles arrive, and time only changes their classes. A lane reads as
- * prose: pieces of a word join, and what was thrown away is a thin tick once it has been seen. With S.all every token
- * is a chip with its marks instead, and trees are trees. */
+/* Writes each lane as text: tokens are built as their cycles arrive, and time only changes their classes. Pieces of a
+ * word join, and a rejected token shrinks to a thin tick once it has been seen. With `view.asChips` every token is a
+ * chip with its mark, and trees are drawn as trees. */
 
-import {
-  EPS,
-  tipOf,
-  beginning,
-  speculative,
-  plain,
-  peerOf,
-  doneBy,
-  shownLanes,
-  depthOf,
-  isOver,
-  atEnd,
-} from "#page/race/run.js";
-import { visible, words } from "#page/race/text.js";
-import { dress, h, atBreak, chip, statusOf, prompted } from "#page/race/kit.js";
+import { EPS, speculativeOf, plainOf, peerOf, lanesOf, isOver, isAtEnd } from "#page/race/run.js";
+import { findTip, firstTokenMs, depthOf } from "#page/race/cycle.js";
+import { countCyclesBy } from "#page/race/measure.js";
+import { makeVisible, fillText } from "#page/race/text.js";
+import { setUp, html } from "#page/race/html.js";
+import { splitAtBreak, createChip, statusOf, createPrompt } from "#page/race/tokens.js";
 
-const NEAR = 60; // px: two lines from its end a lane still follows
-const PROMPT = 64; // characters of a prompt's last line
-const SEEN = 250; // ms that a cycle must last on the screen for its drafts to be seen
+const FOLLOW_PX = 60; // px: two lines from its end a lane still follows
+const PROMPT_LENGTH = 64; // characters of a prompt's last line
+const MIN_CYCLE_MS = 250; // ms that a cycle must last on the screen for its drafts to be seen
 
-/* S: the run on show and the moment S.t. */
-export function lanes(W, part, S) {
+/* `view` holds the run on show and its moment `view.timeMs`. */
+export function createLanes(texts, isPartial, view) {
   let chips = [],
     groups = [],
-    built = [];
+    builtCycles = [];
 
-  const laneBoxes = () => [part.lane0, part.lane1, part.lane2];
-  const isDrafting = (l) => l !== 1; // all lanes but the plain one
+  const laneBoxes = () => [isPartial.lane0, isPartial.lane1, isPartial.lane2];
+  const drafts = (laneIndex) => laneIndex !== 1; // all lanes but the plain one
 
   /* A prompt is read above; here its last words lead into the text. */
-  function clip(prompt) {
+  function lastWords(prompt) {
     const last = prompt.split("\n").pop();
-    return visible(last.length > PROMPT ? "… " + last.slice(4 - PROMPT).trimStart() : last);
+    return makeVisible(last.length > PROMPT_LENGTH ? "… " + last.slice(4 - PROMPT_LENGTH).trimStart() : last);
   }
 
   function clear() {
     chips = [];
     groups = [];
-    built = S.run.names.map(() => -1);
+    builtCycles = view.run.names.map(() => -1);
     laneBoxes().forEach((box) => {
-      box.replaceChildren(prompted(S.run.header, clip));
+      box.replaceChildren(createPrompt(view.run.header, lastWords));
       box.full = 0;
     });
-    [part.peer.hidden, part.other.hidden] = [!peerOf(S.run), !plain(S.run)];
-    part.rows.replaceChildren(
-      ...[W.lane.speculative, peerOf(S.run) && W.lane.peer, plain(S.run) && W.lane.plain]
+    [isPartial.peer.hidden, isPartial.other.hidden] = [!peerOf(view.run), !plainOf(view.run)];
+    isPartial.rows.replaceChildren(
+      ...[texts.lane.speculative, peerOf(view.run) && texts.lane.peer, plainOf(view.run) && texts.lane.plain]
         .filter(Boolean)
-        .map((name) => h("span", {}, name)),
+        .map((name) => html("span", {}, name)),
     );
-    part.stage.toggleAttribute("data-code", S.run.header.kind === "code");
+    isPartial.stage.toggleAttribute("data-code", view.run.header.kind === "code");
   }
 
   function build() {
-    shownLanes(S.run).forEach((lane, l) => {
-      if (built[l] < 0 && lane.first) {
-        if (lane.first.cycle) buildCycle(l, lane.first.cycle);
+    lanesOf(view.run).forEach((lane, laneIndex) => {
+      if (builtCycles[laneIndex] < 0 && lane.prefill) {
+        if (lane.prefill.cycle) buildCycle(laneIndex, lane.prefill.cycle);
         else
-          lane.first.pieces.forEach((piece, i) =>
-            put(l, laneBoxes()[l], { piece, text: lane.first.texts[i] }, "pla", 0, 0, {
-              own: lane.first,
+          lane.prefill.pieces.forEach((piece, i) =>
+            addToken(laneIndex, laneBoxes()[laneIndex], { piece, text: lane.prefill.texts[i] }, "pla", 0, 0, {
+              targetToken: lane.prefill,
               place: "first",
             }),
           );
-        laneBoxes()[l].append(h("span", { class: "sd-gap" }));
-        built[l] = 0;
+        laneBoxes()[laneIndex].append(html("span", { class: "sd-gap" }));
+        builtCycles[laneIndex] = 0;
       }
-      for (; built[l] >= 0 && built[l] < lane.cycles.length; built[l]++)
-        buildCycle(l, lane.cycles[built[l]], lane.cycles);
+      for (; builtCycles[laneIndex] >= 0 && builtCycles[laneIndex] < lane.cycles.length; builtCycles[laneIndex]++)
+        buildCycle(laneIndex, lane.cycles[builtCycles[laneIndex]], lane.cycles);
     });
   }
 
-  function buildCycle(l, cycle, all = []) {
-    const box = laneBoxes()[l];
-    const group = h("span", { class: "sd-cyc" }),
-      judged = cycle.check ? cycle.check.end : cycle.at;
-    const place = cycle.tree ? plant(group, cycle) : () => group;
-    if (isDrafting(l)) groups.push({ group, cycle, all, tree: cycle.tree });
+  function buildCycle(laneIndex, cycle, all = []) {
+    const box = laneBoxes()[laneIndex];
+    const group = html("span", { class: "sd-cyc" }),
+      judgedMs = cycle.check ? cycle.check.end : cycle.endMs;
+    const place = cycle.tree ? growTree(group, cycle) : () => group;
+    if (drafts(laneIndex)) groups.push({ group, cycle, all, tree: cycle.tree });
     cycle.drafts.forEach((draft, i) =>
-      put(l, place(i, draft.parent), draft, draft.state, draft.ready, judged, {
+      addToken(laneIndex, place(i, draft.parent), draft, draft.state, draft.readyMs, judgedMs, {
         cycle,
         draft,
         i,
       }),
     );
-    if (cycle.own)
-      put(
-        l,
-        place(cycle.drafts.length, tipOf(cycle)),
-        cycle.own,
-        cycle.own.state,
-        cycle.at,
-        cycle.at,
-        { cycle, own: cycle.own },
+    if (cycle.targetToken)
+      addToken(
+        laneIndex,
+        place(cycle.drafts.length, findTip(cycle)),
+        cycle.targetToken,
+        cycle.targetToken.state,
+        cycle.endMs,
+        cycle.endMs,
+        { cycle, targetToken: cycle.targetToken },
       );
     box.append(group);
-    if (isDrafting(l)) box.append(h("span", { class: "sd-gap" }));
+    if (drafts(laneIndex)) box.append(html("span", { class: "sd-gap" }));
   }
 
   /* A draft with siblings: they hang below each other, and what follows a token stands right of it. Says where a
    * token goes. */
-  function plant(tree, cycle) {
+  function growTree(tree, cycle) {
     const nodes = { "-1": tree };
-    dress(
+    setUp(
       tree,
       {
         class: "sd-cyc sd-tree",
         role: "group",
-        "aria-label": words(W.tree.aria, { n: cycle.drafts.length, levels: depthOf(cycle) }),
+        "aria-label": fillText(texts.tree.aria, { n: cycle.drafts.length, levels: depthOf(cycle) }),
       },
       [],
     );
     return (i, parent) => {
-      const up = nodes[parent];
-      if (!up.kids) up.append((up.kids = h("span", { class: "sd-kids" })));
-      up.kids.append((nodes[i] = h("span", { class: "sd-node" })));
+      const parentNode = nodes[parent];
+      if (!parentNode.kids) parentNode.append((parentNode.kids = html("span", { class: "sd-kids" })));
+      parentNode.kids.append((nodes[i] = html("span", { class: "sd-node" })));
       return nodes[i];
     };
   }
 
   /* Only what joins the text may break a line. */
-  function put(l, parent, { piece, text }, ...more) {
+  function addToken(laneIndex, parent, { piece, text }, ...more) {
     const [state] = more,
       inText = !["rej", "dis", "cut"].includes(state),
-      part = text === "" && piece !== ""; // of a character that a later token completes
-    (inText ? atBreak(text || piece) : [piece]).forEach((end, i) => {
-      const node = putOne(l, parent, end, ...more);
-      if (part) node.querySelector(".sd-w").replaceChildren();
+      isPartial = text === "" && piece !== ""; // of a character that a later token completes
+    (inText ? splitAtBreak(text || piece) : [piece]).forEach((text, i) => {
+      const node = addPiece(laneIndex, parent, text, ...more);
+      if (isPartial) node.querySelector(".sd-w").replaceChildren();
       if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // one mark a token
-      if (inText && /\n/.test(end)) parent.append(h("br"));
+      if (inText && /\n/.test(text)) parent.append(html("br"));
     });
   }
 
   /* A button that breaks and joins like text, so no <button>. */
-  function putOne(l, parent, piece, state, from, judged, about) {
-    const node = chip(W, piece, state, "span", statusOf(W, state, about) + levelOf(about));
-    dress(node, { role: "button", tabindex: -1 }, []);
-    node.prepend(...prose(piece, node.hasAttribute("data-unnamed")));
+  function addPiece(laneIndex, parent, piece, state, shownMs, judgedMs, details) {
+    const node = createChip(texts, piece, state, "span", statusOf(texts, state, details) + levelText(details));
+    setUp(node, { role: "button", tabindex: -1 }, []);
+    node.prepend(...proseParts(piece, node.hasAttribute("data-unnamed")));
     node.classList.add("sd-fut");
-    const item = { node, state, from, judged, now: "fut", lane: l, piece, ...about };
+    const item = { node, state, shownMs, judgedMs, now: "fut", lane: laneIndex, piece, ...details };
     node.item = item;
     chips.push(item);
     parent.append(node);
@@ -148,26 +139,23 @@ export function lanes(W, part, S) {
   }
 
   /* A token as part of a sentence: its spaces outside of the tint, its line break as one. */
-  function prose(piece, unnamed) {
-    const [, spaces, rest] = /** @type {RegExpExecArray} */ (
-      /^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, ""))
-    );
+  function proseParts(piece, unnamed) {
+    const [, spaces, rest] = /** @type {RegExpExecArray} */ (/^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, "")));
     return [
-      h("span", { class: "sd-lead" }, spaces),
-      rest || unnamed ? h("span", { class: "sd-w" }, visible(rest) || "…") : "",
+      html("span", { class: "sd-lead" }, spaces),
+      rest || unnamed ? html("span", { class: "sd-w" }, makeVisible(rest) || "…") : "",
     ];
   }
 
-  const levelOf = ({ cycle, draft }) =>
-    draft && cycle.tree ? ", " + words(W.tree.level, { level: draft.level }) : "";
+  const levelText = ({ cycle, draft }) =>
+    draft && cycle.tree ? ", " + fillText(texts.tree.level, { level: draft.level }) : "";
 
   function paintChips() {
-    const latest = doneBy(speculative(S.run).cycles, S.t);
+    const currentCycle = countCyclesBy(speculativeOf(view.run).cycles, view.timeMs);
     for (const item of chips) {
-      const now = S.t + EPS < item.from ? "fut" : S.t + EPS < item.judged ? "pen" : item.state;
-      const reach =
-        now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === latest ? 0 : -1;
-      if (item.reach !== reach) item.node.tabIndex = item.reach = reach;
+      const now = view.timeMs + EPS < item.shownMs ? "fut" : view.timeMs + EPS < item.judgedMs ? "pen" : item.state;
+      const reach = now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle ? 0 : -1;
+      if (item.tabIndex !== reach) item.node.tabIndex = item.tabIndex = reach;
       if (item.now === now) continue;
       item.now = now;
       item.node.className = "sd-tok " + (now === "fut" ? "sd-fut sd-" + item.state : "sd-" + now);
@@ -179,37 +167,37 @@ export function lanes(W, part, S) {
   /* What a cycle threw away stands until the next one begins or the text ends; where cycles pass in a blink, it would
    * only flicker. In prose only the path of a tree ever shows. */
   function paintGroups() {
-    const { cycles, end } = speculative(S.run),
-      ended = isOver(S.run) && atEnd(S) && !S.all,
-      blink = S.playing && cycles.length > 0 && (end / cycles.length) * S.slow < SEEN;
+    const { cycles, endMs: text } = speculativeOf(view.run),
+      ended = isOver(view.run) && isAtEnd(view) && !view.asChips,
+      tooFast = view.playing && cycles.length > 0 && (text / cycles.length) * view.slowdown < MIN_CYCLE_MS;
     for (const { group, cycle, all, tree } of groups) {
       const next = all[cycle.number],
-        past = next ? S.t + EPS >= beginning(next) : ended;
-      if (tree) group.classList.toggle("sd-fut", S.t + EPS < beginning(cycle));
-      group.classList.toggle("sd-past", past || (!S.all && (tree || blink)));
+        isPast = next ? view.timeMs + EPS >= firstTokenMs(next) : ended;
+      if (tree) group.classList.toggle("sd-fut", view.timeMs + EPS < firstTokenMs(cycle));
+      group.classList.toggle("sd-past", isPast || (!view.asChips && (tree || tooFast)));
     }
   }
 
   /* A full lane follows its newest words, unless the visitor has scrolled up. Asked after a frame, when it is laid
    * out. */
-  function follow() {
+  function followNewest() {
     for (const box of laneBoxes()) {
-      const { clientHeight: height, scrollHeight: full, scrollTop: top } = box;
-      if (full > height && top + height > Math.min(box.full || 0, full) - NEAR)
-        box.scrollTop = full;
-      box.full = full;
-      const over = full > height + 1;
-      box.classList.toggle("sd-over", over);
-      box.tabIndex = over ? 0 : -1; // who has no wheel scrolls by keys
+      const { clientHeight: height, scrollHeight: fullHeight, scrollTop: scrollTop } = box;
+      if (fullHeight > height && scrollTop + height > Math.min(box.full || 0, fullHeight) - FOLLOW_PX)
+        box.scrollTop = fullHeight;
+      box.full = fullHeight;
+      const overflows = fullHeight > height + 1;
+      box.classList.toggle("sd-over", overflows);
+      box.tabIndex = overflows ? 0 : -1; // who has no wheel scrolls by keys
     }
   }
 
-  const find = (draft) => chips.find((one) => one.draft === draft);
+  const itemOf = (draft) => chips.find((one) => one.draft === draft);
 
   function paint() {
     paintChips();
     paintGroups();
   }
 
-  return { clear, build, paint, follow, find };
+  return { clear, build, paint, followNewest, itemOf };
 }

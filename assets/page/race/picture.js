@@ -1,90 +1,87 @@
 /* A race as a picture to share: the moment when the speculative lane is done, with the text of both lanes in
  * the colours of its tokens, and what it took. */
 
-import {
-  EPS,
-  speculative,
-  plain,
-  doneBy,
-  figuresAt,
-  serverOf,
-  isBusy,
-  partAt,
-} from "#page/race/run.js";
-import { NOISE } from "#page/race/kit.js";
-import { words, duration, fixed, visible } from "#page/race/text.js";
+import { EPS, speculativeOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
+import { countCyclesBy, figuresAt, wasMachineBusy, findDivergence } from "#page/race/measure.js";
+
+import { fillText, makeVisible } from "#page/race/text.js";
+import { formatDuration, toFixed } from "#page/race/format.js";
 
 const WIDTH = 1200,
   HEIGHT = 630, // what pages show of a link
   EDGE = 56;
-const SIZE = 25,
-  LEADING = 33,
-  LINES = 5, // of a lane
+const FONT_PX = 25,
+  LINE_PX = 33,
+  MAX_LINES = 5, // of a lane
   ON_TINT = "#0b0f14"; // text on a tinted token, light and dark
 
 /* What the end says: tokens, passes and time of both lanes, and who was faster. */
-export function result(W, run) {
-  const A = speculative(run),
-    B = plain(run),
-    F = figuresAt(run, Infinity);
+export function summarize(texts, run) {
+  const speculative = speculativeOf(run),
+    plain = plainOf(run),
+    figures = figuresAt(run, Infinity);
   const rows = [
-    ["speculative", A, F.a],
-    ["plain", B, F.b],
+    ["speculative", speculative, figures.speculative],
+    ["plain", plain, figures.plain],
   ]
     .filter(([, lane]) => lane)
-    .map(([name, lane, at]) => ({
-      name: W.lane[name],
+    .map(([name, lane, totals]) => ({
+      name: texts.lane[name],
       kind: name,
       lane,
-      time: lane.end,
-      label: words(serverOf(lane) ? W.server.bar : W.finish.bar, {
-        passes: at.k,
-        time: duration(lane.end),
+      time: lane.endMs,
+      label: fillText(serverOf(lane) ? texts.server.bar : texts.finish.bar, {
+        passes: totals.passes,
+        time: formatDuration(lane.endMs),
       }),
     }));
-  const name = !B
+  const name = !plain
     ? "title_alone"
-    : F.a.written === F.b.written && !serverOf(A)
+    : figures.speculative.written === figures.plain.written && !serverOf(speculative)
       ? "title"
       : "title_unequal";
   return {
-    headline: headline(W, run, F),
-    title: words(serverOf(A) && B ? W.server.title : W.finish[name], {
-      n: F.a.written,
-      m: F.b.written,
-      ks: F.a.k,
-      kp: F.b.k,
+    headline: headline(texts, run, figures),
+    title: fillText(serverOf(speculative) && plain ? texts.server.title : texts.finish[name], {
+      n: figures.speculative.written,
+      m: figures.plain.written,
+      ks: figures.speculative.passes,
+      kp: figures.plain.passes,
     }),
     rows,
-    speedup: F.speedup,
+    speedup: figures.speedup,
     longest: Math.max(...rows.map((row) => row.time)),
   };
 }
 
 /* Who was faster, and whether the text is the same; of what cannot be compared, the tokens and passes. */
-function headline(W, run, F) {
-  const { params, rule, lossless } = speculative(run).started || {},
-    H = W.finish.headline;
-  if (!F.speedup || !params) return "";
-  if (isBusy(run)) return W.figures.busy;
-  const sampled = params.temperature > 0 && rule !== NOISE,
-    same =
-      serverOf(speculative(run)) || (sampled && lossless === false)
+function headline(texts, run, figures) {
+  const { params, rule, lossless } = speculativeOf(run).started || {},
+    headlines = texts.finish.headline;
+  if (!figures.speedup || !params) return "";
+  if (wasMachineBusy(run)) return texts.figures.busy;
+  const sampled = params.temperature > 0 && rule !== SHARED_NOISE,
+    sameText =
+      serverOf(speculativeOf(run)) || (sampled && lossless === false)
         ? ""
         : sampled
-          ? H.odds
-          : partAt(run).at < 0
-            ? H.words
+          ? headlines.odds
+          : findDivergence(run).at < 0
+            ? headlines.words
             : "",
-    pace = F.speedup >= 1.02 ? "faster" : F.speedup < 0.98 ? "slower" : "even";
-  return words(H[pace], { times: fixed(F.speedup, pace === "slower" ? 2 : 1) }) + same;
+    outcome = figures.speedup >= 1.02 ? "faster" : figures.speedup < 0.98 ? "slower" : "even";
+  return (
+    fillText(headlines[outcome], {
+      times: toFixed(figures.speedup, outcome === "slower" ? 2 : 1),
+    }) + sameText
+  );
 }
 
 /* The tokens of a lane until then, with the state that each has in the text. */
-const tokensAt = (lane, t) =>
+const tokensAt = (lane, ms) =>
   [
-    ...(lane.first ? lane.first.texts.map((piece) => ({ piece, state: "pla" })) : []),
-    ...lane.cycles.slice(0, doneBy(lane.cycles, t)).flatMap(({ texts, own }) =>
+    ...(lane.prefill ? lane.prefill.texts.map((piece) => ({ piece, state: "pla" })) : []),
+    ...lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).flatMap(({ texts, targetToken: own }) =>
       texts.map((piece, i) => ({
         piece,
         state: own && i === texts.length - 1 ? own.state : "acc",
@@ -93,24 +90,24 @@ const tokensAt = (lane, t) =>
   ].filter(({ piece }) => piece);
 
 /* Lines of a width: parts with their place, broken before words and where the text breaks; empty lines go. */
-function linesOf(tokens, widthOf, room) {
+function linesOf(tokens, widthOf, maxWidth) {
   const lines = /** @type {any[][]} */ ([[]]);
   let x = 0;
-  const end = () => {
+  const endLine = () => {
     if (lines[lines.length - 1].length) lines.push([]);
     x = 0;
   };
   tokens.forEach(({ piece, state }, i) => {
     for (const part of piece.split(/(\n)/)) {
-      if (part === "\n") end();
+      if (part === "\n") endLine();
       else if (part) {
-        const next = tokens.findIndex((one, at) => at > i && /^\s/.test(one.piece)),
+        const next = tokens.findIndex((one, totals) => totals > i && /^\s/.test(one.piece)),
           tail = tokens.slice(i + 1, next < 0 ? undefined : next),
           word = part + tail.map((one) => one.piece).join("");
-        if (/^ /.test(part) && x && x + widthOf(visible(word.trimEnd())) > room) end();
-        const shown = visible(x || !part.trim() ? part : part.replace(/^ (?=\S)/, "")),
+        if (/^ /.test(part) && x && x + widthOf(makeVisible(word.trimEnd())) > maxWidth) endLine();
+        const shown = makeVisible(x || !part.trim() ? part : part.replace(/^ (?=\S)/, "")),
           width = widthOf(shown);
-        if (x && x + width > room) end();
+        if (x && x + width > maxWidth) endLine();
         lines[lines.length - 1].push({ shown, state, x, width });
         x += width;
       }
@@ -121,65 +118,65 @@ function linesOf(tokens, widthOf, room) {
 }
 
 /* In the palette and type of the page as it is now. */
-function paint(canvas, W, run) {
-  const pen = canvas.getContext("2d"),
-    t = speculative(run).end,
-    { title, rows, speedup, longest } = result(W, run),
+function paintPicture(canvas, texts, run) {
+  const context = canvas.getContext("2d"),
+    ms = speculativeOf(run).endMs,
+    { title, rows, speedup, longest } = summarize(texts, run),
     styles = getComputedStyle(/** @type {Element} */ (document.querySelector(".sd-player"))),
     font = styles.fontFamily,
-    colour = (name) => styles.getPropertyValue("--sd-" + name).trim(),
+    colourOf = (name) => styles.getPropertyValue("--sd-" + name).trim(),
     bar = document.querySelector(".dark") ? "acc" : "acc-l";
-  const write = (text, x, y, size, weight, fill, right = false) => {
-    pen.font = `${weight} ${size}px ${font}`;
-    pen.fillStyle = colour(fill);
-    pen.textAlign = right ? "right" : "left";
-    pen.fillText(text, x, y, right ? undefined : WIDTH - x - EDGE);
+  const drawText = (text, x, y, size, weight, fill, right = false) => {
+    context.font = `${weight} ${size}px ${font}`;
+    context.fillStyle = colourOf(fill);
+    context.textAlign = right ? "right" : "left";
+    context.fillText(text, x, y, right ? undefined : WIDTH - x - EDGE);
   };
   Object.assign(canvas, { width: WIDTH, height: HEIGHT });
-  pen.fillStyle = colour("page");
-  pen.fillRect(0, 0, WIDTH, HEIGHT);
-  write(W.finish.brand, EDGE, 58, 22, 600, "ink-2");
-  write(title, EDGE, 112, 40, 600, "ink");
+  context.fillStyle = colourOf("page");
+  context.fillRect(0, 0, WIDTH, HEIGHT);
+  drawText(texts.finish.brand, EDGE, 58, 22, 600, "ink-2");
+  drawText(title, EDGE, 112, 40, 600, "ink");
   rows.forEach(({ name, kind, lane, time, label }, i) => {
     const y = 164 + i * 226,
-      tokens = tokensAt(lane, t);
-    write(name, EDGE, y, 24, 600, "ink");
-    const clock = words(W.lane.clock, { tokens: tokens.length });
-    write(t + EPS >= time ? label : clock, WIDTH - EDGE, y, 22, 400, "ink-2", true);
-    pen.fillStyle = colour("surface-2");
-    pen.fillRect(EDGE, y + 12, WIDTH - 2 * EDGE, 8);
-    pen.fillStyle = colour(kind === "plain" ? "ink-2" : bar);
-    pen.fillRect(EDGE, y + 12, ((WIDTH - 2 * EDGE) * Math.min(t, time)) / (longest || 1), 8);
-    pen.font = `400 ${SIZE}px ${font}`;
-    pen.textAlign = "left";
-    const lines = linesOf(tokens, (text) => pen.measureText(text).width, WIDTH - 2 * EDGE);
-    if (lines.length > LINES) write("…", EDGE - 26, y + 48, SIZE, 400, "ink-2");
-    lines.slice(-LINES).forEach((line, n) => {
-      const base = y + 48 + n * LEADING;
+      tokens = tokensAt(lane, ms);
+    drawText(name, EDGE, y, 24, 600, "ink");
+    const clock = fillText(texts.lane.clock, { tokens: tokens.length });
+    drawText(ms + EPS >= time ? label : clock, WIDTH - EDGE, y, 22, 400, "ink-2", true);
+    context.fillStyle = colourOf("surface-2");
+    context.fillRect(EDGE, y + 12, WIDTH - 2 * EDGE, 8);
+    context.fillStyle = colourOf(kind === "plain" ? "ink-2" : bar);
+    context.fillRect(EDGE, y + 12, ((WIDTH - 2 * EDGE) * Math.min(ms, time)) / (longest || 1), 8);
+    context.font = `400 ${FONT_PX}px ${font}`;
+    context.textAlign = "left";
+    const lines = linesOf(tokens, (text) => context.measureText(text).width, WIDTH - 2 * EDGE);
+    if (lines.length > MAX_LINES) drawText("…", EDGE - 26, y + 48, FONT_PX, 400, "ink-2");
+    lines.slice(-MAX_LINES).forEach((line, n) => {
+      const baseline = y + 48 + n * LINE_PX;
       for (const { shown, state, x, width } of line) {
-        const lead = pen.measureText(shown.slice(0, shown.search(/\S|$/))).width;
+        const indent = context.measureText(shown.slice(0, shown.search(/\S|$/))).width;
         if (state !== "pla") {
-          pen.fillStyle = colour(state);
-          pen.fillRect(EDGE + x + lead, base - 24, width - lead, 30);
-          pen.fillStyle = colour(state + "-l");
-          pen.fillRect(EDGE + x + lead, base + 4, width - lead, 3);
+          context.fillStyle = colourOf(state);
+          context.fillRect(EDGE + x + indent, baseline - 24, width - indent, 30);
+          context.fillStyle = colourOf(state + "-l");
+          context.fillRect(EDGE + x + indent, baseline + 4, width - indent, 3);
         }
-        pen.fillStyle = state === "pla" ? colour("ink") : ON_TINT;
-        pen.fillText(shown, EDGE + x, base);
+        context.fillStyle = state === "pla" ? colourOf("ink") : ON_TINT;
+        context.fillText(shown, EDGE + x, baseline);
       }
     });
   });
   if (speedup) {
-    const measured = words(W.finish.measured, { times: fixed(speedup) });
-    write(isBusy(run) ? W.say.busy : measured, EDGE, HEIGHT - 24, 28, 600, "ink");
+    const measured = fillText(texts.finish.measured, { times: toFixed(speedup) });
+    drawText(wasMachineBusy(run) ? texts.say.busy : measured, EDGE, HEIGHT - 24, 28, 600, "ink");
   }
   if (location.protocol === "https:")
-    write(location.host + location.pathname, WIDTH - EDGE, HEIGHT - 24, 22, 400, "ink-2", true);
+    drawText(location.host + location.pathname, WIDTH - EDGE, HEIGHT - 24, 22, 400, "ink-2", true);
 }
 
 /* A promise of a file. */
-export function picture(W, run) {
+export function drawPicture(texts, run) {
   const canvas = document.createElement("canvas");
-  paint(canvas, W, run);
+  paintPicture(canvas, texts, run);
   return new Promise((resolve) => canvas.toBlob(resolve));
 }

@@ -1,124 +1,122 @@
 /* The time of a replay: how it passes, where it stands still, and who moves it. */
 
-import {
-  EPS,
-  speculative,
-  isOver,
-  horizon,
-  doneBy,
-  firstRejection,
-  atEnd,
-  isServed,
-} from "#page/race/run.js";
-import { clamp } from "#page/race/text.js";
-import { FIRST, pace, livePace } from "#page/race/tempo.js";
-import { AUTO } from "#page/race/furniture.js";
+import { EPS, speculativeOf, isOver, replayEnd, findFirstRejection, isAtEnd, isServed } from "#page/race/run.js";
+import { countCyclesBy } from "#page/race/measure.js";
+import { clamp } from "#page/race/format.js";
+import { FIRST_CYCLES, chooseSlowdown, chooseLiveSlowdown } from "#page/race/slowdown.js";
+import { AUTO } from "#page/race/labels.js";
 
-const HOLD = 5500; // ms that the first rejection stands
-const FRAME = 30; // ms at least between two drawings: the engine beside it needs the core
+const HOLD_MS = 5500; // ms that the first rejection stands
+const FRAME_MS = 30; // ms at least between two drawings: the engine beside it needs the core
 
-export function playback(S, calm, draw, announce) {
+export function createPlayback(view, reducedMotion, draw, announce) {
   function seek(t) {
-    S.t = clamp(t, 0, horizon(S.run));
-    if (!S.zoomChosen) S.zoom = isOver(S.run) && atEnd(S) ? "run" : "close";
+    view.timeMs = clamp(t, 0, replayEnd(view.run));
+    if (!view.zoomChosen) view.zoom = isOver(view.run) && isAtEnd(view) ? "run" : "close";
     draw();
   }
 
-  function frame(now) {
-    if (!S.playing || !S.run) return;
-    S.frame = requestAnimationFrame(frame);
-    if (!S.seen) return void (S.last = now); // in a tab that is not shown, time stands still
-    if (now - S.last < (isOver(S.run) ? FRAME : 2 * FRAME)) return;
-    const elapsed = Math.min(now - S.last, 250);
-    S.last = now;
-    if (S.pause > 0) return stand(elapsed);
-    const end = horizon(S.run),
-      cycles = speculative(S.run).cycles,
-      k = doneBy(cycles, S.t),
-      next = cycles[k],
-      to = S.t + elapsed / S.slow;
-    if (next && to >= next.at && tellsSlowly(k)) return commitSlowly(next);
-    const stop = S.hold === "armed" ? firstRejection(S.run) : null;
-    if (stop && to >= stop.at) return holdAt(stop.at);
-    S.t = clamp(to, 0, end);
-    if (S.guided) S.slow = auto();
-    if (S.t >= end - EPS && isOver(S.run)) over();
+  function advance(now) {
+    if (!view.playing || !view.run) return;
+    view.frameId = requestAnimationFrame(advance);
+    if (!view.onScreen) return void (view.lastFrameMs = now); // in a tab that is not shown, time stands still
+    if (now - view.lastFrameMs < (isOver(view.run) ? FRAME_MS : 2 * FRAME_MS)) return;
+    const elapsed = Math.min(now - view.lastFrameMs, 250);
+    view.lastFrameMs = now;
+    if (view.pauseMs > 0) return waitPause(elapsed);
+    const end = replayEnd(view.run),
+      cycles = speculativeOf(view.run).cycles,
+      done = countCyclesBy(cycles, view.timeMs),
+      next = cycles[done],
+      nextMs = view.timeMs + elapsed / view.slowdown;
+    if (next && nextMs >= next.endMs && isSlowMotion(done)) return commitInSlowMotion(next);
+    const rejection = view.hold === "armed" ? findFirstRejection(view.run) : null;
+    if (rejection && nextMs >= rejection.endMs) return holdAt(rejection.endMs);
+    view.timeMs = clamp(nextMs, 0, end);
+    if (view.autoSpeed) view.slowdown = chooseSpeed();
+    if (view.timeMs >= end - EPS && isOver(view.run)) endReplay();
     draw();
   }
 
-  const tellsSlowly = (k) =>
-    S.guided && !calm && k < FIRST.length && S.run.header.source !== "live";
+  const isSlowMotion = (done) =>
+    view.autoSpeed && !reducedMotion && done < FIRST_CYCLES.length && view.run.header.source !== "live";
 
   /* The speed that the page chooses. */
-  function auto() {
-    if (S.run.header.source !== "live") return pace(S.run, S.t);
-    return isServed(S.run) ? 1 : livePace(S.run);
+  function chooseSpeed() {
+    if (view.run.header.source !== "live") return chooseSlowdown(view.run, view.timeMs);
+    return isServed(view.run) ? 1 : chooseLiveSlowdown(view.run);
   }
 
   /* Whether cycles pass slowly enough to be seen moving. */
-  const slow = () => S.slow >= 200 || tellsSlowly(doneBy(speculative(S.run).cycles, S.t));
+  const isSlow = () => view.slowdown >= 200 || isSlowMotion(countCyclesBy(speculativeOf(view.run).cycles, view.timeMs));
 
   /* The verdicts of a cycle move while its time stands still, and its sentence may be read. */
-  function commitSlowly(cycle) {
-    const { settle, read } = FIRST[doneBy(speculative(S.run).cycles, cycle.at) - 1],
-      holds = S.hold === "armed" && firstRejection(S.run) === cycle;
-    Object.assign(S, {
-      t: cycle.at,
-      settle: 0,
-      settling: settle,
-      pause: settle + (holds ? 0 : read),
+  function commitInSlowMotion(cycle) {
+    const { settled: settle, read } = FIRST_CYCLES[countCyclesBy(speculativeOf(view.run).cycles, cycle.endMs) - 1],
+      holds = view.hold === "armed" && findFirstRejection(view.run) === cycle;
+    Object.assign(view, {
+      timeMs: cycle.endMs,
+      settled: 0,
+      settleMs: settle,
+      pauseMs: settle + (holds ? 0 : read),
     });
     draw();
   }
 
-  function stand(elapsed) {
-    S.pause -= elapsed;
-    const settle = Math.min(1, S.settle + elapsed / S.settling),
-      moved = settle !== S.settle;
-    S.settle = settle;
-    const stop = S.hold === "armed" ? firstRejection(S.run) : null;
-    if (S.pause <= 0 && stop && Math.abs(stop.at - S.t) < EPS) return holdAt(stop.at);
+  function waitPause(elapsed) {
+    view.pauseMs -= elapsed;
+    const settle = Math.min(1, view.settled + elapsed / view.settleMs),
+      moved = settle !== view.settled;
+    view.settled = settle;
+    const rejection = view.hold === "armed" ? findFirstRejection(view.run) : null;
+    if (view.pauseMs <= 0 && rejection && Math.abs(rejection.endMs - view.timeMs) < EPS) return holdAt(rejection.endMs);
     if (moved) draw();
   }
 
-  function over() {
-    S.playing = false;
-    if (!S.zoomChosen) S.zoom = "run";
+  function endReplay() {
+    view.playing = false;
+    if (!view.zoomChosen) view.zoom = "run";
   }
 
-  function play(on) {
-    if (!S.run) return;
-    clearTimeout(S.timer);
-    if (S.hold === "holding") S.hold = "spent";
-    if (on && isOver(S.run) && atEnd(S)) {
-      S.t = 0;
-      if (!S.zoomChosen) S.zoom = "close";
+  function play(shouldPlay) {
+    if (!view.run) return;
+    clearTimeout(view.timer);
+    if (view.hold === "holding") view.hold = "spent";
+    if (shouldPlay && isOver(view.run) && isAtEnd(view)) {
+      view.timeMs = 0;
+      if (!view.zoomChosen) view.zoom = "close";
     }
-    if (S.playing === on) return draw();
-    Object.assign(S, { playing: on, last: performance.now(), pause: 0, settle: 1, told: 0 });
-    if (on && S.guided) S.slow = auto();
+    if (view.playing === shouldPlay) return draw();
+    Object.assign(view, {
+      playing: shouldPlay,
+      lastFrameMs: performance.now(),
+      pauseMs: 0,
+      settled: 1,
+      clockPaintedAt: 0,
+    });
+    if (shouldPlay && view.autoSpeed) view.slowdown = chooseSpeed();
     draw();
-    cancelAnimationFrame(S.frame);
-    if (on) S.frame = requestAnimationFrame(frame);
+    cancelAnimationFrame(view.frameId);
+    if (shouldPlay) view.frameId = requestAnimationFrame(advance);
   }
 
   /* The first view stops once, where there is something to understand, and goes on if nobody takes over. */
   function holdAt(t) {
-    Object.assign(S, { t, playing: false, hold: "holding", settle: 1, pause: 0 });
+    Object.assign(view, { timeMs: t, playing: false, hold: "holding", settled: 1, pauseMs: 0 });
     draw();
-    if (!S.touched) S.timer = setTimeout(() => S.hold === "holding" && play(true), HOLD);
+    if (!view.touched) view.timer = setTimeout(() => view.hold === "holding" && play(true), HOLD_MS);
   }
 
-  function touch() {
-    S.touched = true;
-    clearTimeout(S.timer);
+  function markTouched() {
+    view.touched = true;
+    clearTimeout(view.timer);
   }
 
   /* The visitor moves the time by hand: nothing plays by itself any more. */
   function takeOver(t) {
-    if (!S.run) return;
-    touch();
-    Object.assign(S, { playing: false, hold: "spent", settle: 1, pause: 0 });
+    if (!view.run) return;
+    markTouched();
+    Object.assign(view, { playing: false, hold: "spent", settled: 1, pauseMs: 0 });
     seek(t);
   }
 
@@ -128,57 +126,57 @@ export function playback(S, calm, draw, announce) {
   }
 
   function step(direction) {
-    if (!S.run) return;
-    const cycles = speculative(S.run).cycles,
-      k = doneBy(cycles, S.t),
-      to = clamp(k + direction, 0, cycles.length);
-    jump(direction > 0 && k === cycles.length ? horizon(S.run) : to ? cycles[to - 1].at : 0);
+    if (!view.run) return;
+    const cycles = speculativeOf(view.run).cycles,
+      done = countCyclesBy(cycles, view.timeMs),
+      target = clamp(done + direction, 0, cycles.length);
+    jump(direction > 0 && done === cycles.length ? replayEnd(view.run) : target ? cycles[target - 1].endMs : 0);
   }
 
   /* The moment on show; and another one, told by another page, which also tells when it moves. */
   const moment = () => ({
-    t: S.t,
-    settle: S.settle,
-    playing: S.playing,
-    slow: S.slow,
-    closed: Boolean(S.run && S.run.closed),
+    t: view.timeMs,
+    settle: view.settled,
+    playing: view.playing,
+    slow: view.slowdown,
+    closed: Boolean(view.run && view.run.closed),
   });
-  function show({ t, settle = 1, playing = false, slow = S.slow }) {
-    if (!S.run) return;
-    touch();
-    cancelAnimationFrame(S.frame);
-    Object.assign(S, { settle, playing, slow, hold: "spent", pause: 0 });
+  function showMoment({ t, settle = 1, playing = false, slow = view.slowdown }) {
+    if (!view.run) return;
+    markTouched();
+    cancelAnimationFrame(view.frameId);
+    Object.assign(view, { settled: settle, playing, slowdown: slow, hold: "spent", pauseMs: 0 });
     seek(t);
   }
 
-  function setSpeed(slow) {
-    const guided = slow === AUTO;
-    Object.assign(S, {
-      slow: !guided ? slow : S.run ? auto() : 100,
-      guided,
-      told: 0,
+  function setSpeed(slowdown) {
+    const automatic = slowdown === AUTO;
+    Object.assign(view, {
+      slowdown: !automatic ? slowdown : view.run ? chooseSpeed() : 100,
+      autoSpeed: automatic,
+      clockPaintedAt: 0,
     });
     draw();
   }
 
   function toggle() {
-    touch();
-    play(!S.playing);
-    if (!S.playing) announce();
+    markTouched();
+    play(!view.playing);
+    if (!view.playing) announce();
   }
 
   return {
     play,
-    touch,
+    markTouched,
     takeOver,
     step,
     jump,
     announce,
     moment,
-    show,
+    showMoment,
     setSpeed,
     toggle,
-    slow,
-    auto,
+    isSlow,
+    chooseSpeed,
   };
 }

@@ -1,145 +1,146 @@
 /* Plays one run: a growing NDJSON log of events in, two lanes of text or three, a timeline and charts out.
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
-import { parts, write } from "#page/race/kit.js";
+import { findParts, setProperty } from "#page/race/html.js";
 import {
   EPS,
-  speculative,
-  plain,
+  speculativeOf,
+  plainOf,
   isOver,
   wasStopped,
-  horizon,
+  replayEnd,
   isServed,
-  figuresAt,
-  firstRejection,
-  atEnd,
+  findFirstRejection,
+  isAtEnd,
 } from "#page/race/run.js";
-import { newReader, read } from "#page/race/log.js";
-import { playback } from "#page/race/playback.js";
-import { SPEEDS, controls } from "#page/race/controls.js";
-import { flow, progressAt } from "#page/race/flow.js";
-import { finish } from "#page/race/finish.js";
-import { fromDraft, ways } from "#page/race/ways.js";
-import { furniture } from "#page/race/furniture.js";
-import { figures } from "#page/race/figures.js";
-import { live } from "#page/race/live.js";
-import { why } from "#page/race/why.js";
-import { lanes } from "#page/race/lanes.js";
-import { story } from "#page/race/story.js";
-import { timeline } from "#page/race/timeline.js";
-import { columnChart } from "#page/race/columns.js";
-import { curve } from "#page/race/curve.js";
-import { account } from "#page/race/account.js";
-import { cards } from "#page/race/card.js";
+import { figuresAt } from "#page/race/measure.js";
+import { createReader, readLog } from "#page/race/log.js";
+import { createPlayback } from "#page/race/playback.js";
+import { SPEEDS, createControls } from "#page/race/controls.js";
+import { createFlow, progressAt } from "#page/race/flow.js";
+import { createFinish } from "#page/race/finish.js";
+import { createDraftLinks, connectWays } from "#page/race/links.js";
+import { labelPlayer } from "#page/race/labels.js";
+import { createHeading } from "#page/race/heading.js";
+import { createMeters } from "#page/race/meters.js";
+import { explainSpeed } from "#page/race/why.js";
+import { createLanes } from "#page/race/lanes.js";
+import { createStory } from "#page/race/story.js";
+import { createTimeline } from "#page/race/timeline.js";
+import { createColumnChart } from "#page/race/columns.js";
+import { createCurve } from "#page/race/curve.js";
+import { createAccount } from "#page/race/account.js";
+import { watchSizes } from "#page/race/sizes.js";
+import { createCards } from "#page/race/cards.js";
 
-function player(element, props, watch, trigger) {
-  const W = JSON.parse(props.words),
+function mountPlayer(element, props, watch, trigger) {
+  const texts = JSON.parse(props.words),
     root = element.querySelector(".sd-player"),
-    part = parts(root);
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const S = {
+    part = findParts(root);
+  const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const view = {
     run: /** @type {any} */ (null),
-    first: /** @type {any} */ (null),
-    t: 0,
-    all: false,
-    room: { gantt: 0, bars: 0, curve: 0 },
+    firstRun: /** @type {any} */ (null),
+    timeMs: 0,
+    asChips: false,
+    widths: { gantt: 0, bars: 0, curve: 0 },
     playing: false,
-    slow: 100,
+    slowdown: 100,
     zoom: "close",
     zoomChosen: false,
     hold: "armed",
     timer: /** @type {any} */ (0),
     touched: false,
-    last: 0,
-    guided: true,
-    settle: 1,
-    seen: true,
-    below: false,
+    lastFrameMs: 0,
+    autoSpeed: true,
+    settled: 1,
+    onScreen: true,
+    chartsOnScreen: false,
   };
-  const reader = newReader(),
+  const reader = createReader(),
     log = () => props.value || "",
-    time = playback(S, calm, draw, announce),
-    { play, touch } = time;
-  const text = lanes(W, part, S),
-    card = cards(W, root, part, S, touch),
-    about = figures(W, root, part, S),
-    meters = live(W, root, part, S, about.term),
-    told = story(W, S, fromDraft({ W, S, root, text, card, touch }), () => trigger);
-  const picture = flow(part.flow, W),
-    ending = finish(part.flow, W, root),
-    drawTimeline = timeline(W, part, S),
-    drawBars = columnChart(W, part, S),
-    drawCurve = curve(W, part, S),
-    paintAccount = account(W, part, S, about.term),
-    paintTransport = controls(W, part, S, time, draw, log);
-  let drawn = /** @type {string | null} */ (null);
+    playback = createPlayback(view, reducedMotion, draw, announce),
+    { play, markTouched } = playback;
+  const lanes = createLanes(texts, part, view),
+    cards = createCards(texts, root, part, view, markTouched),
+    heading = createHeading(texts, root, part, view),
+    paintMeters = createMeters(texts, root, part, view, heading.createTerm),
+    story = createStory(texts, view, createDraftLinks({ texts, view, root, lanes, cards, markTouched }), () => trigger);
+  const flow = createFlow(part.flow, texts),
+    paintFinish = createFinish(part.flow, texts, root),
+    drawTimeline = createTimeline(texts, part, view),
+    drawBars = createColumnChart(texts, part, view),
+    drawCurve = createCurve(texts, part, view),
+    paintAccount = createAccount(texts, part, view, heading.createTerm),
+    paintTransport = createControls(texts, part, view, playback, draw, log);
+  let drawnKey = /** @type {string | null} */ (null);
 
   /* -- taking in the log -- */
 
-  function pull() {
-    const fresh = read(reader, log());
-    const begun = reader.run && (fresh || S.run === null || reader.run !== S.run);
-    S.run = reader.run;
-    if (!S.run) return empty();
-    S.run.closed ||= S.run.header.source !== "live"; // a recording is complete, even of a stopped run
-    S.first ??= S.run;
-    if (begun) begin(fresh);
-    text.build();
-    if (calm && S.run.header.source === "live") S.t = horizon(S.run);
+  function takeIn() {
+    const isNew = readLog(reader, log());
+    const isOther = reader.run && (isNew || view.run === null || reader.run !== view.run);
+    view.run = reader.run;
+    if (!view.run) return empty();
+    view.run.closed ||= view.run.header.source !== "live"; // a recording is complete, even of a stopped run
+    view.firstRun ??= view.run;
+    if (isOther) beginRun(isNew);
+    lanes.build();
+    if (reducedMotion && view.run.header.source === "live") view.timeMs = replayEnd(view.run);
     draw();
     root.dispatchEvent(new Event("sd-run"));
   }
 
   /* The stream is over, by its end, by Stop or by a failure: what is there may be played to its end. */
-  function ended() {
-    if (!S.run || S.run.header.source !== "live") return;
-    S.run.closed = true;
-    if (calm) S.t = horizon(S.run);
+  function markEnded() {
+    if (!view.run || view.run.header.source !== "live") return;
+    view.run.closed = true;
+    if (reducedMotion) view.timeMs = replayEnd(view.run);
     draw();
     root.dispatchEvent(new Event("sd-ended"));
   }
 
   /* Show another run that the visitor chose: it begins anew even if its header is the same. */
-  function load(log, sent = false) {
+  function load(log, fromLink = false) {
     props.value = log;
-    Object.assign(reader, newReader());
-    S.run = null;
-    S.sent = sent; // by a link: it opens at its end
-    pull();
-    S.sent = false; // only now: `pull` needs it
+    Object.assign(reader, createReader());
+    view.run = null;
+    view.fromLink = fromLink; // by a link: it opens at its end
+    takeIn();
+    view.fromLink = false; // only now: `pull` needs it
     if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) });
   }
 
   function empty() {
-    card.hide();
-    S.playing = false;
-    part.say.textContent = W.empty;
+    cards.hide();
+    view.playing = false;
+    part.say.textContent = texts.empty;
     part.meta.textContent = "";
     root.dataset.state = "empty";
     root.dispatchEvent(new Event("sd-run"));
   }
 
-  function begin(fresh) {
-    clearTimeout(S.timer);
-    card.hide();
-    const live = S.run.header.source === "live",
+  function beginRun(isNew) {
+    clearTimeout(view.timer);
+    cards.hide();
+    const live = view.run.header.source === "live",
       // or a finished server run that came again with its counts
-      again = S.sent || (fresh && live && isServed(S.run) && isOver(S.run));
-    S.sentRun = S.sent ? S.run : null;
-    Object.assign(S, {
-      t: again ? horizon(S.run) : 0,
-      zoom: S.zoomChosen ? S.zoom : again ? "run" : "close",
-      hold: live || S.touched ? "spent" : "armed",
+      openAtEnd = view.fromLink || (isNew && live && isServed(view.run) && isOver(view.run));
+    view.linkedRun = view.fromLink ? view.run : null;
+    Object.assign(view, {
+      timeMs: openAtEnd ? replayEnd(view.run) : 0,
+      zoom: view.zoomChosen ? view.zoom : openAtEnd ? "run" : "close",
+      hold: live || view.touched ? "spent" : "armed",
       playing: false,
-      settle: 1,
+      settled: 1,
     });
-    if (S.guided) S.slow = time.auto();
-    text.clear();
-    if (drawn !== null && !S.sent) showStage();
-    drawn = null;
-    about.heading();
-    if (!calm && !again) S.timer = setTimeout(() => play(true), live ? 0 : 400);
-    else if (!live && !again) whenCalm();
+    if (view.autoSpeed) view.slowdown = playback.chooseSpeed();
+    lanes.clear();
+    if (drawnKey !== null && !view.fromLink) showStage();
+    drawnKey = null;
+    heading.paint();
+    if (!reducedMotion && !openAtEnd) view.timer = setTimeout(() => play(true), live ? 0 : 400);
+    else if (!live && !openAtEnd) openStill();
   }
 
   /* Unfolded settings may stand above the stage. */
@@ -149,131 +150,124 @@ function player(element, props, watch, trigger) {
   }
 
   /* Reduced motion: no replay by itself; open where there is something to see. */
-  function whenCalm() {
-    text.build();
-    const stop = firstRejection(S.run);
-    S.hold = "spent";
-    S.t = stop ? stop.at : horizon(S.run);
+  function openStill() {
+    lanes.build();
+    const rejection = findFirstRejection(view.run);
+    view.hold = "spent";
+    view.timeMs = rejection ? rejection.endMs : replayEnd(view.run);
   }
 
   /* -- drawing one moment -- */
 
   function draw(unseen = false) {
-    if (!S.run || !(S.seen || unseen)) return;
-    const F = figuresAt(S.run, S.t),
-      end = horizon(S.run),
-      over = isOver(S.run),
-      key = [F.a.k, F.b.k, over, end, S.slow, S.all, atEnd(S)].join(),
-      changed = key !== drawn;
-    text.paint();
-    if (changed) {
-      drawn = key;
-      about.heading();
-      about.paintClocks(F);
-      meters(F, end);
-      write(part.why, "textContent", why(W, S.run, S.t));
-      part.say.replaceChildren(...told.sentence(F));
-      part.foot.replaceChildren(told.footnote());
-      S.stale = true;
-      setTimeout(text.follow);
+    if (!view.run || !(view.onScreen || unseen)) return;
+    const figures = figuresAt(view.run, view.timeMs),
+      end = replayEnd(view.run),
+      isComplete = isOver(view.run),
+      key = [
+        figures.speculative.passes,
+        figures.plain.passes,
+        isComplete,
+        end,
+        view.slowdown,
+        view.asChips,
+        isAtEnd(view),
+      ].join(),
+      hasChanged = key !== drawnKey;
+    lanes.paint();
+    if (hasChanged) {
+      drawnKey = key;
+      heading.paint();
+      heading.paintClocks(figures);
+      paintMeters(figures, end);
+      setProperty(part.why, "textContent", explainSpeed(texts, view.run, view.timeMs));
+      part.say.replaceChildren(...story.sentence(figures));
+      part.foot.replaceChildren(story.footnote());
+      view.chartsStale = true;
+      setTimeout(lanes.followNewest);
     }
-    drawPicture(F, over);
-    if (S.stale && (S.below || !S.playing)) drawBelow(F, end);
-    paintTransport(F, end);
+    drawPicture(figures, isComplete);
+    if (view.chartsStale && (view.chartsOnScreen || !view.playing)) drawBelow(figures, end);
+    paintTransport(figures, end);
     drawTimeline(end);
-    write(root.dataset, "state", stateName(end, over));
+    setProperty(root.dataset, "state", stateName(end, isComplete));
     root.dispatchEvent(new Event("sd-drawn"));
   }
 
   /* The charts below the lanes follow the cycles, and only while somebody may see them. */
-  function drawBelow(F, end) {
-    S.stale = false;
-    drawBars(F);
-    drawCurve(F, end);
-    paintAccount(F);
+  function drawBelow(figures, end) {
+    view.chartsStale = false;
+    drawBars(figures);
+    drawCurve(figures, end);
+    paintAccount(figures);
   }
 
   /* One cycle as token flow; at the end both lanes as bars. Cycles too fast to animate are drawn finished. */
-  function drawPicture(F, over) {
-    const cycles = speculative(S.run).cycles,
-      done = over && atEnd(S) && F.a.k > 0 && (F.b.k > 0 || !plain(S.run)) && !wasStopped(S.run);
-    if (done !== Boolean(S.done) || (done && S.done !== S.run)) {
-      S.done = done ? S.run : null;
+  function drawPicture(figures, isComplete) {
+    const cycles = speculativeOf(view.run).cycles,
+      isFinished =
+        isComplete &&
+        isAtEnd(view) &&
+        figures.speculative.passes > 0 &&
+        (figures.plain.passes > 0 || !plainOf(view.run)) &&
+        !wasStopped(view.run);
+    if (isFinished !== Boolean(view.finishedRun) || (isFinished && view.finishedRun !== view.run)) {
+      view.finishedRun = isFinished ? view.run : null;
       part.flow.replaceChildren();
-      if (done) ending(S.run);
-      else picture.resized();
+      if (isFinished) paintFinish(view.run);
+      else flow.reset();
     }
     if (!cycles.length) part.flow.replaceChildren(); // the run before
-    if (done || !cycles.length) return;
-    const last = F.a.last,
-      next = cycles[F.a.k],
-      between = next && last && S.t < next.start + EPS,
-      early = S.t > (last ? last.at : 0) + EPS;
-    const moving = next && early && !between && (!S.playing || time.slow());
-    if (moving) picture.draw(next, progressAt(next, S.t));
-    else picture.draw(last || next, last ? progressAt(last, S.t, calm ? 1 : S.settle) : 0);
+    if (isFinished || !cycles.length) return;
+    const lastCycle = figures.speculative.last,
+      nextCycle = cycles[figures.speculative.passes],
+      isBetween = nextCycle && lastCycle && view.timeMs < nextCycle.startMs + EPS,
+      isUnderway = view.timeMs > (lastCycle ? lastCycle.endMs : 0) + EPS;
+    const isMoving = nextCycle && isUnderway && !isBetween && (!view.playing || playback.isSlow());
+    if (isMoving) flow.draw(nextCycle, progressAt(nextCycle, view.timeMs));
+    else
+      flow.draw(
+        lastCycle || nextCycle,
+        lastCycle ? progressAt(lastCycle, view.timeMs, reducedMotion ? 1 : view.settled) : 0,
+      );
   }
 
-  function resized() {
-    picture.resized();
-    drawn = null;
+  function redraw() {
+    flow.reset();
+    drawnKey = null;
     draw(true); // even where nobody sees it: else the old, wider drawing would stay
   }
 
-  /* Whether the charts have other widths than before; a hidden page has none, and keeps those that it had. */
-  function measure() {
-    if (!part.stage.clientWidth) return false;
-    const before = Object.values(S.room).join();
-    for (const name of Object.keys(S.room)) S.room[name] = part[name].clientWidth;
-    return Object.values(S.room).join() !== before;
-  }
-
-  function stateName(end, over) {
-    if (S.hold === "holding") return "first-rejection";
-    if (atEnd(S)) return over ? "done" : "waiting";
-    return S.playing ? "playing" : "paused";
+  function stateName(end, isComplete) {
+    if (view.hold === "holding") return "first-rejection";
+    if (isAtEnd(view)) return isComplete ? "done" : "waiting";
+    return view.playing ? "playing" : "paused";
   }
 
   function announce() {
     part.announce.textContent = part.say.textContent;
   }
 
-  function watchSize() {
-    new IntersectionObserver((changes) => {
-      S.seen = changes[changes.length - 1].isIntersecting;
-      S.last = performance.now();
-      draw();
-    }).observe(root); // several changes may arrive in one call
-    new IntersectionObserver((changes) => {
-      S.below = changes[changes.length - 1].isIntersecting;
-      draw();
-    }).observe(root.querySelector(".sd-two"));
-    document.fonts.ready.then(() => S.run && resized()); // chips are then as wide as they stay
-    new ResizeObserver(() => {
-      if (S.run && measure()) resized();
-    }).observe(root);
-  }
-
   Object.assign(root, {
-    words: W,
-    run: () => S.run,
-    isFirst: () => S.run !== null && S.run === S.first, // the run that the page loaded with
+    words: texts,
+    run: () => view.run,
+    isFirst: () => view.run !== null && view.run === view.firstRun, // the run that the page loaded with
     log,
     load,
     grow(log) {
       props.value = log;
-      pull();
+      takeIn();
     },
-    ended,
-    moment: time.moment,
-    show: time.show,
+    ended: markEnded,
+    moment: playback.moment,
+    show: playback.showMoment,
   }); // for the other views of the same run
-  furniture(W, part, SPEEDS);
-  const follow = () => [watch("value", pull), watch("ended", ended)];
-  ways(part, Boolean(trigger), calm);
-  watchSize();
-  pull();
-  follow();
+  labelPlayer(texts, part, SPEEDS);
+  const watchProps = () => [watch("value", takeIn), watch("ended", markEnded)];
+  connectWays(part, Boolean(trigger), reducedMotion);
+  watchSizes(root, part, view, draw, redraw);
+  takeIn();
+  watchProps();
 
   /* Drawn before Gradio was there, by `shared/first.js`, the player goes on in Gradio's component. */
   root.moveTo = (place, itsProps, itsWatch, itsTrigger) => {
@@ -281,16 +275,16 @@ function player(element, props, watch, trigger) {
     place.querySelector(".sd-player").replaceWith(root);
     if (root.contains(focused)) focused.focus({ preventScroll: true });
     [props, watch, trigger] = [itsProps, itsWatch, itsTrigger];
-    follow();
-    pull();
+    watchProps();
+    takeIn();
   };
 }
 
 export function mount(element, props, watch, trigger = null) {
-  const first = document.getElementById("first"),
-    early = first && first.querySelector(".sd-player");
-  if (early && early.moveTo && !first.contains(element))
-    early.moveTo(element, props, watch, trigger);
-  else player(element, props, watch, trigger);
-  if (first && !first.contains(element)) first.remove();
+  const firstScreen = document.getElementById("first"),
+    isUnderway = firstScreen && firstScreen.querySelector(".sd-player");
+  if (isUnderway && isUnderway.moveTo && !firstScreen.contains(element))
+    isUnderway.moveTo(element, props, watch, trigger);
+  else mountPlayer(element, props, watch, trigger);
+  if (firstScreen && !firstScreen.contains(element)) firstScreen.remove();
 }

@@ -1,250 +1,260 @@
 /* The sentence on what just happened, and the note below on what both texts have in common. */
 
 import {
-  speculative,
-  plain,
+  speculativeOf,
+  plainOf,
   peerOf,
   isOver,
-  atEnd,
+  isAtEnd,
   wasStopped,
-  firstRejection,
-  partAt,
-  tipOf,
+  findFirstRejection,
   isServed,
   isGreedy,
+  BLOCK_VERIFICATION,
+  SHARED_NOISE,
 } from "#page/race/run.js";
-import { BLOCK, NOISE, button, h } from "#page/race/kit.js";
-import { fixed, duration, shown, pick, fill, words, sentences, methodOf } from "#page/race/text.js";
-import { served } from "#page/race/served.js";
-import { bothWords } from "#page/race/spelling.js";
+import { findTip } from "#page/race/cycle.js";
+import { findDivergence } from "#page/race/measure.js";
+import { createButton, html } from "#page/race/html.js";
+import { toFixed, formatDuration } from "#page/race/format.js";
+import { formatPiece, pickText, fillTemplate, fillText, joinSentences, methodOf } from "#page/race/text.js";
+import { createServerSentences } from "#page/race/server.js";
+import { rejectedWords } from "#page/race/spelling.js";
 
 /* The depth at which such a run is expected to win, with its own acceptance and costs; 0 for none. */
-export function winningDepth(F, k, rest) {
+export function findWinningDepth(figures, k, rest) {
   let best = 0,
     speed = 1.02,
     tokens = 1;
   for (let depth = 1, chance = 1; depth < k; depth++) {
-    tokens += chance *= F.alpha;
-    const cost = 1 + rest + ((F.passCost - 1 + F.draftCost) * depth) / k;
+    tokens += chance *= figures.alpha;
+    const cost = 1 + rest + ((figures.passCost - 1 + figures.draftCost) * depth) / k;
     if (tokens / cost > speed) [best, speed] = [depth, tokens / cost];
   }
   return best;
 }
 
-/* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers.
+/* `view` holds the run on show and its moment. `numbersOf(draft)` makes the buttons that lead to a draft's numbers.
  * Where `triggerOf()` gives a function, a run that lost offers another one; Gradio's comes after the first screen. */
-export function story(W, S, numbersOf, triggerOf) {
-  const tinted = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece)),
-    theirs = served(W, S, tinted, numbersOf);
+export function createStory(texts, view, numbersOf, triggerOf) {
+  const createMark = (state, piece) => html("mark", { class: "sd-" + state }, formatPiece(piece)),
+    serverStory = createServerSentences(texts, view, createMark, numbersOf);
 
-  function sentence(F) {
-    const Y = W.say,
-      lane = speculative(S.run),
-      fatal = [lane, plain(S.run)]
+  function sentence(figures) {
+    const says = texts.say,
+      lane = speculativeOf(view.run),
+      fatal = [lane, plainOf(view.run)]
         .filter(Boolean)
-        .map((one) => one.failures.find((f) => f.fatal))
+        .map((lane) => lane.failures.find((failure) => failure.fatal))
         .find(Boolean);
     const drafter = lane.started ? lane.started.drafter : "",
-      over = isOver(S.run);
-    if (over && atEnd(S))
+      over = isOver(view.run);
+    if (over && isAtEnd(view))
       return [
-        ...(S.sentRun === S.run ? [h("b", {}, Y.sent), " "] : []),
-        ...(fatal ? [words(Y.failed, { reason: fatal.reason })] : lastWords(F, drafter)),
+        ...(view.linkedRun === view.run ? [html("b", {}, says.sent), " "] : []),
+        ...(fatal ? [fillText(says.failed, { reason: fatal.reason })] : endSentences(figures, drafter)),
       ];
-    if (lane.finished && F.a.k === lane.cycles.length && F.a.k) return [Y.spec_done];
-    if (!lane.first) return [Y.waiting];
-    if (!F.a.k && isServed(S.run)) return [W.server.begun];
-    if (!F.a.k) return [begin(lane.started, drafter)];
-    return cycleWords(F.a.last, lane.started);
+    if (lane.finished && figures.speculative.passes === lane.cycles.length && figures.speculative.passes)
+      return [says.spec_done];
+    if (!lane.prefill) return [says.waiting];
+    if (!figures.speculative.passes && isServed(view.run)) return [texts.server.begun];
+    if (!figures.speculative.passes) return [startSentence(lane.started, drafter)];
+    return cycleSentence(figures.speculative.last, lane.started);
   }
 
-  function begin(started, drafter) {
+  function startSentence(started, drafter) {
     const { k } = started || { k: "K" };
-    return k === 1 && !methodOf(W.methods, drafter).tree
-      ? W.say.start_one
-      : words(pick(W.say.start, k === 0 ? "none" : drafter), { k });
+    return k === 1 && !methodOf(texts.methods, drafter).tree
+      ? texts.say.start_one
+      : fillText(pickText(texts.say.start, k === 0 ? "none" : drafter), { k });
   }
 
-  function cycleWords(cycle, started) {
-    const Y = W.say,
+  function cycleSentence(cycle, started) {
+    const says = texts.say,
       n = cycle.drafts.length,
-      about = { cycle: cycle.number, n, total: cycle.gained };
-    if (started && started.server) return theirs.cycle(cycle, about);
-    if (!n) return [words(Y.nothing, about)];
-    if (!cycle.own) return [words(Y.ended, about)];
-    if (cycle.tree) return treeWords(cycle, about);
+      counts = { cycle: cycle.number, n, total: cycle.gained };
+    if (started && started.server) return serverStory.sentence(cycle, counts);
+    if (!n) return [fillText(says.nothing, counts)];
+    if (!cycle.targetToken) return [fillText(says.ended, counts)];
+    if (cycle.tree) return treeSentence(cycle, counts);
     const i = cycle.drafts.findIndex((draft) => draft.state === "rej"),
-      own = tinted(cycle.own.state, cycle.own.piece);
-    if (i < 0) return fill(n === 1 ? Y.bonus_one : Y.bonus, { ...about, bonus: own });
+      targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece);
+    if (i < 0) return fillTemplate(n === 1 ? says.bonus_one : says.bonus, { ...counts, bonus: targetMark });
     const left = n - i - 1,
       greedy = started && started.params && started.params.temperature === 0,
-      spelled = bothWords(speculative(S.run), cycle, i);
+      words = rejectedWords(speculativeOf(view.run), cycle, i);
     const rule = started ? started.rule : "",
       drafter = started ? started.drafter : "",
-      method = methodOf(W.methods, drafter),
+      method = methodOf(texts.methods, drafter),
       copied = method.kind === "lookup";
-    const { small, big } = method.kind === "model" ? Y.by_model : Y.by_other,
+    const { small, big } = method.kind === "model" ? says.by_model : says.by_other,
       values = {
-        draft: tinted("rej", spelled.draft),
-        own: tinted(cycle.own.state, spelled.own),
+        draft: createMark("rej", words.draft),
+        own: createMark(cycle.targetToken.state, words.targetWord),
         small,
         big,
       };
-    const why = greedy
-        ? Y.rejected_greedy
-        : pick(Y.rejected_by, rule) || (copied ? Y.rejected_copy : Y.rejected),
-      block = rule === BLOCK && !greedy;
-    const then = left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : "";
+    const reason = greedy
+        ? says.rejected_greedy
+        : pickText(says.rejected_by, rule) || (copied ? says.rejected_copy : says.rejected),
+      block = rule === BLOCK_VERIFICATION && !greedy;
+    const restText = left && block ? says.left_block : left > 1 ? says.left_many : left ? says.left_one : "";
     return [
-      firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about),
-      ...fill(why, values),
-      words(then, { n: left }),
+      findFirstRejection(view.run) === cycle ? says.first : fillText(says.cycle, counts),
+      ...fillTemplate(reason, values),
+      fillText(restText, { n: left }),
       numbersOf(cycle.drafts[i]),
     ];
   }
 
   /* Of a tree: the path that was kept, and how it ends. */
-  function treeWords(cycle, about) {
-    const Y = W.say,
-      T = W.tree,
-      tip = tipOf(cycle),
-      tried = cycle.drafts.filter((draft) => draft.parent === tip),
+  function treeSentence(cycle, counts) {
+    const says = texts.say,
+      treeTexts = texts.tree,
+      tip = findTip(cycle),
+      siblings = cycle.drafts.filter((draft) => draft.parent === tip),
       path = [];
-    for (let i = tip; i >= 0; i = cycle.drafts[i].parent)
-      path.unshift(" ", tinted("acc", cycle.drafts[i].piece));
-    const own = tinted(cycle.own.state, cycle.own.piece),
-      values = { ...about, path: h("span", {}, path.slice(1)), own, tried: tried.length };
-    const kept = fill(tip < 0 ? T.none : T.kept, values),
-      end = fill(!tried.length ? T.bonus : tried.length > 1 ? T.rejected : T.rejected_one, values);
+    for (let i = tip; i >= 0; i = cycle.drafts[i].parent) path.unshift(" ", createMark("acc", cycle.drafts[i].piece));
+    const targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece),
+      values = {
+        ...counts,
+        path: html("span", {}, path.slice(1)),
+        own: targetMark,
+        tried: siblings.length,
+      };
+    const acceptedPath = fillTemplate(tip < 0 ? treeTexts.none : treeTexts.kept, values),
+      ending = fillTemplate(
+        !siblings.length ? treeTexts.bonus : siblings.length > 1 ? treeTexts.rejected : treeTexts.rejected_one,
+        values,
+      );
     return [
-      firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about),
-      ...kept,
-      ...end,
-      ...(tried.length ? [numbersOf(tried[0])] : []),
+      findFirstRejection(view.run) === cycle ? says.first : fillText(says.cycle, counts),
+      ...acceptedPath,
+      ...ending,
+      ...(siblings.length ? [numbersOf(siblings[0])] : []),
     ];
   }
 
-  function lastWords(F, drafter) {
-    const Y = W.say,
+  function endSentences(figures, drafter) {
+    const says = texts.say,
       values = {
-        n: F.a.written,
-        m: F.b.written,
-        ts: duration(F.a.time),
-        tp: duration(F.b.time),
-        ks: F.a.k,
-        kp: F.b.k,
-        tau: F.tau == null ? "–" : fixed(F.tau),
+        n: figures.speculative.written,
+        m: figures.plain.written,
+        ts: formatDuration(figures.speculative.endMs),
+        tp: formatDuration(figures.plain.endMs),
+        ks: figures.speculative.passes,
+        kp: figures.plain.passes,
+        tau: figures.tau == null ? "–" : toFixed(figures.tau),
       };
-    if (wasStopped(S.run)) return [F.a.written ? words(Y.stopped, values) : Y.stopped_early];
-    if (!F.a.k || (!F.b.k && plain(S.run))) return [sentences(Y.one_token, endings())];
-    if (isServed(S.run)) return [sentences(theirs.end(F, values), endings())];
-    if (!plain(S.run)) return [sentences(words(Y.alone, values), endings())];
-    if (!F.a.drafted)
+    if (wasStopped(view.run))
+      return [figures.speculative.written ? fillText(says.stopped, values) : says.stopped_early];
+    if (!figures.speculative.passes || (!figures.plain.passes && plainOf(view.run)))
+      return [joinSentences(says.one_token, endReasons())];
+    if (isServed(view.run)) return [joinSentences(serverStory.endSentences(figures, values), endReasons())];
+    if (!plainOf(view.run)) return [joinSentences(fillText(says.alone, values), endReasons())];
+    if (!figures.speculative.drafted)
       return [
-        sentences(
-          words(
-            methodOf(W.methods, drafter).kind === "lookup" ? Y.inactive_lookup : Y.inactive,
-            values,
-          ),
-          endings(),
+        joinSentences(
+          fillText(methodOf(texts.methods, drafter).kind === "lookup" ? says.inactive_lookup : says.inactive, values),
+          endReasons(),
         ),
       ];
-    const rest = Math.max(0, F.cost - F.draftCost - F.passCost);
+    const rest = Math.max(0, figures.cost - figures.draftCost - figures.passCost);
     Object.assign(values, {
-      cost: fixed(F.cost),
-      drafting: fixed(F.draftCost),
-      checking: fixed(F.passCost),
-      rest: fixed(rest),
+      cost: toFixed(figures.cost),
+      drafting: toFixed(figures.draftCost),
+      checking: toFixed(figures.passCost),
+      rest: toFixed(rest),
     });
-    const lost = F.speedup < 0.98,
-      said = words(F.speedup >= 1.02 ? Y.done : lost ? Y.slower : Y.even, values);
+    const lost = figures.speedup < 0.98,
+      outcome = fillText(figures.speedup >= 1.02 ? says.done : lost ? says.slower : says.even, values);
     return [
-      sentences(said, peerSays(F), endings()),
-      ...(lost ? another(F, speculative(S.run).started, rest) : []),
+      joinSentences(outcome, peerSentence(figures), endReasons()),
+      ...(lost ? offerAnother(figures, speculativeOf(view.run).started, rest) : []),
     ];
   }
 
   /* After a run of the app's that lost: one press for what is expected to win. */
-  function another(F, { k }, rest) {
-    const { source, models } = S.run.header;
+  function offerAnother(figures, { k }, rest) {
+    const { source, models } = view.run.header;
     if (!triggerOf() || source !== "live" || models.device === "browser") return [];
-    const depth = winningDepth(F, k, rest),
-      label = depth ? words(W.say.try_k, { k: depth }) : W.say.try_default;
-    return [" ", button(label, () => triggerOf()("tried", { k: depth }), "sd-quiet")];
+    const depth = findWinningDepth(figures, k, rest),
+      label = depth ? fillText(texts.say.try_k, { k: depth }) : texts.say.try_default;
+    return [" ", createButton(label, () => triggerOf()("tried", { k: depth }), "sd-quiet")];
   }
 
   /* How the peer did; if it failed, its lane says so. */
-  function peerSays(F) {
-    return F.against && peerOf(S.run).finished
-      ? words(W.peer.done, {
-          n: F.peer.written,
-          time: duration(F.peer.time),
-          times: fixed(F.against),
+  function peerSentence(figures) {
+    return figures.peerSpeedup && peerOf(view.run).finished
+      ? fillText(texts.peer.done, {
+          n: figures.peer.written,
+          time: formatDuration(figures.peer.endMs),
+          times: toFixed(figures.peerSpeedup),
         })
       : "";
   }
 
   /* Why a lane wrote fewer tokens than it was asked for. */
-  function endings() {
-    const lanes = [speculative(S.run), plain(S.run)].filter(Boolean),
+  function endReasons() {
+    const lanes = [speculativeOf(view.run), plainOf(view.run)].filter(Boolean),
       [a, b] = lanes.map((lane) => lane.finished.reason);
-    const one = (who, reason) => words(W.reason[reason] || "", { who });
-    if (!plain(S.run)) return [one(W.lane.speculative, a)];
-    if (a === "end" && b === "end" && isGreedy(S.run)) {
-      const { at, of } = partAt(S.run);
-      if (at < 0) return [words(W.foot.same, { n: of })];
+    const lane = (who, reason) => fillText(texts.reason[reason] || "", { who });
+    if (!plainOf(view.run)) return [lane(texts.lane.speculative, a)];
+    if (a === "end" && b === "end" && isGreedy(view.run)) {
+      const { at, of: compared } = findDivergence(view.run);
+      if (at < 0) return [fillText(texts.foot.same, { n: compared })];
     }
-    return a === b ? [one(W.lane.both, a)] : [one(W.lane.speculative, a), one(W.lane.plain, b)];
+    return a === b ? [lane(texts.lane.both, a)] : [lane(texts.lane.speculative, a), lane(texts.lane.plain, b)];
   }
 
   function footnote() {
-    const Y = W.foot,
-      failure = speculative(S.run).failures.find((f) => !f.fatal);
-    return sentences(
-      agreement(Y),
-      failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }),
-      peerFailed(),
-      eagerly(Y),
-      Y.keys,
+    const says = texts.foot,
+      failure = speculativeOf(view.run).failures.find((failure) => !failure.fatal);
+    return joinSentences(
+      agreementSentence(says),
+      failure && fillText(says.drafter_failed, { cycle: failure.cycle, reason: failure.reason }),
+      peerFailure(),
+      eagerReason(says),
+      says.keys,
     );
   }
 
   /* On a GPU, why a lane ran without captured graphs. */
-  function eagerly(Y) {
-    const lane = [speculative(S.run), plain(S.run)].find(
+  function eagerReason(says) {
+    const lane = [speculativeOf(view.run), plainOf(view.run)].find(
       (lane) => lane && lane.finished && lane.finished.eager,
     );
-    return lane && words(Y.eager, { who: W.lane[lane.name], reason: lane.finished.eager });
+    return lane && fillText(says.eager, { who: texts.lane[lane.name], reason: lane.finished.eager });
   }
 
-  function peerFailed() {
-    const failure = peerOf(S.run) && peerOf(S.run).failures.find((one) => one.fatal);
-    return failure && words(W.peer.failed, { reason: failure.reason });
+  function peerFailure() {
+    const failure = peerOf(view.run) && peerOf(view.run).failures.find((lane) => lane.fatal);
+    return failure && fillText(texts.peer.failed, { reason: failure.reason });
   }
 
   /* What the two texts have in common: the same words, the same odds, or neither. */
-  function agreement(Y) {
-    const { params, rule, lossless } = speculative(S.run).started || {},
-      { at, of } = partAt(S.run),
-      over = isOver(S.run) && atEnd(S);
-    if (!params || !of) return "";
-    const about = { temperature: params.temperature, n: at < 0 ? of : at + 1 },
+  function agreementSentence(says) {
+    const { params, rule, lossless } = speculativeOf(view.run).started || {},
+      { at, of: compared } = findDivergence(view.run),
+      over = isOver(view.run) && isAtEnd(view);
+    if (!params || !compared) return "";
+    const counts = { temperature: params.temperature, n: at < 0 ? compared : at + 1 },
       sampled = params.temperature > 0;
-    if (sampled && isServed(S.run)) return words(W.server.odds, about);
-    if (sampled && lossless === false) return words(Y.lossy, about);
-    if (sampled && rule === NOISE)
-      return words(at >= 0 ? Y.noise_part : over ? Y.noise : Y.noise_so_far, about);
-    if (sampled) return words(at >= 0 ? Y.sampled : Y.sampled_same, about);
-    return sentences(
-      words(at >= 0 ? Y.part : over ? Y.same : Y.same_so_far, about),
-      over && peerAgrees(),
+    if (sampled && isServed(view.run)) return fillText(texts.server.odds, counts);
+    if (sampled && lossless === false) return fillText(says.lossy, counts);
+    if (sampled && rule === SHARED_NOISE)
+      return fillText(at >= 0 ? says.noise_part : over ? says.noise : says.noise_so_far, counts);
+    if (sampled) return fillText(at >= 0 ? says.sampled : says.sampled_same, counts);
+    return joinSentences(
+      fillText(at >= 0 ? says.part : over ? says.same : says.same_so_far, counts),
+      over && peerAgreement(),
     );
   }
 
-  function peerAgrees() {
-    const lane = peerOf(S.run),
-      { at, of } = lane ? partAt(S.run, lane) : { at: -1, of: 0 };
-    return of ? words(at < 0 ? W.peer.same : W.peer.part, { n: at + 1 }) : "";
+  function peerAgreement() {
+    const lane = peerOf(view.run),
+      { at, of: compared } = lane ? findDivergence(view.run, lane) : { at: -1, of: 0 };
+    return compared ? fillText(at < 0 ? texts.peer.same : texts.peer.part, { n: at + 1 }) : "";
   }
 
   return { sentence, footnote };

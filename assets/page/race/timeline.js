@@ -1,180 +1,187 @@
 /* The timeline: when each lane drafted and verified. It takes its width from the page, so that its text stays 12 px. */
 
-import { EPS, isOver, horizon, isServed, shownLanes } from "#page/race/run.js";
-import { clamp, duration, words, widthOf } from "#page/race/text.js";
-import { h, s, text, line, svg, bundle } from "#page/race/kit.js";
-import { axis, axisEnd } from "#page/race/axes.js";
+import { EPS, isOver, replayEnd, isServed, lanesOf } from "#page/race/run.js";
+import { clamp, formatDuration, estimateWidth } from "#page/race/format.js";
+import { fillText } from "#page/race/text.js";
+import { html } from "#page/race/html.js";
+import { svg, svgText, svgLine, svgRoot, createBarPaths } from "#page/race/svg.js";
+import { drawTimeAxis, timeAxisEnd } from "#page/race/axes.js";
 
-const TOP = 16,
-  ROW = 44,
-  BAR = 22; // px
+const TOP_PX = 16,
+  ROW_PX = 44,
+  BAR_PX = 22; // px
 
-/* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
-export function timeline(W, part, S) {
+/* `view` holds the run on show, its moment `view.timeMs` and the widths of the charts, `view.widths`. */
+export function createTimeline(texts, part, view) {
   /* The timeline is drawn once for as long as the run and the zoom stay; time only moves the strip, the line of now and
    * the veil over what is still to come. */
-  const strip = h("div", { class: "sd-strip" }),
-    veil = h("div", { class: "sd-veil" }),
-    now = h("div", { class: "sd-nowline" });
-  /** @type {{ key: string, scale: number, span: number, close: boolean, labels: any[], told: number }} */
-  const G = { key: "", scale: 1, span: 1, close: true, labels: [], told: 0 };
+  const strip = html("div", { class: "sd-strip" }),
+    veil = html("div", { class: "sd-veil" }),
+    now = html("div", { class: "sd-nowline" });
+  /** @type {{ key: string, scale: number, span: number, close: boolean, labels: any[], shownLabels: number }} */
+  const drawing = { key: "", scale: 1, span: 1, close: true, labels: [], shownLabels: 0 };
 
-  function drawGantt(end) {
+  function paint(end) {
     const box = part.gantt,
-      width = S.room.gantt,
-      [A, B] = shownLanes(S.run);
-    if (!width || !A.first) return box.replaceChildren();
+      width = view.widths.gantt,
+      [speculative, plain] = lanesOf(view.run);
+    if (!width || !speculative.prefill) return box.replaceChildren();
     if (box.firstChild !== strip) box.replaceChildren(strip, veil, now);
-    const length = axisEnd(S.run, end),
+    const length = timeAxisEnd(view.run, end),
       key = [
-        S.run.header.run,
-        A.cycles.length,
-        B ? B.cycles.length : 0,
-        isOver(S.run),
-        S.zoom,
+        view.run.header.run,
+        speculative.cycles.length,
+        plain ? plain.cycles.length : 0,
+        isOver(view.run),
+        view.zoom,
         width,
         length,
       ].join();
-    if (key !== G.key) {
-      G.key = key;
-      buildGantt(length, width);
+    if (key !== drawing.key) {
+      drawing.key = key;
+      build(length, width);
     }
-    const from = G.close ? clamp(S.t - G.span * 0.72, 0, Math.max(0, length - G.span)) : 0,
-      x = (S.t - from) * G.scale;
-    strip.style.transform = `translateX(${(-from * G.scale).toFixed(1)}px)`;
+    const fromMs = drawing.close ? clamp(view.timeMs - drawing.span * 0.72, 0, Math.max(0, length - drawing.span)) : 0,
+      x = (view.timeMs - fromMs) * drawing.scale;
+    strip.style.transform = `translateX(${(-fromMs * drawing.scale).toFixed(1)}px)`;
     now.style.transform = `translateX(${x.toFixed(1)}px)`;
     // from the right edge, so it never lies outside
     veil.style.transform = `scaleX(${clamp(1 - x / width, 0, 1).toFixed(4)})`;
-    while (G.told < G.labels.length && G.labels[G.told].at <= S.t + EPS)
-      G.labels[G.told++].node.style.visibility = "visible";
-    while (G.told > 0 && G.labels[G.told - 1].at > S.t + EPS)
-      G.labels[--G.told].node.style.visibility = "hidden";
+    while (drawing.shownLabels < drawing.labels.length && drawing.labels[drawing.shownLabels].ms <= view.timeMs + EPS)
+      drawing.labels[drawing.shownLabels++].node.style.visibility = "visible";
+    while (drawing.shownLabels > 0 && drawing.labels[drawing.shownLabels - 1].ms > view.timeMs + EPS)
+      drawing.labels[--drawing.shownLabels].node.style.visibility = "hidden";
   }
 
-  function buildGantt(length, width) {
-    const [A, B, P] = shownLanes(S.run),
-      rows = P ? 3 : B ? 2 : 1,
-      close = S.zoom === "close",
-      floor = TOP + rows * ROW - 16;
-    const span = Math.max(close ? closeSpan(A, B, width) : length, EPS),
+  function build(length, width) {
+    const [speculative, plain, peer] = lanesOf(view.run),
+      rows = peer ? 3 : plain ? 2 : 1,
+      isClose = view.zoom === "close",
+      floor = TOP_PX + rows * ROW_PX - 16;
+    const span = Math.max(isClose ? closeSpanMs(speculative, plain, width) : length, EPS),
       scale = width / span,
-      wide = Math.max(width, length * scale),
+      fullWidth = Math.max(width, length * scale),
       height = floor + 20;
-    Object.assign(G, { close, span, scale, labels: [], told: 0 });
-    const x = (v) => v * scale,
-      looks = bundle(),
-      told = (at, ...nodes) =>
+    Object.assign(drawing, { close: isClose, span, scale, labels: [], shownLabels: 0 });
+    const x = (ms) => ms * scale,
+      bars = createBarPaths(),
+      reveal = (ms, ...nodes) =>
         nodes.forEach((node) => {
           node.style.visibility = "hidden";
-          G.labels.push({ at, node });
+          drawing.labels.push({ ms, node });
         });
-    for (const [lane, y, checks] of [
-      [A, TOP, true],
-      [P, TOP + ROW, true],
-      [B, TOP + (rows - 1) * ROW, false],
+    for (const [lane, y, isSpeculative] of [
+      [speculative, TOP_PX, true],
+      [peer, TOP_PX + ROW_PX, true],
+      [plain, TOP_PX + (rows - 1) * ROW_PX, false],
     ]) {
       for (const cycle of lane ? lane.cycles : []) {
-        draftBars(cycle, y, x, close, looks);
-        told(cycle.at, ...passBar(cycle, y, x, close, looks, checks));
+        addDraftBars(cycle, y, x, isClose, bars);
+        reveal(cycle.endMs, ...addPassBar(cycle, y, x, isClose, bars, isSpeculative));
       }
     }
-    const g = svg(
-      wide,
+    const g = svgRoot(
+      fullWidth,
       height,
-      W.time.aria,
-      s("desc", {}, ganttTold(A, B)),
-      looks.paths((look) => ({ class: look, "stroke-width": 0.5 })),
+      texts.time.aria,
+      svg("desc", {}, describe(speculative, plain)),
+      bars.paths((look) => ({ class: look, "stroke-width": 0.5 })),
     );
-    if (!close && B && A.finished && A.end < B.end * 0.8) {
-      const label = [words(W.time.done, { time: duration(A.end) }), duration(A.end), ""].find(
-        (one) => 14 + 1.12 * widthOf(one) < wide - x(A.end),
-      ); // it is bold
-      told(
-        A.end,
-        line(x(A.end) + 4, TOP + BAR / 2, x(B.end), TOP + BAR / 2, "sd-ax", {
+    if (!isClose && plain && speculative.finished && speculative.endMs < plain.endMs * 0.8) {
+      const label = [
+        fillText(texts.time.done, { time: formatDuration(speculative.endMs) }),
+        formatDuration(speculative.endMs),
+        "",
+      ].find((label) => 14 + 1.12 * estimateWidth(label) < fullWidth - x(speculative.endMs)); // it is bold
+      reveal(
+        speculative.endMs,
+        svgLine(x(speculative.endMs) + 4, TOP_PX + BAR_PX / 2, x(plain.endMs), TOP_PX + BAR_PX / 2, "sd-ax", {
           "stroke-dasharray": "2 3",
         }),
-        text(x(A.end) + 12, TOP + BAR / 2 - 5, label || "", "sd-b"),
+        svgText(x(speculative.endMs) + 12, TOP_PX + BAR_PX / 2 - 5, label || "", "sd-b"),
       );
     }
-    g.append(...G.labels.map((one) => one.node), line(0, floor, wide, floor, "sd-ax"));
-    axis(g, {
-      span: wide / scale,
+    g.append(...drawing.labels.map((label) => label.node), svgLine(0, floor, fullWidth, floor, "sd-ax"));
+    drawTimeAxis(g, {
+      span: fullWidth / scale,
       window: span,
       x,
-      width: wide,
+      width: fullWidth,
       y: floor + 16,
       top: floor,
-      count: S.room.gantt > 500 ? 9 : 5,
+      count: view.widths.gantt > 500 ? 9 : 5,
     });
-    G.labels.sort((a, b) => a.at - b.at);
+    drawing.labels.sort((a, b) => a.ms - b.ms);
     strip.replaceChildren(g);
   }
 
   /* For who cannot see it. */
-  const ganttTold = (A, B) =>
-    B
-      ? words(W.time.told, {
-          ks: A.cycles.length,
-          ts: duration(A.end),
-          kp: B.cycles.length,
-          tp: duration(B.end),
+  const describe = (speculative, plain) =>
+    plain
+      ? fillText(texts.time.told, {
+          ks: speculative.cycles.length,
+          ts: formatDuration(speculative.endMs),
+          kp: plain.cycles.length,
+          tp: formatDuration(plain.endMs),
         })
-      : words(W.time.told_alone, { ks: A.cycles.length, ts: duration(A.end) });
+      : fillText(texts.time.told_alone, {
+          ks: speculative.cycles.length,
+          ts: formatDuration(speculative.endMs),
+        });
 
-  function draftBars(cycle, y, x, close, looks) {
-    if (!cycle.draft) return;
-    let from = cycle.draft.start;
-    for (const end of close && cycle.draft.steps.length ? cycle.draft.steps : [cycle.draft.end]) {
-      looks.add(
-        "sd-f-draft" + (close ? " sd-s-draft" : ""),
-        x(from),
+  function addDraftBars(cycle, y, x, isClose, bars) {
+    if (!cycle.drafting) return;
+    let fromMs = cycle.drafting.start;
+    for (const end of isClose && cycle.drafting.steps.length ? cycle.drafting.steps : [cycle.drafting.end]) {
+      bars.add(
+        "sd-f-draft" + (isClose ? " sd-s-draft" : ""),
+        x(fromMs),
         y,
-        x(end) - x(from) - (close ? 0.5 : 0),
-        BAR,
+        x(end) - x(fromMs) - (isClose ? 0.5 : 0),
+        BAR_PX,
       );
-      from = end;
+      fromMs = end;
     }
   }
 
   /* Draws the pass, and returns its labels. */
-  function passBar(cycle, y, x, close, looks, checks) {
+  function addPassBar(cycle, y, x, isClose, bars, isSpeculative) {
     if (!cycle.check) return [];
     const left = x(cycle.check.start),
-      wide = x(cycle.check.end) - left,
-      mid = left + wide / 2,
+      width = x(cycle.check.end) - left,
+      middle = left + width / 2,
       parts = [];
-    looks.add("sd-f-target", left, y, wide - (close ? 1 : 0.5), BAR, close ? 2 : 0);
-    if (!close && !checks) return parts;
-    if (wide > (close ? 16 : 9))
-      parts.push(text(mid, y - 4, (close ? "+" : "") + cycle.gained, "sd-b", "middle"));
+    bars.add("sd-f-target", left, y, width - (isClose ? 1 : 0.5), BAR_PX, isClose ? 2 : 0);
+    if (!isClose && !isSpeculative) return parts;
+    if (width > (isClose ? 16 : 9))
+      parts.push(svgText(middle, y - 4, (isClose ? "+" : "") + cycle.gained, "sd-b", "middle"));
     const n = cycle.drafts.length,
-      labels = isServed(S.run)
-        ? checks && n
-          ? [words(W.server.cycle, { n }), String(n)]
+      labels = isServed(view.run)
+        ? isSpeculative && n
+          ? [fillText(texts.server.cycle, { n }), String(n)]
           : []
-        : checks && n
+        : isSpeculative && n
           ? [
-              words(n > 1 ? W.time.checks : W.time.checks_one, { n }),
-              words(W.time.checks_short, { n }),
+              fillText(n > 1 ? texts.time.checks : texts.time.checks_one, { n }),
+              fillText(texts.time.checks_short, { n }),
               String(n),
             ]
-          : [W.time.target_short];
-    const label = close && labels.find((one) => wide > 8 + widthOf(one));
-    if (label) parts.push(text(mid, y + 15, label, "sd-on-target", "middle"));
+          : [texts.time.target_short];
+    const label = isClose && labels.find((label) => width > 8 + estimateWidth(label));
+    if (label) parts.push(svgText(middle, y + 15, label, "sd-on-target", "middle"));
     return parts;
   }
 
   /* About four cycles, and never a plain pass too narrow for its label. */
-  function closeSpan(A, B, width) {
-    const cycles = A.cycles.length || !B ? A.cycles : B.cycles,
-      mean = cycles.length ? cycles[cycles.length - 1].at / cycles.length : 1;
-    const pass = B && B.cycles.length ? B.end / B.cycles.length : mean;
+  function closeSpanMs(speculative, plain, width) {
+    const cycles = speculative.cycles.length || !plain ? speculative.cycles : plain.cycles,
+      meanMs = cycles.length ? cycles[cycles.length - 1].endMs / cycles.length : 1;
+    const plainPassMs = plain && plain.cycles.length ? plain.endMs / plain.cycles.length : meanMs;
     return Math.min(
-      axisEnd(S.run, horizon(S.run)),
-      Math.max(mean * (width > 500 ? 4.3 : 2.1), pass * (width > 500 ? 5 : 2.5)),
+      timeAxisEnd(view.run, replayEnd(view.run)),
+      Math.max(meanMs * (width > 500 ? 4.3 : 2.1), plainPassMs * (width > 500 ? 5 : 2.5)),
     );
   }
 
-  return drawGantt;
+  return paint;
 }

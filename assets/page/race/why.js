@@ -1,43 +1,37 @@
 /* Why it can be faster, in one line, with what a pass cost in this run. */
 
-import {
-  speculative,
-  plain,
-  isServed,
-  isOver,
-  figuresAt,
-  horizon,
-  isBusy,
-} from "#page/race/run.js";
-import { duration, words, fixed } from "#page/race/text.js";
+import { speculativeOf, plainOf, isServed, isOver, replayEnd } from "#page/race/run.js";
+import { figuresAt, wasMachineBusy } from "#page/race/measure.js";
+import { formatDuration, toFixed } from "#page/race/format.js";
+import { fillText } from "#page/race/text.js";
 
-const CHEAP = 1.35; // passes: up to here a check costs about what one token costs
+const MAX_CHEAP_PASSES = 1.35; // passes: up to here a check costs about what one token costs
 
-const ENGLISH = /^(embedded|tuned|smollm2)(:|$)/, // the models that know no other language
-  OTHER = /[^\p{Script=Latin}\P{L}]/u; // a letter of another script
+const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // the models that know no other language
+  OTHER_SCRIPT = /[^\p{Script=Latin}\P{L}]/u; // a letter of another script
 
 /* Of a whole run its totals; of one that goes on, what is known so far. A run that lost says why in its verdict;
  * a figure of a busy machine is not explained. */
-export function why(W, run, t) {
-  const A = speculative(run);
+export function explainSpeed(texts, run, timeMs) {
+  const speculative = speculativeOf(run);
   if (isServed(run)) return "";
-  if (
-    ENGLISH.test((run.header.models || {}).family || "embedded") &&
-    OTHER.test(run.header.prompt || "")
-  )
-    return W.why.english;
-  const F = figuresAt(run, isOver(run) ? Infinity : t),
-    one = plain(run) && F.b.k ? F.b.passing / F.b.k : 0;
-  const checks = A.cycles.slice(0, F.a.k).filter((cycle) => cycle.check && cycle.drafts.length),
-    guesses = checks.reduce((sum, cycle) => sum + cycle.drafts.length, 0);
-  if (isOver(run) && t >= horizon(run) && F.speedup && (F.speedup < 0.98 || isBusy(run))) return "";
-  if (!one || !F.a.checking) return W.why.known;
+  if (ENGLISH_MODELS.test((run.header.models || {}).family || "embedded") && OTHER_SCRIPT.test(run.header.prompt || ""))
+    return texts.why.english;
+  const figures = figuresAt(run, isOver(run) ? Infinity : timeMs),
+    plainPassMs = plainOf(run) && figures.plain.passes ? figures.plain.passMs / figures.plain.passes : 0;
+  const checks = speculative.cycles
+      .slice(0, figures.speculative.passes)
+      .filter((cycle) => cycle.check && cycle.drafts.length),
+    drafts = checks.reduce((sum, cycle) => sum + cycle.drafts.length, 0);
+  if (isOver(run) && timeMs >= replayEnd(run) && figures.speedup && (figures.speedup < 0.98 || wasMachineBusy(run)))
+    return "";
+  if (!plainPassMs || !figures.speculative.checkMs) return texts.why.known;
   const values = {
-    n: Math.round(guesses / checks.length),
-    one: duration(one),
-    check: duration(F.a.checking / F.a.checks),
-    times: fixed(F.v, 1),
+    n: Math.round(drafts / checks.length),
+    one: formatDuration(plainPassMs),
+    check: formatDuration(figures.speculative.checkMs / figures.speculative.checks),
+    times: toFixed(figures.v, 1),
   };
-  const name = (F.v || 0) <= CHEAP ? "cheap" : "dear";
-  return words(W.why[values.n === 1 ? `${name}_one` : name], values);
+  const name = (figures.v || 0) <= MAX_CHEAP_PASSES ? "cheap" : "dear";
+  return fillText(texts.why[values.n === 1 ? `${name}_one` : name], values);
 }

@@ -7,9 +7,7 @@ export function mount(element, props) {
   skip.addEventListener("click", (event) => {
     event.preventDefault();
     /** @type {HTMLElement} */ (document.getElementById("race-button")).click();
-    requestAnimationFrame(() =>
-      /** @type {HTMLElement} */ (document.getElementById("run")).focus(),
-    );
+    requestAnimationFrame(() => /** @type {HTMLElement} */ (document.getElementById("run")).focus());
   });
 
   /* Enter runs, Shift and Enter begins a line. */
@@ -22,31 +20,27 @@ export function mount(element, props) {
   });
 
   /* Tabs as the pattern of the ARIA guide: one stop for all, arrow keys, Home and End from one to the next. */
-  const KEYS = {
-    ArrowRight: (at, n) => (at + 1) % n,
-    ArrowLeft: (at, n) => (at + n - 1) % n,
+  const NEXT_TAB = {
+    ArrowRight: (index, count) => (index + 1) % count,
+    ArrowLeft: (index, count) => (index + count - 1) % count,
     Home: () => 0,
-    End: (at, n) => n - 1,
+    End: (index, count) => count - 1,
   };
   /** @returns {any[]} */
-  const tabs = () =>
-    [...document.querySelectorAll(".sd-tabs [role=tab]")].filter(
-      (tab) => tab.id && tab.getClientRects().length,
-    );
-  function oneStop({ target }) {
-    const all = tabs(),
-      stop = all.includes(target)
-        ? target
-        : all.find((tab) => tab.getAttribute("aria-selected") === "true");
-    for (const tab of all) tab.tabIndex = tab === stop ? 0 : -1;
+  const visibleTabs = () =>
+    [...document.querySelectorAll(".sd-tabs [role=tab]")].filter((tab) => tab.id && tab.getClientRects().length);
+  function keepOneStop({ target }) {
+    const tabs = visibleTabs(),
+      stop = tabs.includes(target) ? target : tabs.find((tab) => tab.getAttribute("aria-selected") === "true");
+    for (const tab of tabs) tab.tabIndex = tab === stop ? 0 : -1;
   }
 
   document.addEventListener("keydown", (event) => {
-    const all = tabs(),
-      at = all.indexOf(document.activeElement);
-    if (at < 0 || !(event.key in KEYS) || event.altKey || event.ctrlKey || event.metaKey) return;
+    const tabs = visibleTabs(),
+      index = tabs.indexOf(document.activeElement);
+    if (index < 0 || !(event.key in NEXT_TAB) || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
-    const next = all[KEYS[event.key](at, all.length)];
+    const next = tabs[NEXT_TAB[event.key](index, tabs.length)];
     next.click();
     next.focus();
   });
@@ -54,10 +48,8 @@ export function mount(element, props) {
    * along. */
   document.addEventListener("keydown", ({ key }) => {
     if (key !== "Tab") return;
-    for (const list of /** @type {NodeListOf<HTMLElement>} */ (
-      document.querySelectorAll("ul[role=listbox]")
-    ))
+    for (const list of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("ul[role=listbox]")))
       list.tabIndex = -1;
   });
-  document.addEventListener("focusin", oneStop); // before the next press of Tab
+  document.addEventListener("focusin", keepOneStop); // before the next press of Tab
 }

@@ -1,16 +1,16 @@
 /* Nothing a visitor made is lost: settings and tab stand in the address, and the run on show outlives a reload, another
  * language, or a connection that breaks. What the address cannot hold stays in this browser tab's own storage, where
- * `handlers/kept.js` finds it when the page loads. */
+ * `handlers/restore.js` finds it when the page loads. */
 
-import { latest } from "#page/handlers/changed.js";
-import { whenPlayed } from "#page/shared/arrival.js";
+import { latestValues } from "#page/handlers/changed.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const RUN = "specdec.run",
   PROMPT = "specdec.prompt";
 const LONGEST = 4000; // characters of an address; a prompt beyond that is stored
 
 /* The query of these settings beside what else the address asks for. What has its usual value is left out. */
-export function queryOf(search, names, values, usual) {
+export function settingsQuery(search, names, values, usual) {
   const query = new URLSearchParams(search);
   names.forEach((name, i) => {
     const value = String(values[i] ?? "");
@@ -20,11 +20,11 @@ export function queryOf(search, names, values, usual) {
 }
 
 /* `?…`, or nothing at all. */
-export const searchOf = (query) => (String(query) ? "?" + query : "");
+export const formatQuery = (query) => (String(query) ? "?" + query : "");
 
 /* What the address can hold of these settings, and the prompt where that is too long for it; else null. */
-export function stored(search, names, values, usual) {
-  const query = queryOf(search, names, values, usual);
+export function splitQuery(search, names, values, usual) {
+  const query = settingsQuery(search, names, values, usual);
   if (String(query).length <= LONGEST) return [query, null];
   query.delete("prompt");
   return [query, values[names.indexOf("prompt")]];
@@ -37,35 +37,35 @@ function withTab(search, tab, first) {
   return query;
 }
 
-const SAID = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // what a run says of its sampling
+const SAMPLING = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // what a run says of its sampling
 
-const OPEN = { drafter: "default", k: "0" }; // the page chooses: whatever it chose is what was asked for
+const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // the page chooses: whatever it chose is what was asked for
 
 /* Whether the run on show is of another prompt or other settings than these. A server decides most by itself; an
  * adaptive drafter its own depth. */
-export function isOther(run, names, values) {
+export function hasOtherSettings(run, names, values) {
   const started = run.lanes[run.names[0]].started || {},
     { models = {}, prompt } = run.header,
-    at = (name) => values[names.indexOf(name)],
-    isOpen = (name) => OPEN[name] === String(at(name)),
-    differs = (name, told) =>
-      told != null && at(name) != null && !isOpen(name) && String(at(name)) !== String(told);
+    valueOf = (name) => values[names.indexOf(name)],
+    isOpen = (name) => CHOSEN_BY_PAGE[name] === String(valueOf(name)),
+    differs = (name, actual) =>
+      actual != null && valueOf(name) != null && !isOpen(name) && String(valueOf(name)) !== String(actual);
   if (differs("prompt", prompt)) return true;
   if (started.server || !started.params) return false;
   return (
     differs("drafter", started.drafter) ||
     (!/^adaptive/.test(started.drafter) && differs("k", started.k)) ||
     differs("family", models.family || "embedded") ||
-    SAID.some((name) => differs(name, started.params[name]))
+    SAMPLING.some((name) => differs(name, started.params[name]))
   );
 }
 
-function keep(props, player) {
-  const landing = player.log(),
+function keepState(props, player) {
+  const firstLog = player.log(),
     [names, usual, order] = [props.names, props.usual, props.tabs].map((text) => JSON.parse(text));
-  let values = latest.get("sd-settings") || null,
+  let values = latestValues.get("sd-settings") || null,
     timer = 0,
-    here = null;
+    openTab = null;
 
   const store = (name, text) => {
     try {
@@ -76,15 +76,15 @@ function keep(props, player) {
   };
   /* A fragment is a run, or a section of the Guide. */
   function address(query) {
-    const kept = location.hash.startsWith("#run=") || query.get("tab") === "guide";
-    return location.pathname + searchOf(query) + (kept ? location.hash : "");
+    const keepsHash = location.hash.startsWith("#run=") || query.get("tab") === "guide";
+    return location.pathname + formatQuery(query) + (keepsHash ? location.hash : "");
   }
 
   /* -- settings -- */
 
-  function written(search) {
+  function queryWithSettings(search) {
     if (!values) return new URLSearchParams(search);
-    const [query, prompt] = stored(search, names, values, usual);
+    const [query, prompt] = splitQuery(search, names, values, usual);
     store(PROMPT, prompt);
     return query;
   }
@@ -92,7 +92,7 @@ function keep(props, player) {
     values = /** @type {CustomEvent} */ (event).detail;
     clearTimeout(timer);
     timer = window.setTimeout(
-      () => history.replaceState(history.state, "", address(written(location.search))),
+      () => history.replaceState(history.state, "", address(queryWithSettings(location.search))),
       300,
     );
   });
@@ -101,17 +101,17 @@ function keep(props, player) {
 
   const tabs = /** @type {HTMLElement} */ (document.querySelector(".sd-tabs"));
   const nameOf = (button) => button.id.replace(/-button$/, "");
-  const opened = () => {
+  const findOpenTab = () => {
     const button = tabs.querySelector("[role=tab][aria-selected=true]");
     return button && nameOf(button);
   };
   new MutationObserver(() => {
-    const now = opened();
-    if (!now || now === here) return;
-    const first = here === null; // the tab that the page opened with needs no step of its own
-    here = now;
-    const query = withTab(location.search, now, order[0]);
-    if (!first && searchOf(query) !== location.search) history.pushState(null, "", address(query));
+    const tab = findOpenTab();
+    if (!tab || tab === openTab) return;
+    const first = openTab === null; // the tab that the page opened with needs no step of its own
+    openTab = tab;
+    const query = withTab(location.search, tab, order[0]);
+    if (!first && formatQuery(query) !== location.search) history.pushState(null, "", address(query));
   }).observe(tabs, {
     subtree: true,
     childList: true,
@@ -119,38 +119,38 @@ function keep(props, player) {
     attributeFilter: ["aria-selected"],
   });
   window.addEventListener("popstate", () => {
-    const asked = new URLSearchParams(location.search).get("tab") || order[0];
+    const wantedTab = new URLSearchParams(location.search).get("tab") || order[0];
     // Back changes the tab, not the settings
-    history.replaceState(history.state, "", address(written(location.search)));
-    if (asked === opened()) return;
-    here = asked;
-    const button = document.getElementById(asked + "-button");
+    history.replaceState(history.state, "", address(queryWithSettings(location.search)));
+    if (wantedTab === findOpenTab()) return;
+    openTab = wantedTab;
+    const button = document.getElementById(wantedTab + "-button");
     if (button) button.click();
   });
 
   /* -- the run -- */
 
   /* Whose it is, beside the settings; and while it is being made, no example takes its place. */
-  function compare() {
+  function compareSettings() {
     const run = player.run(),
-      made = Boolean(run && run.header.source === "live" && !run.closed);
+      isLive = Boolean(run && run.header.source === "live" && !run.closed);
     player.toggleAttribute(
       "data-other",
-      Boolean(run && isOther(run, names, values || names.map((name) => usual[name]))),
+      Boolean(run && hasOtherSettings(run, names, values || names.map((name) => usual[name]))),
     );
-    for (const row of document.querySelectorAll(".sd-pills")) row.toggleAttribute("inert", made);
+    for (const row of document.querySelectorAll(".sd-pills")) row.toggleAttribute("inert", isLive);
   }
-  window.addEventListener("sd-settings", compare);
-  player.addEventListener("sd-run", compare);
-  player.addEventListener("sd-ended", compare);
-  compare();
+  window.addEventListener("sd-settings", compareSettings);
+  player.addEventListener("sd-run", compareSettings);
+  player.addEventListener("sd-ended", compareSettings);
+  compareSettings();
 
   window.addEventListener("pagehide", () => {
     clearTimeout(timer);
-    history.replaceState(history.state, "", address(written(location.search)));
+    history.replaceState(history.state, "", address(queryWithSettings(location.search)));
     const log = player.log();
-    store(RUN, log && log !== landing ? JSON.stringify({ left: Date.now(), log }) : null);
+    store(RUN, log && log !== firstLog ? JSON.stringify({ left: Date.now(), log }) : null);
   });
 }
 
-export const mount = (element, props) => whenPlayed((player) => keep(props, player));
+export const mount = (element, props) => whenPlayerReady((player) => keepState(props, player));

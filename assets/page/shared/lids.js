@@ -1,33 +1,33 @@
 /* The lids of what folds away beside the prompt: the settings, with what is chosen written on them, and what can be
  * done with a run. All below them is there from the start: a run that a link brings needs it. */
 
-import { latest } from "#page/handlers/changed.js";
+import { latestValues } from "#page/handlers/changed.js";
 
 export function mount(element, props) {
-  const W = JSON.parse(props.words),
+  const texts = JSON.parse(props.words),
     [names, order] = [props.names, props.order].map((text) => JSON.parse(text));
   const [settings, more] = element.querySelectorAll("button");
 
   /* `values` in the order of the table of settings. */
-  function write(values) {
-    const named = (name) => {
+  function writeLid(values) {
+    const valueText = (name) => {
       const value = values[order.indexOf(name)];
-      if (name === "k" && !Number(value)) return W.open;
+      if (name === "k" && !Number(value)) return texts.open;
       return name === "drafter" ? names[value] || value : value;
     };
-    settings.textContent = W.lid.replace(/\{(\w+)\}/g, (_, name) => named(name));
+    settings.textContent = texts.lid.replace(/\{(\w+)\}/g, (_, name) => valueText(name));
   }
 
-  write(latest.get("sd-settings") || JSON.parse(props.values));
-  more.textContent = W.more;
+  writeLid(latestValues.get("sd-settings") || JSON.parse(props.values));
+  more.textContent = texts.more;
   window.addEventListener("sd-settings", (event) => {
-    write(/** @type {CustomEvent} */ (event).detail);
+    writeLid(/** @type {CustomEvent} */ (event).detail);
   });
   for (const lid of [settings, more])
     lid.addEventListener("click", () => {
-      const open = lid.getAttribute("aria-expanded") !== "true",
-        below = document.getElementById(String(lid.getAttribute("aria-controls")));
-      lid.setAttribute("aria-expanded", String(open));
-      if (below) below.classList.toggle("sd-unfolded", open);
+      const shouldOpen = lid.getAttribute("aria-expanded") !== "true",
+        controlled = document.getElementById(String(lid.getAttribute("aria-controls")));
+      lid.setAttribute("aria-expanded", String(shouldOpen));
+      if (controlled) controlled.classList.toggle("sd-unfolded", shouldOpen);
     });
 }

@@ -5,74 +5,76 @@
 const compare = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b));
 
 /* By one column; what has no figure comes last either way, and rows that are even keep their order. */
-export function sorted(rows, at, down) {
-  const gone = (row) => Number(row[at] === null),
-    sign = down ? -1 : 1;
+export function sortRows(rows, column, descending) {
+  const isMissing = (row) => Number(row[column] === null),
+    sign = descending ? -1 : 1;
   return [...rows].sort(
-    (a, b) => gone(a) - gone(b) || (gone(a) ? 0 : sign * compare(a[at], b[at])),
+    (a, b) => isMissing(a) - isMissing(b) || (isMissing(a) ? 0 : sign * compare(a[column], b[column])),
   );
 }
 
 export function mount(element, props) {
   const [box, table] = [element.querySelector(".sd-scroll"), element.querySelector("table")],
     [heads, digits] = [props.heads, props.digits].map((text) => JSON.parse(text));
-  const S = { at: null, down: false };
+  const sorting = { column: null, descending: false };
   const formats = digits.map(
-    (n) =>
-      new Intl.NumberFormat("en", { minimumFractionDigits: n ?? 0, maximumFractionDigits: n ?? 0 }),
+    (n) => new Intl.NumberFormat("en", { minimumFractionDigits: n ?? 0, maximumFractionDigits: n ?? 0 }),
   );
-  const isWords = (i) => digits[i] === null;
+  const isText = (i) => digits[i] === null;
 
-  function make(tag, attributes, ...children) {
+  function createNode(tag, attributes, ...children) {
     const node = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
     node.append(...children);
     return node;
   }
 
-  const align = (i) => (isWords(i) ? {} : { class: "sd-num" });
-  const written = (value, i) =>
-    value === null ? "–" : isWords(i) || value === 0 ? String(value) : formats[i].format(value);
-  const cell = (value, i) =>
-    tinted(
-      make(i ? "td" : "th", { ...align(i), ...(i ? {} : { scope: "row" }) }, written(value, i)),
+  const attributesOf = (i) => (isText(i) ? {} : { class: "sd-num" });
+  const formatValue = (value, i) =>
+    value === null ? "–" : isText(i) || value === 0 ? String(value) : formats[i].format(value);
+  const createCell = (value, i) =>
+    tint(
+      createNode(i ? "td" : "th", { ...attributesOf(i), ...(i ? {} : { scope: "row" }) }, formatValue(value, i)),
       value,
     );
 
   /* Stronger the further the figure is from the even one, beside the furthest on its side. */
-  function tinted(node, value) {
+  function tint(node, value) {
     if (typeof value !== "number" || props.even == null) return node;
-    const off = (figure) => Math.abs(figure - props.even),
+    const distance = (figure) => Math.abs(figure - props.even),
       isBelow = (figure) => figure < props.even,
       figures = props.value.flat().filter((figure) => typeof figure === "number"),
-      furthest = Math.max(...figures.filter((one) => isBelow(one) === isBelow(value)).map(off));
+      furthest = Math.max(...figures.filter((figure) => isBelow(figure) === isBelow(value)).map(distance));
     node.dataset.side = isBelow(value) ? "below" : "above";
-    node.style.setProperty("--share", `${(80 * off(value)) / furthest}%`);
+    node.style.setProperty("--share", `${(80 * distance(value)) / furthest}%`);
     return node;
   }
 
   /* The largest figure first, words from A; a second press reverses the order. */
-  function press(i) {
-    Object.assign(S, { at: i, down: S.at === i ? !S.down : !isWords(i) });
+  function sortBy(i) {
+    Object.assign(sorting, {
+      column: i,
+      descending: sorting.column === i ? !sorting.descending : !isText(i),
+    });
     draw();
   }
 
-  function heading(name, i) {
-    const button = make("button", { type: "button" }, name, make("i", { "aria-hidden": "true" }));
-    button.addEventListener("click", () => press(i));
-    return make("th", { ...align(i), scope: "col" }, button);
+  function createHeading(name, i) {
+    const button = createNode("button", { type: "button" }, name, createNode("i", { "aria-hidden": "true" }));
+    button.addEventListener("click", () => sortBy(i));
+    return createNode("th", { ...attributesOf(i), scope: "col" }, button);
   }
 
   function draw() {
     [...table.tHead.rows[0].cells].forEach((head, i) => {
-      head.setAttribute("aria-sort", i !== S.at ? "none" : S.down ? "descending" : "ascending");
-      head.querySelector("i").textContent = i !== S.at ? "↕" : S.down ? "↓" : "↑";
+      head.setAttribute("aria-sort", i !== sorting.column ? "none" : sorting.descending ? "descending" : "ascending");
+      head.querySelector("i").textContent = i !== sorting.column ? "↕" : sorting.descending ? "↓" : "↑";
     });
-    const rows = S.at === null ? props.value : sorted(props.value, S.at, S.down);
-    table.tBodies[0].replaceChildren(...rows.map((row) => make("tr", {}, ...row.map(cell))));
+    const rows = sorting.column === null ? props.value : sortRows(props.value, sorting.column, sorting.descending);
+    table.tBodies[0].replaceChildren(...rows.map((row) => createNode("tr", {}, ...row.map(createCell))));
   }
 
   for (const node of [box, table]) node.setAttribute("aria-label", props.caption);
-  table.tHead.rows[0].append(...heads.map(heading));
+  table.tHead.rows[0].append(...heads.map(createHeading));
   draw();
 }

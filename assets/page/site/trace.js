@@ -1,15 +1,14 @@
 /* Whether a text is a run that the player can be given. The app does the decisions again; here it is only read as the
  * player reads it: a file or a link may hold anything. */
 
-import { fold } from "#page/race/log.js";
+import { foldEvents } from "#page/race/log.js";
 
 const isText = ({ event, pieces }) =>
-  event !== "committed" ||
-  (Array.isArray(pieces) && pieces.every((piece) => typeof piece === "string"));
+  event !== "committed" || (Array.isArray(pieces) && pieces.every((piece) => typeof piece === "string"));
 
 /* The log of a recorded run, `most` characters long at the utmost; "" for any other text. */
-export function sound(text, most) {
-  if (typeof text !== "string" || text.length > most) return "";
+export function readTrace(text, maxLength) {
+  if (typeof text !== "string" || text.length > maxLength) return "";
   try {
     const lines = text
         .replace(/^\uFEFF/, "")
@@ -17,7 +16,7 @@ export function sound(text, most) {
         .split("\n")
         .map((line) => JSON.parse(line)),
       [{ event, prompt }] = lines,
-      run = /** @type {any} */ (fold(lines));
+      run = /** @type {any} */ (foldEvents(lines));
     if (event !== "header" || typeof prompt !== "string" || !lines.every(isText)) return "";
     if (!Object.values(run.lanes).some((lane) => lane.cycles.length)) return "";
     lines[0].source = "recorded";

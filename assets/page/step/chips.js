@@ -1,46 +1,46 @@
-/* The tokens of the cycle that is open, as chips; each keeps its verdict to itself until its turn. */
+/* Draws the tokens of the open cycle as chips; each shows its verdict from its own sub-step on. */
 
-import { chip } from "#page/race/kit.js";
+import { createChip } from "#page/race/tokens.js";
 
-export function chips(page) {
-  const { S, PW, now } = page;
+export function createChips(page) {
+  const { view, playerTexts, current } = page;
 
   /* Of a chain every draft, of a tree those that somebody judged: on screen a tree is its path, and what was tried. */
-  function nodesShown() {
-    const { cycle, states, verdict } = now(),
-      all = cycle.drafts.map((_, node) => node).filter((node) => states[node] !== "out");
+  function listNodes() {
+    const { cycle, states, verdict } = current(),
+      nodes = cycle.drafts.map((_, node) => node).filter((node) => states[node] !== "out");
     return cycle.tree
-      ? all
+      ? nodes
           .filter((node) => verdict.order.includes(node))
           .sort((a, b) => verdict.order.indexOf(a) - verdict.order.indexOf(b))
-      : all;
+      : nodes;
   }
 
   /* A draft keeps its verdict to itself until its turn; -1 stands for those that never have one. */
-  function revealed(node) {
-    const { verdict, at, steps } = now(),
-      turn = verdict.order.indexOf(node),
+  function isRevealed(node) {
+    const { verdict, stepIndex, steps } = current(),
+      place = verdict.order.indexOf(node),
       end = verdict.order.length ? 1 + verdict.order.length : 2;
-    return at >= (turn < 0 ? Math.min(end, steps.length - 1) : 2 + turn);
+    return stepIndex >= (place < 0 ? Math.min(end, steps.length - 1) : 2 + place);
   }
 
-  function chipOf(node, state, tag = "button") {
-    const made = chip(PW, now().cycle.drafts[node].piece, state, tag);
-    made.classList.toggle("sd-on", S.step === node && tag === "button");
+  function createNodeChip(node, state, tag = "button") {
+    const chipNode = createChip(playerTexts, current().cycle.drafts[node].piece, state, tag);
+    chipNode.classList.toggle("sd-on", view.step === node && tag === "button");
     if (tag === "button")
-      made.onclick = () => {
-        const { steps } = now();
-        page.show(steps.includes(node) ? node : steps.includes("late") ? "late" : "own");
+      chipNode.onclick = () => {
+        const { steps } = current();
+        page.showStep(steps.includes(node) ? node : steps.includes("late") ? "late" : "own");
       };
-    return made;
+    return chipNode;
   }
 
-  function ownChip(tag) {
-    const { own } = now(),
-      made = chip(PW, own.sample ? own.sample.piece : "…", own.state, tag);
-    if (tag === "button") made.onclick = () => page.show("own", S.coin);
-    return made;
+  function createTargetChip(tag) {
+    const { targetToken } = current(),
+      chipNode = createChip(playerTexts, targetToken.sample ? targetToken.sample.piece : "…", targetToken.state, tag);
+    if (tag === "button") chipNode.onclick = () => page.showStep("own", view.coin);
+    return chipNode;
   }
 
-  return { nodesShown, revealed, chipOf, ownChip };
+  return { listNodes, isRevealed, createNodeChip, createTargetChip };
 }

@@ -1,27 +1,32 @@
 /* Both models' distributions at the place of a draft, as far as its trace tells them, and which rows a chart shows. */
 
-import { BLOCK } from "#page/step/judge.js";
+import { BLOCK_VERIFICATION } from "#page/race/run.js";
 
-export const SHOWN = 6; // tokens in a chart; all others are one
+export const MAX_ROWS = 6; // tokens in a chart; all others are one
 
 /* Under block verification p comes with the weight of the prefix. */
-export const weightOf = ({ rule, weight }) => (rule === BLOCK ? weight : 1);
+export const weightOf = ({ rule, weight }) => (rule === BLOCK_VERIFICATION ? weight : 1);
 
 /* Both distributions of a place over the tokens that both know, and all others together; p comes with a weight. */
 export function distributionsOf(draft, weight = 1) {
-  const P = draft.target,
-    Q = draft.draft,
+  const target = draft.target,
+    draftRow = draft.draft,
     rows = new Map(),
-    paired = Boolean(P && P.sample); // older traces list each one's own likeliest
-  const add = (token, piece) =>
+    isPaired = Boolean(target && target.sample); // older traces list each one's own likeliest
+  const addRow = (token, piece) =>
     rows.has(token) ||
-    rows.set(token, { token, piece, p: valueIn(P, token, paired), q: valueIn(Q, token, paired) });
-  add(draft.token, draft.piece);
-  for (const distribution of [P, Q])
-    for (const one of distribution ? distribution.top : []) add(one.token, one.piece);
+    rows.set(token, {
+      token,
+      piece,
+      p: probabilityIn(target, token, isPaired),
+      q: probabilityIn(draftRow, token, isPaired),
+    });
+  addRow(draft.token, draft.piece);
+  for (const distribution of [target, draftRow])
+    for (const entry of distribution ? distribution.top : []) addRow(entry.token, entry.piece);
   Object.assign(rows.get(draft.token), { p: draft.p, q: draft.q });
-  const all = [...rows.values()],
-    known = all.filter((row) => row.p != null && row.q != null),
+  const allRows = [...rows.values()],
+    known = allRows.filter((row) => row.p != null && row.q != null),
     sum = (list, of) => list.reduce((total, row) => total + of(row), 0);
   known.forEach((row) => {
     row.p *= weight;
@@ -32,42 +37,41 @@ export function distributionsOf(draft, weight = 1) {
     min: 0,
   };
   const beta = weight === 1 && draft.overlap != null ? draft.overlap : null,
-    both = sum(known, (row) => Math.min(row.p, row.q));
-  rest.min =
-    beta == null ? Math.min(rest.p, rest.q) : Math.min(rest.p, rest.q, Math.max(0, beta - both));
+    overlap = sum(known, (row) => Math.min(row.p, row.q));
+  rest.min = beta == null ? Math.min(rest.p, rest.q) : Math.min(rest.p, rest.q, Math.max(0, beta - overlap));
   return {
     known,
-    half: all.filter((row) => !known.includes(row)),
+    partial: allRows.filter((row) => !known.includes(row)),
     rest,
-    overlap: both + rest.min,
+    overlap: overlap + rest.min,
     surplus: sum(known, (row) => Math.max(0, row.p - row.q)) + rest.p - rest.min,
   };
 }
 
-function valueIn(distribution, token, paired) {
-  const one = distribution && distribution.top.find((candidate) => candidate.token === token);
-  return one ? one.prob : distribution && (paired || distribution.rest < 1e-6) ? 0 : null;
+function probabilityIn(distribution, token, isPaired) {
+  const entry = distribution && distribution.top.find((candidate) => candidate.token === token);
+  return entry ? entry.prob : distribution && (isPaired || distribution.rest < 1e-6) ? 0 : null;
 }
 
 /* The drafted token first, then the replacement and the likeliest, then all others. */
-export function rowsToShow(draft, own, weight = 1) {
+export function rowsToShow(draft, sampled, weight = 1) {
   const distributions = distributionsOf(draft, weight),
-    all = [...distributions.known, ...distributions.half],
-    first = all.find((row) => row.token === draft.token),
-    rank = (row) => (own && row.token === own.token ? 2 : Math.max(row.p || 0, row.q || 0));
-  const others = all.filter((row) => row !== first).sort((a, b) => rank(b) - rank(a)),
-    kept = [first, ...others.slice(0, SHOWN - 1)],
-    folded = others.slice(SHOWN - 1).filter((row) => row.p != null && row.q != null);
+    allRows = [...distributions.known, ...distributions.partial],
+    first = allRows.find((row) => row.token === draft.token),
+    rank = (row) => (sampled && row.token === sampled.token ? 2 : Math.max(row.p || 0, row.q || 0));
+  const others = allRows.filter((row) => row !== first).sort((a, b) => rank(b) - rank(a)),
+    shown = [first, ...others.slice(0, MAX_ROWS - 1)],
+    folded = others.slice(MAX_ROWS - 1).filter((row) => row.p != null && row.q != null);
   const rest = { ...distributions.rest };
   for (const row of folded) {
     rest.p += row.p;
     rest.q += row.q;
     rest.min += Math.min(row.p, row.q);
   }
-  for (const row of kept)
+  for (const row of shown)
     if (row.p == null || row.q == null) {
       rest.p -= row.p || 0;
       rest.q -= row.q || 0;
     }
-  return { kept, rest: { ...rest, p: Math.max(0, rest.p), q: Math.max(0, rest.q) } };
+  return { shown, rest: { ...rest, p: Math.max(0, rest.p), q: Math.max(0, rest.q) } };
 }

@@ -1,103 +1,107 @@
 /* Beside the sentence what it rests on: both models' probabilities and the test, or what the target's own token is
  * drawn from. */
 
-import { h, legend } from "#page/race/kit.js";
-import { words, shown } from "#page/race/text.js";
-import { REJECTION, BLOCK, TYPICAL, headOf } from "#page/step/judge.js";
+import { html, createLegend } from "#page/race/html.js";
+import { fillText, formatPiece } from "#page/race/text.js";
+import { BLOCK_VERIFICATION } from "#page/race/run.js";
+import { REJECTION_SAMPLING, TYPICAL_ACCEPTANCE, firstSiblingOf } from "#page/step/judge.js";
 import { weightOf } from "#page/step/distributions.js";
-import { title, note } from "#page/step/marks.js";
-import { trials } from "#page/step/trial.js";
-import { residuals } from "#page/step/residual.js";
+import { createTitle, createNote } from "#page/step/marks.js";
+import { createTrials } from "#page/step/trial.js";
+import { createResidualCharts } from "#page/step/residual.js";
 
-export function evidence(page, { bars, row }, theirs, guess) {
-  const { W, S, part, now, isGreedy } = page;
-  const test = trials(page),
-    { areas, surpluses } = residuals(page);
+export function createEvidence(page, { drawBars, drawRow }, serverViews, guessTarget) {
+  const { texts, view, part, current, isGreedy } = page;
+  const drawTest = createTrials(page),
+    { drawAreas, drawSurpluses } = createResidualCharts(page);
 
   /* The draft whose test is on show: the one under judgement, else the last one that was. */
-  function focus() {
-    const { verdict, own, at } = now();
-    if (typeof S.step === "number") return S.step;
-    return at < 2 || !verdict.order.length
+  function focusedNode() {
+    const { verdict, targetToken, stepIndex } = current();
+    if (typeof view.step === "number") return view.step;
+    return stepIndex < 2 || !verdict.order.length
       ? null
-      : own && own.node >= 0
-        ? own.node
+      : targetToken && targetToken.node >= 0
+        ? targetToken.node
         : verdict.order[verdict.order.length - 1];
   }
 
   /* What the sentence speaks of, beside it: both models' probabilities and the test, or what the target's own
    * token is drawn from. */
-  function paintEvidence() {
-    const [left, right] = S.step === "own" && now().own ? ownEvidence() : testEvidence();
+  function paint() {
+    const [left, right] = view.step === "own" && current().targetToken ? targetEvidence() : testEvidence();
     part.left.replaceChildren(...left);
     part.right.replaceChildren(...right);
   }
 
   function testEvidence() {
-    const node = focus(),
-      P = W.position,
-      N = W.notation[S.notation];
-    if (node === null || S.step === "commit" || !now().verdict.trials[node]) return [[], []];
-    if (now().cycle.served) return theirs.evidence(now().cycle.drafts[node], part.left.clientWidth);
-    const { cycle, verdict } = now(),
+    const node = focusedNode(),
+      labels = texts.position,
+      notation = texts.notation[view.notation];
+    if (node === null || view.step === "commit" || !current().verdict.trials[node]) return [[], []];
+    if (current().cycle.served) return serverViews.evidence(current().cycle.drafts[node], part.left.clientWidth);
+    const { cycle, verdict } = current(),
       draft = cycle.drafts[node],
       trial = verdict.trials[node],
-      values = { n: node + 1, level: draft.level, x: shown(draft.piece) };
-    const about = isGreedy()
-      ? P.lead_greedy
-      : verdict.rule === REJECTION && headOf(cycle.drafts, draft) !== draft
-        ? P.lead_sibling
+      values = { n: node + 1, level: draft.level, x: formatPiece(draft.piece) };
+    const lead = isGreedy()
+      ? labels.lead_greedy
+      : verdict.rule === REJECTION_SAMPLING && firstSiblingOf(cycle.drafts, draft) !== draft
+        ? labels.lead_sibling
         : draft.q === 1
-          ? P.lead_point
-          : P.lead;
+          ? labels.lead_point
+          : labels.lead;
     return [
       [
-        title(
-          words(
-            verdict.rule === BLOCK ? P.title_block : cycle.tree ? P.title_tree : P.title,
+        createTitle(
+          fillText(
+            verdict.rule === BLOCK_VERIFICATION ? labels.title_block : cycle.tree ? labels.title_tree : labels.title,
             values,
           ),
         ),
-        legend(["sd-i-target", N.p_name], ["sd-i-draft", N.q_name]),
-        draft.target ? bars(draft, part.left.clientWidth) : note(W.no_laws),
-        note(about),
+        createLegend(["sd-i-target", notation.p_name], ["sd-i-draft", notation.q_name]),
+        draft.target ? drawBars(draft, part.left.clientWidth) : createNote(texts.no_laws),
+        createNote(lead),
       ],
-      [title(trial.u == null ? P.test : P.coin), ...test(draft, trial, part.right.clientWidth)],
+      [createTitle(trial.u == null ? labels.test : labels.coin), ...drawTest(draft, trial, part.right.clientWidth)],
     ];
   }
 
-  function ownEvidence() {
-    const { own, verdict, cycle } = now(),
-      O = W.own,
-      draft = own.node >= 0 && cycle.drafts[own.node].target ? cycle.drafts[own.node] : null;
+  function targetEvidence() {
+    const { targetToken, verdict, cycle } = current(),
+      labels = texts.own,
+      draft = targetToken.node >= 0 && cycle.drafts[targetToken.node].target ? cycle.drafts[targetToken.node] : null;
     if (!draft) {
-      if (cycle.served && own.state === "res")
-        return theirs.ownEvidence(own, part.left.clientWidth);
-      const [heading, about] =
-        own.state === "bon"
-          ? [O.bonus, O.bonus_lead]
-          : own.state === "pla"
-            ? [O.pla, O.pla_lead]
-            : [O.straight, verdict.rule === TYPICAL ? O.lossy_lead : O.straight_lead];
+      if (cycle.served && targetToken.state === "res")
+        return serverViews.targetEvidence(targetToken, part.left.clientWidth);
+      const [heading, lead] =
+        targetToken.state === "bon"
+          ? [labels.bonus, labels.bonus_lead]
+          : targetToken.state === "pla"
+            ? [labels.pla, labels.pla_lead]
+            : [labels.straight, verdict.rule === TYPICAL_ACCEPTANCE ? labels.lossy_lead : labels.straight_lead];
       return [
-        [title(O.row), own.distribution ? row(part.left.clientWidth) : note(W.no_laws)],
-        [title(heading), h("p", {}, about)],
+        [
+          createTitle(labels.row),
+          targetToken.distribution ? drawRow(part.left.clientWidth) : createNote(texts.no_laws),
+        ],
+        [createTitle(heading), html("p", {}, lead)],
       ];
     }
     const weight = weightOf(verdict);
     return [
       [
-        title(O.title),
-        legend(["sd-i-acc", O.overlap], ["sd-i-res", O.surplus], ["sd-i-rej", O.deficit]),
-        areas(draft, weight, part.left.clientWidth),
-        note(weight < 1 ? O.lead_block : O.lead),
+        createTitle(labels.title),
+        createLegend(["sd-i-acc", labels.overlap], ["sd-i-res", labels.surplus], ["sd-i-rej", labels.deficit]),
+        drawAreas(draft, weight, part.left.clientWidth),
+        createNote(weight < 1 ? labels.lead_block : labels.lead),
       ],
       [
-        title(weight < 1 ? O.draw : O.equal),
-        ...surpluses(draft, weight, part.right.clientWidth, guess()),
+        createTitle(weight < 1 ? labels.draw : labels.equal),
+        ...drawSurpluses(draft, weight, part.right.clientWidth, guessTarget()),
       ],
     ];
   }
 
-  return { paint: paintEvidence, focus };
+  return { paint, focusedNode };
 }

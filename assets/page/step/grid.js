@@ -1,124 +1,132 @@
 /* The open cycle as a grid, draft, pass and verdict one below the other, one column a draft; and the rail of its
  * sub-steps, the current one marked. */
 
-import { h, button } from "#page/race/kit.js";
-import { words, chance, apart } from "#page/race/text.js";
-import { BLOCK } from "#page/step/judge.js";
+import { html, createButton } from "#page/race/html.js";
+import { fillText } from "#page/race/text.js";
+import { formatChance, formatApart } from "#page/race/format.js";
+import { BLOCK_VERIFICATION } from "#page/race/run.js";
 
-export function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
-  const { W, PW, S, part, now } = page;
+export function createGrid(page, { listNodes, isRevealed, createNodeChip, createTargetChip }) {
+  const { texts, playerTexts, view, part, current } = page;
 
   function paintGrid() {
-    const { cycle, states, own, verdict, at, steps } = now(),
-      nodes = nodesShown(),
-      N = W.notation[S.notation],
-      G = W.grid,
-      passed = at >= steps.indexOf("check");
-    const hot = (node) => (S.step === node ? " sd-hot" : ""),
-      ownNow = own && at >= steps.indexOf("own");
-    const label = (name, sub) => h("div", { class: "sd-rl" }, name, h("small", {}, sub)),
-      cell = (cls, ...inner) => h("div", { class: "sd-cell " + cls }, inner);
+    const { cycle, states, targetToken, verdict, stepIndex, steps } = current(),
+      nodes = listNodes(),
+      notation = texts.notation[view.notation],
+      labels = texts.grid,
+      hasPassed = stepIndex >= steps.indexOf("check");
+    const hotClass = (node) => (view.step === node ? " sd-hot" : ""),
+      showsTarget = targetToken && stepIndex >= steps.indexOf("own");
+    const label = (name, sub) => html("div", { class: "sd-rl" }, name, html("small", {}, sub)),
+      cell = (cls, ...inner) => html("div", { class: "sd-cell " + cls }, inner);
     part.grid.style.setProperty("--n", nodes.length + 1);
     part.grid.classList.toggle("sd-many", nodes.length > 9);
     part.grid.replaceChildren(
-      label(G.draft, cycle.tree ? G.draft_tree : G.draft_sub),
+      label(labels.draft, cycle.tree ? labels.draft_tree : labels.draft_sub),
       ...nodes.map((node) =>
         cell(
-          "sd-top" + hot(node),
-          chipOf(node, "pen", "span"),
-          h(
+          "sd-top" + hotClass(node),
+          createNodeChip(node, "pen", "span"),
+          html(
             "span",
             {},
-            cycle.served ? W.served.no_q : N.q_short + " " + chance(cycle.drafts[node].q),
+            cycle.served ? texts.served.no_q : notation.q_short + " " + formatChance(cycle.drafts[node].q),
           ),
         ),
       ),
       cell(""),
-      label(G.target, G.target_sub),
-      h(
+      label(labels.target, labels.target_sub),
+      html(
         "div",
-        { class: "sd-pass" + (passed ? "" : " sd-off") },
-        words(cycle.served ? W.served.pass : nodes.length ? G.pass : G.pass_plain, {
+        { class: "sd-pass" + (hasPassed ? "" : " sd-off") },
+        fillText(cycle.served ? texts.served.pass : nodes.length ? labels.pass : labels.pass_plain, {
           time: page.passTime(),
           rows: states.filter((state) => state !== "out").length + 1,
         }),
       ),
       label(
-        G.verdict,
-        verdict.rule === BLOCK ? G.verdict_block : cycle.tree ? G.verdict_tree : G.verdict_sub,
+        labels.verdict,
+        verdict.rule === BLOCK_VERIFICATION
+          ? labels.verdict_block
+          : cycle.tree
+            ? labels.verdict_tree
+            : labels.verdict_sub,
       ),
-      ...nodes.map((node) => cell("sd-bottom" + hot(node), ...verdictCell(node, passed))),
-      cell("", ...(ownNow ? [ownChip("span"), h("span", {}, PW.status[own.state])] : [])),
+      ...nodes.map((node) => cell("sd-bottom" + hotClass(node), ...verdictCell(node, hasPassed))),
+      cell(
+        "",
+        ...(showsTarget ? [createTargetChip("span"), html("span", {}, playerTexts.status[targetToken.state])] : []),
+      ),
     );
-    const place = part.grid.querySelector(".sd-hot");
-    if (place) part.grid.scrollLeft = Math.max(0, place.offsetLeft - part.grid.clientWidth / 2);
+    const hotCell = part.grid.querySelector(".sd-hot");
+    if (hotCell) part.grid.scrollLeft = Math.max(0, hotCell.offsetLeft - part.grid.clientWidth / 2);
   }
 
-  function verdictCell(node, passed) {
-    const { states, verdict, cycle } = now(),
+  function verdictCell(node, hasPassed) {
+    const { states, verdict, cycle } = current(),
       trial = verdict.trials[node],
-      N = W.notation[S.notation];
-    if (!revealed(node))
+      notation = texts.notation[view.notation];
+    if (!isRevealed(node))
       return [
-        h(
+        html(
           "span",
           {},
-          passed && (!cycle.served || cycle.drafts[node].p != null)
-            ? N.p_short + " " + chance(cycle.drafts[node].p)
+          hasPassed && (!cycle.served || cycle.drafts[node].p != null)
+            ? notation.p_short + " " + formatChance(cycle.drafts[node].p)
             : "–",
         ),
       ];
     const values = !trial
       ? states[node] === "acc"
-        ? W.grid.with_it
+        ? texts.grid.with_it
         : states[node] === "cut"
-          ? W.grid.cut
-          : W.grid.never
+          ? texts.grid.cut
+          : texts.grid.never
       : trial.u == null
-        ? trial.kept
-          ? W.grid.kept
-          : W.grid.not_kept
-        : "u " + apart(trial.u, trial.chance).join(trial.kept ? " < " : " ≥ ");
-    return [chipOf(node, states[node], "span"), h("span", {}, values)];
+        ? trial.accepted
+          ? texts.grid.kept
+          : texts.grid.not_kept
+        : "u " + formatApart(trial.u, trial.chance).join(trial.accepted ? " < " : " ≥ ");
+    return [createNodeChip(node, states[node], "span"), html("span", {}, values)];
   }
 
   return paintGrid;
 }
 
-export function rail(page) {
-  const { W, part, now } = page;
+export function createRail(page) {
+  const { texts, part, current } = page;
 
   function paintRail() {
-    const { steps, at, own } = now(),
-      many = steps.length > 9;
-    part.rail.classList.toggle("sd-many", many);
+    const { steps, stepIndex, targetToken } = current(),
+      isLong = steps.length > 9;
+    part.rail.classList.toggle("sd-many", isLong);
     part.rail.replaceChildren(
       ...steps.map((name, i) => {
         const isTest = typeof name === "number",
           label = isTest
-            ? words(W.rail.judge, { n: placeOf(name) })
-            : W.rail[name === "own" ? own.state : name];
-        const node = button(
-          isTest && many && i !== at ? String(placeOf(name)) : label,
-          () => page.show(name),
+            ? fillText(texts.rail.judge, { n: numberOf(name) })
+            : texts.rail[name === "own" ? targetToken.state : name];
+        const node = createButton(
+          isTest && isLong && i !== stepIndex ? String(numberOf(name)) : label,
+          () => page.showStep(name),
           null,
         );
         if (isTest) node.setAttribute("aria-label", label);
-        return h(
+        return html(
           "li",
           {
-            class: (i < at ? "sd-done" : "") + (name === "late" ? " sd-late" : ""),
-            "aria-current": i === at ? "step" : null,
+            class: (i < stepIndex ? "sd-done" : "") + (name === "late" ? " sd-late" : ""),
+            "aria-current": i === stepIndex ? "step" : null,
           },
           node,
         );
       }),
     );
-    part.rail.setAttribute("aria-label", W.rail.aria);
+    part.rail.setAttribute("aria-label", texts.rail.aria);
   }
 
   /* A draft's number for people: its place in a chain; in a tree the order in which it is tried. */
-  const placeOf = (node) => (now().cycle.tree ? now().verdict.order.indexOf(node) : node) + 1;
+  const numberOf = (node) => (current().cycle.tree ? current().verdict.order.indexOf(node) : node) + 1;
 
   return paintRail;
 }

@@ -1,46 +1,46 @@
 /* Bars of probabilities: what both models believe at a place, and the row that the target's own token comes from. */
 
-import { text, rect, svg } from "#page/race/kit.js";
-import { short, chance } from "#page/race/text.js";
+import { svgText, svgRect, svgRoot } from "#page/race/svg.js";
+import { shortenPiece } from "#page/race/text.js";
+import { formatChance } from "#page/race/format.js";
 import { UNNAMED } from "#page/race/run.js";
-import { SHOWN, rowsToShow } from "#page/step/distributions.js";
+import { MAX_ROWS, rowsToShow } from "#page/step/distributions.js";
 
-const same = (a, b) =>
-  a.token === UNNAMED || b.token === UNNAMED ? a.piece === b.piece : a.token === b.token; // a server may tell no ids
+// a server may send no ids
+const isSameToken = (a, b) => (a.token === UNNAMED || b.token === UNNAMED ? a.piece === b.piece : a.token === b.token);
 
-export function probabilities({ W, now }) {
-  function bars(draft, width) {
-    const { kept, rest } = rowsToShow(draft, (now().own || {}).sample),
-      rows = [...kept, { rest: true, ...rest }],
+export function createProbabilityBars({ texts, current }) {
+  function drawBars(draft, width) {
+    const { shown, rest } = rowsToShow(draft, (current().targetToken || {}).sample),
+      rows = [...shown, { rest: true, ...rest }],
       left = 84,
-      high = 33,
-      most = Math.max(1e-6, ...rows.flatMap((row) => [row.p || 0, row.q || 0])),
-      x = (v) => (v / most) * (width - left - 52);
-    const g = svg(width, rows.length * high + 6, W.position.bars_aria);
-    rows.forEach((row, i) => {
-      const y = i * high,
+      rowHeight = 33,
+      highest = Math.max(1e-6, ...rows.flatMap((drawRow) => [drawRow.p || 0, drawRow.q || 0])),
+      x = (v) => (v / highest) * (width - left - 52);
+    const g = svgRoot(width, rows.length * rowHeight + 6, texts.position.bars_aria);
+    rows.forEach((drawRow, i) => {
+      const y = i * rowHeight,
         cls = i === 0 ? "sd-b" : "sd-k";
-      if (i === 0) g.append(rect(-8, y - 3, width + 8, high - 1, { rx: 6, class: "sd-f-hot" }));
+      if (i === 0) g.append(svgRect(-8, y - 3, width + 8, rowHeight - 1, { rx: 6, class: "sd-f-hot" }));
       g.append(
-        text(
+        svgText(
           0,
           y + 18,
-          row.rest ? W.rest : short(row.piece, left),
-          row.rest ? "" : i ? "sd-tk" : "sd-tk sd-b",
+          drawRow.rest ? texts.rest : shortenPiece(drawRow.piece, left),
+          drawRow.rest ? "" : i ? "sd-tk" : "sd-tk sd-b",
         ),
       );
-      for (const [value, cls2, dy] of [
-        [row.p, "sd-f-target", 2],
-        [row.q, "sd-f-draft sd-s-draft", 14],
+      for (const [value, barClass, offset] of [
+        [drawRow.p, "sd-f-target", 2],
+        [drawRow.q, "sd-f-draft sd-s-draft", 14],
       ]) {
-        if (value != null)
-          g.append(rect(left, y + dy, x(value), 11, { class: cls2, "stroke-width": 0.6 }));
+        if (value != null) g.append(svgRect(left, y + offset, x(value), 11, { class: barClass, "stroke-width": 0.6 }));
         g.append(
-          text(
+          svgText(
             left + (value == null ? 0 : x(value)) + 6,
-            y + dy + 10,
-            value == null ? "·" : chance(value),
-            dy === 2 ? cls : i === 0 ? "sd-b" : "",
+            y + offset + 10,
+            value == null ? "·" : formatChance(value),
+            offset === 2 ? cls : i === 0 ? "sd-b" : "",
           ),
         );
       }
@@ -49,54 +49,54 @@ export function probabilities({ W, now }) {
   }
 
   /* Drawn from a whole row of the target; or the row of a draft, as a server tells it. */
-  function row(width, draft = /** @type {any} */ (null)) {
-    const own = draft
+  function drawRow(width, draft = /** @type {any} */ (null)) {
+    const token = draft
         ? {
             distribution: draft.target,
             state: "pla",
             sample: draft.piece ? { token: draft.token, piece: draft.piece, prob: draft.p } : null,
           }
-        : now().own,
-      O = W.own,
-      state = own.state;
-    const rows = own.distribution.top.slice(0, SHOWN),
-      at = own.sample && rows.findIndex((one) => same(one, own.sample));
-    if (own.sample && at < 0) rows.push({ ...own.sample, prob: own.sample.prob ?? 0 });
-    const high = 26,
-      rest = Math.max(0, 1 - rows.reduce((sum, one) => sum + one.prob, 0)),
-      list = [...rows, { piece: null, prob: rest }],
-      most = Math.max(...list.map((one) => one.prob)),
-      g = svg(width, list.length * high, O.row);
-    list.forEach((one, i) => {
-      const hit = own.sample && one.piece !== null && same(one, own.sample),
-        wide = (one.prob / most) * (width - 84 - 110);
-      if (hit)
+        : current().targetToken,
+      labels = texts.own,
+      state = token.state;
+    const rows = token.distribution.top.slice(0, MAX_ROWS),
+      sampleRow = token.sample && rows.findIndex((entry) => isSameToken(entry, token.sample));
+    if (token.sample && sampleRow < 0) rows.push({ ...token.sample, prob: token.sample.prob ?? 0 });
+    const rowHeight = 26,
+      rest = Math.max(0, 1 - rows.reduce((sum, entry) => sum + entry.prob, 0)),
+      allRows = [...rows, { piece: null, prob: rest }],
+      highest = Math.max(...allRows.map((entry) => entry.prob)),
+      g = svgRoot(width, allRows.length * rowHeight, labels.row);
+    allRows.forEach((entry, i) => {
+      const isSample = token.sample && entry.piece !== null && isSameToken(entry, token.sample),
+        barWidth = (entry.prob / highest) * (width - 84 - 110);
+      if (isSample)
         g.append(
-          rect(-8, i * high, width + 8, high - 2, {
+          svgRect(-8, i * rowHeight, width + 8, rowHeight - 2, {
             rx: 6,
             class: "sd-f-" + (state === "pla" ? "hot" : state),
           }),
         );
       g.append(
-        text(
+        svgText(
           0,
-          i * high + 16,
-          one.piece === null ? W.rest : short(one.piece, 84),
-          one.piece === null ? "" : hit ? "sd-tk sd-on" : "sd-tk",
+          i * rowHeight + 16,
+          entry.piece === null ? texts.rest : shortenPiece(entry.piece, 84),
+          entry.piece === null ? "" : isSample ? "sd-tk sd-on" : "sd-tk",
         ),
-        rect(84, i * high + 6, wide, 11, {
-          class: hit && state !== "pla" ? "sd-f-ink" : "sd-f-target",
+        svgRect(84, i * rowHeight + 6, barWidth, 11, {
+          class: isSample && state !== "pla" ? "sd-f-ink" : "sd-f-target",
         }),
-        text(
-          84 + wide + 6,
-          i * high + 16,
-          chance(one.prob) + (hit ? " " + (draft ? W.served.kept : O.drawn) : ""),
-          hit ? "sd-b" + (state === "pla" ? "" : " sd-on") : "",
+        svgText(
+          84 + barWidth + 6,
+          i * rowHeight + 16,
+          formatChance(entry.prob) + (isSample ? " " + (draft ? texts.served.kept : labels.drawn) : ""),
+          isSample ? "sd-b" + (state === "pla" ? "" : " sd-on") : "",
         ),
       );
     });
     return g;
   }
 
-  return { bars, row };
+  return { drawBars, drawRow };
 }

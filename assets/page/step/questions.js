@@ -1,14 +1,16 @@
 /* The questions beside a cycle: its notation, and what if the coin, the length or the rule had been another. */
 
-import { h, choice } from "#page/race/kit.js";
-import { clamp, words, sentences, shown } from "#page/race/text.js";
-import { MATCH, NOISE, RULES, lacks } from "#page/step/judge.js";
-import { figure } from "#page/step/marks.js";
+import { html, createChoice } from "#page/race/html.js";
+import { clamp } from "#page/race/format.js";
+import { fillText, joinSentences, formatPiece } from "#page/race/text.js";
+import { SHARED_NOISE } from "#page/race/run.js";
+import { SAMPLE_AND_MATCH, RULES, whatIsMissing } from "#page/step/judge.js";
+import { formatFigure } from "#page/step/marks.js";
 
-const SLIP = 6; // px of a finger that mean a drag
+const DRAG_PX = 6; // px of a finger that mean a drag
 
-export function whatIf(page, focus) {
-  const { W, part, S } = page;
+export function createQuestions(page, focusedNode) {
+  const { texts, part, view } = page;
 
   function paint() {
     paintNotation();
@@ -18,180 +20,179 @@ export function whatIf(page, focus) {
   }
 
   function paintNotation() {
-    pressNotation(S.notation);
-    part.notes.textContent = W.notation[S.notation].hint;
-    part.klabel.textContent = W.notation[S.notation].k;
+    pressNotation(view.notation);
+    part.notes.textContent = texts.notation[view.notation].hint;
+    part.klabel.textContent = texts.notation[view.notation].k;
   }
 
-  const tokens = (n) => (n === 1 ? W.what_if.one : words(W.what_if.many, { n }));
-  const enable = (input, on) => {
+  const countTokens = (n) => (n === 1 ? texts.what_if.one : fillText(texts.what_if.many, { n }));
+  const setEnabled = (input, on) => {
     input.disabled = !on;
     input.closest(".sd-ask").toggleAttribute("data-off", !on);
   };
 
   function paintCoin() {
-    const now = page.now(),
-      { verdict, cycle, touched } = now,
-      A = W.what_if,
-      node = S.coin ?? focus(),
+    const current = page.current(),
+      { verdict, cycle, changed } = current,
+      labels = texts.what_if,
+      node = view.coin ?? focusedNode(),
       trial = node === null ? null : verdict.trials[node],
-      askable = trial && trial.u != null && !lacks(cycle, verdict.rule);
-    enable(part.coin, Boolean(askable));
-    if (!askable) {
+      canAsk = trial && trial.u != null && !whatIsMissing(cycle, verdict.rule);
+    setEnabled(part.coin, Boolean(canAsk));
+    if (!canAsk) {
       part.coinvalue.textContent = "–";
       part.coinanswer.textContent = cycle.served
-        ? W.lacks.server
+        ? texts.lacks.server
         : node === null
-          ? A.coin_where
+          ? labels.coin_where
           : trial && trial.u == null
-            ? A.coin_none
-            : W.lacks[lacks(cycle, verdict.rule) ?? ""] || A.coin_where;
+            ? labels.coin_none
+            : texts.lacks[whatIsMissing(cycle, verdict.rule) ?? ""] || labels.coin_where;
       return;
     }
-    S.coin = node;
+    view.coin = node;
     part.coin.value = trial.u;
     part.coinvalue.textContent = trial.u.toFixed(2);
-    const x = "“" + shown(cycle.drafts[node].piece) + "”",
-      r = figure(trial.chance),
-      moved = touched && S.choice.coins && S.choice.coins[node] != null,
-      values = { x, r, tokens: tokens(now.gained) };
-    part.coinanswer.textContent = words(
+    const piece = "“" + formatPiece(cycle.drafts[node].piece) + "”",
+      chance = formatFigure(trial.chance),
+      wasMoved = changed && view.choice.coins && view.choice.coins[node] != null,
+      values = { x: piece, r: chance, tokens: countTokens(current.gained) };
+    part.coinanswer.textContent = fillText(
       trial.chance >= 1
-        ? A.coin_sure
+        ? labels.coin_sure
         : trial.chance <= 0
-          ? A.coin_never
-          : !moved
-            ? trial.kept
-              ? A.coin_below
-              : A.coin_above
-            : trial.kept
+          ? labels.coin_never
+          : !wasMoved
+            ? trial.accepted
+              ? labels.coin_below
+              : labels.coin_above
+            : trial.accepted
               ? isNextFresh(node)
-                ? A.coin_next
-                : A.coin_stays
-              : A.coin_goes,
+                ? labels.coin_next
+                : labels.coin_stays
+              : labels.coin_goes,
       values,
     );
   }
 
   function isNextFresh(node) {
-    const { verdict, cycle } = page.now(),
+    const { verdict, cycle } = page.current(),
       next = verdict.order[verdict.order.indexOf(node) + 1];
     return next != null && cycle.drafts[next].u == null;
   }
 
   function paintShorter() {
-    const now = page.now(),
-      { cycle, verdict, gained } = now,
-      A = W.what_if,
-      deep = Math.max(0, ...cycle.drafts.map((draft) => draft.level)),
-      why = lacks(cycle, verdict.rule),
-      k = S.choice.k ?? deep;
-    enable(part.k, deep > 1 && !why);
-    part.k.max = Math.max(1, deep);
+    const current = page.current(),
+      { cycle, verdict, gained } = current,
+      labels = texts.what_if,
+      depth = Math.max(0, ...cycle.drafts.map((draft) => draft.level)),
+      missing = whatIsMissing(cycle, verdict.rule),
+      k = view.choice.k ?? depth;
+    setEnabled(part.k, depth > 1 && !missing);
+    part.k.max = Math.max(1, depth);
     part.k.value = k || 1;
     part.kvalue.textContent = String(k || "–");
-    const saved = cycle.drafts.filter((draft) => draft.level > k).length,
-      values = { tokens: tokens(gained), was: cycle.gained, saved };
+    const dropped = cycle.drafts.filter((draft) => draft.level > k).length,
+      values = { tokens: countTokens(gained), was: cycle.gained, saved: dropped };
     part.kanswer.textContent =
-      deep < 2
-        ? A.k_short
-        : why
-          ? W.lacks[why]
-          : S.choice.k == null
-            ? A.k_same
-            : words(
-                now.own && now.own.state === "bon"
-                  ? A.k_bonus
+      depth < 2
+        ? labels.k_short
+        : missing
+          ? texts.lacks[missing]
+          : view.choice.k == null
+            ? labels.k_same
+            : fillText(
+                current.targetToken && current.targetToken.state === "bon"
+                  ? labels.k_bonus
                   : gained === cycle.gained
-                    ? A.k_equal
-                    : A.k_other,
+                    ? labels.k_equal
+                    : labels.k_other,
                 values,
               );
   }
 
   function paintRule() {
-    const { cycle, gained, verdict } = page.now(),
-      A = W.what_if,
-      mine = page.rule(),
-      missing = [];
+    const { cycle, gained, verdict } = page.current(),
+      labels = texts.what_if,
+      ranRule = page.rule(),
+      reasons = [];
     for (const option of part.rule.options) {
       // its draft knows the only draws that a trace holds
-      const tied = mine === NOISE && option.value === MATCH && "tied";
-      const why = cycle.drafts.length
-        ? (cycle.served || option.value !== mine) && (tied || lacks(cycle, option.value))
+      const tied = ranRule === SHARED_NOISE && option.value === SAMPLE_AND_MATCH && "tied";
+      const missingFor = cycle.drafts.length
+        ? (cycle.served || option.value !== ranRule) && (tied || whatIsMissing(cycle, option.value))
         : "nothing";
-      option.disabled = Boolean(why);
-      if (why && !missing.includes(why)) missing.push(why);
+      option.disabled = Boolean(missingFor);
+      if (missingFor && !reasons.includes(missingFor)) reasons.push(missingFor);
     }
     part.rule.value = cycle.served ? "" : verdict.rule;
-    enable(part.rule, cycle.drafts.length > 0 && !cycle.served);
+    setEnabled(part.rule, cycle.drafts.length > 0 && !cycle.served);
     const values = cycle.served
       ? ""
-      : S.choice.rule == null
-        ? A.rule_same
-        : sentences(
-            words(A.rule_gives, { tokens: tokens(gained), was: cycle.gained }),
-            A.rules[verdict.rule],
+      : view.choice.rule == null
+        ? labels.rule_same
+        : joinSentences(
+            fillText(labels.rule_gives, { tokens: countTokens(gained), was: cycle.gained }),
+            labels.rules[verdict.rule],
           );
-    part.ruleanswer.textContent = sentences(
+    part.ruleanswer.textContent = joinSentences(
       values,
-      missing.map((why) => W.lacks[why]),
+      reasons.map((missingFor) => texts.lacks[missingFor]),
     );
   }
 
   /* A question is about this cycle as it was: what equals the recorded choice is no question. */
-  function ask(change) {
+  function askQuestion(change) {
     page.byHand(() => {
-      S.choice = { ...S.choice, ...change };
-      if (S.choice.rule === page.rule()) delete S.choice.rule;
+      view.choice = { ...view.choice, ...change };
+      if (view.choice.rule === page.rule()) delete view.choice.rule;
       if (
-        S.choice.k != null &&
-        S.choice.k >= Math.max(...page.now().cycle.drafts.map((draft) => draft.level))
+        view.choice.k != null &&
+        view.choice.k >= Math.max(...page.current().cycle.drafts.map((draft) => draft.level))
       )
-        delete S.choice.k;
+        delete view.choice.k;
       page.draw();
     });
   }
 
   function askCoin(u) {
-    const node = S.coin;
-    S.step = node;
-    ask({ coins: { ...S.choice.coins, [node]: u } });
+    const node = view.coin;
+    view.step = node;
+    askQuestion({ coins: { ...view.choice.coins, [node]: u } });
   }
 
   /* The drawing of the coin can be dragged, too; each move draws it anew. */
-  function drag(event) {
+  function dragCoin(event) {
     const strip = event.target.closest("[data-coin]");
     if (!strip || part.coin.disabled || event.button) return;
     const { left, width } = strip.getBoundingClientRect(),
-      most = Number(part.coin.max),
-      { cycle } = page.now(),
+      highest = Number(part.coin.max),
+      { cycle } = page.current(),
       moves = new AbortController();
-    let begun = event.pointerType !== "touch"; // a finger may be about to scroll
-    const toss = ({ clientX }) => {
-      begun ||= Math.abs(clientX - event.clientX) > SLIP;
-      if (page.now().cycle !== cycle) moves.abort();
-      else if (begun) askCoin(clamp((clientX - left) / width, 0, most));
+    let isDragging = event.pointerType !== "touch"; // a finger may be about to scroll
+    const moveCoin = ({ clientX }) => {
+      isDragging ||= Math.abs(clientX - event.clientX) > DRAG_PX;
+      if (page.current().cycle !== cycle) moves.abort();
+      else if (isDragging) askCoin(clamp((clientX - left) / width, 0, highest));
     };
-    addEventListener("pointermove", toss, moves);
-    for (const end of ["pointerup", "pointercancel"])
-      addEventListener(end, () => moves.abort(), moves);
+    addEventListener("pointermove", moveCoin, moves);
+    for (const type of ["pointerup", "pointercancel"]) addEventListener(type, () => moves.abort(), moves);
     event.preventDefault(); // no text is selected meanwhile
-    toss(event);
+    moveCoin(event);
   }
 
-  const pressNotation = choice(
+  const pressNotation = createChoice(
     part.notation,
-    ["plain", "lev", "chen"].map((name) => [name, W.notation[name].name]),
+    ["plain", "lev", "chen"].map((name) => [name, texts.notation[name].name]),
     (name) => {
-      S.notation = name;
+      view.notation = name;
       page.draw();
     },
   );
-  part.rule.append(...RULES.map((name) => h("option", { value: name }, W.what_if.names[name])));
-  part.right.addEventListener("pointerdown", drag);
+  part.rule.append(...RULES.map((name) => html("option", { value: name }, texts.what_if.names[name])));
+  part.right.addEventListener("pointerdown", dragCoin);
   part.coin.oninput = () => askCoin(+part.coin.value);
-  part.k.oninput = () => ask({ k: +part.k.value });
-  part.rule.onchange = () => ask({ rule: part.rule.value, coins: S.choice.coins });
+  part.k.oninput = () => askQuestion({ k: +part.k.value });
+  part.rule.onchange = () => askQuestion({ rule: part.rule.value, coins: view.choice.coins });
   return { paint };
 }

@@ -1,150 +1,162 @@
 /* What a replacement is drawn from: where the target's probability stands above the draft's, scaled to 1. */
 
-import { h, s, text, line, rect, svg, hatch } from "#page/race/kit.js";
-import { fill, words, shown, short, chance, clamp } from "#page/race/text.js";
+import { html } from "#page/race/html.js";
+import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
+import { fillTemplate, fillText, formatPiece, shortenPiece } from "#page/race/text.js";
+import { formatChance, clamp } from "#page/race/format.js";
 import { distributionsOf, rowsToShow } from "#page/step/distributions.js";
-import { figure, mark, note, formula } from "#page/step/marks.js";
+import { formatFigure, createMark, createNote, createFormula } from "#page/step/marks.js";
 
-export function residuals({ W, S, now }) {
-  const drawn = () => now().own && now().own.sample;
+export function createResidualCharts({ texts, view, current }) {
+  const drawnToken = () => current().targetToken && current().targetToken.sample;
 
   /* Both distributions as areas: where they overlap, and which stands higher. */
-  function areas(draft, weight, width) {
-    const { kept, rest } = rowsToShow(draft, drawn(), weight),
-      rows = [...kept.filter((one) => one.p != null && one.q != null), { rest: true, ...rest }],
-      wide = width / rows.length,
-      zero = 186,
-      H = hatch(),
-      g = svg(width, 214, W.own.areas_aria, H.defs);
-    const most = Math.max(
-        1e-6,
-        ...rows.map((one) => (one.rest ? one.p + one.q - one.min : Math.max(one.p, one.q))),
-      ),
-      y = (v) => (v / most) * 150;
-    rows.forEach((one, i) => {
-      const x = i * wide + 3,
-        w = wide - 6,
-        low = one.rest ? one.min : Math.min(one.p, one.q),
-        more = one.p - low,
-        less = one.q - low;
-      g.append(rect(x, zero - y(low), w, y(low), { class: "sd-f-acc" }));
-      if (more > 5e-4)
-        g.append(rect(x, zero - y(low + more), w, y(more), { class: "sd-f-res sd-o-res" }));
-      if (less > 5e-4)
+  function drawAreas(draft, weight, width) {
+    const { shown, rest } = rowsToShow(draft, drawnToken(), weight),
+      rows = [...shown.filter((row) => row.p != null && row.q != null), { rest: true, ...rest }],
+      columnWidth = width / rows.length,
+      baseline = 186,
+      hatch = createHatch(),
+      g = svgRoot(width, 214, texts.own.areas_aria, hatch.defs);
+    const highest = Math.max(1e-6, ...rows.map((row) => (row.rest ? row.p + row.q - row.min : Math.max(row.p, row.q)))),
+      heightOf = (v) => (v / highest) * 150;
+    rows.forEach((row, i) => {
+      const x = i * columnWidth + 3,
+        width1 = columnWidth - 6,
+        shared = row.rest ? row.min : Math.min(row.p, row.q),
+        surplus = row.p - shared,
+        deficit = row.q - shared;
+      g.append(svgRect(x, baseline - heightOf(shared), width1, heightOf(shared), { class: "sd-f-acc" }));
+      if (surplus > 5e-4)
         g.append(
-          rect(x, zero - y(low + more + less), w, y(less), { fill: H.fill, class: "sd-s-rej" }),
+          svgRect(x, baseline - heightOf(shared + surplus), width1, heightOf(surplus), {
+            class: "sd-f-res sd-o-res",
+          }),
         );
-      const top = zero - y(low + more + less) - 6,
+      if (deficit > 5e-4)
+        g.append(
+          svgRect(x, baseline - heightOf(shared + surplus + deficit), width1, heightOf(deficit), {
+            fill: hatch.fill,
+            class: "sd-s-rej",
+          }),
+        );
+      const top = baseline - heightOf(shared + surplus + deficit) - 6,
         label =
-          more > 0.004 && less > 0.004
+          surplus > 0.004 && deficit > 0.004
             ? "±"
-            : more > 0.004
-              ? "+" + more.toFixed(2)
-              : less > 0.004
-                ? "−" + less.toFixed(2)
+            : surplus > 0.004
+              ? "+" + surplus.toFixed(2)
+              : deficit > 0.004
+                ? "−" + deficit.toFixed(2)
                 : "";
-      if (label) g.append(text(x + w / 2, top, label, "sd-b", "middle"));
+      if (label) g.append(svgText(x + width1 / 2, top, label, "sd-b", "middle"));
       g.append(
-        text(
-          x + w / 2,
-          zero + 17,
-          one.rest ? W.rest_short : short(one.piece, wide),
-          one.rest ? "" : "sd-tk",
+        svgText(
+          x + width1 / 2,
+          baseline + 17,
+          row.rest ? texts.rest_short : shortenPiece(row.piece, columnWidth),
+          row.rest ? "" : "sd-tk",
           "middle",
         ),
       );
     });
-    g.append(line(0, zero, width, zero, "sd-ax"));
+    g.append(svgLine(0, baseline, width, baseline, "sd-ax"));
     return g;
   }
 
   /* The two surpluses, which are equal, and the draw from the target's. */
-  function surpluses(draft, weight, width, guess) {
-    const O = W.own,
-      N = W.notation[S.notation],
+  function drawSurpluses(draft, weight, width, guessed) {
+    const labels = texts.own,
+      notation = texts.notation[view.notation],
       distributions = distributionsOf(draft, weight),
-      H = hatch(),
+      hatch = createHatch(),
       beta = clamp(distributions.overlap, 0, 1),
-      at = beta * width,
+      overlapWidth = beta * width,
       top = weight < 1 ? 0 : 110,
-      g = svg(width, top + 84, O.equal_aria, H.defs),
-      room = (1 - beta) * width > 34;
+      g = svgRoot(width, top + 84, labels.equal_aria, hatch.defs),
+      hasRoom = (1 - beta) * width > 34;
     if (weight === 1) {
       g.append(
-        text(0, 12, N.target, "sd-k"),
-        rect(0, 18, at, 24, { class: "sd-f-acc" }),
-        rect(at, 18, width - at, 24, { class: "sd-f-res sd-o-res" }),
-        text(0, 60, N.draft, "sd-k"),
-        rect(0, 66, at, 24, { class: "sd-f-acc" }),
-        rect(at, 66, width - at, 24, { fill: H.fill, class: "sd-s-rej" }),
+        svgText(0, 12, notation.target, "sd-k"),
+        svgRect(0, 18, overlapWidth, 24, { class: "sd-f-acc" }),
+        svgRect(overlapWidth, 18, width - overlapWidth, 24, { class: "sd-f-res sd-o-res" }),
+        svgText(0, 60, notation.draft, "sd-k"),
+        svgRect(0, 66, overlapWidth, 24, { class: "sd-f-acc" }),
+        svgRect(overlapWidth, 66, width - overlapWidth, 24, {
+          fill: hatch.fill,
+          class: "sd-s-rej",
+        }),
       );
-      if (at > 150)
+      if (overlapWidth > 150)
         g.append(
-          text(at / 2, 34, N.overlap + " " + chance(beta), "sd-on", "middle"),
-          text(at / 2, 82, words(O.kept, { beta: chance(beta) }), "sd-on", "middle"),
+          svgText(overlapWidth / 2, 34, notation.overlap + " " + formatChance(beta), "sd-on", "middle"),
+          svgText(overlapWidth / 2, 82, fillText(labels.kept, { beta: formatChance(beta) }), "sd-on", "middle"),
         );
-      if (room)
+      if (hasRoom)
         g.append(
-          text((at + width) / 2, 34, chance(1 - beta), "sd-on", "middle"),
-          rect((at + width) / 2 - 17, 70, 34, 16, { class: "sd-f-rej", rx: 3 }),
-          text((at + width) / 2, 82, chance(1 - beta), "sd-on", "middle"),
+          svgText((overlapWidth + width) / 2, 34, formatChance(1 - beta), "sd-on", "middle"),
+          svgRect((overlapWidth + width) / 2 - 17, 70, 34, 16, { class: "sd-f-rej", rx: 3 }),
+          svgText((overlapWidth + width) / 2, 82, formatChance(1 - beta), "sd-on", "middle"),
         );
     }
     drawStrip(g, distributions, width, top);
-    const values = drawn() ? fill(O.falls, { own: mark("res", drawn().piece) }) : [guess];
+    const values = drawnToken()
+      ? fillTemplate(labels.falls, { own: createMark("res", drawnToken().piece) })
+      : [guessed];
     return [
       g,
-      h("p", { class: "sd-so" }, ...values),
-      weight === 1 ? note(whyNotTheWholeRow(draft, beta)) : null,
-      formula(words(O.formula, { residual: weight < 1 ? N.residual_block : N.residual })),
+      html("p", { class: "sd-so" }, ...values),
+      weight === 1 ? createNote(explainResidual(draft, beta)) : null,
+      createFormula(
+        fillText(labels.formula, {
+          residual: weight < 1 ? notation.residual_block : notation.residual,
+        }),
+      ),
     ].filter(Boolean);
   }
 
   /* How often the rejected token would come if its replacement were drawn from all of p: kept, or rejected and
    * drawn again. */
-  function whyNotTheWholeRow({ p, q, piece }, beta) {
+  function explainResidual({ p, q, piece }, beta) {
     const values = {
-      x: shown(piece),
-      p: figure(p),
-      wrong: figure(Math.min(p, q) + (1 - beta) * p),
+      x: formatPiece(piece),
+      p: formatFigure(p),
+      wrong: formatFigure(Math.min(p, q) + (1 - beta) * p),
     };
-    return words(W.own.why, values);
+    return fillText(texts.own.why, values);
   }
 
   /* The target's surplus, scaled to 1; the drawn token carries the mark. */
   function drawStrip(g, distributions, width, top) {
-    const sample = drawn(),
-      parts = distributions.known
-        .filter((one) => one.p > one.q)
-        .map((one) => ({ ...one, share: (one.p - one.q) / distributions.surplus }))
+    const sample = drawnToken(),
+      shares = distributions.known
+        .filter((row) => row.p > row.q)
+        .map((row) => ({ ...row, share: (row.p - row.q) / distributions.surplus }))
         .sort((a, b) => b.share - a.share);
-    const wide = parts.filter(
-        (one) => one.share * width > 16 || (sample && one.token === sample.token),
-      ),
-      rest = Math.max(0, 1 - wide.reduce((sum, one) => sum + one.share, 0));
+    const wideShares = shares.filter((row) => row.share * width > 16 || (sample && row.token === sample.token)),
+      rest = Math.max(0, 1 - wideShares.reduce((sum, row) => sum + row.share, 0));
     let x = 0;
-    g.append(text(0, top + 20, W.own.scaled, "sd-k"));
-    for (const one of [...wide, { share: rest }]) {
-      const w = one.share * width,
-        hit = sample && one.token === sample.token;
-      if (w < 0.5 && !hit) continue;
-      g.append(rect(x, top + 40, w, 26, { class: "sd-f-res sd-o-res" }));
-      if (w > 40)
+    g.append(svgText(0, top + 20, texts.own.scaled, "sd-k"));
+    for (const row of [...wideShares, { share: rest }]) {
+      const width1 = row.share * width,
+        isDrawn = sample && row.token === sample.token;
+      if (width1 < 0.5 && !isDrawn) continue;
+      g.append(svgRect(x, top + 40, width1, 26, { class: "sd-f-res sd-o-res" }));
+      if (width1 > 40)
         g.append(
-          text(
+          svgText(
             x + 6,
             top + 57,
-            one.piece == null ? W.rest_short : short(one.piece, w - 8),
-            one.piece == null ? "sd-on" : "sd-tk sd-on",
+            row.piece == null ? texts.rest_short : shortenPiece(row.piece, width1 - 8),
+            row.piece == null ? "sd-on" : "sd-tk sd-on",
           ),
         );
-      if (w > 30)
-        g.append(text(x + w / 2, top + 82, chance(one.share), hit ? "sd-b" : "", "middle"));
-      if (hit)
-        g.append(s("path", { d: `M${x + w / 2 - 6} ${top + 28}h12l-6 9z`, class: "sd-dot-a" }));
-      x += w;
+      if (width1 > 30)
+        g.append(svgText(x + width1 / 2, top + 82, formatChance(row.share), isDrawn ? "sd-b" : "", "middle"));
+      if (isDrawn) g.append(svg("path", { d: `M${x + width1 / 2 - 6} ${top + 28}h12l-6 9z`, class: "sd-dot-a" }));
+      x += width1;
     }
   }
 
-  return { areas, surpluses };
+  return { drawAreas, drawSurpluses };
 }

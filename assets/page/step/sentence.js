@@ -1,118 +1,132 @@
-/* What the open sub-step is, in a sentence with this cycle's own figures. */
+/* Writes one sentence on the open sub-step, with the figures of its cycle. */
 
-import { h } from "#page/race/kit.js";
-import { fill, words, shown, duration, apart } from "#page/race/text.js";
-import { BLOCK, MATCH, NOISE, FIRST, TYPICAL } from "#page/step/judge.js";
+import { html } from "#page/race/html.js";
+import { fillTemplate, fillText, formatPiece } from "#page/race/text.js";
+import { formatDuration, formatApart } from "#page/race/format.js";
+import { BLOCK_VERIFICATION, SHARED_NOISE } from "#page/race/run.js";
+import { SAMPLE_AND_MATCH, FIRST_CHOICE, TYPICAL_ACCEPTANCE } from "#page/step/judge.js";
 import { weightOf, distributionsOf } from "#page/step/distributions.js";
-import { figure, mark } from "#page/step/marks.js";
+import { formatFigure, createMark } from "#page/step/marks.js";
 
-export function sentences(page, theirs) {
-  const { W, S, now, isGreedy, passTime } = page;
+export function createSentences(page, serverViews) {
+  const { texts, view, current, isGreedy, passTime } = page;
 
   function sentence() {
-    const { cycle, states, own, gained } = now(),
-      Y = W.say,
-      n = states.filter((state) => state !== "out").length;
-    if (cycle.served && ["draft", "check"].includes(S.step)) return theirs.sentence(S.step, n);
-    if (S.step === "draft")
+    const { cycle, states, targetToken, gained } = current(),
+      says = texts.say,
+      drafted = states.filter((state) => state !== "out").length;
+    if (cycle.served && ["draft", "check"].includes(view.step)) return serverViews.sentence(view.step, drafted);
+    if (view.step === "draft")
       return [
-        ...fill(cycle.tree ? Y.draft_tree : n === 1 ? Y.draft_one : Y.draft, {
-          n,
-          time: cycle.draft ? duration(cycle.draft.end - cycle.draft.start) : "–",
+        ...fillTemplate(cycle.tree ? says.draft_tree : drafted === 1 ? says.draft_one : says.draft, {
+          n: drafted,
+          time: cycle.drafting ? formatDuration(cycle.drafting.end - cycle.drafting.start) : "–",
           levels: Math.max(...cycle.drafts.map((draft) => draft.level)),
         }),
       ];
-    if (S.step === "check")
-      return fill(n ? Y.check : Y.check_plain, { rows: n + 1, time: passTime() });
-    if (S.step === "late") {
-      const late = states.filter((state) => state === "dis").length;
-      return fill(cycle.tree ? Y.late_tree : late === 1 ? Y.late_one : Y.late, { n: late });
-    }
-    if (S.step === "commit")
-      return fill(!own ? Y.ended : gained === 1 ? (n ? Y.commit_one : Y.commit_plain) : Y.commit, {
-        n: gained,
-        drafts: n,
+    if (view.step === "check")
+      return fillTemplate(drafted ? says.check : says.check_plain, {
+        rows: drafted + 1,
+        time: passTime(),
       });
-    if (S.step === "own") return ownSentence();
-    return judgeSentence(S.step);
+    if (view.step === "late") {
+      const late = states.filter((state) => state === "dis").length;
+      return fillTemplate(cycle.tree ? says.late_tree : late === 1 ? says.late_one : says.late, {
+        n: late,
+      });
+    }
+    if (view.step === "commit")
+      return fillTemplate(
+        !targetToken ? says.ended : gained === 1 ? (drafted ? says.commit_one : says.commit_plain) : says.commit,
+        {
+          n: gained,
+          drafts: drafted,
+        },
+      );
+    if (view.step === "own") return targetSentence();
+    return judgeSentence(view.step);
   }
 
   function judgeSentence(node) {
-    if (now().cycle.served) return theirs.judged(node);
-    const { verdict, cycle } = now(),
-      Y = W.judge,
+    if (current().cycle.served) return serverViews.judgeSentence(node);
+    const { verdict, cycle } = current(),
+      says = texts.judge,
       trial = verdict.trials[node],
       { piece } = cycle.drafts[node],
-      [u, r] = trial.u == null ? ["–", "–"] : apart(trial.u, trial.chance);
+      [u, chance] = trial.u == null ? ["–", "–"] : formatApart(trial.u, trial.chance);
     const values = {
-      x: mark(trial.kept ? "acc" : "rej", piece),
-      p: figure(trial.p),
-      q: figure(trial.q),
-      r,
-      h: r,
+      x: createMark(trial.accepted ? "acc" : "rej", piece),
+      p: formatFigure(trial.p),
+      q: formatFigure(trial.q),
+      r: chance,
+      h: chance,
       u,
-      verdict: h("b", {}, trial.kept ? Y.keep : Y.reject),
-      limit: trial.limit == null ? "–" : figure(trial.limit),
-      sample: trial.sample ? shown(trial.sample.piece) : "–",
+      verdict: html("b", {}, trial.accepted ? says.keep : says.reject),
+      limit: trial.limit == null ? "–" : formatFigure(trial.limit),
+      sample: trial.sample ? formatPiece(trial.sample.piece) : "–",
     };
     const fresh =
-      trial.u != null &&
-      cycle.drafts[node].u == null &&
-      !(S.choice.coins && S.choice.coins[node] != null)
-        ? [Y.fresh]
+      trial.u != null && cycle.drafts[node].u == null && !(view.choice.coins && view.choice.coins[node] != null)
+        ? [says.fresh]
         : [];
-    if (verdict.rule === MATCH || verdict.rule === NOISE)
-      return fill(!trial.sample ? Y.plain : verdict.rule === MATCH ? Y.match : Y.noise, values);
-    if (verdict.rule === FIRST) return fill(Y.first, values);
-    if (verdict.rule === TYPICAL) return fill(trial.limit == null ? Y.plain : Y.typical, values);
-    if (trial.u == null) return fill(Y.plain, values);
-    if (verdict.rule === BLOCK)
+    if (verdict.rule === SAMPLE_AND_MATCH || verdict.rule === SHARED_NOISE)
+      return fillTemplate(
+        !trial.sample ? says.plain : verdict.rule === SAMPLE_AND_MATCH ? says.match : says.noise,
+        values,
+      );
+    if (verdict.rule === FIRST_CHOICE) return fillTemplate(says.first, values);
+    if (verdict.rule === TYPICAL_ACCEPTANCE)
+      return fillTemplate(trial.limit == null ? says.plain : says.typical, values);
+    if (trial.u == null) return fillTemplate(says.plain, values);
+    if (verdict.rule === BLOCK_VERIFICATION)
       return [
-        ...fill(Y.block, {
+        ...fillTemplate(says.block, {
           ...values,
-          verdict: h("b", {}, trial.kept ? Y.keep_block : Y.reject_block),
+          verdict: html("b", {}, trial.accepted ? says.keep_block : says.reject_block),
         }),
         ...fresh,
       ];
-    if (isGreedy()) return fill(trial.kept ? Y.greedy : Y.not_greedy, values);
-    return trial.p >= trial.q ? fill(Y.sure, values) : [...fill(Y.coin, values), ...fresh];
+    if (isGreedy()) return fillTemplate(trial.accepted ? says.greedy : says.not_greedy, values);
+    return trial.p >= trial.q ? fillTemplate(says.sure, values) : [...fillTemplate(says.coin, values), ...fresh];
   }
 
-  function ownSentence() {
-    const { own, verdict } = now(),
-      Y = W.own_says;
-    const name = own.sample ? mark(own.state, own.sample.piece) : h("span", {}, guess());
+  function targetSentence() {
+    const { targetToken, verdict } = current(),
+      says = texts.own_says;
+    const name = targetToken.sample
+      ? createMark(targetToken.state, targetToken.sample.piece)
+      : html("span", {}, guessTarget());
     const key =
-      own.state === "pla"
+      targetToken.state === "pla"
         ? "pla"
-        : now().cycle.served && own.state === "res"
+        : current().cycle.served && targetToken.state === "res"
           ? "served"
-          : own.state === "bon"
+          : targetToken.state === "bon"
             ? "bonus"
-            : own.node < 0
-              ? ({ [MATCH]: "match", [NOISE]: "noise", [FIRST]: "greedy" }[verdict.rule] ??
+            : targetToken.node < 0
+              ? ({ [SAMPLE_AND_MATCH]: "match", [SHARED_NOISE]: "noise", [FIRST_CHOICE]: "greedy" }[verdict.rule] ??
                 "straight")
               : isGreedy()
                 ? "greedy"
                 : "residual";
-    return fill(Y[key], { own: name });
+    return fillTemplate(says[key], { targetToken: name });
   }
 
   /* Where the trace does not tell which token would be drawn, the likeliest. */
-  function guess() {
-    const { own, cycle, verdict } = now();
-    const likeliest = ({ piece }, p) =>
-      words(W.own_says.likeliest, { x: shown(piece), p: figure(p) });
-    if (own.node < 0) {
-      const first = own.distribution && own.distribution.top[0];
-      return first ? likeliest(first, first.prob) : W.own_says.unknown;
+  function guessTarget() {
+    const { targetToken, cycle, verdict } = current();
+    const formatLikeliest = ({ piece }, p) =>
+      fillText(texts.own_says.likeliest, { x: formatPiece(piece), p: formatFigure(p) });
+    if (targetToken.node < 0) {
+      const likeliestToken = targetToken.distribution && targetToken.distribution.top[0];
+      return likeliestToken ? formatLikeliest(likeliestToken, likeliestToken.prob) : texts.own_says.unknown;
     }
-    const both = distributionsOf(cycle.drafts[own.node], weightOf(verdict)),
-      best = [...both.known].sort((a, b) => b.p - b.q - a.p + a.q)[0];
-    return best && best.p > best.q
-      ? likeliest(best, (best.p - best.q) / both.surplus)
-      : W.own_says.unknown;
+    const distributions = distributionsOf(cycle.drafts[targetToken.node], weightOf(verdict)),
+      likeliestRow = [...distributions.known].sort((a, b) => b.p - b.q - a.p + a.q)[0];
+    return likeliestRow && likeliestRow.p > likeliestRow.q
+      ? formatLikeliest(likeliestRow, (likeliestRow.p - likeliestRow.q) / distributions.surplus)
+      : texts.own_says.unknown;
   }
 
-  return { sentence, guess };
+  return { sentence, guessTarget };
 }

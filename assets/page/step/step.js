@@ -3,29 +3,31 @@
  * Here is where the page stands: run, cycle, sub-step, question. What decides is in judge.js; each part of the page is
  * drawn by a file of its own. The run and the makers of elements are the player's. Text enters by `append`. */
 
-import { h, button, parts } from "#page/race/kit.js";
-import { speculative, firstRejection, isGreedy as greedy, isOpen } from "#page/race/run.js";
-import { newReader, read } from "#page/race/log.js";
-import { words, duration, clamp } from "#page/race/text.js";
-import { REJECTION, judge, recorded, statesOf } from "#page/step/judge.js";
-import { ownOf, stepsOf } from "#page/step/own.js";
-import { chips } from "#page/step/chips.js";
-import { wholeText } from "#page/step/text.js";
-import { sentences } from "#page/step/sentence.js";
-import { grid, rail } from "#page/step/grid.js";
-import { probabilities } from "#page/step/probabilities.js";
-import { served } from "#page/step/served.js";
-import { evidence } from "#page/step/evidence.js";
-import { whatIf } from "#page/step/questions.js";
-import { transport } from "#page/step/transport.js";
-import { whenPlayed } from "#page/shared/arrival.js";
+import { html, createButton, findParts } from "#page/race/html.js";
+import { speculativeOf, findFirstRejection, isGreedy as isGreedyRun } from "#page/race/run.js";
+import { isCoinDecided } from "#page/race/cycle.js";
+import { createReader, readLog } from "#page/race/log.js";
+import { fillText } from "#page/race/text.js";
+import { formatDuration, clamp } from "#page/race/format.js";
+import { REJECTION_SAMPLING, judge, recordedVerdict, statesOf } from "#page/step/judge.js";
+import { targetTokenOf, stepsOf } from "#page/step/token.js";
+import { createChips } from "#page/step/chips.js";
+import { createRunText } from "#page/step/text.js";
+import { createSentences } from "#page/step/sentence.js";
+import { createGrid, createRail } from "#page/step/grid.js";
+import { createProbabilityBars } from "#page/step/probabilities.js";
+import { createServerViews } from "#page/step/server.js";
+import { createEvidence } from "#page/step/evidence.js";
+import { createQuestions } from "#page/step/questions.js";
+import { createTransport } from "#page/step/transport.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
 
-function stepper(element, props, server, player) {
-  const W = JSON.parse(props.words),
-    PW = player.words,
+function mountStepper(element, props, server, player) {
+  const texts = JSON.parse(props.words),
+    playerTexts = player.words,
     root = element.querySelector(".sd-step"),
-    part = parts(root);
-  const S = {
+    part = findParts(root);
+  const view = {
     cycle: 0,
     step: "draft",
     choice: {},
@@ -34,110 +36,108 @@ function stepper(element, props, server, player) {
     playing: false,
     timer: /** @type {any} */ (0),
   };
-  let own = /** @type {any} */ (null), // a run of this tab's own, beside the first screen's: there no coin decides
-    sought = false,
+  let ownRun = /** @type {any} */ (null), // a run of this tab's own, beside the first screen's: there no coin decides
+    hasSought = false,
     run = /** @type {any} */ (null),
-    now = /** @type {any} */ (null),
-    quiet = /** @type {any} */ (0);
+    current = /** @type {any} */ (null),
+    clearTimer = /** @type {any} */ (0);
 
   /* -- the run, and where we stand in it -- */
 
-  function pull() {
+  function takeIn() {
     const shown = player.run();
-    if (own && own.beside !== shown) own = null;
-    if (!sought && server && player.isFirst() && greedy(shown) && !player.wanted) return seek();
-    const next = own ? own.run : shown;
-    if (!next || !speculative(next).cycles.length) {
+    if (ownRun && ownRun.besideRun !== shown) ownRun = null;
+    if (!hasSought && server && player.isFirst() && isGreedyRun(shown) && !player.wanted) return loadSampledRun();
+    const next = ownRun ? ownRun.run : shown;
+    if (!next || !speculativeOf(next).cycles.length) {
       root.dataset.state = "empty";
-      part.empty.textContent = W.empty;
+      part.empty.textContent = texts.empty;
       return;
     }
-    if (next !== run) begin(next);
+    if (next !== run) beginRun(next);
     root.dataset.state = "ready";
-    text.write();
+    runText.write();
     draw();
   }
 
   /* Only once, and only while it would be seen. */
-  async function seek() {
+  async function loadSampledRun() {
     if (!root.clientWidth) return;
-    sought = true;
-    const beside = player.run(),
-      reader = newReader();
-    read(reader, await server.sampled_run().catch(() => ""));
-    if (reader.run && !player.wanted) own = { run: reader.run, beside };
-    pull();
+    hasSought = true;
+    const evidence = player.run(),
+      reader = createReader();
+    readLog(reader, await server.sampled_run().catch(() => ""));
+    if (reader.run && !player.wanted) ownRun = { run: reader.run, besideRun: evidence };
+    takeIn();
   }
 
-  const ofRace = () => ((own = null), pull());
+  const showRaceRun = () => ((ownRun = null), takeIn());
 
   /* Begins where a coin said no that could have said yes, else at the first rejection. */
-  function begin(next) {
+  function beginRun(next) {
     run = next;
-    text.begin(run);
-    const is = (draft) => draft.state === "rej",
-      open = (draft) => is(draft) && isOpen(draft),
-      cycle = cycles().find(({ drafts }) => drafts.some(open)) || firstRejection(run),
-      all = cycle ? recorded(cycle, rule()).order : [],
+    runText.begin(run);
+    const isRejected = (draft) => draft.state === "rej",
+      isCoinRejected = (draft) => isRejected(draft) && isCoinDecided(draft),
+      cycle = cycles().find(({ drafts }) => drafts.some(isCoinRejected)) || findFirstRejection(run),
+      all = cycle ? recordedVerdict(cycle, rule()).order : [],
       rejected =
-        all.find((node) => open(cycle.drafts[node])) ?? all.find((node) => is(cycle.drafts[node]));
-    go(cycle ? cycle.number - 1 : 0, rejected ?? "draft", false);
+        all.find((node) => isCoinRejected(cycle.drafts[node])) ?? all.find((node) => isRejected(cycle.drafts[node]));
+    goTo(cycle ? cycle.number - 1 : 0, rejected ?? "draft", false);
   }
 
-  const cycles = () => speculative(run).cycles;
-  const started = () => speculative(run).started || {};
-  const rule = () => started().rule || REJECTION;
-  const isGreedy = () => greedy(run);
-  const asked = () => S.choice.rule != null || S.choice.k != null || S.choice.coins != null;
+  const cycles = () => speculativeOf(run).cycles;
+  const started = () => speculativeOf(run).started || {};
+  const rule = () => started().rule || REJECTION_SAMPLING;
+  const isGreedy = () => isGreedyRun(run);
+  const hasQuestion = () => view.choice.rule != null || view.choice.k != null || view.choice.coins != null;
 
   /* Everything that is drawn, from the cycle and the question. */
-  function look() {
-    const cycle = cycles()[S.cycle],
-      theirs = recorded(cycle, rule()),
-      touched = asked();
-    const verdict = touched
-      ? judge(cycle, { ...S.choice, rule: S.choice.rule || rule() }, rule())
-      : theirs;
-    const states = touched ? statesOf(cycle, verdict) : cycle.drafts.map((draft) => draft.state);
-    if (!touched) verdict.order = verdict.order.filter((node) => states[node] !== "cut");
-    const own = ownOf(cycle, verdict, theirs),
-      steps = stepsOf(cycle, verdict, states, own);
+  function computeCycle() {
+    const cycle = cycles()[view.cycle],
+      recorded = recordedVerdict(cycle, rule()),
+      changed = hasQuestion();
+    const verdict = changed ? judge(cycle, { ...view.choice, rule: view.choice.rule || rule() }, rule()) : recorded;
+    const states = changed ? statesOf(cycle, verdict) : cycle.drafts.map((draft) => draft.state);
+    if (!changed) verdict.order = verdict.order.filter((node) => states[node] !== "cut");
+    const targetToken = targetTokenOf(cycle, verdict, recorded),
+      steps = stepsOf(cycle, verdict, states, targetToken);
     return {
       cycle,
-      theirs,
-      touched,
+      recorded,
+      changed,
       verdict,
       states,
-      own,
+      targetToken,
       steps,
-      gained: touched || own ? verdict.path.length + (own ? 1 : 0) : cycle.gained,
+      gained: changed || targetToken ? verdict.path.length + (targetToken ? 1 : 0) : cycle.gained,
     };
   }
 
   function draw(byHand) {
     if (!run || !root.clientWidth) return;
-    const held = root.contains(document.activeElement),
+    const hadFocus = root.contains(document.activeElement),
       onRail = part.rail.contains(document.activeElement);
-    now = look();
-    if (!now.steps.includes(S.step)) S.step = now.own ? "own" : "commit";
-    now.at = now.steps.indexOf(S.step);
+    current = computeCycle();
+    if (!current.steps.includes(view.step)) view.step = current.targetToken ? "own" : "commit";
+    current.stepIndex = current.steps.indexOf(view.step);
     paintHead();
-    text.paint();
+    runText.paint();
     paintRail();
     part.say.replaceChildren(
-      ...(now.touched ? [h("b", {}, W.what_if.mark), " "] : []),
-      ...told.sentence(),
+      ...(current.changed ? [html("b", {}, texts.what_if.mark), " "] : []),
+      ...sentences.sentence(),
     );
     paintGrid();
-    beside.paint();
+    evidence.paint();
     questions.paint();
-    moving.paint();
+    transport.paint();
     if (byHand) {
       announce();
-      intoView();
+      scrollToSentence();
     }
     // What had the focus may have been drawn anew; the keys must go on working.
-    if (held && !root.contains(document.activeElement))
+    if (hadFocus && !root.contains(document.activeElement))
       (onRail ? part.rail.querySelector("[aria-current] button") : part.grid).focus({
         preventScroll: true,
       });
@@ -146,148 +146,155 @@ function stepper(element, props, server, player) {
   /* Said aloud, and gone again: the sentence stands on the page once. */
   function announce() {
     part.announce.textContent = part.say.textContent;
-    clearTimeout(quiet);
-    quiet = setTimeout(() => part.announce.replaceChildren(), 3000);
+    clearTimeout(clearTimer);
+    clearTimer = setTimeout(() => part.announce.replaceChildren(), 3000);
   }
 
   /* A step by hand shows what it tells, if that lies off the screen. */
-  function intoView() {
+  function scrollToSentence() {
     const { top } = part.tell.getBoundingClientRect(),
       room = part.bar.getBoundingClientRect().top;
-    if (top < 0 || top > room - 120)
-      part.tell.scrollIntoView({ block: innerWidth > 720 ? "center" : "start" });
+    if (top < 0 || top > room - 120) part.tell.scrollIntoView({ block: innerWidth > 720 ? "center" : "start" });
   }
 
   /* -- moving -- */
 
-  function go(cycle, step, byHand = true) {
-    Object.assign(S, { cycle: clamp(cycle, 0, cycles().length - 1), choice: {}, step, coin: null });
+  function goTo(cycle, step, byHand = true) {
+    Object.assign(view, {
+      cycle: clamp(cycle, 0, cycles().length - 1),
+      choice: {},
+      step,
+      coin: null,
+    });
     if (byHand) draw(true);
   }
 
-  function step(direction) {
-    const at = now.at + direction;
-    if (at >= 0 && at < now.steps.length) {
-      S.step = now.steps[at];
-      S.coin = null;
+  function stepBy(direction) {
+    const at = current.stepIndex + direction;
+    if (at >= 0 && at < current.steps.length) {
+      view.step = current.steps[at];
+      view.coin = null;
       return (draw(true), true);
     }
-    const next = S.cycle + direction;
+    const next = view.cycle + direction;
     if (next < 0 || next >= cycles().length) return false;
-    go(next, "draft", false);
-    S.step = direction > 0 ? look().steps[0] : "commit";
+    goTo(next, "draft", false);
+    view.step = direction > 0 ? computeCycle().steps[0] : "commit";
     draw(true);
     return true;
   }
 
   const byHand = (act) => {
-    moving.play(false);
+    transport.play(false);
     act();
   };
 
-  const show = (step, coin = null) =>
+  const showStep = (step, coin = null) =>
     byHand(() => {
-      Object.assign(S, { step, coin });
+      Object.assign(view, { step, coin });
       draw(true);
     });
 
   /* -- the head -- */
 
   function paintHead() {
-    part.title.textContent = words(W.title, { cycle: S.cycle + 1, cycles: cycles().length });
-    part.previous.disabled = S.cycle === 0;
-    part.following.disabled = S.cycle === cycles().length - 1;
+    part.title.textContent = fillText(texts.title, {
+      cycle: view.cycle + 1,
+      cycles: cycles().length,
+    });
+    part.previous.disabled = view.cycle === 0;
+    part.following.disabled = view.cycle === cycles().length - 1;
     part.hint.replaceChildren(
-      ...(now.touched
+      ...(current.changed
         ? [
-            W.what_if.grey,
+            texts.what_if.grey,
             " ",
-            press(W.what_if.reset, "sd-link sd-reset", () => {
-              S.choice = {};
+            createPress(texts.what_if.reset, "sd-link sd-reset", () => {
+              view.choice = {};
               draw(true);
             }),
           ]
         : [
-            own ? words(W.beside, { prompt: run.header.prompt }) : W.hint,
-            ...["res", "bon"].flatMap(shortcut),
-            ...(own ? [" ", press(W.shortcuts.race, "sd-link", ofRace)] : toSampled()),
+            ownRun ? fillText(texts.beside, { prompt: run.header.prompt }) : texts.hint,
+            ...["res", "bon"].flatMap(createShortcut),
+            ...(ownRun ? [" ", createPress(texts.shortcuts.race, "sd-link", showRaceRun)] : linkToSampled()),
           ]),
     );
   }
 
   /* The way to the nearest cycle, from the next one on, that ends in a replacement or in a bonus. */
-  function shortcut(state) {
+  function createShortcut(state) {
     const all = cycles(),
-      order = all.map((_, i) => (S.cycle + 1 + i) % all.length),
-      to = order.find((i) => all[i].own && all[i].own.state === state);
-    return to === undefined ? [] : [" ", press(W.shortcuts[state], "sd-link", () => go(to, "own"))];
+      order = all.map((_, i) => (view.cycle + 1 + i) % all.length),
+      target = order.find((i) => all[i].targetToken && all[i].targetToken.state === state);
+    return target === undefined ? [] : [" ", createPress(texts.shortcuts[state], "sd-link", () => goTo(target, "own"))];
   }
 
   /* At temperature 0 no coin decides: the way to a run in which it does. A saved page has no server to ask for it. */
-  function toSampled() {
+  function linkToSampled() {
     if (!isGreedy() || !server) return [];
     const load = async () => {
       const log = await server.sampled_run().catch(() => "");
       if (log) player.load(log);
     };
-    return [" ", press(W.shortcuts.sampled, "sd-link", load)];
+    return [" ", createPress(texts.shortcuts.sampled, "sd-link", load)];
   }
 
-  const press = (label, cls, act) => button(label, () => byHand(act), cls);
+  const createPress = (label, cls, act) => createButton(label, () => byHand(act), cls);
 
   /* -- the parts, and listening -- */
 
   const page = {
-    W,
-    PW,
-    S,
+    texts,
+    playerTexts,
+    view,
     root,
     part,
-    now: () => now,
-    passTime: () => (now.cycle.check ? duration(now.cycle.check.end - now.cycle.check.start) : "–"),
+    current: () => current,
+    passTime: () => (current.cycle.check ? formatDuration(current.cycle.check.end - current.cycle.check.start) : "–"),
     cycles,
     started,
     rule,
     isGreedy,
-    look,
+    computeCycle,
     draw,
-    go,
-    step,
+    goTo,
+    stepBy,
     byHand,
-    show,
+    showStep,
   };
-  const chip = chips(page),
-    text = wholeText(page, chip),
-    paintRail = rail(page),
-    paintGrid = grid(page, chip),
-    view = probabilities(page),
-    theirs = served(page, view.row),
-    told = sentences(page, theirs),
-    beside = evidence(page, view, theirs, told.guess),
-    questions = whatIf(page, beside.focus),
-    moving = transport(page);
+  const chips = createChips(page),
+    runText = createRunText(page, chips),
+    paintRail = createRail(page),
+    paintGrid = createGrid(page, chips),
+    probabilityBars = createProbabilityBars(page),
+    serverViews = createServerViews(page, probabilityBars.row),
+    sentences = createSentences(page, serverViews),
+    evidence = createEvidence(page, probabilityBars, serverViews, sentences.guessTarget),
+    questions = createQuestions(page, evidence.focusedNode),
+    transport = createTransport(page);
 
   /* The race asks for one decision to be taken apart; it may have asked before this page was there. */
-  function wanted() {
+  function takeWanted() {
     if (!player.wanted || !run) return;
     const { cycle, node } = player.wanted;
     player.wanted = null;
-    if (own || run !== player.run()) ofRace();
-    go(cycle - 1, node);
+    if (ownRun || run !== player.run()) showRaceRun();
+    goTo(cycle - 1, node);
   }
 
-  for (const [name, label] of Object.entries(W.labels)) part[name].textContent = label;
-  for (const [name, label] of Object.entries(W.aria)) part[name].setAttribute("aria-label", label);
+  for (const [name, label] of Object.entries(texts.labels)) part[name].textContent = label;
+  for (const [name, label] of Object.entries(texts.aria)) part[name].setAttribute("aria-label", label);
   for (const input of [part.coin, part.k, part.rule]) input.addEventListener("change", announce);
-  player.addEventListener("sd-run", pull);
-  player.addEventListener("sd-apart", wanted);
+  player.addEventListener("sd-run", takeIn);
+  player.addEventListener("sd-apart", takeWanted);
   new ResizeObserver(() => {
     if (run) draw();
-    else pull();
+    else takeIn();
   }).observe(root);
-  pull();
-  wanted();
+  takeIn();
+  takeWanted();
 }
 
 export const mount = (element, props, watch, trigger, server) =>
-  whenPlayed((player) => stepper(element, props, server, player));
+  whenPlayerReady((player) => mountStepper(element, props, server, player));

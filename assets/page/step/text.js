@@ -1,85 +1,88 @@
-/* The text of the run, cycle by cycle: words to click, and of the open cycle its chips. */
+/* Writes the text of the run: tokens to click, and the open cycle as chips. */
 
-import { h, chip, prompted } from "#page/race/kit.js";
-import { words, shown, visible } from "#page/race/text.js";
-import { speculative } from "#page/race/run.js";
-import { recorded } from "#page/step/judge.js";
+import { html } from "#page/race/html.js";
+import { createChip, createPrompt } from "#page/race/tokens.js";
+import { fillText, formatPiece, makeVisible } from "#page/race/text.js";
+import { speculativeOf } from "#page/race/run.js";
+import { recordedVerdict } from "#page/step/judge.js";
 
-export function wholeText(page, { nodesShown, revealed, chipOf, ownChip }) {
-  const { W, PW, S, part, cycles } = page;
+export function createRunText(page, { listNodes, isRevealed, createNodeChip, createTargetChip }) {
+  const { texts, playerTexts, view, part, cycles } = page;
   let spans = /** @type {any[]} */ ([]);
 
   function begin(run) {
     spans = [];
     part.text.replaceChildren(
-      prompted(run.header, visible),
-      ...(speculative(run).first ? speculative(run).first.pieces.map(visible) : []),
+      createPrompt(run.header, makeVisible),
+      ...(speculativeOf(run).prefill ? speculativeOf(run).prefill.pieces.map(makeVisible) : []),
     );
   }
 
-  function writeText() {
+  function writeParts() {
     for (let i = spans.length; i < cycles().length; i++) {
-      spans.push(h("span", { class: "sd-part" }));
+      spans.push(html("span", { class: "sd-part" }));
       part.text.append(spans[i]);
-      plainPart(i);
+      writePlain(i);
     }
   }
 
   /* What a cycle gave, as words to click. They are no buttons, because lines would break at each: inside words, too. */
-  function plainPart(i) {
+  function writePlain(i) {
     const cycle = cycles()[i];
     spans[i].replaceChildren(
-      ...cycle.pieces.map((piece, j) => {
-        const node = h(
+      ...cycle.pieces.map((piece, index) => {
+        const node = html(
           "span",
           {
             role: "button",
             class: "sd-word",
             tabindex: -1,
-            "aria-label": words(W.word, { piece: shown(piece), cycle: i + 1 }),
+            "aria-label": fillText(texts.word, { piece: formatPiece(piece), cycle: i + 1 }),
           },
-          visible(piece),
+          makeVisible(piece),
         );
-        node.onclick = () => page.byHand(() => page.go(i, judgedAt(cycle, j)));
+        node.onclick = () => page.byHand(() => page.goTo(i, stepOf(cycle, index)));
         return node;
       }),
     );
   }
 
   /* Where the j-th token of a cycle was decided. Of a block that was kept, only the last token had a coin. */
-  function judgedAt(cycle, j) {
-    const { path, order } = recorded(cycle, page.rule());
-    return j >= path.length ? "own" : order.includes(path[j]) ? path[j] : order[order.length - 1];
+  function stepOf(cycle, index) {
+    const { path, order } = recordedVerdict(cycle, page.rule());
+    return index >= path.length ? "own" : order.includes(path[index]) ? path[index] : order[order.length - 1];
   }
 
-  function paintText() {
-    if (S.open !== undefined && S.open !== S.cycle && spans[S.open]) plainPart(S.open);
-    S.open = S.cycle;
-    const now = page.now(),
-      { cycle, states, own } = now,
-      nodes = nodesShown();
-    const chips = nodes.map((node) => chipOf(node, revealed(node) ? states[node] : "pen")),
-      rest = cycle.drafts.length - nodes.length - states.filter((state) => state === "out").length;
-    const more =
-      rest > 0 && revealed(-1) ? [chip(PW, words(W.more, { n: rest }), "dis", "span")] : [];
-    const last = own && now.at >= now.steps.indexOf("own") ? [ownChip("button")] : [];
-    spans[S.cycle].replaceChildren(
-      ...[...chips, ...more, ...last].map((node) => {
+  function paint() {
+    if (view.openCycle !== undefined && view.openCycle !== view.cycle && spans[view.openCycle])
+      writePlain(view.openCycle);
+    view.openCycle = view.cycle;
+    const current = page.current(),
+      { cycle, states, targetToken } = current,
+      nodes = listNodes();
+    const chips = nodes.map((node) => createNodeChip(node, isRevealed(node) ? states[node] : "pen")),
+      hidden = cycle.drafts.length - nodes.length - states.filter((state) => state === "out").length;
+    const hiddenChips =
+      hidden > 0 && isRevealed(-1) ? [createChip(playerTexts, fillText(texts.more, { n: hidden }), "dis", "span")] : [];
+    const targetChips =
+      targetToken && current.stepIndex >= current.steps.indexOf("own") ? [createTargetChip("button")] : [];
+    spans[view.cycle].replaceChildren(
+      ...[...chips, ...hiddenChips, ...targetChips].map((node) => {
         node.tabIndex = node.matches("button") ? 0 : -1;
         return node;
       }),
     );
     spans.forEach((span, i) => {
-      span.className = "sd-part" + (i > S.cycle ? (now.touched ? " sd-grey" : " sd-ahead") : "");
+      span.className = "sd-part" + (i > view.cycle ? (current.changed ? " sd-grey" : " sd-ahead") : "");
     });
     const box = part.text,
-      place = spans[S.cycle];
+      openSpan = spans[view.cycle];
     if (
-      place.offsetTop < box.scrollTop ||
-      place.offsetTop + place.offsetHeight > box.scrollTop + box.clientHeight
+      openSpan.offsetTop < box.scrollTop ||
+      openSpan.offsetTop + openSpan.offsetHeight > box.scrollTop + box.clientHeight
     )
-      box.scrollTop = place.offsetTop - 40;
+      box.scrollTop = openSpan.offsetTop - 40;
   }
 
-  return { begin, write: writeText, paint: paintText };
+  return { begin, write: writeParts, paint };
 }

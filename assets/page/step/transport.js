@@ -1,73 +1,72 @@
-/* Moving through the run: playing, the scrubber, the keys. */
+/* Moves through the run: plays it, follows the scrubber and the keys. */
 
-import { words, clamp } from "#page/race/text.js";
+import { fillText } from "#page/race/text.js";
+import { clamp } from "#page/race/format.js";
 
-const PACE = 2500; // ms a sub-step
+const STEP_MS = 2500; // ms a sub-step
 
-export function transport(page) {
-  const { W, S, root, part, cycles, now, step, byHand } = page;
+export function createTransport(page) {
+  const { texts, view, root, part, cycles, current, stepBy, byHand } = page;
 
-  function play(on) {
-    clearTimeout(S.timer);
-    S.playing = on;
-    if (on) S.timer = setTimeout(() => play(root.clientWidth > 0 && step(1)), PACE);
-    paintTransport();
+  function play(shouldPlay) {
+    clearTimeout(view.timer);
+    view.playing = shouldPlay;
+    if (shouldPlay) view.timer = setTimeout(() => play(root.clientWidth > 0 && stepBy(1)), STEP_MS);
+    paint();
   }
 
-  const hop = (direction) => {
-    const to = S.cycle + direction;
-    if (to >= 0 && to < cycles().length)
-      page.go(to, cycles()[to].drafts.length ? "draft" : "check");
+  const moveCycles = (direction) => {
+    const target = view.cycle + direction;
+    if (target >= 0 && target < cycles().length) page.goTo(target, cycles()[target].drafts.length ? "draft" : "check");
   };
 
-  function paintTransport() {
-    if (!now()) return;
-    part.play.textContent = S.playing ? "❚❚ " + W.transport.pause : "▶ " + W.transport.play;
-    part.back.disabled = S.cycle === 0 && now().at === 0;
-    part.next.disabled = S.cycle === cycles().length - 1 && now().at === now().steps.length - 1;
+  function paint() {
+    if (!current()) return;
+    part.play.textContent = view.playing ? "❚❚ " + texts.transport.pause : "▶ " + texts.transport.play;
+    part.back.disabled = view.cycle === 0 && current().stepIndex === 0;
+    part.next.disabled = view.cycle === cycles().length - 1 && current().stepIndex === current().steps.length - 1;
     Object.assign(part.scrub, {
       max: cycles().length,
-      value: S.cycle + now().at / now().steps.length,
+      value: view.cycle + current().stepIndex / current().steps.length,
     });
     part.scrub.setAttribute(
       "aria-valuetext",
-      words(W.title, { cycle: S.cycle + 1, cycles: cycles().length }),
+      fillText(texts.title, { cycle: view.cycle + 1, cycles: cycles().length }),
     );
   }
 
-  function scrub(value) {
+  function scrubTo(value) {
     play(false);
-    const at = clamp(Math.floor(value), 0, cycles().length - 1);
-    if (at !== S.cycle) page.go(at, null, false);
-    const { steps } = page.look();
-    Object.assign(S, {
-      step: steps[clamp(Math.floor((value - at) * steps.length + 1e-9), 0, steps.length - 1)],
+    const cycleIndex = clamp(Math.floor(value), 0, cycles().length - 1);
+    if (cycleIndex !== view.cycle) page.goTo(cycleIndex, null, false);
+    const { steps } = page.computeCycle();
+    Object.assign(view, {
+      step: steps[clamp(Math.floor((value - cycleIndex) * steps.length + 1e-9), 0, steps.length - 1)],
       coin: null,
     });
     page.draw();
   }
 
-  function keys(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.target.matches("input, select"))
-      return;
+  function handleKey(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.matches("input, select")) return;
     const onButton = event.target.closest("button");
-    if (event.key === " " && !onButton) byHand(() => step(event.shiftKey ? -1 : 1));
-    else if (event.key === "ArrowRight") byHand(() => hop(1));
-    else if (event.key === "ArrowLeft") byHand(() => hop(-1));
-    else if (event.key === "Home") byHand(() => hop(-S.cycle));
-    else if (event.key === "End") byHand(() => hop(cycles().length - 1 - S.cycle));
-    else if (event.key === "p") play(!S.playing);
+    if (event.key === " " && !onButton) byHand(() => stepBy(event.shiftKey ? -1 : 1));
+    else if (event.key === "ArrowRight") byHand(() => moveCycles(1));
+    else if (event.key === "ArrowLeft") byHand(() => moveCycles(-1));
+    else if (event.key === "Home") byHand(() => moveCycles(-view.cycle));
+    else if (event.key === "End") byHand(() => moveCycles(cycles().length - 1 - view.cycle));
+    else if (event.key === "p") play(!view.playing);
     else return;
     event.preventDefault();
   }
 
-  part.previous.onclick = () => byHand(() => hop(-1));
-  part.following.onclick = () => byHand(() => hop(1));
-  part.back.onclick = () => byHand(() => step(-1));
-  part.next.onclick = () => byHand(() => step(1));
-  part.play.onclick = () => play(!S.playing);
-  part.scrub.oninput = () => scrub(+part.scrub.value);
-  root.addEventListener("keydown", keys);
+  part.previous.onclick = () => byHand(() => moveCycles(-1));
+  part.following.onclick = () => byHand(() => moveCycles(1));
+  part.back.onclick = () => byHand(() => stepBy(-1));
+  part.next.onclick = () => byHand(() => stepBy(1));
+  part.play.onclick = () => play(!view.playing);
+  part.scrub.oninput = () => scrubTo(+part.scrub.value);
+  root.addEventListener("keydown", handleKey);
 
-  return { play, paint: paintTransport };
+  return { play, paint };
 }

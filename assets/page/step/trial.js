@@ -1,115 +1,129 @@
 /* The test that a draft takes: where its coin fell, or what a rule without a coin asks of it. */
 
-import { h, s, text, line, rect, svg, hatch } from "#page/race/kit.js";
-import { fill, words, apart, clamp } from "#page/race/text.js";
-import { FIRST, MATCH } from "#page/step/judge.js";
-import { figure, mark, note, formula } from "#page/step/marks.js";
+import { html } from "#page/race/html.js";
+import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
+import { fillTemplate, fillText } from "#page/race/text.js";
+import { formatApart, clamp } from "#page/race/format.js";
+import { FIRST_CHOICE, SAMPLE_AND_MATCH } from "#page/step/judge.js";
+import { formatFigure, createMark, createNote, createFormula } from "#page/step/marks.js";
 
-export function trials({ W, S, now, isGreedy }) {
-  const P = W.position,
-    letters = () => W.notation[S.notation];
+export function createTrials({ texts, view, current, isGreedy }) {
+  const labels = texts.position,
+    notation = () => texts.notation[view.notation];
 
-  const verdictOf = (draft, trial, ...lead) =>
-    h(
+  const createVerdict = (draft, trial, ...lead) =>
+    html(
       "p",
       { class: "sd-so" },
       ...lead,
-      mark(trial.kept ? "acc" : "rej", draft.piece),
+      createMark(trial.accepted ? "acc" : "rej", draft.piece),
       " ",
-      h("b", {}, trial.kept ? P.stays : P.goes),
+      html("b", {}, trial.accepted ? labels.stays : labels.goes),
     );
 
-  const pin = (x, label, width) => [
-    line(x, 22, x, 74, "sd-pin"),
-    s("circle", { cx: x, cy: 19, r: 5, class: "sd-dot-a" }),
-    text(clamp(x, 34, width - 34), 8, label, "sd-b", "middle"),
+  const createPin = (x, label, width) => [
+    svgLine(x, 22, x, 74, "sd-pin"),
+    svg("circle", { cx: x, cy: 19, r: 5, class: "sd-dot-a" }),
+    svgText(clamp(x, 34, width - 34), 8, label, "sd-b", "middle"),
   ];
 
   /* A strip from 0 to 1, green where the token stays, hatched where it goes, and the pin where the coin fell. */
-  function coin(draft, trial, width) {
-    const H = hatch(),
-      r = trial.chance,
+  function drawCoin(draft, trial, width) {
+    const hatch = createHatch(),
+      chance = trial.chance,
       { u } = trial,
-      g = svg(width, 96, P.coin_aria, H.defs),
-      [us, rs] = apart(u, r);
+      g = svgRoot(width, 96, labels.coin_aria, hatch.defs),
+      [uText, chanceText] = formatApart(u, chance);
     g.dataset.coin = ""; // `questions.js` lets it be dragged
     g.append(
-      rect(0, 44, width * r, 26, { class: "sd-f-acc sd-o-acc" }),
-      rect(width * r, 44, width * (1 - r), 26, { fill: H.fill, class: "sd-s-rej" }),
-      text(0, 88, "0"),
-      text(width, 88, "1", "", "end"),
+      svgRect(0, 44, width * chance, 26, { class: "sd-f-acc sd-o-acc" }),
+      svgRect(width * chance, 44, width * (1 - chance), 26, {
+        fill: hatch.fill,
+        class: "sd-s-rej",
+      }),
+      svgText(0, 88, "0"),
+      svgText(width, 88, "1", "", "end"),
     );
-    if (r > 0.04 && r < 0.96) g.append(text(width * r, 88, rs, "sd-b", "middle"));
-    if (width * r > 50) g.append(text(8, 61, P.keep, "sd-on"));
-    if (width * (1 - r) > 76)
+    if (chance > 0.04 && chance < 0.96) g.append(svgText(width * chance, 88, chanceText, "sd-b", "middle"));
+    if (width * chance > 50) g.append(svgText(8, 61, labels.keep, "sd-on"));
+    if (width * (1 - chance) > 76)
       g.append(
-        rect(width - 54, 48, 48, 18, { class: "sd-f-rej", rx: 3 }),
-        text(width - 10, 61, P.reject, "sd-on", "end"),
+        svgRect(width - 54, 48, 48, 18, { class: "sd-f-rej", rx: 3 }),
+        svgText(width - 10, 61, labels.reject, "sd-on", "end"),
       );
-    g.append(s("g", { class: "sd-drop" }, pin(width * u, "u = " + us, width)));
+    g.append(svg("g", { class: "sd-drop" }, createPin(width * u, "u = " + uText, width)));
     const ratio =
       trial.h != null
-        ? words(P.formula_block, { h: figure(trial.h) })
-        : `${letters().ratio} = ${figure(trial.p)} / ${figure(trial.q)} = ${figure(trial.p / trial.q)}`;
+        ? fillText(labels.formula_block, { h: formatFigure(trial.h) })
+        : [
+            notation().ratio,
+            `${formatFigure(trial.p)} / ${formatFigure(trial.q)}`,
+            formatFigure(trial.p / trial.q),
+          ].join(" = ");
     return [
       g,
-      verdictOf(draft, trial, words(P.so, { u: us, sign: trial.kept ? "<" : "≥", r: rs }), " "),
-      formula(ratio),
-      note(trial.h != null ? P.note_block : isGreedy() ? P.note_is_greedy : P.note_greedy),
+      createVerdict(
+        draft,
+        trial,
+        fillText(labels.so, { u: uText, sign: trial.accepted ? "<" : "≥", r: chanceText }),
+        " ",
+      ),
+      createFormula(ratio),
+      createNote(trial.h != null ? labels.note_block : isGreedy() ? labels.note_is_greedy : labels.note_greedy),
     ];
   }
 
   /* The test of a rule without a coin. */
-  function plainTest(draft, trial, width) {
+  function drawPlainTest(draft, trial, width) {
     if (trial.limit != null)
       return [
-        threshold(trial, width),
-        verdictOf(draft, trial),
-        formula(
-          words(P.formula_typical, {
-            name: letters().p_short,
-            p: figure(trial.p),
-            sign: trial.kept ? "≥" : "<",
-            limit: figure(trial.limit),
+        drawThreshold(trial, width),
+        createVerdict(draft, trial),
+        createFormula(
+          fillText(labels.formula_typical, {
+            name: notation().p_short,
+            p: formatFigure(trial.p),
+            sign: trial.accepted ? "≥" : "<",
+            limit: formatFigure(trial.limit),
           }),
         ),
-        note(P.note_typical),
+        createNote(labels.note_typical),
       ];
-    const { rule } = now().verdict,
-      first = rule === FIRST,
-      wanted = trial.sample
-        ? h(
+    const { rule } = current().verdict,
+      isFirstChoice = rule === FIRST_CHOICE,
+      wantedToken = trial.sample
+        ? html(
             "p",
             { class: "sd-so" },
-            ...fill(first ? P.first : P.sample, {
-              x: mark(trial.kept ? "acc" : "res", trial.sample.piece),
+            ...fillTemplate(isFirstChoice ? labels.first : labels.sample, {
+              x: createMark(trial.accepted ? "acc" : "res", trial.sample.piece),
             }),
           )
         : null;
     return [
-      wanted,
-      verdictOf(draft, trial),
-      note(first ? P.note_first : rule === MATCH ? P.note_match : P.note_noise),
+      wantedToken,
+      createVerdict(draft, trial),
+      createNote(isFirstChoice ? labels.note_first : rule === SAMPLE_AND_MATCH ? labels.note_match : labels.note_noise),
     ].filter(Boolean);
   }
 
-  function threshold(trial, width) {
-    const most = Math.max(trial.p, trial.limit) * 1.25,
-      x = (v) => (v / most) * width,
-      H = hatch(),
-      g = svg(width, 96, P.test, H.defs),
-      at = x(trial.limit);
+  function drawThreshold(trial, width) {
+    const highest = Math.max(trial.p, trial.limit) * 1.25,
+      x = (v) => (v / highest) * width,
+      hatch = createHatch(),
+      g = svgRoot(width, 96, labels.test, hatch.defs),
+      limitX = x(trial.limit);
     g.append(
-      rect(0, 44, at, 26, { fill: H.fill, class: "sd-s-rej" }),
-      rect(at, 44, width - at, 26, { class: "sd-f-acc sd-o-acc" }),
-      text(0, 88, "0"),
-      text(at, 88, figure(trial.limit), "sd-b", "middle"),
-      text(width, 88, figure(most), "", "end"),
+      svgRect(0, 44, limitX, 26, { fill: hatch.fill, class: "sd-s-rej" }),
+      svgRect(limitX, 44, width - limitX, 26, { class: "sd-f-acc sd-o-acc" }),
+      svgText(0, 88, "0"),
+      svgText(limitX, 88, formatFigure(trial.limit), "sd-b", "middle"),
+      svgText(width, 88, formatFigure(highest), "", "end"),
     );
-    g.append(...pin(x(trial.p), letters().p_short + " " + figure(trial.p), width));
+    g.append(...createPin(x(trial.p), notation().p_short + " " + formatFigure(trial.p), width));
     return g;
   }
 
   /* By the coin where there is one. */
-  return (draft, trial, width) => (trial.u != null ? coin : plainTest)(draft, trial, width);
+  return (draft, trial, width) => (trial.u != null ? drawCoin : drawPlainTest)(draft, trial, width);
 }

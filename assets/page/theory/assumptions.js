@@ -1,51 +1,56 @@
 /* What the formulas assume, as the run has it: one acceptance rate for every position. */
 
-import { text, line } from "#page/race/kit.js";
-import { words, fixed } from "#page/race/text.js";
+import { svgText, svgLine } from "#page/race/svg.js";
+import { fillText } from "#page/race/text.js";
+import { toFixed } from "#page/race/format.js";
 import { wilson } from "#page/theory/formulas.js";
-import { dot, rows, ticks } from "#page/theory/axes.js";
+import { svgDot, drawRows, drawTicks } from "#page/theory/axes.js";
 
-export function assumptions({ W, part, frame, here: ofRun }) {
-  function paintPositions(here) {
-    part.positionssub.textContent = here
-      ? here.tree
-        ? W.positions.sub_tree
-        : W.positions.sub
-      : W.measured.none;
-    if (!here) return part.positions.replaceChildren();
-    const A = frame("positions", 190, W.positions.aria, { left: 30, bottom: 40, right: 66 }),
-      { g } = A,
-      n = here.alphas.length,
-      step = A.wide / Math.max(n, 3),
-      x = (i) => A.left + (i + 0.5) * step,
-      y = (v) => A.floor - v * A.tall;
-    rows(
-      A,
-      [0, 0.5, 1].map((v) => [y(v), String(v), v ? "" : "sd-ax"]),
+export function createAssumptions({ texts, part, createFrame, measured: measuredRun }) {
+  function paintPositions(measured) {
+    part.positionssub.textContent = measured
+      ? measured.tree
+        ? texts.positions.sub_tree
+        : texts.positions.sub
+      : texts.measured.none;
+    if (!measured) return part.positions.replaceChildren();
+    const frame = createFrame("positions", 190, texts.positions.aria, {
+        left: 30,
+        bottom: 40,
+        right: 66,
+      }),
+      { g } = frame,
+      count = measured.alphas.length,
+      step = frame.wide / Math.max(count, 3),
+      x = (i) => frame.left + (i + 0.5) * step,
+      y = (value) => frame.floor - value * frame.tall;
+    drawRows(
+      frame,
+      [0, 0.5, 1].map((value) => [y(value), String(value), value ? "" : "sd-ax"]),
     );
     g.append(
-      line(A.left, y(here.alpha), A.left + A.wide, y(here.alpha), "sd-dots"),
-      text(A.left + A.wide + 6, y(here.alpha) + 4, "α " + fixed(here.alpha), "sd-b"),
+      svgLine(frame.left, y(measured.alpha), frame.left + frame.wide, y(measured.alpha), "sd-dots"),
+      svgText(frame.left + frame.wide + 6, y(measured.alpha) + 4, "α " + toFixed(measured.alpha), "sd-b"),
     );
-    here.alphas.forEach((alpha, i) => {
-      const [low, high] = wilson(here.acceptedAt[i], here.judgedAt[i]);
+    measured.alphas.forEach((alpha, i) => {
+      const [low, high] = wilson(measured.acceptedAt[i], measured.judgedAt[i]);
       g.append(
-        line(x(i), y(low), x(i), y(high), "sd-th-whisker"),
-        ...[low, high].map((v) => line(x(i) - 5, y(v), x(i) + 5, y(v), "sd-th-whisker")),
-        dot(x(i), y(alpha), 4.5, "sd-dot-a"),
+        svgLine(x(i), y(low), x(i), y(high), "sd-th-whisker"),
+        ...[low, high].map((value) => svgLine(x(i) - 5, y(value), x(i) + 5, y(value), "sd-th-whisker")),
+        svgDot(x(i), y(alpha), 4.5, "sd-dot-a"),
       );
-      if (step > 50) g.append(text(x(i) + 9, y(alpha) + 4, fixed(alpha), "sd-b"));
+      if (step > 50) g.append(svgText(x(i) + 9, y(alpha) + 4, toFixed(alpha), "sd-b"));
     });
-    ticks(
-      A,
-      here.judgedAt.map((n, i) => [
+    drawTicks(
+      frame,
+      measured.judgedAt.map((count, i) => [
         x(i),
-        step > 58 ? words(W.positions.tick, { i: i + 1, n }) : i + 1,
+        step > 58 ? fillText(texts.positions.tick, { i: i + 1, n: count }) : i + 1,
       ]),
-      W.positions.axis,
+      texts.positions.axis,
     );
     part.positions.replaceChildren(g);
   }
 
-  return { positions: () => paintPositions(ofRun()) };
+  return { positions: () => paintPositions(measuredRun()) };
 }

@@ -1,62 +1,51 @@
-/* What the charts and tables of this page are made of. `room` holds the widths of the charts, by name. */
+/* Draws the axes, marks and tables that the charts of the tab Theory share. */
 
-import { h, s, text, line, rect, svg, table } from "#page/race/kit.js";
-import { fixed, clamp, niceStep, duration } from "#page/race/text.js";
+import { html, createTable } from "#page/race/html.js";
+import { svg, svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
+import { clamp, niceStep, toFixed } from "#page/race/format.js";
+import { range } from "#page/theory/format.js";
 
-export const times = (x, digits = 2) => fixed(x, digits) + "×";
-export const byId = (list, id) => list.find((one) => one.id === id);
-export const range = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
-export const milliseconds = (seconds) => duration(seconds * 1000);
-export const gigabytes = (bytes) =>
-  bytes >= 1e13
-    ? fixed(bytes / 1e12, 1) + " TB"
-    : fixed(bytes / 1e9, bytes >= 1e11 ? 0 : bytes >= 1e9 ? 1 : 2) + " GB";
-export const path = (points, cls) =>
-  s("path", {
+export const svgPath = (points, cls) =>
+  svg("path", {
     d: "M" + points.map(([x, y]) => x.toFixed(1) + " " + y.toFixed(1)).join("L"),
     class: cls,
     fill: "none",
   });
-export const diamond = (x, y, cls) => s("path", { d: `M${x} ${y - 7}l7 7l-7 7l-7-7z`, class: cls });
-export const dot = (x, y, r, cls) => s("circle", { cx: x, cy: y, r, class: cls });
+export const svgDiamond = (x, y, cls) => svg("path", { d: `M${x} ${y - 7}l7 7l-7 7l-7-7z`, class: cls });
+export const svgDot = (x, y, r, cls) => svg("circle", { cx: x, cy: y, r, class: cls });
 
-export const barCell = (share, strong) =>
-  h(
+export const createBarCell = (share, strong) =>
+  html(
     "td",
     { class: "sd-th-bar" },
-    h("i", {
+    html("i", {
       style: `width:${(clamp(share, 0, 1) * 100).toFixed(1)}%`,
       class: strong ? "sd-th-strong" : null,
     }),
   );
 /* Wider than a phone: it scrolls by itself, by keyboard too. */
-export const plainTable = (heads, rows) =>
-  h(
-    "div",
-    { class: "sd-th-scroll", tabindex: "0" },
-    table("sd-th-table", Object.values(heads), rows),
-  );
+export const createScrollTable = (heads, rows) =>
+  html("div", { class: "sd-th-scroll", tabindex: "0" }, createTable("sd-th-table", Object.values(heads), rows));
 
 /* The axes of a chart: lines across it at [y, label, class], labels below it at [x, label, class], and its name. */
-export function rows(A, marks) {
+export function drawRows(frame, marks) {
   for (const [y, label, cls] of marks)
-    A.g.append(
-      line(A.left, y, A.left + A.wide, y, cls || "sd-grid"),
-      text(A.left - 8, y + 4, label, "", "end"),
+    frame.g.append(
+      svgLine(frame.left, y, frame.left + frame.wide, y, cls || "sd-grid"),
+      svgText(frame.left - 8, y + 4, label, "", "end"),
     );
 }
-export function ticks(A, marks, name) {
-  for (const [x, label, cls] of marks)
-    A.g.append(text(x, A.floor + 18, String(label), cls || "", "middle"));
-  A.g.append(text(A.left + A.wide / 2, A.height - 4, name, "", "middle"));
+export function drawTicks(frame, marks, name) {
+  for (const [x, label, cls] of marks) frame.g.append(svgText(x, frame.floor + 18, String(label), cls || "", "middle"));
+  frame.g.append(svgText(frame.left + frame.wide / 2, frame.height - 4, name, "", "middle"));
 }
 /* About `count` round numbers from 0 on. */
-export const stepsTo = (most, count) =>
-  range(0, Math.floor(most / niceStep(most, count) + 1e-9)).map((i) => i * niceStep(most, count));
+export const stepsTo = (highest, count) =>
+  range(0, Math.floor(highest / niceStep(highest, count) + 1e-9)).map((i) => i * niceStep(highest, count));
 
-export function axes(W, room) {
-  function frame(name, height, label, { left = 34, right = 14, top = 14, bottom = 44 } = {}) {
-    const width = room[name];
+export function createAxes(texts, widths) {
+  function createFrame(name, height, label, { left = 34, right = 14, top = 14, bottom = 44 } = {}) {
+    const width = widths[name];
     return {
       width,
       height,
@@ -66,32 +55,32 @@ export function axes(W, room) {
       wide: width - left - right,
       tall: height - top - bottom,
       floor: height - bottom,
-      g: svg(width, height, label),
+      g: svgRoot(width, height, label),
     };
   }
 
   /* Speed-ups upwards from 0, with what is slower than plain decoding shaded. */
-  function speedAxis(A, most, aside) {
-    const y = (value) => A.floor - (value / most) * A.tall,
-      step = niceStep(most, 5);
-    A.g.append(rect(A.left, y(1), A.wide, A.floor - y(1), { class: "sd-th-shade" }));
-    rows(
-      A,
-      stepsTo(most, 5).map((v) => [y(v), fixed(v, step < 1 ? 1 : 0) + "×"]),
+  function speedAxis(frame, highest, alignRight) {
+    const y = (value) => frame.floor - (value / highest) * frame.tall,
+      step = niceStep(highest, 5);
+    frame.g.append(svgRect(frame.left, y(1), frame.wide, frame.floor - y(1), { class: "sd-th-shade" }));
+    drawRows(
+      frame,
+      stepsTo(highest, 5).map((value) => [y(value), toFixed(value, step < 1 ? 1 : 0) + "×"]),
     );
-    A.g.append(line(A.left, y(1), A.left + A.wide, y(1), "sd-th-one"));
-    if (A.floor - y(1) > 26)
-      A.g.append(
-        text(
-          aside ? A.left + A.wide - 10 : A.left + 10,
-          A.floor - 9,
-          W.slower,
+    frame.g.append(svgLine(frame.left, y(1), frame.left + frame.wide, y(1), "sd-th-one"));
+    if (frame.floor - y(1) > 26)
+      frame.g.append(
+        svgText(
+          alignRight ? frame.left + frame.wide - 10 : frame.left + 10,
+          frame.floor - 9,
+          texts.slower,
           "",
-          aside ? "end" : "start",
+          alignRight ? "end" : "start",
         ),
       );
     return y;
   }
 
-  return { frame, speedAxis };
+  return { createFrame, speedAxis };
 }

@@ -1,125 +1,147 @@
-/* The speed-up by draft length K, as curves and as a table, and why not a longer draft. */
+/* Draws the speed-up by draft length K, as curves and as a table, and why not a longer draft. */
 
-import { h, text, line, headRow, tableRow } from "#page/race/kit.js";
-import { words, sentences, fixed, clamp } from "#page/race/text.js";
+import { html, createHeadRow, createRow } from "#page/race/html.js";
+import { svgText, svgLine } from "#page/race/svg.js";
+import { fillText, joinSentences } from "#page/race/text.js";
+import { toFixed, clamp } from "#page/race/format.js";
 import { expectedTokens, bestK } from "#page/theory/formulas.js";
-import { times, range, path, dot, diamond, barCell, ticks } from "#page/theory/axes.js";
+import { formatTimes, range } from "#page/theory/format.js";
+import { svgPath, svgDot, svgDiamond, createBarCell, drawTicks } from "#page/theory/axes.js";
 
-export const LARGEST = 16, // the longest draft
-  BENDS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves
+export const LARGEST_K = 16, // the longest draft
+  ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves
 
-export function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }) {
+export function createCurves({
+  texts,
+  part,
+  settings,
+  widths,
+  createFrame,
+  speedAxis,
+  measured,
+  checkCost,
+  speedupAt,
+  findBestK,
+}) {
   function paintCurves() {
-    const roomy = room.curves > 560,
-      A = frame("curves", roomy ? 420 : 372, W.curves.aria, { right: roomy ? 62 : 40 }),
-      { g } = A,
-      ks = range(1, LARGEST);
-    const own = Math.max(...ks.map((k) => gain(k)), S.mine ? here().measured : 0),
-      highest = Math.max(...ks.map((k) => gain(k, BENDS[BENDS.length - 1]))),
-      y = speedAxis(A, Math.max(2, own * 1.1, Math.min(highest * 1.06, own * 2.2)), S.k < 9),
-      x = (k) => A.left + ((k - 1) / (LARGEST - 1)) * A.wide;
-    ticks(
-      A,
-      ks.filter((k) => roomy || k % 2 || k === S.k).map((k) => [x(k), k, k === S.k ? "sd-b" : ""]),
-      W.curves.axis,
+    const isWide = widths.curves > 560,
+      frame = createFrame("curves", isWide ? 420 : 372, texts.curves.aria, {
+        right: isWide ? 62 : 40,
+      }),
+      { g } = frame,
+      ks = range(1, LARGEST_K);
+    const highestOwn = Math.max(...ks.map((k) => speedupAt(k)), settings.usesRun ? measured().speedup : 0),
+      highest = Math.max(...ks.map((k) => speedupAt(k, ALPHAS[ALPHAS.length - 1]))),
+      y = speedAxis(frame, Math.max(2, highestOwn * 1.1, Math.min(highest * 1.06, highestOwn * 2.2)), settings.k < 9),
+      x = (k) => frame.left + ((k - 1) / (LARGEST_K - 1)) * frame.wide;
+    drawTicks(
+      frame,
+      ks.filter((k) => isWide || k % 2 || k === settings.k).map((k) => [x(k), k, k === settings.k ? "sd-b" : ""]),
+      texts.curves.axis,
     );
-    const label = (alpha) => (roomy ? "α " : "") + fixed(alpha, alpha === S.alpha ? 2 : 1),
-      taken = [y(gain(LARGEST))];
-    for (const alpha of BENDS.filter((one) => Math.abs(one - S.alpha) > 0.035)) {
-      const points = ks.map((k) => [x(k), y(gain(k, alpha))]).filter(([, at]) => at >= A.top),
-        [, at] = points[points.length - 1];
-      if (points.length < LARGEST) continue;
-      g.append(path(points, "sd-th-bend"));
-      const k = bestK(alpha, S.c, cost, S.o, LARGEST);
-      if (k) g.append(dot(x(k), y(gain(k, alpha)), 3.5, "sd-dot-b"));
-      if (taken.every((other) => Math.abs(other - at) > 13)) {
-        taken.push(at);
-        g.append(text(A.width - A.right + 8, at + 4, label(alpha)));
+    const label = (alpha) => (isWide ? "α " : "") + toFixed(alpha, alpha === settings.alpha ? 2 : 1),
+      usedHeights = [y(speedupAt(LARGEST_K))];
+    for (const alpha of ALPHAS.filter((one) => Math.abs(one - settings.alpha) > 0.035)) {
+      const points = ks.map((k) => [x(k), y(speedupAt(k, alpha))]).filter(([, endY]) => endY >= frame.top),
+        [, endY] = points[points.length - 1];
+      if (points.length < LARGEST_K) continue;
+      g.append(svgPath(points, "sd-th-bend"));
+      const k = bestK(alpha, settings.c, checkCost, settings.o, LARGEST_K);
+      if (k) g.append(svgDot(x(k), y(speedupAt(k, alpha)), 3.5, "sd-dot-b"));
+      if (usedHeights.every((other) => Math.abs(other - endY) > 13)) {
+        usedHeights.push(endY);
+        g.append(svgText(frame.width - frame.right + 8, endY + 4, label(alpha)));
       }
     }
     g.append(
-      path(
-        ks.map((k) => [x(k), y(gain(k))]),
+      svgPath(
+        ks.map((k) => [x(k), y(speedupAt(k))]),
         "sd-line-a",
       ),
-      text(A.width - A.right + 8, taken[0] + 4, label(S.alpha), "sd-b"),
+      svgText(frame.width - frame.right + 8, usedHeights[0] + 4, label(settings.alpha), "sd-b"),
     );
-    paintPoints(A, x, y);
+    paintPoints(frame, x, y);
     part.curves.replaceChildren(g);
   }
 
   /* Past the best K the curve falls away to the right of the point, before it to the left: there is room for words. */
   function paintPoints({ g, floor, left, wide }, x, y) {
-    const k = best(),
-      now = gain(S.k),
-      at = x(S.k),
-      low = y(now),
-      name = S.mine
-        ? words(W.curves.here, { times: times(now), measured: times(here().measured) })
-        : times(now),
-      climbs = S.k < k || at > left + wide - 130,
-      rising = climbs && at > left + (S.mine ? 250 : 130),
-      down = climbs && !rising ? 24 : -12, // a curve that climbs leaves room below it at the right
-      side = rising ? -12 : 12,
-      beside = k ? (x(k) - at) * Math.sign(side) : 0;
-    if (k) g.append(dot(x(k), y(gain(k)), 4.5, "sd-dot-b"));
-    if (k && Math.abs(k - S.k) > 1 && (beside < 0 || beside > (S.mine ? 220 : 80)))
+    const k = findBestK(),
+      current = speedupAt(settings.k),
+      pointX = x(settings.k),
+      pointY = y(current),
+      label = settings.usesRun
+        ? fillText(texts.curves.here, {
+            times: formatTimes(current),
+            measured: formatTimes(measured().speedup),
+          })
+        : formatTimes(current),
+      labelsLeft = settings.k < k || pointX > left + wide - 130,
+      alignsEnd = labelsLeft && pointX > left + (settings.usesRun ? 250 : 130),
+      offsetY = labelsLeft && !alignsEnd ? 24 : -12, // a curve that climbs leaves room below it at the right
+      offsetX = alignsEnd ? -12 : 12,
+      distance = k ? (x(k) - pointX) * Math.sign(offsetX) : 0;
+    if (k) g.append(svgDot(x(k), y(speedupAt(k)), 4.5, "sd-dot-b"));
+    if (k && Math.abs(k - settings.k) > 1 && (distance < 0 || distance > (settings.usesRun ? 220 : 80)))
       g.append(
-        text(
+        svgText(
           clamp(x(k), left + 40, left + wide - 36),
-          y(gain(k)) - 12,
-          words(W.curves.best, { k }),
+          y(speedupAt(k)) - 12,
+          fillText(texts.curves.best, { k }),
           "sd-b",
           "middle",
         ),
       );
     g.append(
-      line(at, low, at, floor, "sd-th-drop"),
-      dot(at, low, 7, "sd-th-you"),
-      text(at + side, low + down, name, "sd-th-mine sd-b", rising ? "end" : "start"),
+      svgLine(pointX, pointY, pointX, floor, "sd-th-drop"),
+      svgDot(pointX, pointY, 7, "sd-th-you"),
+      svgText(pointX + offsetX, pointY + offsetY, label, "sd-th-mine sd-b", alignsEnd ? "end" : "start"),
     );
-    if (S.mine) g.append(diamond(at, y(here().measured), "sd-th-real"));
+    if (settings.usesRun) g.append(svgDiamond(pointX, y(measured().speedup), "sd-th-real"));
   }
 
   function paintTable() {
-    const top = best(),
-      ks = range(1, LARGEST).filter((k) => k <= 10 || k === S.k || k === top),
-      most = Math.max(...ks.map((k) => gain(k)));
-    const tags = (k) =>
-      [k === S.k ? (S.mine ? W.table.mine : W.table.set) : null, k === top ? W.table.best : null]
+    const bestK = findBestK(),
+      ks = range(1, LARGEST_K).filter((k) => k <= 10 || k === settings.k || k === bestK),
+      highest = Math.max(...ks.map((k) => speedupAt(k)));
+    const tagsOf = (k) =>
+      [
+        k === settings.k ? (settings.usesRun ? texts.table.mine : texts.table.set) : null,
+        k === bestK ? texts.table.best : null,
+      ]
         .filter(Boolean)
         .join(", ");
     const row = (k) =>
-      tableRow(
-        [String(k), tags(k) ? h("span", { class: "sd-th-tag" }, tags(k)) : null],
+      createRow(
+        [String(k), tagsOf(k) ? html("span", { class: "sd-th-tag" }, tagsOf(k)) : null],
         [
-          fixed(expectedTokens(S.alpha, k)),
-          fixed(k * S.c + cost(k) + S.o),
-          times(gain(k)),
-          barCell(gain(k) / most, k === top),
+          toFixed(expectedTokens(settings.alpha, k)),
+          toFixed(k * settings.c + checkCost(k) + settings.o),
+          formatTimes(speedupAt(k)),
+          createBarCell(speedupAt(k) / highest, k === bestK),
         ],
-        k === top ? "sd-th-best" : null,
+        k === bestK ? "sd-th-best" : null,
       );
     part.table.replaceChildren(
-      headRow([...Object.values(W.table.heads), h("td")]),
-      h("tbody", {}, ks.map(row)),
+      createHeadRow([...Object.values(texts.table.heads), html("td")]),
+      html("tbody", {}, ks.map(row)),
     );
-    part.tablesub.textContent = top
-      ? sentences(words(W.table.sub, { k: top }), whyNotLonger(top))
-      : W.table.none;
+    part.tablesub.textContent = bestK
+      ? joinSentences(fillText(texts.table.sub, { k: bestK }), whyNotLonger(bestK))
+      : texts.table.none;
   }
 
   /* One more draft than the best K: what it would bring, what it would cost. */
   function whyNotLonger(k) {
-    if (k >= LARGEST) return "";
-    const brings = S.alpha ** (k + 1),
-      costs = S.c + cost(k + 1) - cost(k);
-    return words(W.table.why, {
+    if (k >= LARGEST_K) return "";
+    const gained = settings.alpha ** (k + 1),
+      cost = settings.c + checkCost(k + 1) - checkCost(k);
+    return fillText(texts.table.why, {
       next: k + 1,
-      brings: fixed(brings),
-      costs: fixed(costs),
-      rate: fixed(brings / costs),
-      now: fixed(gain(k)),
+      brings: toFixed(gained),
+      costs: toFixed(cost),
+      rate: toFixed(gained / cost),
+      now: toFixed(speedupAt(k)),
     });
   }
 

@@ -1,59 +1,57 @@
-/* What a run measured, in the letters of the formulas. */
+/* Reads off a run the quantities of the formulas. */
 
-import { figuresAt, horizon, speculative } from "#page/race/run.js";
+import { figuresAt } from "#page/race/measure.js";
+import { replayEnd, speculativeOf } from "#page/race/run.js";
 import { accountedSpeedup } from "#page/theory/formulas.js";
 
 /* In the letters of the formulas; null if nothing was drafted or nothing stands beside it. Costs are in plain steps. */
-export function ofRun(run) {
+export function measureRun(run) {
   if (run.names.length < 2) return null;
-  const F = figuresAt(run, horizon(run)),
-    { a } = F,
-    lane = speculative(run),
-    cycles = lane.cycles.slice(0, a.k),
-    drafting = cycles.filter((cycle) => cycle.draft);
-  if (!a.judged || F.c == null || F.v == null || !F.speedup) return null;
-  const { drafter = "", k: asked = 0, params } = lane.started || {},
-    count = (of) => (place) => cycles.filter((cycle) => of(cycle) > place).length;
-  const places = Array.from(
-    { length: Math.max(...cycles.map((cycle) => cycle.judged)) },
-    (_, place) => place,
-  );
-  const judgedAt = places.map(count((cycle) => cycle.judged)),
-    acceptedAt = places.map(count((cycle) => cycle.accepted));
+  const figures = figuresAt(run, replayEnd(run)),
+    { speculative: a } = figures,
+    lane = speculativeOf(run),
+    cycles = lane.cycles.slice(0, a.passes),
+    drafting = cycles.filter((cycle) => cycle.drafting);
+  if (!a.judged || figures.c == null || figures.v == null || !figures.speedup) return null;
+  const { drafter = "", k: requestedK = 0, params } = lane.started || {},
+    countBeyond = (of) => (place) => cycles.filter((cycle) => of(cycle) > place).length;
+  const places = Array.from({ length: Math.max(...cycles.map((cycle) => cycle.judged)) }, (_, place) => place);
+  const judgedAt = places.map(countBeyond((cycle) => cycle.judged)),
+    acceptedAt = places.map(countBeyond((cycle) => cycle.accepted));
   const alphas = acceptedAt.map((kept, place) => kept / judgedAt[place]),
-    mean = a.drafted / drafting.length,
-    share = drafting.length / a.k,
+    meanDrafts = a.drafted / drafting.length,
+    share = drafting.length / a.passes,
     tree = a.trees > 0;
-  const o = F.perPass(Math.max(0, a.time - a.drafting - a.passing), a.k),
-    step = F.perPass(a.passing - a.checking, a.k - a.checks) ?? 1;
-  const k = tree ? asked : Math.max(1, Math.round(mean)),
-    c = tree ? F.perPass(a.drafting, drafting.length * k) : F.c;
+  const o = figures.inPlainPasses(Math.max(0, a.endMs - a.draftMs - a.passMs), a.passes),
+    step = figures.inPlainPasses(a.passMs - a.checkMs, a.passes - a.checks) ?? 1;
+  const k = tree ? requestedK : Math.max(1, Math.round(meanDrafts)),
+    c = tree ? figures.inPlainPasses(a.draftMs, drafting.length * k) : figures.c;
   return {
     drafter,
     k,
     c,
-    v: F.v,
+    v: figures.v,
     o,
     share,
     tree,
-    varied: !tree && Math.abs(mean - k) > 0.1,
-    tau: F.tau,
-    alpha: F.alpha,
+    varied: !tree && Math.abs(meanDrafts - k) > 0.1,
+    tau: figures.tau,
+    alpha: figures.alpha,
     alphas,
     judgedAt,
     acceptedAt,
     judged: a.judged,
     accepted: a.accepted,
-    measured: F.speedup,
-    accounted: accountedSpeedup(F.tau, mean, F.c, F.v, o, share, step),
+    speedup: figures.speedup,
+    accounted: accountedSpeedup(figures.tau, meanDrafts, figures.c, figures.v, o, share, step),
     temperature: params ? params.temperature : 0,
     kind: run.header.kind || "",
     family: (run.header.models || {}).family,
-    passMs: F.b.time / F.b.k,
-    keptOf: drafting
-      .filter((cycle) => cycle.own && deep(cycle) === k)
+    passMs: figures.plain.endMs / figures.plain.passes,
+    acceptedCounts: drafting
+      .filter((cycle) => cycle.targetToken && depthOfCycle(cycle) === k)
       .map((cycle) => cycle.accepted),
   };
 }
 
-const deep = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
+const depthOfCycle = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));

@@ -1,22 +1,20 @@
 /* What the page begins with: why a check is nearly free, when speculation loses, the best K at a glance, what the
  * temperature does to acceptance, and what each rule keeps of one draft. */
 
-import { h, text, line, rect, svg, headRow, tableRow } from "#page/race/kit.js";
-import { words, fixed } from "#page/race/text.js";
+import { html, createHeadRow, createRow } from "#page/race/html.js";
+import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
+import { fillText } from "#page/race/text.js";
+import { toFixed } from "#page/race/format.js";
 import {
-  machineOf,
-  modelOf,
+  toMachine,
+  toModel,
   readingSeconds,
   computingSeconds,
   weightsRead,
   cacheBytes,
-  bestK,
-  expectedTokens,
-  speedup,
-  tempered,
-  overlap,
-} from "#page/theory/formulas.js";
-import { times, byId, milliseconds, gigabytes } from "#page/theory/axes.js";
+} from "#page/theory/hardware.js";
+import { bestK, expectedTokens, speedup, tempered, overlap } from "#page/theory/formulas.js";
+import { formatTimes, findById, formatSeconds, formatBytes } from "#page/theory/format.js";
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
   COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
@@ -33,65 +31,65 @@ const PLACES = {
 };
 const TEMPERATURES = [0, 0.5, 1, 2];
 
-export function opening({ W, part, S, room, gain }, { machines, models }) {
+export function createOpening({ texts, part: share, settings, widths, speedupAt }, { machines, models }) {
   /* Reading one's weights, and computing beside it: one row, and those of a check. */
   function paintWall() {
-    const machine = machineOf(byId(machines, S.machine)),
-      target = modelOf(byId(models, S.target)),
-      rows = S.k + 1;
-    const reading = readingSeconds(machine, target, S.bits, 1, 1, S.context),
-      computing = (n) => computingSeconds(machine, target, 1, n, S.context);
+    const machine = toMachine(findById(machines, settings.machine)),
+      target = toModel(findById(models, settings.target)),
+      rows = settings.k + 1;
+    const reading = readingSeconds(machine, target, settings.bits, 1, 1, settings.context),
+      computing = (n) => computingSeconds(machine, target, 1, n, settings.context);
     const values = {
-      target: byId(models, S.target).name,
-      machine: byId(machines, S.machine).name,
-      bytes: gigabytes((weightsRead(target, 1) * S.bits) / 8),
-      cache: gigabytes(cacheBytes(target, S.context)),
-      reading: milliseconds(reading),
-      one: milliseconds(computing(1)),
+      target: findById(models, settings.target).name,
+      machine: findById(machines, settings.machine).name,
+      bytes: formatBytes((weightsRead(target, 1) * settings.bits) / 8),
+      cache: formatBytes(cacheBytes(target, settings.context)),
+      reading: formatSeconds(reading),
+      one: formatSeconds(computing(1)),
       rows,
-      all: milliseconds(computing(rows)),
+      all: formatSeconds(computing(rows)),
     };
-    const width = room.wall,
+    const width = widths.wall,
       left = width > 480 ? 150 : 0,
-      high = left ? 44 : 62,
-      dy = left ? 0 : 18,
-      most = Math.max(reading, computing(rows)),
-      x = (v) => (v / most) * (width - left - 4);
+      rowHeight = left ? 44 : 62,
+      offsetY = left ? 0 : 18,
+      highest = Math.max(reading, computing(rows)),
+      x = (v) => (v / highest) * (width - left - 4);
     const bars = [
-        [W.wall_first.write, computing(1), 1],
-        [words(W.wall_first.check, values), computing(rows), rows],
+        [texts.wall_first.write, computing(1), 1],
+        [fillText(texts.wall_first.check, values), computing(rows), rows],
       ],
-      g = svg(width, bars.length * high + 4, words(W.wall_first.lead, values));
+      g = svgRoot(width, bars.length * rowHeight + 4, fillText(texts.wall_first.lead, values));
     bars.forEach(([name, seconds, n], i) => {
-      const y = i * high + dy;
+      const y = i * rowHeight + offsetY;
       g.append(
-        text(0, left ? y + 19 : y - 4, name, "sd-k"),
-        rect(left, y, x(reading), 14, { class: "sd-f-target" }),
-        text(left + 8, y + 11, words(W.wall_first.reads, values), "sd-th-light"),
-        rect(left, y + 17, Math.max(2, x(seconds)), 12, { class: "sd-th-you" }),
+        svgText(0, left ? y + 19 : y - 4, name, "sd-k"),
+        svgRect(left, y, x(reading), 14, { class: "sd-f-target" }),
+        svgText(left + 8, y + 11, fillText(texts.wall_first.reads, values), "sd-th-light"),
+        svgRect(left, y + 17, Math.max(2, x(seconds)), 12, { class: "sd-th-you" }),
       );
       g.append(
-        text(
+        svgText(
           left + Math.max(2, x(seconds)) + 7,
           y + 27,
-          words(W.wall_first.computes, { time: milliseconds(seconds), n }),
+          fillText(texts.wall_first.computes, { time: formatSeconds(seconds), n }),
           "sd-th-mine",
         ),
       );
     });
-    part.wall.replaceChildren(g);
-    part.wallfirst.textContent = words(W.wall_first.lead, values);
+    share.wall.replaceChildren(g);
+    share.wallfirst.textContent = fillText(texts.wall_first.lead, values);
   }
 
   function paintLoses() {
-    const now = gain(S.k);
-    part.loses.replaceChildren(
-      h("b", {}, W.loses.rule),
+    const speedupNow = speedupAt(settings.k);
+    share.loses.replaceChildren(
+      html("b", {}, texts.loses.rule),
       " ",
-      words(now >= 1 ? W.loses.wins : W.loses.loses, {
-        tokens: fixed(expectedTokens(S.alpha, S.k)),
-        passes: fixed(S.k * S.c + S.v + S.o),
-        times: times(now),
+      fillText(speedupNow >= 1 ? texts.loses.wins : texts.loses.loses, {
+        tokens: toFixed(expectedTokens(settings.alpha, settings.k)),
+        passes: toFixed(settings.k * settings.c + settings.v + settings.o),
+        times: formatTimes(speedupNow),
       }),
     );
   }
@@ -100,16 +98,16 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
   function buildMap() {
     const cell = (alpha, c) => {
       const k = bestK(alpha, c);
-      return [k ? h("b", {}, String(k)) : "–", k ? " " + times(speedup(alpha, k, c), 1) : null];
+      return [k ? html("b", {}, String(k)) : "–", k ? " " + formatTimes(speedup(alpha, k, c), 1) : null];
     };
-    part.map.replaceChildren(
-      headRow(["α", ...COSTS.map((c) => "c = " + c)]),
-      h(
+    share.map.replaceChildren(
+      createHeadRow(["α", ...COSTS.map((c) => "c = " + c)]),
+      html(
         "tbody",
         {},
         ALPHAS.map((alpha) =>
-          tableRow(
-            fixed(alpha, 1),
+          createRow(
+            toFixed(alpha, 1),
             COSTS.map((c) => cell(alpha, c)),
           ),
         ),
@@ -119,27 +117,27 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
 
   /* Both distributions of two places at several temperatures, and their overlap. */
   function paintHeat() {
-    const width = room.heat,
-      wide = width / TEMPERATURES.length,
-      tall = 62,
-      high = tall + 56,
-      g = svg(width, 2 * high - 8, W.heat.aria);
+    const width = widths.heat,
+      columnWidth = width / TEMPERATURES.length,
+      plotHeight = 62,
+      rowHeight = plotHeight + 56,
+      g = svgRoot(width, 2 * rowHeight - 8, texts.heat.aria);
     Object.entries(PLACES).forEach(([name, distributions], row) => {
-      const floor = row * high + tall + 30;
-      g.append(text(0, row * high + 11, W.heat[name], "sd-k"));
+      const floor = row * rowHeight + plotHeight + 30;
+      g.append(svgText(0, row * rowHeight + 11, texts.heat[name], "sd-k"));
       TEMPERATURES.forEach((temperature, i) => {
         const [p, q] = distributions.map((distribution) => tempered(distribution, temperature)),
-          left = i * wide,
-          each = (wide - 18) / p.length,
-          thick = Math.max(2, each / 2 - 1.5);
+          left = i * columnWidth,
+          slotWidth = (columnWidth - 18) / p.length,
+          barWidth = Math.max(2, slotWidth / 2 - 1.5);
         p.forEach((_, token) =>
           [
             [p, "sd-f-target"],
             [q, "sd-f-draft sd-s-draft"],
           ].forEach(([distribution, cls], side) => {
-            const up = distribution[token] * tall;
+            const barHeight = distribution[token] * plotHeight;
             g.append(
-              rect(left + token * each + side * (thick + 1), floor - up, thick, up, {
+              svgRect(left + token * slotWidth + side * (barWidth + 1), floor - barHeight, barWidth, barHeight, {
                 class: cls,
                 "stroke-width": 0.6,
               }),
@@ -147,63 +145,65 @@ export function opening({ W, part, S, room, gain }, { machines, models }) {
           }),
         );
         g.append(
-          line(left, floor, left + wide - 14, floor, "sd-ax"),
-          text(left, floor + 14, `T ${temperature}`),
-          text(left + wide - 14, floor + 14, "β " + fixed(overlap(p, q)), "sd-b", "end"),
+          svgLine(left, floor, left + columnWidth - 14, floor, "sd-ax"),
+          svgText(left, floor + 14, `T ${temperature}`),
+          svgText(left + columnWidth - 14, floor + 14, "β " + toFixed(overlap(p, q)), "sd-b", "end"),
         );
       });
     });
-    part.heat.replaceChildren(g);
+    share.heat.replaceChildren(g);
   }
 
   /* One place three times, and in it what stays: of a draft that is drawn, by either rule, and of the draft's
    * first choice. */
   function paintRules() {
     const [p, q] = PLACES.agree,
-      width = room.rules,
-      wide = width / 3,
-      tall = 62,
-      floor = tall + 34,
-      g = svg(width, floor + 22, W.kept_by.aria),
+      width = widths.rules,
+      columnWidth = width / 3,
+      plotHeight = 62,
+      floor = plotHeight + 34,
+      g = svgRoot(width, floor + 22, texts.kept_by.aria),
       first = q.indexOf(Math.max(...q));
     const kept = {
       rejection: p.map((_, token) => Math.min(p[token], q[token])),
       match: p.map((_, token) => p[token] * q[token]),
       chosen: p.map((_, token) => (token === first ? p[token] : 0)),
     };
-    Object.entries(kept).forEach(([name, parts], i) => {
-      const left = i * wide,
-        each = (wide - 18) / p.length,
-        thick = Math.max(3, each - 4),
-        up = (value) => (value / 0.5) * tall;
-      W.kept_by[name]
+    Object.entries(kept).forEach(([name, shares], i) => {
+      const left = i * columnWidth,
+        slotWidth = (columnWidth - 18) / p.length,
+        barWidth = Math.max(3, slotWidth - 4),
+        heightOf = (value) => (value / 0.5) * plotHeight;
+      texts.kept_by[name]
         .split("\n")
-        .forEach((said, row) => g.append(text(left, 11 + 14 * row, said, row ? "" : "sd-k")));
-      parts.forEach((part, token) => {
-        const x = left + token * each,
+        .forEach((label, row) => g.append(svgText(left, 11 + 14 * row, label, row ? "" : "sd-k")));
+      shares.forEach((share, token) => {
+        const x = left + token * slotWidth,
           outline = (value, cls) =>
             g.append(
-              rect(x, floor - up(value), thick, up(value), {
+              svgRect(x, floor - heightOf(value), barWidth, heightOf(value), {
                 class: cls,
                 fill: "none",
                 "stroke-width": 1.2,
               }),
             );
-        g.append(rect(x, floor - up(part), thick, up(part), { class: "sd-f-acc" }));
+        g.append(svgRect(x, floor - heightOf(share), barWidth, heightOf(share), { class: "sd-f-acc" }));
         outline(p[token], "sd-s-target");
         if (name !== "chosen") outline(q[token], "sd-s-draft");
       });
       g.append(
-        line(left, floor, left + wide - 14, floor, "sd-ax"),
-        text(
+        svgLine(left, floor, left + columnWidth - 14, floor, "sd-ax"),
+        svgText(
           left,
           floor + 15,
-          words(W.kept_by.kept, { share: fixed(parts.reduce((all, part) => all + part, 0)) }),
+          fillText(texts.kept_by.kept, {
+            share: toFixed(shares.reduce((all, share) => all + share, 0)),
+          }),
           "sd-b",
         ),
       );
     });
-    part.rules.replaceChildren(g);
+    share.rules.replaceChildren(g);
   }
 
   buildMap();

@@ -1,112 +1,113 @@
-/* The speed-up of the run as the formulas predict it, beside the one that was measured, and what lies between. */
+/* Draws the speed-up of the run as the formulas predict it, beside the one that was measured, and what lies between. */
 
-import { text, line, rect, svg } from "#page/race/kit.js";
-import { words, sentences, fixed } from "#page/race/text.js";
+import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
+import { fillText, joinSentences } from "#page/race/text.js";
+import { toFixed } from "#page/race/format.js";
 import { expectedTokens, speedup, wilson } from "#page/theory/formulas.js";
-import { times } from "#page/theory/axes.js";
+import { formatTimes } from "#page/theory/format.js";
 
-export function prediction({ W, part, room, here: ofRun }) {
+export function createPrediction({ texts, part, widths, measured: measuredRun }) {
   function paintMeasured() {
-    const M = W.measured,
-      here = ofRun();
-    if (!here) {
+    const labels = texts.measured,
+      measured = measuredRun();
+    if (!measured) {
       part.measured.replaceChildren();
-      part.measuredsay.textContent = M.none;
+      part.measuredsay.textContent = labels.none;
       return;
     }
-    const [low, high] = wilson(here.accepted, here.judged).map((alpha) =>
-      speedup(alpha, here.k, here.c, here.v, here.o),
+    const [low, high] = wilson(measured.accepted, measured.judged).map((alpha) =>
+      speedup(alpha, measured.k, measured.c, measured.v, measured.o),
     );
-    const formula = speedup(here.alpha, here.k, here.c, here.v, here.o),
-      costs = { c: fixed(here.c), v: fixed(here.v), o: fixed(here.o) };
+    const formula = speedup(measured.alpha, measured.k, measured.c, measured.v, measured.o),
+      costs = { c: toFixed(measured.c), v: toFixed(measured.v), o: toFixed(measured.o) };
     const bars = [
       [
-        M.free,
-        expectedTokens(here.alpha, here.k),
-        words(M.free_note, { alpha: fixed(here.alpha), k: here.k }),
+        labels.free,
+        expectedTokens(measured.alpha, measured.k),
+        fillText(labels.free_note, { alpha: toFixed(measured.alpha), k: measured.k }),
         "sd-th-pale",
       ],
-      [M.formula, formula, words(M.formula_note, costs), "sd-f-target", [low, high]],
+      [labels.formula, formula, fillText(labels.formula_note, costs), "sd-f-target", [low, high]],
       [
-        M.accounted,
-        here.accounted,
-        words(M.accounted_note, { tau: fixed(here.tau) }),
+        labels.accounted,
+        measured.accounted,
+        fillText(labels.accounted_note, { tau: toFixed(measured.tau) }),
         "sd-f-target",
       ],
-      [M.measured, here.measured, M.measured_note, "sd-th-you"],
+      [labels.measured, measured.speedup, labels.measured_note, "sd-th-you"],
       [
-        M.perfect,
-        speedup(1, here.k, 0, here.v, here.o),
-        words(M.perfect_note, { k: here.k, v: costs.v, o: costs.o }),
+        labels.perfect,
+        speedup(1, measured.k, 0, measured.v, measured.o),
+        fillText(labels.perfect_note, { k: measured.k, v: costs.v, o: costs.o }),
         "sd-th-pale",
       ],
     ];
-    part.measured.replaceChildren(measuredBars(bars));
-    part.measuredsay.textContent = explain(here, formula, low, high);
+    part.measured.replaceChildren(drawBars(bars));
+    part.measuredsay.textContent = explainGap(measured, formula, low, high);
   }
 
-  function measuredBars(bars) {
+  function drawBars(bars) {
     const high = 54,
-      width = room.measured,
-      g = svg(width, bars.length * high + 18, W.measured.aria),
-      most = Math.max(...bars.map(([, value, , , reach]) => (reach ? reach[1] : value))),
+      width = widths.measured,
+      g = svgRoot(width, bars.length * high + 18, texts.measured.aria),
+      most = Math.max(...bars.map(([, value, , , interval]) => (interval ? interval[1] : value))),
       x = (v) => (v / most) * (width - 62);
-    bars.forEach(([name, value, note, cls, reach], i) => {
+    bars.forEach(([name, value, note, cls, interval], i) => {
       const y = i * high,
         low = y + 21;
       g.append(
-        text(0, y + 14, name, i === bars.length - 1 ? "sd-b" : "sd-k"),
-        rect(0, low, x(value), 17, { class: cls }),
-        text(x(value) + 8, y + 34, times(value), "sd-b"),
+        svgText(0, y + 14, name, i === bars.length - 1 ? "sd-b" : "sd-k"),
+        svgRect(0, low, x(value), 17, { class: cls }),
+        svgText(x(value) + 8, y + 34, formatTimes(value), "sd-b"),
       );
-      if (width > 420) g.append(text(width, y + 14, note, "", "end"));
-      if (reach)
+      if (width > 420) g.append(svgText(width, y + 14, note, "", "end"));
+      if (interval)
         g.append(
-          line(x(reach[0]), low + 23, x(reach[1]), low + 23, "sd-th-whisker"),
-          ...reach.map((v) => line(x(v), low + 19, x(v), low + 27, "sd-th-whisker")),
+          svgLine(x(interval[0]), low + 23, x(interval[1]), low + 23, "sd-th-whisker"),
+          ...interval.map((v) => svgLine(x(v), low + 19, x(v), low + 27, "sd-th-whisker")),
         );
-      g.append(line(x(1), low - 2, x(1), low + 19, "sd-th-plain"));
+      g.append(svgLine(x(1), low - 2, x(1), low + 19, "sd-th-plain"));
     });
-    g.append(text(x(1), bars.length * high + 10, W.measured.plain, "", "middle"));
+    g.append(svgText(x(1), bars.length * high + 10, texts.measured.plain, "", "middle"));
     return g;
   }
 
   /* What the formula leaves out, step by step down to the clock. */
-  function explain(here, formula, low, high) {
-    const M = W.measured,
-      inside = here.measured >= low && here.measured <= high,
-      gap = here.accounted - here.measured,
+  function explainGap(measured, formula, low, high) {
+    const labels = texts.measured,
+      isInside = measured.speedup >= low && measured.speedup <= high,
+      gap = measured.accounted - measured.speedup,
       values = {
-        measured: times(here.measured),
-        low: fixed(low),
-        high: fixed(high),
-        n: here.judged,
+        measured: formatTimes(measured.speedup),
+        low: toFixed(low),
+        high: toFixed(high),
+        n: measured.judged,
       };
-    const positions = here.accounted - formula,
-      parts = [words(inside ? M.inside : M.outside, values)];
+    const byPositions = measured.accounted - formula,
+      parts = [fillText(isInside ? labels.inside : labels.outside, values)];
     parts.push(
-      words(
-        Math.abs(positions) < 0.02
-          ? M.even
-          : here.share < 0.98
-            ? M.shorter
-            : here.varied
-              ? M.varied
-              : M.uneven,
+      fillText(
+        Math.abs(byPositions) < 0.02
+          ? labels.even
+          : measured.share < 0.98
+            ? labels.shorter
+            : measured.varied
+              ? labels.varied
+              : labels.uneven,
         {
-          by: times(Math.abs(positions)),
-          way: positions < 0 ? M.less : M.more,
-          share: fixed(here.share * 100, 0),
+          by: formatTimes(Math.abs(byPositions)),
+          way: byPositions < 0 ? labels.less : labels.more,
+          share: toFixed(measured.share * 100, 0),
         },
       ),
     );
     parts.push(
-      words(Math.abs(gap) < 0.02 * here.measured ? M.closes : M.open, {
-        by: times(Math.abs(gap)),
-        way: gap > 0 ? M.slower_than : M.faster_than,
+      fillText(Math.abs(gap) < 0.02 * measured.speedup ? labels.closes : labels.open, {
+        by: formatTimes(Math.abs(gap)),
+        way: gap > 0 ? labels.slower_than : labels.faster_than,
       }),
     );
-    return sentences(parts);
+    return joinSentences(parts);
   }
 
   return { measured: paintMeasured };

@@ -2,32 +2,37 @@
  *
  * The run and the makers of elements are the player's. */
 
-import { choice, parts } from "#page/race/kit.js";
-import { words, sentences, fixed, clamp } from "#page/race/text.js";
-import { expectedTokens, speedup, growing, bestK } from "#page/theory/formulas.js";
-import { ofRun } from "#page/theory/measured.js";
-import { axes, times } from "#page/theory/axes.js";
-import { opening } from "#page/theory/opening.js";
-import { LARGEST, byLength } from "#page/theory/curves.js";
-import { prediction } from "#page/theory/prediction.js";
-import { keptDrafts } from "#page/theory/kept.js";
-import { assumptions } from "#page/theory/assumptions.js";
-import { memoryWall } from "#page/theory/wall.js";
-import { whenPlayed } from "#page/shared/arrival.js";
+import { createChoice, findParts } from "#page/race/html.js";
+import { fillText, joinSentences } from "#page/race/text.js";
+import { toFixed, clamp } from "#page/race/format.js";
+import { expectedTokens, speedup, growingCost, bestK } from "#page/theory/formulas.js";
+import { measureRun } from "#page/theory/measured.js";
+import { createAxes } from "#page/theory/axes.js";
+import { formatTimes } from "#page/theory/format.js";
+import { createOpening } from "#page/theory/opening.js";
+import { LARGEST_K, createCurves } from "#page/theory/curves.js";
+import { createPrediction } from "#page/theory/prediction.js";
+import { createKeptDrafts } from "#page/theory/accepted.js";
+import { createAssumptions } from "#page/theory/assumptions.js";
+import { createMemoryWall } from "#page/theory/wall.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
 
-function theory(element, props, player) {
-  const W = JSON.parse(props.words),
-    { models, read, machines: known } = JSON.parse(props.hardware),
-    machines = known.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name }));
+function mountTheory(element, props, player) {
+  const texts = JSON.parse(props.words),
+    { models, read, machines: listed } = JSON.parse(props.hardware),
+    machines = listed.map((machine) => ({
+      ...machine,
+      name: texts.machines[machine.id] ?? machine.name,
+    }));
   const root = element.querySelector(".sd-theory"),
-    part = parts(root);
-  const S = {
+    part = findParts(root);
+  const settings = {
     ...EXAMPLE,
-    grows: true,
-    mine: false,
-    touched: false,
+    costGrows: true,
+    usesRun: false,
+    wasTouched: false,
     machine: "h100",
     target: "llama8",
     draft: "llama1",
@@ -36,132 +41,147 @@ function theory(element, props, player) {
     context: 512,
   };
   const SLIDERS = { alpha: 2, k: 0, c: 3, v: 2, o: 3 }; // and the digits that they show
-  const room = {}; // widths of the charts, read only when the page's size changes; none in a fold that is shut
+  const widths = {}; // widths of the charts, read only when the page's size changes; none in a fold that is shut
   /** @type {any} */
-  let here = null;
+  let measured = null;
 
-  const cost = (k) => (S.grows ? growing(S.v, S.k)(k) : S.v);
-  const gain = (k, alpha = S.alpha) => speedup(alpha, k, S.c, cost(k), S.o);
-  const { frame, speedAxis } = axes(W, room),
+  const checkCost = (k) => (settings.costGrows ? growingCost(settings.v, settings.k)(k) : settings.v);
+  const speedupAt = (k, alpha = settings.alpha) => speedup(alpha, k, settings.c, checkCost(k), settings.o);
+  const { createFrame, speedAxis } = createAxes(texts, widths),
     hardware = { machines, models, read };
-  const page = { W, part, S, room, frame, speedAxis, here: () => here, cost, gain, best };
+  const page = {
+    texts,
+    part,
+    settings,
+    widths,
+    createFrame,
+    speedAxis,
+    measured: () => measured,
+    checkCost,
+    speedupAt,
+    findBestK,
+  };
   /* By the part that each fills. */
   const painters = Object.assign(
-    opening(page, hardware),
-    ...[byLength, prediction, keptDrafts, assumptions].map((made) => made(page)),
-    memoryWall(W, part, S, { frame, choose }, hardware),
+    createOpening(page, hardware),
+    ...[createCurves, createPrediction, createKeptDrafts, createAssumptions].map((create) => create(page)),
+    createMemoryWall(texts, part, settings, { createFrame, setMachine }, hardware),
   );
 
   /* -- the run -- */
 
-  function pull() {
+  function takeIn() {
     const run = player.run();
-    here = run ? ofRun(run) : null;
-    if (here && (S.mine || !S.touched)) return goHere();
-    S.mine = S.mine && Boolean(here);
+    measured = run ? measureRun(run) : null;
+    if (measured && (settings.usesRun || !settings.wasTouched)) return useMeasured();
+    settings.usesRun = settings.usesRun && Boolean(measured);
     draw();
   }
 
-  function goHere() {
-    const { alpha, k, c, v, o } = here;
-    Object.assign(S, {
+  function useMeasured() {
+    const { alpha, k, c, v, o } = measured;
+    Object.assign(settings, {
       alpha,
       c,
       v,
       o,
-      k: clamp(k, 1, LARGEST),
-      grows: S.mine ? S.grows : true,
-      mine: true,
+      k: clamp(k, 1, LARGEST_K),
+      costGrows: settings.usesRun ? settings.costGrows : true,
+      usesRun: true,
     });
     draw();
   }
 
-  function set(values) {
-    Object.assign(S, values, { mine: false, touched: true });
+  function setValues(values) {
+    Object.assign(settings, values, { usesRun: false, wasTouched: true });
     draw();
   }
 
-  function choose(values) {
-    Object.assign(S, values);
+  function setMachine(values) {
+    Object.assign(settings, values);
     draw();
   }
 
-  function slide(name, value) {
-    set(name === "k" && S.grows ? { k: value, v: growing(S.v, S.k)(value) } : { [name]: value });
+  function slideTo(name, value) {
+    setValues(
+      name === "k" && settings.costGrows
+        ? { k: value, v: growingCost(settings.v, settings.k)(value) }
+        : { [name]: value },
+    );
   }
 
   function announce() {
     part.announce.textContent = part.headline.textContent;
   }
 
-  function best() {
-    return bestK(S.alpha, S.c, cost, S.o, LARGEST);
+  function findBestK() {
+    return bestK(settings.alpha, settings.c, checkCost, settings.o, LARGEST_K);
   }
 
   /* -- everything from the state -- */
 
-  function measure() {
+  function measureWidths() {
     if (!root.clientWidth) return; // a tab that is not shown does not draw
     for (const name of Object.keys(painters))
-      room[name] = part[name].closest("details:not([open])") ? 0 : part[name].clientWidth;
-    pull();
+      widths[name] = part[name].closest("details:not([open])") ? 0 : part[name].clientWidth;
+    takeIn();
   }
 
   function draw() {
-    if (!room.curves) return;
+    if (!widths.curves) return;
     paintSliders();
-    for (const [name, paint] of Object.entries(painters)) if (room[name]) paint();
+    for (const [name, paint] of Object.entries(painters)) if (widths[name]) paint();
   }
 
   function paintSliders() {
     for (const [name, digits] of Object.entries(SLIDERS)) {
-      part[name].value = S[name];
-      part[name + "value"].textContent = fixed(S[name], digits);
+      part[name].value = settings[name];
+      part[name + "value"].textContent = toFixed(settings[name], digits);
     }
-    pressGrowth(S.grows ? "grows" : "same");
-    const live = here && player.run().header.source === "live";
-    part.here.textContent = live ? W.labels.here : W.shown;
-    part.here.disabled = !here;
-    part.here.setAttribute("aria-pressed", String(S.mine));
-    part.units.textContent = sentences(W.units, !here && W.no_run);
-    const now = gain(S.k),
+    pressGrowth(settings.costGrows ? "grows" : "same");
+    const isLive = measured && player.run().header.source === "live";
+    part.here.textContent = isLive ? texts.labels.here : texts.shown;
+    part.here.disabled = !measured;
+    part.here.setAttribute("aria-pressed", String(settings.usesRun));
+    part.units.textContent = joinSentences(texts.units, !measured && texts.no_run);
+    const speedupNow = speedupAt(settings.k),
       values = {
-        times: times(now),
-        tokens: fixed(expectedTokens(S.alpha, S.k)),
-        passes: fixed(S.k * S.c + S.v + S.o),
+        times: formatTimes(speedupNow),
+        tokens: toFixed(expectedTokens(settings.alpha, settings.k)),
+        passes: toFixed(settings.k * settings.c + settings.v + settings.o),
       };
-    part.headline.textContent = words(now >= 1 ? W.headline.faster : W.headline.slower, values);
+    part.headline.textContent = fillText(speedupNow >= 1 ? texts.headline.faster : texts.headline.slower, values);
   }
 
   /* -- what stands still, and listening -- */
 
-  for (const [name, label] of Object.entries(W.labels)) part[name].textContent = label;
-  for (const name of ["controls", "growth"]) part[name].setAttribute("aria-label", W.aria[name]);
+  for (const [name, label] of Object.entries(texts.labels)) part[name].textContent = label;
+  for (const name of ["controls", "growth"]) part[name].setAttribute("aria-label", texts.aria[name]);
   for (const name of Object.keys(SLIDERS)) {
-    part[name].oninput = () => slide(name, +part[name].value);
+    part[name].oninput = () => slideTo(name, +part[name].value);
     part[name].onchange = announce;
   }
-  const aloud = (act) => () => {
+  const announced = (act) => () => {
     act();
     announce();
   };
-  const pressGrowth = choice(
+  const pressGrowth = createChoice(
     part.growth,
-    ["same", "grows"].map((name) => [name, W.growth[name]]),
+    ["same", "grows"].map((name) => [name, texts.growth[name]]),
     (name) => {
-      S.grows = name === "grows";
+      settings.costGrows = name === "grows";
       draw();
       announce();
     },
   );
-  part.here.onclick = aloud(goHere);
-  part.example.onclick = aloud(() => set({ ...EXAMPLE, grows: false }));
-  part.small.onclick = aloud(() =>
-    set({ alpha: 0.6, c: 0.1, v: 1, o: 0, k: bestK(0.6, 0.1), grows: false }),
+  part.here.onclick = announced(useMeasured);
+  part.example.onclick = announced(() => setValues({ ...EXAMPLE, costGrows: false }));
+  part.small.onclick = announced(() =>
+    setValues({ alpha: 0.6, c: 0.1, v: 1, o: 0, k: bestK(0.6, 0.1), costGrows: false }),
   );
-  player.addEventListener("sd-run", () => root.clientWidth && pull());
-  new ResizeObserver(measure).observe(root); // whose height changes when a part of it is opened
-  measure();
+  player.addEventListener("sd-run", () => root.clientWidth && takeIn());
+  new ResizeObserver(measureWidths).observe(root); // whose height changes when a part of it is opened
+  measureWidths();
 }
 
-export const mount = (element, props) => whenPlayed((player) => theory(element, props, player));
+export const mount = (element, props) => whenPlayerReady((player) => mountTheory(element, props, player));

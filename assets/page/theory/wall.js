@@ -1,244 +1,238 @@
-/* The memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
+/* Draws the memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
 
-import { h, link, tableRow, text, line, rect } from "#page/race/kit.js";
-import { words, sentences, fixed, clamp } from "#page/race/text.js";
+import { html, createLink, createRow } from "#page/race/html.js";
+import { svgText, svgLine, svgRect } from "#page/race/svg.js";
+import { fillText, joinSentences } from "#page/race/text.js";
+import { toFixed, clamp } from "#page/race/format.js";
 import {
-  machineOf,
-  modelOf,
+  toMachine,
+  toModel,
   weightsRead,
   readingSeconds,
   passSeconds,
   freeRows,
   batchCosts,
   memoryBytes,
-  speedup,
-} from "#page/theory/formulas.js";
-import {
-  times,
-  byId,
-  range,
-  milliseconds,
-  gigabytes,
-  path,
-  dot,
-  barCell,
-  plainTable,
-  ticks,
-} from "#page/theory/axes.js";
+} from "#page/theory/hardware.js";
+import { speedup } from "#page/theory/formulas.js";
+import { formatTimes, findById, range, formatSeconds, formatBytes } from "#page/theory/format.js";
+import { svgPath, svgDot, createBarCell, createScrollTable, drawTicks } from "#page/theory/axes.js";
 
-export function memoryWall(W, part, S, { frame, choose }, hardware) {
-  const { machines, models, read } = hardware;
+export function createMemoryWall(texts, part, settings, { createFrame, setMachine }, hardware) {
+  const { machines, models, read: readDate } = hardware;
 
-  function costs() {
-    const machine = machineOf(byId(machines, S.machine)),
-      [target, draft] = [S.target, S.draft].map((id) => modelOf(byId(models, id)));
+  function computeCosts() {
+    const machine = toMachine(findById(machines, settings.machine)),
+      [target, draft] = [settings.target, settings.draft].map((id) => toModel(findById(models, id)));
     return {
       machine,
       target,
       draft,
-      free: freeRows(machine, target, S.bits, S.batch, S.context),
-      ...batchCosts(machine, target, draft, S.bits, S.k, S.batch, S.context),
+      free: freeRows(machine, target, settings.bits, settings.batch, settings.context),
+      ...batchCosts(machine, target, draft, settings.bits, settings.k, settings.batch, settings.context),
     };
   }
 
   function paint() {
-    for (const name of ["machine", "target", "draft", "bits"]) part[name].value = S[name];
-    part.batch.value = Math.log2(S.batch);
-    part.context.value = Math.log2(S.context);
-    part.batchvalue.textContent = String(S.batch);
-    part.contextvalue.textContent = words(W.wall.tokens, { n: S.context.toLocaleString("en") });
+    for (const name of ["machine", "target", "draft", "bits"]) part[name].value = settings[name];
+    part.batch.value = Math.log2(settings.batch);
+    part.context.value = Math.log2(settings.context);
+    part.batchvalue.textContent = String(settings.batch);
+    part.contextvalue.textContent = fillText(texts.wall.tokens, {
+      n: settings.context.toLocaleString("en"),
+    });
     for (const [name, value] of [
-      ["batch", S.batch],
-      ["context", S.context],
+      ["batch", settings.batch],
+      ["context", settings.context],
     ])
       part[name].setAttribute("aria-valuetext", String(value));
-    const R = costs();
-    paintRoof(R);
-    paintMemory(R);
-    paintWallWords(R);
+    const costs = computeCosts();
+    paintRoof(costs);
+    paintMemory(costs);
+    paintWallWords(costs);
   }
 
   function paintWallWords({ machine, target, draft, plain, c, v, free }) {
-    const B = W.wall,
-      { measured } = byId(machines, S.machine),
-      now = speedup(S.alpha, S.k, c, v),
-      bytes = readingSeconds(machine, target, S.bits, S.batch, 1, S.context) * machine.bandwidth;
+    const wallTexts = texts.wall,
+      { measured } = findById(machines, settings.machine),
+      speedupNow = speedup(settings.alpha, settings.k, c, v),
+      bytes = readingSeconds(machine, target, settings.bits, settings.batch, 1, settings.context) * machine.bandwidth;
     const figures = {
-      time: milliseconds(plain),
-      rate: fixed(S.batch / plain, S.batch / plain < 10 ? 1 : 0),
-      bytes: gigabytes(bytes),
-      rows: S.k + 1,
-      v: fixed(v),
-      c: fixed(c),
-      times: times(now),
-      free: fixed(free, free < 10 ? 1 : 0),
-      alpha: fixed(S.alpha),
-      k: S.k,
-      share: fixed((weightsRead(target, S.batch * (S.k + 1)) / target.parameters) * 100, 0),
+      time: formatSeconds(plain),
+      rate: toFixed(settings.batch / plain, settings.batch / plain < 10 ? 1 : 0),
+      bytes: formatBytes(bytes),
+      rows: settings.k + 1,
+      v: toFixed(v),
+      c: toFixed(c),
+      times: formatTimes(speedupNow),
+      free: toFixed(free, free < 10 ? 1 : 0),
+      alpha: toFixed(settings.alpha),
+      k: settings.k,
+      share: toFixed((weightsRead(target, settings.batch * (settings.k + 1)) / target.parameters) * 100, 0),
     };
-    const bound = free < 1 ? B.bound : target.experts > 1 ? B.experts : v > 1.005 ? B.past : B.free;
-    part.wallsay.textContent = sentences(
-      words(B.plain, figures),
-      words(bound, figures),
-      words(now >= 1 ? B.pays : B.loses, figures),
-      draft.parameters >= target.parameters && B.backwards,
-      measured && words(B.measured, { ...measured, v: fixed(measured.v) }),
+    const boundText =
+      free < 1 ? wallTexts.bound : target.experts > 1 ? wallTexts.experts : v > 1.005 ? wallTexts.past : wallTexts.free;
+    part.wallsay.textContent = joinSentences(
+      fillText(wallTexts.plain, figures),
+      fillText(boundText, figures),
+      fillText(speedupNow >= 1 ? wallTexts.pays : wallTexts.loses, figures),
+      draft.parameters >= target.parameters && wallTexts.backwards,
+      measured && fillText(wallTexts.measured, { ...measured, v: toFixed(measured.v) }),
     );
   }
 
   function paintRoof({ machine, target, plain, free }) {
-    const A = frame("roof", 270, W.roof.aria, { left: 62, bottom: 40, top: 30 }),
-      { g } = A,
-      B = S.batch,
-      last = Math.max(4096, B * 16),
-      time = (rows) => passSeconds(machine, target, S.bits, B, rows / B, S.context);
-    const span = Math.log2(last),
-      x = (rows) => A.left + (Math.log2(rows) / span) * A.wide,
-      high = Math.log(time(last) * 1.2),
-      low = Math.log(plain / 2),
-      y = (v) => A.floor - ((Math.log(v) - low) / (high - low)) * A.tall,
-      ridge = free * B;
-    if (ridge > B && target.experts === 1)
+    const frame = createFrame("roof", 270, texts.roof.aria, { left: 62, bottom: 40, top: 30 }),
+      { g } = frame,
+      batch = settings.batch,
+      lastRows = Math.max(4096, batch * 16),
+      secondsOf = (rows) => passSeconds(machine, target, settings.bits, batch, rows / batch, settings.context);
+    const span = Math.log2(lastRows),
+      x = (rows) => frame.left + (Math.log2(rows) / span) * frame.wide,
+      highLog = Math.log(secondsOf(lastRows) * 1.2),
+      lowLog = Math.log(plain / 2),
+      y = (v) => frame.floor - ((Math.log(v) - lowLog) / (highLog - lowLog)) * frame.tall,
+      ridgeRows = free * batch;
+    if (ridgeRows > batch && target.experts === 1)
       g.append(
-        rect(x(B), A.top, x(Math.min(ridge, last)) - x(B), A.tall, { class: "sd-th-shade" }),
+        svgRect(x(batch), frame.top, x(Math.min(ridgeRows, lastRows)) - x(batch), frame.tall, {
+          class: "sd-th-shade",
+        }),
       );
-    if (ridge > B && ridge < last)
+    if (ridgeRows > batch && ridgeRows < lastRows)
       g.append(
-        line(x(ridge), A.top, x(ridge), A.floor, "sd-dots"),
-        text(
-          clamp(x(ridge), A.left + 40, A.width - 40),
-          A.top - 8,
-          words(W.roof.ridge, { rows: fixed(ridge, ridge < 10 ? 1 : 0) }),
+        svgLine(x(ridgeRows), frame.top, x(ridgeRows), frame.floor, "sd-dots"),
+        svgText(
+          clamp(x(ridgeRows), frame.left + 40, frame.width - 40),
+          frame.top - 8,
+          fillText(texts.roof.ridge, { rows: toFixed(ridgeRows, ridgeRows < 10 ? 1 : 0) }),
           "sd-b",
           "middle",
         ),
       );
-    if (x(Math.min(ridge, last)) - x(B) > 120 && target.experts === 1)
-      g.append(text(x(B) + 10, A.top + 18, W.roof.free));
-    ticks(
-      A,
+    if (x(Math.min(ridgeRows, lastRows)) - x(batch) > 120 && target.experts === 1)
+      g.append(svgText(x(batch) + 10, frame.top + 18, texts.roof.free));
+    drawTicks(
+      frame,
       range(0, Math.floor(span / 2)).map((power) => [x(4 ** power), 4 ** power]),
-      W.roof.axis,
+      texts.roof.axis,
     );
-    g.append(line(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"));
-    const points = range(0, 120).map((i) => B * (last / B) ** (i / 120));
+    g.append(svgLine(frame.left, frame.floor, frame.left + frame.wide, frame.floor, "sd-ax"));
+    const points = range(0, 120).map((i) => batch * (lastRows / batch) ** (i / 120));
     g.append(
-      path(
-        points.map((rows) => [x(rows), y(time(rows))]),
+      svgPath(
+        points.map((rows) => [x(rows), y(secondsOf(rows))]),
         "sd-line-a",
       ),
-      text(A.left - 9, y(plain) + 4, milliseconds(plain), "sd-k", "end"),
+      svgText(frame.left - 9, y(plain) + 4, formatSeconds(plain), "sd-k", "end"),
     );
-    if (y(plain) - y(time(last)) > 18)
-      g.append(text(A.left - 9, y(time(last)) + 4, milliseconds(time(last)), "sd-k", "end"));
-    const check = B * (S.k + 1),
-      right = x(check) > A.left + A.wide - 150;
+    if (y(plain) - y(secondsOf(lastRows)) > 18)
+      g.append(svgText(frame.left - 9, y(secondsOf(lastRows)) + 4, formatSeconds(secondsOf(lastRows)), "sd-k", "end"));
+    const checkRows = batch * (settings.k + 1),
+      alignsEnd = x(checkRows) > frame.left + frame.wide - 150;
     g.append(
-      dot(x(B), y(plain), 5, "sd-dot-b"),
-      dot(x(check), y(time(check)), 6.5, "sd-th-you"),
-      text(
-        x(B) + 2,
+      svgDot(x(batch), y(plain), 5, "sd-dot-b"),
+      svgDot(x(checkRows), y(secondsOf(checkRows)), 6.5, "sd-th-you"),
+      svgText(
+        x(batch) + 2,
         y(plain) + 22,
-        words(W.roof.plain, { rows: B }),
+        fillText(texts.roof.plain, { rows: batch }),
         "sd-k",
-        x(B) > A.left + A.wide - 90 ? "end" : "start",
+        x(batch) > frame.left + frame.wide - 90 ? "end" : "start",
       ),
     );
-    const steep = check > ridge,
-      aside = right ? -12 : steep ? 12 : 0; // right of a rising line there is room below it
+    const isSteep = checkRows > ridgeRows,
+      offsetX = alignsEnd ? -12 : isSteep ? 12 : 0; // right of a rising line there is room below it
     g.append(
-      text(
-        x(check) + aside,
-        y(time(check)) + (steep && !right ? 16 : -13),
-        words(W.roof.check, { rows: check, times: fixed(time(check) / plain) }),
+      svgText(
+        x(checkRows) + offsetX,
+        y(secondsOf(checkRows)) + (isSteep && !alignsEnd ? 16 : -13),
+        fillText(texts.roof.check, {
+          rows: checkRows,
+          times: toFixed(secondsOf(checkRows) / plain),
+        }),
         "sd-th-mine sd-b",
-        right ? "end" : "start",
+        alignsEnd ? "end" : "start",
       ),
     );
     part.roof.replaceChildren(g);
   }
 
   function paintMemory({ machine, target, draft }) {
-    const M = W.memory,
-      parts = memoryBytes(target, draft, S.bits, S.batch, S.context),
-      total = parts.reduce((sum, one) => sum + one, 0),
-      most = Math.max(total, machine.memory),
+    const labels = texts.memory,
+      parts = memoryBytes(target, draft, settings.bits, settings.batch, settings.context),
+      total = parts.reduce((sum, entry) => sum + entry, 0),
+      largest = Math.max(total, machine.memory),
       row = (name, bytes, strong) =>
-        tableRow(
-          name,
-          [gigabytes(bytes), barCell(bytes / most, strong)],
-          strong ? "sd-th-best" : null,
-        );
-    const need = Math.ceil(total / machine.memory);
+        createRow(name, [formatBytes(bytes), createBarCell(bytes / largest, strong)], strong ? "sd-th-best" : null);
+    const machinesNeeded = Math.ceil(total / machine.memory);
     part.memory.replaceChildren(
-      h(
+      html(
         "caption",
         {},
-        words(need > 1 ? M.too_much : M.fits, { n: need, machine: byId(machines, S.machine).name }),
+        fillText(machinesNeeded > 1 ? labels.too_much : labels.fits, {
+          n: machinesNeeded,
+          machine: findById(machines, settings.machine).name,
+        }),
       ),
-      h(
+      html(
         "tbody",
         {},
-        Object.values(M.parts).map((name, i) => row(name, parts[i])),
-        row(M.total, total, true),
-        row(M.room, machine.memory),
+        Object.values(labels.parts).map((name, i) => row(name, parts[i])),
+        row(labels.total, total, true),
+        row(labels.room, machine.memory),
       ),
     );
   }
 
   function buildSources() {
-    const { active, experts } = W.sources,
+    const { active, experts } = texts.sources,
       origin = ({ id, link: url }) =>
-        h(
+        html(
           "span",
           { class: "sd-sub" },
-          W.sources.machines[id],
-          url ? [" ", link(url, new URL(url).hostname, "sd-th-link")] : null,
+          texts.sources.machines[id],
+          url ? [" ", createLink(url, new URL(url).hostname, "sd-th-link")] : null,
         );
     part.sources.append(
-      plainTable(
-        W.sources.heads,
-        machines.map((one) =>
-          tableRow(
-            [one.name, origin(one)],
-            [one.tflops, one.gbps, one.gb, one.mib.toLocaleString("en")].map(String),
+      createScrollTable(
+        texts.sources.heads,
+        machines.map((entry) =>
+          createRow(
+            [entry.name, origin(entry)],
+            [entry.tflops, entry.gbps, entry.gb, entry.mib.toLocaleString("en")].map(String),
           ),
         ),
       ),
-      plainTable(
-        W.sources.model_heads,
-        models.map((one) =>
-          tableRow(
-            one.name,
+      createScrollTable(
+        texts.sources.model_heads,
+        models.map((entry) =>
+          createRow(
+            entry.name,
             [
-              one.active
-                ? words(active, { all: one.parameters, active: one.active })
-                : one.parameters,
-              one.embedding ?? "–",
-              one.layers,
-              one.heads + " × " + one.head_dim,
-              one.kv_heads,
-              one.experts ? words(experts, { all: one.experts, chosen: one.chosen }) : "–",
+              entry.active ? fillText(active, { all: entry.parameters, active: entry.active }) : entry.parameters,
+              entry.embedding ?? "–",
+              entry.layers,
+              entry.heads + " × " + entry.head_dim,
+              entry.kv_heads,
+              entry.experts ? fillText(experts, { all: entry.experts, chosen: entry.chosen }) : "–",
             ].map(String),
           ),
         ),
       ),
-      h("p", { class: "sd-sub" }, words(W.sources.models, { read })),
+      html("p", { class: "sd-sub" }, fillText(texts.sources.models, { read: readDate })),
     );
   }
 
-  const options = (list) => list.map(({ id, name }) => h("option", { value: id }, name));
+  const options = (list) => list.map(({ id, name }) => html("option", { value: id }, name));
   part.machine.append(...options(machines));
   part.target.append(...options(models));
   part.draft.append(...options(models));
-  part.bits.append(
-    ...[16, 8, 4].map((bits) => h("option", { value: bits }, words(W.wall.bits, { bits }))),
-  );
+  part.bits.append(...[16, 8, 4].map((bits) => html("option", { value: bits }, fillText(texts.wall.bits, { bits }))));
   buildSources();
   for (const name of ["machine", "target", "draft"])
-    part[name].onchange = () => choose({ [name]: part[name].value });
-  part.bits.onchange = () => choose({ bits: +part.bits.value });
-  for (const name of ["batch", "context"])
-    part[name].oninput = () => choose({ [name]: 2 ** part[name].value });
+    part[name].onchange = () => setMachine({ [name]: part[name].value });
+  part.bits.onchange = () => setMachine({ bits: +part.bits.value });
+  for (const name of ["batch", "context"]) part[name].oninput = () => setMachine({ [name]: 2 ** part[name].value });
   return { roof: paint };
 }

@@ -1,8 +1,8 @@
-/* Links to the settings of a run. */
+/* Writes the link to the settings of a run. */
 
 /* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones. Of
    a server's run it has the prompt and the sampling: a server decides the rest by itself. */
-export function linkOf(run, base, rules, settings) {
+export function settingsLink(run, base, rules, settings) {
   const { header } = run,
     started = run.lanes[run.names[0]].started || {},
     params = started.params || {};

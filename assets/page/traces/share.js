@@ -4,14 +4,14 @@
  * `pack` and `unpack` go between a log and a list. What a link brings is untrusted: it is inflated up to a limit, and
  * the log that comes out is checked like any opened file. */
 
-const KEY = "run=";
-export const LONGEST = 8000; // characters of a fragment: chats and browsers take that much
-export const INFLATED = 1000000; // bytes; a run of 256 tokens has a tenth of that
+const PREFIX = "run=";
+export const MAX_FRAGMENT = 8000; // characters of a fragment: chats and browsers take that much
+export const MAX_INFLATED_BYTES = 1000000; // bytes; a run of 256 tokens has a tenth of that
 const STATUSES = ["accepted", "rejected", "discarded"],
   KINDS = ["bonus", "resampled"];
 
-const micro = (seconds) => Math.round(seconds * 1e6);
-const lines = (log) =>
+const toMicroseconds = (seconds) => Math.round(seconds * 1e6);
+const readLines = (log) =>
   log
     .trim()
     .split("\n")
@@ -20,98 +20,98 @@ const isChain = (parents) => parents.every((parent, i) => parent === i - 1);
 
 /* Four digits tell a probability; all of them stay where the decision would fall the other way, or follows from those
  * of a whole block. */
-function judged({ token, piece, status, p, q, u, h }) {
+function packPosition({ token, piece, status, p, q, u, h }) {
   const exact = [p, q, u, h].map((x) => x ?? null),
-    short = exact.map(brief),
+    short = exact.map(roundProbability),
     stays = (/** @type {any[]} */ [p, q, u]) => u * q < p;
   const numbers = h == null && (u == null || stays(exact) === stays(short)) ? short : exact;
   while (numbers.length && numbers[numbers.length - 1] === null) numbers.pop();
   return [token, piece, STATUSES.indexOf(status), ...numbers];
 }
-const brief = (x) => (x == null ? null : Number(x.toPrecision(4)));
+const roundProbability = (x) => (x == null ? null : Number(x.toPrecision(4)));
 
-export function pack(log) {
+export function packLog(log) {
   const clock = {};
-  const since = (lane, seconds) => {
-    const now = micro(seconds),
-      gone = now - (clock[lane] || 0);
+  const takeElapsed = (lane, seconds) => {
+    const now = toMicroseconds(seconds),
+      elapsed = now - (clock[lane] || 0);
     clock[lane] = now;
-    return gone;
+    return elapsed;
   };
-  return lines(log).map((one) => {
-    const { event, lane } = one;
+  return readLines(log).map((entry) => {
+    const { event, lane } = entry;
     if (event === "drafted")
       return [
         "d",
         lane,
-        since(lane, one.start),
-        since(lane, one.end),
-        isChain(one.parents) ? 0 : one.parents,
-        one.drafter ?? 0,
-        one.own ?? 0,
+        takeElapsed(lane, entry.start),
+        takeElapsed(lane, entry.end),
+        isChain(entry.parents) ? 0 : entry.parents,
+        entry.drafter ?? 0,
+        entry.own ?? 0,
       ];
     if (event === "verified")
       return [
         "v",
         lane,
-        since(lane, one.start),
-        since(lane, one.end),
-        one.positions.map(judged),
-        brief(one.p),
+        takeElapsed(lane, entry.start),
+        takeElapsed(lane, entry.end),
+        entry.positions.map(packPosition),
+        roundProbability(entry.p),
       ];
-    if (event !== "committed") return one.event === "finished" ? { ...one, text: "" } : one;
-    const own = one.tokens.slice(one.accepted);
+    if (event !== "committed") return entry.event === "finished" ? { ...entry, text: "" } : entry;
+    const own = entry.tokens.slice(entry.accepted);
     return [
       "c",
       lane,
-      since(lane, one.at),
-      one.accepted,
+      takeElapsed(lane, entry.at),
+      entry.accepted,
       own,
-      one.pieces.slice(one.accepted),
-      KINDS.indexOf(one.kind),
-      one.text === one.pieces.join("") ? 0 : one.text,
+      entry.pieces.slice(entry.accepted),
+      KINDS.indexOf(entry.kind),
+      entry.text === entry.pieces.join("") ? 0 : entry.text,
     ];
   });
 }
 
 /* The log again. Of a list that is none of ours it makes a log that no check lets through, or throws. */
-export function unpack(list) {
+export function unpackLog(packed) {
   const clock = {},
-    open = {},
+    openDrafts = {},
     total = {},
     text = {},
     cycle = {},
-    spent = {};
-  const count = (name, { cycle, start, end }) => {
-    if (cycle) spent[name] = (spent[name] || 0) + end - start;
+    spentSeconds = {};
+  const addSpent = (name, { cycle, start, end }) => {
+    if (cycle) spentSeconds[name] = (spentSeconds[name] || 0) + end - start;
   };
-  const after = (lane, gone) => (clock[lane] = (clock[lane] || 0) + gone) / 1e6;
+  const advance = (lane, elapsed) => (clock[lane] = (clock[lane] || 0) + elapsed) / 1e6;
   /* Its sums are those of the cycles, whose times were rounded. */
-  const ended = (one) => {
-    const { lane } = one,
-      at = Math.max(one.at, (clock[lane] || 0) / 1e6),
-      verify = spent[lane + " v"] || 0,
-      draft = Math.max(one.draft, spent[lane + " d"] || 0);
+  const unpackEnd = (entry) => {
+    const { lane } = entry,
+      at = Math.max(entry.at, (clock[lane] || 0) / 1e6),
+      verify = spentSeconds[lane + " v"] || 0,
+      draft = Math.max(entry.draft, spentSeconds[lane + " d"] || 0);
     return {
-      ...one,
+      ...entry,
       text: text[lane] || "",
       at,
       verify,
       draft,
-      other: Math.max(0, at - one.prefill - draft - verify),
+      other: Math.max(0, at - entry.prefill - draft - verify),
     };
   };
-  const over = new Set();
-  const events = list.map((one) => {
-    if (!Array.isArray(one)) {
-      if (one.event !== "finished") return one;
-      if (over.has(one.lane)) throw new Error("a lane ends once"); // each end holds the whole text of its lane
-      over.add(one.lane);
-      return ended(one);
+  const endedLanes = new Set();
+  const events = packed.map((entry) => {
+    if (!Array.isArray(entry)) {
+      if (entry.event !== "finished") return entry;
+      if (endedLanes.has(entry.lane)) throw new Error("a lane ends once"); // each end holds the whole text of its lane
+      endedLanes.add(entry.lane);
+      return unpackEnd(entry);
     }
-    const [what, lane, ...rest] = one;
-    if (what === "d") {
-      const [start, end, parents, drafter, own] = rest;
+    const [letter, lane, ...fields] = entry;
+    if (letter === "d") {
+      const [start, end, parents, drafter, own] = fields;
       const drafted = {
         event: "drafted",
         lane,
@@ -119,50 +119,48 @@ export function unpack(list) {
         tokens: [],
         pieces: [],
         parents,
-        start: after(lane, start),
-        end: after(lane, end),
+        start: advance(lane, start),
+        end: advance(lane, end),
         step_ends: [],
         ...(drafter ? { drafter } : {}),
         ...(own ? { own } : {}),
       };
-      count(lane + " d", drafted);
-      return (open[lane] = drafted);
+      addSpent(lane + " d", drafted);
+      return (openDrafts[lane] = drafted);
     }
-    if (what === "v") {
-      const [start, end, rows, p] = rest,
-        times = { start: after(lane, start), end: after(lane, end) };
-      const positions = rows.map(
-        ([token, piece, status, p = null, q = null, u = null, h = null], node) => ({
-          node,
-          token,
-          piece,
-          status: STATUSES[status],
-          p,
-          q,
-          u,
-          ...(h === null ? {} : { h }),
-        }),
-      );
-      const draft = open[lane];
+    if (letter === "v") {
+      const [start, end, rows, p] = fields,
+        times = { start: advance(lane, start), end: advance(lane, end) };
+      const positions = rows.map(([token, piece, status, p = null, q = null, u = null, h = null], node) => ({
+        node,
+        token,
+        piece,
+        status: STATUSES[status],
+        p,
+        q,
+        u,
+        ...(h === null ? {} : { h }),
+      }));
+      const draft = openDrafts[lane];
       if (draft)
         Object.assign(draft, {
           tokens: positions.map(({ token }) => token),
           pieces: positions.map(({ piece }) => piece),
           parents: draft.parents || positions.map((_, i) => i - 1),
         });
-      open[lane] = { ...draft, positions };
+      openDrafts[lane] = { ...draft, positions };
       const verified = { event: "verified", lane, cycle: cycle[lane] || 0, positions, ...times, p };
-      count(lane + " v", verified);
+      addSpent(lane + " v", verified);
       return verified;
     }
-    const [gone, accepted, tokens, pieces, kind, told] = rest,
-      kept = ((open[lane] || {}).positions || [])
+    const [elapsed, accepted, tokens, pieces, kind, ownText] = fields,
+      acceptedDrafts = ((openDrafts[lane] || {}).positions || [])
         .filter(({ status }) => status === "accepted")
         .slice(0, accepted);
-    open[lane] = null;
-    const all = [...kept.map(({ piece }) => piece), ...pieces],
-      readable = told === 0 ? all.join("") : told;
-    total[lane] = (total[lane] || 0) + all.length;
+    openDrafts[lane] = null;
+    const allPieces = [...acceptedDrafts.map(({ piece }) => piece), ...pieces],
+      readable = ownText === 0 ? allPieces.join("") : ownText;
+    total[lane] = (total[lane] || 0) + allPieces.length;
     text[lane] = (text[lane] || "") + readable;
     const number = cycle[lane] || 0;
     cycle[lane] = number + 1;
@@ -170,23 +168,23 @@ export function unpack(list) {
       event: "committed",
       lane,
       cycle: number,
-      tokens: [...kept.map(({ token }) => token), ...tokens],
-      pieces: all,
+      tokens: [...acceptedDrafts.map(({ token }) => token), ...tokens],
+      pieces: allPieces,
       accepted,
       kind: KINDS[kind],
       text: readable,
       total: total[lane],
-      at: after(lane, gone),
+      at: advance(lane, elapsed),
     };
   });
-  return events.map((one) => JSON.stringify(one)).join("\n") + "\n";
+  return events.map((entry) => JSON.stringify(entry)).join("\n") + "\n";
 }
 
 /* Whether what comes back is the run: its texts, its verdicts, its order. */
 export function isSame(log, other) {
-  const told = (text) =>
+  const keyOf = (text) =>
     JSON.stringify(
-      lines(text).map(({ event, lane, cycle, tokens, pieces, positions, text }) => [
+      readLines(text).map(({ event, lane, cycle, tokens, pieces, positions, text }) => [
         event,
         lane,
         cycle,
@@ -196,52 +194,48 @@ export function isSame(log, other) {
         positions && positions.map(({ token, status }) => [token, status]),
       ]),
     );
-  return told(log) === told(other);
+  return keyOf(log) === keyOf(other);
 }
 
 /* -- bytes -- */
 
-const through = (bytes, stream) => new Blob([bytes]).stream().pipeThrough(stream);
+const pipeThrough = (bytes, stream) => new Blob([bytes]).stream().pipeThrough(stream);
 
 /* `run=…`, or "" where the run is too long for a link, or the browser cannot compress. */
-export async function fragmentOf(log) {
+export async function createFragment(log) {
   if (typeof CompressionStream === "undefined") return "";
-  const list = pack(log);
-  if (!isSame(log, unpack(list))) return "";
+  const packed = packLog(log);
+  if (!isSame(log, unpackLog(packed))) return "";
   const bytes = new Uint8Array(
-    await new Response(
-      through(JSON.stringify(list), new CompressionStream("deflate")),
-    ).arrayBuffer(),
+    await new Response(pipeThrough(JSON.stringify(packed), new CompressionStream("deflate"))).arrayBuffer(),
   );
-  if (bytes.length > LONGEST) return "";
+  if (bytes.length > MAX_FRAGMENT) return "";
   const fragment =
-    KEY +
+    PREFIX +
     btoa(String.fromCharCode(...bytes))
       .replace(/\+/g, "-")
       .replace(/\//g, "_")
       .replace(/=+$/, "");
-  return fragment.length > LONGEST ? "" : fragment;
+  return fragment.length > MAX_FRAGMENT ? "" : fragment;
 }
 
-export const carriesRun = (hash) => hash.startsWith("#" + KEY);
+export const carriesRun = (hash) => hash.startsWith("#" + PREFIX);
 
 /* The log in `#run=…`. Throws where there is none, or where it is larger than a run. */
-export async function logIn(hash) {
-  const text = hash.slice(1 + KEY.length);
-  if (!carriesRun(hash) || text.length > LONGEST) throw new Error("no run");
-  const bytes = Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (one) =>
-    one.charCodeAt(0),
-  );
-  const reader = through(bytes, new DecompressionStream("deflate")).getReader(),
+export async function readFragment(hash) {
+  const text = hash.slice(1 + PREFIX.length);
+  if (!carriesRun(hash) || text.length > MAX_FRAGMENT) throw new Error("no run");
+  const bytes = Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (entry) => entry.charCodeAt(0));
+  const reader = pipeThrough(bytes, new DecompressionStream("deflate")).getReader(),
     parts = [];
   let size = 0;
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     size += part.value.length;
-    if (size > INFLATED) {
+    if (size > MAX_INFLATED_BYTES) {
       reader.cancel();
       throw new Error("too large");
     }
     parts.push(part.value);
   }
-  return unpack(JSON.parse(await new Blob(parts).text()));
+  return unpackLog(JSON.parse(await new Blob(parts).text()));
 }

@@ -1,108 +1,103 @@
 /* Keeps, passes on and opens runs. The run itself is the player's; files are checked by Python, not here. */
 
-import { h, copied, saved, parts } from "#page/race/kit.js";
+import { html, copyText, saveFile, findParts } from "#page/race/html.js";
 import { isOver } from "#page/race/run.js";
-import { fill, sentences } from "#page/race/text.js";
-import { fragmentOf, carriesRun, logIn } from "#page/traces/share.js";
-import { linkOf } from "#page/traces/links.js";
-import { whenPlayed } from "#page/shared/arrival.js";
+import { fillTemplate, joinSentences } from "#page/race/text.js";
+import { createFragment, carriesRun, readFragment } from "#page/traces/share.js";
+import { settingsLink } from "#page/traces/links.js";
+import { whenPlayerReady } from "#page/shared/arrival.js";
 
 /* ---- the buttons --------------------------------------------------------------------------------------------- */
 
-function offer(element, props, server, player) {
-  const W = JSON.parse(props.words),
+function mountTraces(element, props, server, player) {
+  const texts = JSON.parse(props.words),
     rules = JSON.parse(props.rules),
-    listed = JSON.parse(props.settings),
+    settingList = JSON.parse(props.settings),
     root = element.querySelector(".sd-traces");
-  const part = parts(root);
+  const part = findParts(root);
   const base = location.href.split(/[?#]/, 1)[0];
   player.share = share; // the end of a race offers it, too
-  let asked = 0,
-    about = player.run(),
-    arriving = false;
+  let askNumber = 0,
+    toldRun = player.run(),
+    isLoadingLink = false;
 
   /* The link to the run; or, where that is too long for one or goes on still, to its settings alone. */
   async function share() {
     const run = player.run(),
-      settings = linkOf(run, base, rules, listed),
-      fragment = isOver(run) ? await fragmentOf(player.log()) : "";
+      settings = settingsLink(run, base, rules, settingList),
+      fragment = isOver(run) ? await createFragment(player.log()) : "";
     return { link: settings + (fragment && "#" + fragment), whole: Boolean(fragment) };
   }
 
   /* -- what is told -- */
 
-  function tell(answer) {
+  function showAnswer(answer) {
     part.said.textContent = answer.said || "";
     part.said.classList.toggle("sd-wrong", answer.wrong === true);
     const list = answer.list || [];
     part.list.hidden = !list.length;
-    part.list.replaceChildren(...list.map((line) => h("li", {}, line)));
+    part.list.replaceChildren(...list.map((line) => html("li", {}, line)));
     part.share.hidden = true;
   }
 
   /* What was told of one run is not said of the next. */
-  function another() {
-    if (player.run() === about) return;
-    about = player.run();
-    asked++;
-    tell({});
-    if (carriesRun(location.hash) && !arriving)
+  function forgetOtherRun() {
+    if (player.run() === toldRun) return;
+    toldRun = player.run();
+    askNumber++;
+    showAnswer({});
+    if (carriesRun(location.hash) && !isLoadingLink)
       history.replaceState(history.state, "", location.pathname + location.search); // that was of the other
   }
 
   /* Asks Python; only the last question's answer counts. */
-  async function ask(question, text, use) {
-    const mine = ++asked;
-    tell({ said: W.wait });
+  async function askPython(question, text, use) {
+    const number = ++askNumber;
+    showAnswer({ said: texts.wait });
     try {
       const answer = await server[question](text);
-      if (mine !== asked) return;
+      if (number !== askNumber) return;
       if (use) use(answer);
-      tell(answer);
+      showAnswer(answer);
     } catch {
-      if (mine === asked) tell({ said: W.unreachable, wrong: true });
+      if (number === askNumber) showAnswer({ said: texts.unreachable, wrong: true });
     }
   }
 
-  const has = () => Boolean(player.run()) || (tell({ said: W.no_run, wrong: true }), false);
-  const save = (text, type, extension) =>
-    saved(new Blob([text], { type }), player.run(), extension);
+  const hasRun = () => Boolean(player.run()) || (showAnswer({ said: texts.no_run, wrong: true }), false);
+  const save = (text, type, extension) => saveFile(new Blob([text], { type }), player.run(), extension);
 
   /* -- this run -- */
 
   function download() {
-    if (!has()) return;
+    if (!hasRun()) return;
     save(player.log(), "application/x-ndjson", ".jsonl");
-    tell({ said: W.saved });
+    showAnswer({ said: texts.saved });
   }
 
-  function page() {
-    if (has())
-      ask(
-        "make_page",
-        [player.log(), base],
-        (answer) => answer.page && save(answer.page, "text/html", ".html"),
-      );
+  function makePage() {
+    if (hasRun())
+      askPython("make_page", [player.log(), base], (answer) => answer.page && save(answer.page, "text/html", ".html"));
   }
 
   /* Shown as well as copied. */
-  async function offer(text, done, not) {
+  async function mountTraces(text, succeeded, failed) {
     part.copy.value = text;
     part.share.hidden = false;
-    const is = await copied(text);
-    part.said.textContent = is ? done : not;
-    if (!is) part.copy.select();
+    const wasCopied = await copyText(text);
+    part.said.textContent = wasCopied ? succeeded : failed;
+    if (!wasCopied) part.copy.select();
   }
 
-  async function link() {
-    if (!has()) return;
-    tell({});
-    const { link, whole } = await share();
-    part.copy.setAttribute("aria-label", W.link_label);
-    offer(
-      link,
-      whole ? W.link_copied : W.link_settings_copied,
-      whole ? W.link_shown : W.link_settings_shown,
+  async function shareLink() {
+    if (!hasRun()) return;
+    showAnswer({});
+    const { link: shareLink, whole } = await share();
+    part.copy.setAttribute("aria-label", texts.link_label);
+    mountTraces(
+      shareLink,
+      whole ? texts.link_copied : texts.link_settings_copied,
+      whole ? texts.link_shown : texts.link_settings_shown,
     );
   }
 
@@ -113,54 +108,55 @@ function offer(element, props, server, player) {
     part.file.click();
   }
 
-  async function take(chosen) {
+  async function takeFile(chosen) {
     if (!chosen) return;
     if (chosen.size > props.limit)
-      return tell({ said: fill(W.too_large, { limit: props.limit / 1e6 }).join(""), wrong: true });
+      return showAnswer({
+        said: fillTemplate(texts.too_large, { limit: props.limit / 1e6 }).join(""),
+        wrong: true,
+      });
     let text;
     try {
       text = await chosen.text();
     } catch {
-      return tell({ said: W.unreadable, wrong: true });
+      return showAnswer({ said: texts.unreadable, wrong: true });
     }
-    open(text, chosen.name);
+    openText(text, chosen.name);
   }
 
-  function open(text, name) {
+  function openText(text, name) {
     const run = player.run();
-    if (run && run.header.source === "live" && !isOver(run))
-      return tell({ said: W.running, wrong: true });
-    ask("open_trace", text, (answer) => {
+    if (run && run.header.source === "live" && !isOver(run)) return showAnswer({ said: texts.running, wrong: true });
+    askPython("open_trace", text, (answer) => {
       if (!answer.log) return;
       player.load(answer.log);
-      answer.said = sentences(fill(W.opened, { name }).join(""), answer.said);
+      answer.said = joinSentences(fillTemplate(texts.opened, { name }).join(""), answer.said);
     });
   }
 
   /* The run that the address brings. The engine checks it as it checks a file. */
-  async function receive() {
+  async function receiveLink() {
     try {
-      const answer = await server.open_trace(await logIn(location.hash));
+      const answer = await server.open_trace(await readFragment(location.hash));
       if (!answer.log) throw new Error(answer.said);
-      arriving = true;
+      isLoadingLink = true;
       player.load(answer.log, true);
-      arriving = false;
-      tell(answer);
+      isLoadingLink = false;
+      showAnswer(answer);
     } catch {
       // above the tabs, where a link is answered
       const line = /** @type {HTMLElement} */ (document.querySelector("#link-notice .sd-notice"));
-      line.textContent = W.link.run;
+      line.textContent = texts.link.run;
       line.classList.add("sd-wrong");
     }
   }
 
   /* -- listening -- */
 
-  const carriesFile = (event) =>
-    event.dataTransfer && [...event.dataTransfer.types].includes("Files");
+  const carriesFile = (event) => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
 
   /* A file may be dropped anywhere; the browser would leave the page for it. */
-  function drag(event) {
+  function handleDrag(event) {
     if (!carriesFile(event) || (event.type === "dragleave" && event.relatedTarget)) return;
     event.preventDefault();
     document.body.classList.toggle("sd-dropping", event.type === "dragover");
@@ -169,23 +165,23 @@ function offer(element, props, server, player) {
       document.querySelector('.sd-lid[aria-controls="deeds"][aria-expanded="false"]')
     );
     if (lid) lid.click(); // what is said of the file is said there
-    take(event.dataTransfer.files[0]);
+    takeFile(event.dataTransfer.files[0]);
   }
 
-  for (const [name, label] of Object.entries(W.labels)) part[name].textContent = label;
+  for (const [name, label] of Object.entries(texts.labels)) part[name].textContent = label;
   part.download.onclick = download;
-  part.page.onclick = page;
-  part.link.onclick = link;
-  part.audit.onclick = () => has() && ask("audit_trace", player.log());
+  part.page.onclick = makePage;
+  part.link.onclick = shareLink;
+  part.audit.onclick = () => hasRun() && askPython("audit_trace", player.log());
   part.open.onclick = choose;
-  part.file.onchange = () => take(part.file.files[0]);
+  part.file.onchange = () => takeFile(part.file.files[0]);
   part.copy.onfocus = () => part.copy.select();
-  player.addEventListener("sd-run", another);
-  const arrive = () => carriesRun(location.hash) && receive();
-  window.addEventListener("hashchange", arrive);
-  arrive();
-  for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, drag);
+  player.addEventListener("sd-run", forgetOtherRun);
+  const onHash = () => carriesRun(location.hash) && receiveLink();
+  window.addEventListener("hashchange", onHash);
+  onHash();
+  for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, handleDrag);
 }
 
 export const mount = (element, props, watch, trigger, server) =>
-  whenPlayed((player) => offer(element, props, server, player));
+  whenPlayerReady((player) => mountTraces(element, props, server, player));

@@ -110,7 +110,7 @@ def in_browser(values: list[Any], chosen: str) -> None:
         return
     words = {name: text for name, text in strings("site")["own"].items() if name not in ("about", "disk")}
     drawn(
-        "shared/here",
+        "shared/local",
         words=words,
         template="<span hidden></span>",
         here=BROWSER,

@@ -29,7 +29,7 @@ from specdec.ui.text import ASSETS
 SEEN = ("lane0", "lane1", "figures", "gantt", "play", "say", "why", "all")
 SHOW = """(share) => {
     const player = document.querySelector(".sd-player");
-    player.show({ t: share * Math.max(...Object.values(player.run().lanes).map((lane) => lane.end)) });
+    player.show({ t: share * Math.max(...Object.values(player.run().lanes).map((lane) => lane.endMs)) });
 }"""
 WRITTEN = """() => [...document.querySelectorAll(".sd-lane .sd-tok:not(.sd-rej, .sd-dis, .sd-cut) > .sd-w")]
     .map((word) => word.textContent).join("")"""

@@ -1,7 +1,7 @@
 // One run's acceptance is the same, said as vLLM says it, as α, or as τ; and answers lead somewhere.
 import test from "node:test";
 import assert from "node:assert";
-import { convert, GROUPS, SEE } from "#page/guide/answers.js";
+import { convert, GROUPS, SEE_ALSO } from "#page/guide/answers.js";
 import { expectedTokens } from "#page/theory/formulas.js";
 import { json } from "./page.js";
 
@@ -30,7 +30,7 @@ test("every question stands in one group, and every group has its name", () => {
 });
 
 test("an answer that leads on is one that there is, and leads to a section of the Guide", () => {
-  for (const [id, { sections = [] }] of Object.entries(SEE)) {
+  for (const [id, { sections = [] }] of Object.entries(SEE_ALSO)) {
     assert.ok(id in words.answers.list, id);
     for (const name of sections) assert.ok(name in words.sections, name);
   }

@@ -2,7 +2,7 @@
 import test from "node:test";
 import assert from "node:assert";
 import { Random, RandomSampler } from "#page/engine/random.js";
-import { argmax, highest, probabilities, residual } from "#page/engine/sampling.js";
+import { argmax, highestIndices, probabilities, residual } from "#page/engine/sampling.js";
 import { RejectionSampling } from "#page/engine/verify.js";
 import { DraftModel, NoDrafter, PromptLookup } from "#page/engine/drafters.js";
 import { generate, interleave } from "#page/engine/engine.js";
@@ -30,8 +30,7 @@ class Table {
     const key = prefix.join();
     if (!this.known.has(key)) {
       const source = new Random([this.seed, ...prefix, prefix.length]),
-        noise = () =>
-          Math.sqrt(-2 * Math.log(source.random())) * Math.cos(2 * Math.PI * source.random()),
+        noise = () => Math.sqrt(-2 * Math.log(source.random())) * Math.cos(2 * Math.PI * source.random()),
         base = this.base && this.base.row(prefix),
         row = Array.from({ length: this.vocabulary }, () => 1.2 * noise());
       this.known.set(
@@ -99,8 +98,7 @@ function distribution(task) {
   for (;;) {
     const sampler = new Choices(script),
       tokens = [];
-    for (const event of generate({ ...task(), sampler }))
-      if (event.event === "committed") tokens.push(...event.tokens);
+    for (const event of generate({ ...task(), sampler })) if (event.event === "committed") tokens.push(...event.tokens);
     const text = tokens.join();
     found.set(text, (found.get(text) || 0) + sampler.chance);
     script = sampler.taken.map(([choice]) => choice);
@@ -113,10 +111,7 @@ function distribution(task) {
 
 function difference(one, other) {
   const texts = new Set([...one.keys(), ...other.keys()]);
-  return [...texts].reduce(
-    (sum, text) => sum + Math.abs((one.get(text) || 0) - (other.get(text) || 0)) / 2,
-    0,
-  );
+  return [...texts].reduce((sum, text) => sum + Math.abs((one.get(text) || 0) - (other.get(text) || 0)) / 2, 0);
 }
 
 const taskOf = (target, drafter, k, params, rule) => () => ({
@@ -139,14 +134,7 @@ class Fixed {
 
 /* ---- the loop is lossless ---- */
 
-const WARPS = [
-  {},
-  { temperature: 0 },
-  { temperature: 0.7 },
-  { top_k: 2 },
-  { top_p: 0.8 },
-  { top_k: 2, top_p: 0.6 },
-];
+const WARPS = [{}, { temperature: 0 }, { temperature: 0.7 }, { top_k: 2 }, { top_p: 0.8 }, { top_k: 2, top_p: 0.6 }];
 
 test("every drafter keeps the target's distribution, however it is warped", (told) => {
   let cases = 0;
@@ -262,16 +250,12 @@ const MISTAKES = {
     target: (target) =>
       Object.assign(Object.create(target), {
         forward: (tokens, cache, rows) =>
-          target
-            .forward(tokens, cache, rows)
-            .map((row) => (rows > 1 ? row.map((one) => one * 0.7) : row)),
+          target.forward(tokens, cache, rows).map((row) => (rows > 1 ? row.map((one) => one * 0.7) : row)),
       }),
   },
 };
 
-for (const [name, { rule, drafter, target: changed, params: more, k = 2 }] of Object.entries(
-  MISTAKES,
-))
+for (const [name, { rule, drafter, target: changed, params: more, k = 2 }] of Object.entries(MISTAKES))
   test(`planted: ${name}`, () => {
     let most = 0;
     for (const seed of [1, 2, 3]) {
@@ -310,7 +294,7 @@ test("a draw never takes what has no probability", () => {
 });
 
 test("of equals the first comes first", () => {
-  assert.deepEqual(highest([1, 3, 3, 2], 3), [1, 2, 3]);
+  assert.deepEqual(highestIndices([1, 3, 3, 2], 3), [1, 2, 3]);
   assert.equal(argmax([1, 3, 3]), 1);
 });
 
@@ -333,21 +317,14 @@ test("a text ends at its limit, its end token, a stop string, and the end of the
   assert.equal(ended({ ignore_end: false, max_tokens: 40 }).reason, "end");
   assert.equal(ended({ stop: ["a"], max_tokens: 40 }).reason, "stop");
   const short = Object.assign(Object.create(target), { context: 6 });
-  assert.deepEqual(
-    [ended({}, { target: short }).reason, ended({}, { target: short }).tokens],
-    ["context", 5],
-  );
-  assert.deepEqual(
-    [ended({ max_tokens: 0 }).reason, ended({ max_tokens: 0 }).text],
-    ["length", ""],
-  );
+  assert.deepEqual([ended({}, { target: short }).reason, ended({}, { target: short }).tokens], ["context", 5]);
+  assert.deepEqual([ended({ max_tokens: 0 }).reason, ended({ max_tokens: 0 }).text], ["length", ""]);
 });
 
 test("lanes take turns by their clocks", () => {
   const lane = (name, times) =>
     (function* () {
-      for (const [cycle, at] of times.entries())
-        yield { event: "committed", lane: name, cycle, at };
+      for (const [cycle, at] of times.entries()) yield { event: "committed", lane: name, cycle, at };
     })();
   const order = [...interleave({ a: lane("a", [0, 1, 2]), b: lane("b", [5, 5.4, 5.8, 9]) })];
   assert.equal(order.map((one) => one.lane).join(""), "aabbbba");

@@ -4,7 +4,7 @@ import assert from "node:assert";
 import * as place from "#page/guide/place.js";
 import * as stops from "#page/guide/stops.js";
 import { PAGES } from "#page/guide/guide.js";
-import { search } from "#page/guide/search.js";
+import { findHits } from "#page/guide/search.js";
 import { json } from "./page.js";
 
 const tour = { ...place, ...stops };
@@ -26,16 +26,16 @@ test("the panel stands in a corner that leaves its target free, else along the b
     for (let top = 0; top < 760; top += 60)
       for (const size of [40, 300, 700]) {
         const target = box(left, top, size, size / 2),
-          place = tour.placeOf(target, PANEL, WIDE);
+          place = tour.choosePlace(target, PANEL, WIDE);
         if (place === "sheet") continue;
-        assert.ok(tour.apart(tour.boxAt(place, PANEL, WIDE), target));
+        assert.ok(tour.areApart(tour.cornerBox(place, PANEL, WIDE), target));
         corners++;
       }
   assert.ok(corners > 500);
-  assert.equal(tour.placeOf(box(0, 0, 1280, 800), PANEL, WIDE), "sheet");
-  assert.equal(tour.placeOf(box(10, 10, 40, 40), PANEL, PHONE), "sheet");
+  assert.equal(tour.choosePlace(box(0, 0, 1280, 800), PANEL, WIDE), "sheet");
+  assert.equal(tour.choosePlace(box(10, 10, 40, 40), PANEL, PHONE), "sheet");
   const [play, meters] = [box(20, 700, 80, 740), box(900, 300, 1200, 500)];
-  assert.notEqual(tour.placeOf(play, PANEL, WIDE, "", meters), "right bottom");
+  assert.notEqual(tour.choosePlace(play, PANEL, WIDE, "", meters), "right bottom");
 });
 
 test("every step has its words, and asks for something just where it knows when that is done", () => {
@@ -61,14 +61,13 @@ test("every section stands on one sub-page, and each sub-page has its name", () 
 });
 
 test("search finds parts of questions, answers, steps and terms, whatever their case", () => {
-  const ids = (typed, language = "en") =>
-    search(json(`text/${language}/guide.json`), typed).questions;
-  assert.equal(search(words, "  "), null);
-  assert.deepEqual(search(words, "no such text"), { questions: [], terms: [] });
+  const ids = (typed, language = "en") => findHits(json(`text/${language}/guide.json`), typed).questions;
+  assert.equal(findHits(words, "  "), null);
+  assert.deepEqual(findHits(words, "no such text"), { questions: [], terms: [] });
   assert.deepEqual(ids("Beam Search"), ["beam"]); // a question
   assert.ok(ids(" ADAPTIVE mode ").includes("load")); // an answer
   assert.ok(ids("p99").includes("measure")); // a step
   assert.deepEqual(ids("键头数", "zh"), ["memory"]);
-  const [term, meaning] = words.glossary[search(words, "residual").terms[0]];
+  const [term, meaning] = words.glossary[findHits(words, "residual").terms[0]];
   assert.ok((term + meaning).toLowerCase().includes("residual"));
 });

@@ -1,7 +1,7 @@
 // What Gradio's events run in the browser: the lines below the menus, and what waited in the browser tab.
 import test from "node:test";
 import assert from "node:assert";
-import { restored } from "#page/handlers/kept.js";
+import { restoreUpdates } from "#page/handlers/restore.js";
 import * as choices from "#page/handlers/choices.js";
 
 const NOTHING = { __type__: "update" },
@@ -9,7 +9,7 @@ const NOTHING = { __type__: "update" },
   SHOWN = { ...NOTHING, value: "lines", ended: "kept" };
 
 test("a run that was left a minute ago is shown again, an older one after a reload alone", () => {
-  const after = (now, here, hash = "") => restored(null, KEPT, { hash, here, now });
+  const after = (now, here, hash = "") => restoreUpdates(null, KEPT, { hash, cameBack: here, now });
   assert.deepEqual(after(60000, false), [NOTHING, SHOWN]);
   assert.deepEqual(after(61000, false), [NOTHING, NOTHING]);
   assert.deepEqual(after(61000, true), [NOTHING, SHOWN]);
@@ -26,8 +26,7 @@ test("the lines follow drafter, rule and target; an unknown target has lines of 
     peers: { copy: "P" },
     same: { rounded: "ours" },
   });
-  const told = (...chosen) =>
-    follow(...chosen).map(({ __type__, info }) => [__type__, info].join(" "));
+  const told = (...chosen) => follow(...chosen).map(({ __type__, info }) => [__type__, info].join(" "));
   assert.deepEqual(told("copy", "exact", "ours"), ["update a", "update R", "update P"]);
   assert.deepEqual(told("copy", "lossy", "rounded"), ["update b", "update ", "update P"]);
   assert.deepEqual(told("copy", "exact", "somebody's"), ["update c", "update R", "update P"]);

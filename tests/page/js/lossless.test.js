@@ -10,7 +10,7 @@ const { toy: RECORDED, embedded: REAL } = json("certificates.json");
  * that show it. */
 function isToldOf(told) {
   const { kind } = lossless.verdictOf(told, 20000),
-    needed = lossless.neededBy(told) || lossless.neededBy(RECORDED[told.mistake]);
+    needed = lossless.drawsNeeded(told) || lossless.drawsNeeded(RECORDED[told.mistake]);
   return kind === "bad" || (kind === "missed" && (needed > 20000 || told.least_k > told.k));
 }
 
@@ -22,11 +22,8 @@ test("the shipped rule passes all checks, and every mistake is caught or told of
 
 test("a mistake that the next token hides needs more than a hundred draws", () => {
   const told = RECORDED.extra_bonus;
-  assert.deepEqual(
-    [lossless.checksOf(told, 100).sampled, lossless.checksOf(told, 20000).sampled],
-    [true, false],
-  );
+  assert.deepEqual([lossless.checksOf(told, 100).sampled, lossless.checksOf(told, 20000).sampled], [true, false]);
   assert.equal(lossless.checksOf(told, 100).closed, true);
   assert.equal(lossless.verdictOf({ ...told, greedy: { equal: 4, of: 4 } }, 100).kind, "missed");
-  assert.ok(lossless.neededBy(told) > 100 && lossless.neededBy(told) < 20000);
+  assert.ok(lossless.drawsNeeded(told) > 100 && lossless.drawsNeeded(told) < 20000);
 });

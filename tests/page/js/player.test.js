@@ -4,7 +4,7 @@ import assert from "node:assert";
 import { eventsOf, player } from "./page.js";
 
 const lines = eventsOf("toy");
-const run = player.fold(lines);
+const run = player.foldEvents(lines);
 const { speculative } = run.lanes;
 
 test("tokens behind a rejection are discarded, and nobody judged them", () => {
@@ -17,36 +17,36 @@ test("tokens behind a rejection are discarded, and nobody judged them", () => {
 });
 
 test("figures at the end", () => {
-  const F = player.figuresAt(run, player.horizon(run));
-  assert.equal(F.a.accepted, 3 + 2 + 1 + 0 + 2);
-  assert.equal(F.a.judged, 3 + 3 + 2 + 1 + 3);
-  assert.equal(F.a.drafted, 15);
-  assert.equal(F.a.k, 6);
-  assert.ok(Math.abs(F.tau - (8 + 6) / 6) < 1e-9);
-  assert.ok(Math.abs(F.c - 0.25) < 1e-6, "one draft costs a quarter of a pass");
-  assert.ok(Math.abs(F.v - 1) < 1e-6);
-  assert.ok(Math.abs(F.speedup - 14 / 39 / (14 / 56)) < 1e-6);
-  assert.equal(F.a.written, 15);
+  const figures = player.figuresAt(run, player.replayEnd(run));
+  assert.equal(figures.speculative.accepted, 3 + 2 + 1 + 0 + 2);
+  assert.equal(figures.speculative.judged, 3 + 3 + 2 + 1 + 3);
+  assert.equal(figures.speculative.drafted, 15);
+  assert.equal(figures.speculative.passes, 6);
+  assert.ok(Math.abs(figures.tau - (8 + 6) / 6) < 1e-9);
+  assert.ok(Math.abs(figures.c - 0.25) < 1e-6, "one draft costs a quarter of a pass");
+  assert.ok(Math.abs(figures.v - 1) < 1e-6);
+  assert.ok(Math.abs(figures.speedup - 14 / 39 / (14 / 56)) < 1e-6);
+  assert.equal(figures.speculative.written, 15);
 });
 
 test("a growing log is read once, line by line, and a new first line begins a new run", () => {
-  const reader = player.newReader(),
+  const reader = player.createReader(),
     log = lines.map((line) => JSON.stringify(line) + "\n").join(""),
     half = log.indexOf("\n", log.length / 2) + 7;
-  player.read(reader, log.slice(0, half));
+  player.readLog(reader, log.slice(0, half));
   const before = reader.run.lanes.speculative.cycles[0];
-  player.read(reader, log);
+  player.readLog(reader, log);
   assert.equal(reader.run.lanes.speculative.cycles[0], before);
   assert.equal(reader.run.lanes.speculative.cycles.length, 6);
-  assert.equal(player.read(reader, log.replace("toy-recorded", "other")), true);
+  assert.equal(player.readLog(reader, log.replace("toy-recorded", "other")), true);
   assert.equal(reader.run.header.run, "other");
 });
 
 test("a run that goes on shows no lane ahead of what the other has done", () => {
-  const going = player.fold(lines.filter((line) => line.event !== "finished").slice(0, -6));
-  assert.equal(player.horizon(going), Math.min(going.lanes.speculative.end, going.lanes.plain.end));
+  const going = player.foldEvents(lines.filter((line) => line.event !== "finished").slice(0, -6));
+  assert.equal(player.replayEnd(going), Math.min(going.lanes.speculative.endMs, going.lanes.plain.endMs));
   going.closed = true;
-  assert.equal(player.horizon(going), Math.max(going.lanes.speculative.end, going.lanes.plain.end));
+  assert.equal(player.replayEnd(going), Math.max(going.lanes.speculative.endMs, going.lanes.plain.endMs));
   assert.ok(player.wasStopped(going));
   assert.ok(!player.wasStopped(run));
 });
@@ -64,8 +64,7 @@ function firstCycle(statuses, committed) {
   };
   const mine = lines.filter(
     (line) =>
-      line.event === "header" ||
-      (line.lane === "speculative" && (line.cycle || 0) <= 1 && line.event !== "finished"),
+      line.event === "header" || (line.lane === "speculative" && (line.cycle || 0) <= 1 && line.event !== "finished"),
   );
   const judged = mine
     .slice(0, -1)
@@ -74,12 +73,12 @@ function firstCycle(statuses, committed) {
         ? { ...line, positions: line.positions.map((one, i) => ({ ...one, status: statuses[i] })) }
         : line,
     );
-  const cut = player.fold([...judged, { ...rest, ...committed }]),
+  const cut = player.foldEvents([...judged, { ...rest, ...committed }]),
     cycle = cut.lanes.speculative.cycles[0];
   return {
     cycle,
     states: cycle.drafts.map((draft) => draft.state),
-    F: player.figuresAt(cut, cycle.at),
+    F: player.figuresAt(cut, cycle.endMs),
   };
 }
 
@@ -90,33 +89,36 @@ test("what stands behind the end of the text counts neither as accepted nor as j
     ["accepted", "accepted", "rejected"],
     ["accepted", "accepted", "discarded"],
   ]) {
-    const { cycle, states, F } = firstCycle(statuses, ends);
+    const { cycle, states, F: figures } = firstCycle(statuses, ends);
     assert.deepEqual(states, ["acc", "acc", "cut"]);
-    assert.equal(cycle.own, null);
+    assert.equal(cycle.targetToken, null);
     assert.deepEqual([cycle.accepted, cycle.judged], [2, 2]);
-    assert.deepEqual([F.alpha, F.dar], [1, 2 / 3]);
+    assert.deepEqual([figures.alpha, figures.dar], [1, 2 / 3]);
   }
 });
 
 test("in a tree levels count, and a path may lead through a second sibling", () => {
-  const grown = player.fold(eventsOf("tree"));
+  const grown = player.foldEvents(eventsOf("tree"));
   const { cycles } = grown.lanes.speculative,
-    F = player.figuresAt(grown, player.horizon(grown));
+    figures = player.figuresAt(grown, player.replayEnd(grown));
   assert.deepEqual(
     cycles[0].drafts.map((draft) => draft.level),
     [1, 1, 2, 2, 2, 2, 3],
   );
   assert.deepEqual(
-    cycles.map((cycle) => [cycle.tree, cycle.accepted, cycle.judged, cycle.own.state]),
+    cycles.map((cycle) => [cycle.tree, cycle.accepted, cycle.judged, cycle.targetToken.state]),
     [
       [true, 2, 2, "bon"],
       [true, 1, 2, "res"],
       [true, 0, 1, "res"],
     ],
   );
-  assert.deepEqual([F.a.accepted, F.a.judged, F.a.drafted, F.a.trees], [3, 5, 21, 3]);
-  assert.equal(player.firstRejection(grown), cycles[1]);
-  assert.deepEqual(cycles.map(player.tipOf), [5, 0, -1]);
+  assert.deepEqual(
+    [figures.speculative.accepted, figures.speculative.judged, figures.speculative.drafted, figures.speculative.trees],
+    [3, 5, 21, 3],
+  );
+  assert.equal(player.findFirstRejection(grown), cycles[1]);
+  assert.deepEqual(cycles.map(player.findTip), [5, 0, -1]);
   assert.ok(run.lanes.speculative.cycles.every((cycle) => !cycle.tree));
 });
 
@@ -127,17 +129,15 @@ test("a text that ends inside a tree cuts the levels behind it, and parents that
       ? { ...line, accepted: 1, tokens: [1], pieces: ["a"] }
       : line,
   );
-  const cycle = player.fold(ended).lanes.speculative.cycles[0];
+  const cycle = player.foldEvents(ended).lanes.speculative.cycles[0];
   assert.deepEqual(
     cycle.drafts.map((draft) => draft.state),
     ["rej", "acc", "cut", "cut", "cut", "cut", "cut"],
   );
-  assert.deepEqual([cycle.accepted, cycle.judged, cycle.own], [1, 1, null]);
-  const odd = grown.map((line) =>
-    line.event === "drafted" ? { ...line, parents: [5, 1, "x", -7] } : line,
-  );
+  assert.deepEqual([cycle.accepted, cycle.judged, cycle.targetToken], [1, 1, null]);
+  const odd = grown.map((line) => (line.event === "drafted" ? { ...line, parents: [5, 1, "x", -7] } : line));
   assert.deepEqual(
-    player.fold(odd).lanes.speculative.cycles[0].drafts.map((draft) => draft.parent),
+    player.foldEvents(odd).lanes.speculative.cycles[0].drafts.map((draft) => draft.parent),
     [-1, 0, 1, 2, 3, 4, 5],
   );
 });
@@ -148,61 +148,58 @@ test("one check costs what passes over a draft cost; a pass without one is no ch
       ? { ...line, end: line.end + 1 }
       : line,
   );
-  const F = player.figuresAt(player.fold(slow), player.horizon(run));
-  assert.ok(Math.abs(F.v - 1) < 1e-6);
-  assert.ok(Math.abs(F.passCost - (6 * 4 + 1000) / 6 / 4) < 1e-6);
+  const figures = player.figuresAt(player.foldEvents(slow), player.replayEnd(run));
+  assert.ok(Math.abs(figures.v - 1) < 1e-6);
+  assert.ok(Math.abs(figures.passCost - (6 * 4 + 1000) / 6 / 4) < 1e-6);
 });
 
 test("a third lane has its own text and clock, and counts from its first commit on", () => {
-  const raced = player.fold(eventsOf("peer"));
+  const raced = player.foldEvents(eventsOf("peer"));
   const peer = raced.lanes.transformers,
-    F = player.figuresAt(raced, player.horizon(raced));
+    figures = player.figuresAt(raced, player.replayEnd(raced));
   assert.deepEqual(
-    peer.first.cycle.drafts.map((draft) => draft.state),
+    peer.prefill.cycle.drafts.map((draft) => draft.state),
     ["acc", "acc"],
   );
   assert.deepEqual(
-    [peer.first.cycle.number, peer.first.cycle.own.state, peer.cycles.length],
+    [peer.prefill.cycle.number, peer.prefill.cycle.targetToken.state, peer.cycles.length],
     [0, "bon", 3],
   );
-  assert.deepEqual([F.peer.written, F.peer.tokens, F.peer.accepted, F.peer.judged], [9, 6, 3, 5]);
-  assert.ok(Math.abs(F.against - 6 / 27 / (14 / 56)) < 1e-6);
-  assert.ok(Math.abs(F.perPass(F.peer.checking, F.peer.checks) - 2) < 1e-6);
-  assert.equal(
-    F.speedup,
-    player.figuresAt(run, player.horizon(run)).speedup,
-    "the other lanes do not notice",
+  assert.deepEqual(
+    [figures.peer.written, figures.peer.tokens, figures.peer.accepted, figures.peer.judged],
+    [9, 6, 3, 5],
   );
+  assert.ok(Math.abs(figures.peerSpeedup - 6 / 27 / (14 / 56)) < 1e-6);
+  assert.ok(Math.abs(figures.inPlainPasses(figures.peer.checkMs, figures.peer.checks) - 2) < 1e-6);
+  assert.equal(figures.speedup, player.figuresAt(run, player.replayEnd(run)).speedup, "the other lanes do not notice");
   assert.equal(player.figuresAt(run, 5).peer, null);
 });
 
 test("a third lane that goes on holds the others back, and one that failed does not", () => {
   const all = eventsOf("peer");
-  const going = player.fold(
+  const going = player.foldEvents(
     all
       .filter((line) => line.lane !== "transformers" || (line.cycle || 0) <= 1)
       .filter((line) => line.event !== "finished"),
   );
-  assert.equal(player.horizon(going), going.lanes.transformers.end);
+  assert.equal(player.replayEnd(going), going.lanes.transformers.endMs);
   const failed = [
     ...all.filter((line) => line.lane !== "transformers"),
     { event: "failed", lane: "transformers", reason: "x", fatal: true, cycle: 0 },
     { event: "finished", lane: "transformers", reason: "failed" },
   ];
-  const over = player.fold(failed),
-    F = player.figuresAt(over, player.horizon(over));
-  assert.deepEqual([F.against, F.peer.written, player.wasStopped(over)], [null, 0, false]);
-  assert.equal(player.horizon(over), player.horizon(run));
+  const over = player.foldEvents(failed),
+    figures = player.figuresAt(over, player.replayEnd(over));
+  assert.deepEqual([figures.peerSpeedup, figures.peer.written, player.wasStopped(over)], [null, 0, false]);
+  assert.equal(player.replayEnd(over), player.replayEnd(run));
 });
 
 test("a server's run has no split of its time, and what it does not tell is null", () => {
-  const served = player.fold(eventsOf("served")),
-    F = player.figuresAt(served, player.horizon(served)),
+  const served = player.foldEvents(eventsOf("served")),
+    figures = player.figuresAt(served, player.replayEnd(served)),
     [first, second] = served.lanes.speculative.cycles;
-  assert.ok(
-    player.isServed(served) && F.told && player.countedOf(served.lanes.speculative) === "exact",
-  );
-  assert.deepEqual([first.draft, first.served, first.drafts[0].ready], [null, true, first.at]);
+  assert.ok(player.isServed(served) && figures.reported && player.countedOf(served.lanes.speculative) === "exact");
+  assert.deepEqual([first.drafting, first.served, first.drafts[0].readyMs], [null, true, first.endMs]);
   assert.deepEqual(
     second.drafts.map((draft) => [draft.state, draft.token, draft.p]),
     [
@@ -210,23 +207,29 @@ test("a server's run has no split of its time, and what it does not tell is null
       ["dis", player.UNNAMED, undefined],
     ],
   );
-  assert.deepEqual([F.a.accepted, F.a.judged, F.a.drafted, F.dar], [5, 7, 8, 5 / 8]);
-  assert.deepEqual([F.c, F.v, F.draftCost, F.passCost], [null, null, null, null]);
-  assert.ok(Math.abs(F.alpha - 5 / 7) < 1e-9 && Math.abs(F.speedup - 9 / 4) < 1e-6);
+  assert.deepEqual(
+    [figures.speculative.accepted, figures.speculative.judged, figures.speculative.drafted, figures.dar],
+    [5, 7, 8, 5 / 8],
+  );
+  assert.deepEqual([figures.c, figures.v, figures.draftCost, figures.passCost], [null, null, null, null]);
+  assert.ok(Math.abs(figures.alpha - 5 / 7) < 1e-9 && Math.abs(figures.speedup - 9 / 4) < 1e-6);
   const gaps = player.gapsOf(served.lanes.speculative, Infinity);
   assert.ok(Math.abs(gaps.median - 4) < 1e-6 && Math.abs(gaps.longest - 4) < 1e-6);
   assert.equal(player.gapsOf(served.lanes.speculative, 0), null);
 });
 
 test("of sums alone there is no acceptance rate, and without a plain lane no speed-up", () => {
-  const sums = player.fold(eventsOf("sums")),
-    F = player.figuresAt(sums, player.horizon(sums));
-  assert.deepEqual([player.plain(sums), player.shownLanes(sums).length], [null, 1]);
-  assert.deepEqual([F.told, F.alpha, F.dar, F.speedup, F.b.rate], [false, null, 5 / 8, null, 0]);
-  assert.deepEqual(player.partAt(sums), { at: -1, of: 0 });
-  const going = player.fold(eventsOf("served").filter((line) => line.event !== "finished"));
+  const sums = player.foldEvents(eventsOf("sums")),
+    figures = player.figuresAt(sums, player.replayEnd(sums));
+  assert.deepEqual([player.plainOf(sums), player.lanesOf(sums).length], [null, 1]);
   assert.deepEqual(
-    [player.figuresAt(going, Infinity).alpha, player.figuresAt(going, Infinity).told],
+    [figures.reported, figures.alpha, figures.dar, figures.speedup, figures.plain.rate],
+    [false, null, 5 / 8, null, 0],
+  );
+  assert.deepEqual(player.findDivergence(sums), { at: -1, of: 0 });
+  const going = player.foldEvents(eventsOf("served").filter((line) => line.event !== "finished"));
+  assert.deepEqual(
+    [player.figuresAt(going, Infinity).alpha, player.figuresAt(going, Infinity).reported],
     [null, false],
     "nothing is known before the server's own list",
   );
@@ -238,17 +241,17 @@ test("unknown events, lanes and half-known cycles do no harm", () => {
     { event: "news", lane: "speculative" },
     { event: "committed", lane: "third", tokens: [] },
   ];
-  assert.doesNotThrow(() => player.fold([lines[0], ...odd, ...lines.slice(1)]));
-  assert.doesNotThrow(() => player.figuresAt(player.fold(lines.slice(0, 2)), 0));
+  assert.doesNotThrow(() => player.foldEvents([lines[0], ...odd, ...lines.slice(1)]));
+  assert.doesNotThrow(() => player.figuresAt(player.foldEvents(lines.slice(0, 2)), 0));
 });
 
 test("odd characters are visible, and numbers never lie at the edges", () => {
-  assert.equal(player.visible("\u202ea\n"), "⟨202E⟩a↵");
-  assert.equal(player.chance(0.9999), ">0.99");
-  assert.equal(player.chance(1), "1.00");
-  assert.equal(player.chance(0.00001), "<0.0001");
-  assert.equal(player.chance(0.0268), "0.027");
-  assert.deepEqual(player.fill("a {x} b", { x: 1 }), ["a ", 1, " b"]);
+  assert.equal(player.makeVisible("\u202ea\n"), "⟨202E⟩a↵");
+  assert.equal(player.formatChance(0.9999), ">0.99");
+  assert.equal(player.formatChance(1), "1.00");
+  assert.equal(player.formatChance(0.00001), "<0.0001");
+  assert.equal(player.formatChance(0.0268), "0.027");
+  assert.deepEqual(player.fillTemplate("a {x} b", { x: 1 }), ["a ", 1, " b"]);
 });
 
 test("a line break ends its line, and the indentation begins the next", () => {
@@ -259,5 +262,5 @@ test("a line break ends its line, and the indentation begins the next", () => {
     ["    ", ["    "]],
     ["", [""]],
   ])
-    assert.deepEqual(player.atBreak(piece), ends);
+    assert.deepEqual(player.splitAtBreak(piece), ends);
 });

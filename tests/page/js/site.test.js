@@ -4,13 +4,11 @@ import assert from "node:assert";
 import fs from "node:fs";
 import path from "node:path";
 import { ASSETS } from "./page.js";
-import { sound } from "#page/site/trace.js";
+import { readTrace } from "#page/site/trace.js";
 
 const MOST = 1000000,
   TRACES = path.join(ASSETS, "traces");
-const recorded = fs
-  .readdirSync(TRACES, { recursive: true })
-  .filter((name) => name.endsWith(".jsonl"));
+const recorded = fs.readdirSync(TRACES, { recursive: true }).filter((name) => name.endsWith(".jsonl"));
 const story = fs.readFileSync(path.join(TRACES, "story.jsonl"), "utf8");
 const changed = (change) => {
   const lines = story
@@ -32,13 +30,13 @@ test("every recorded run is one, and comes back as it was", () => {
           .trim()
           .split("\n")
           .map((line) => JSON.parse(line));
-    assert.deepEqual(values(sound(log, MOST)), values(log), name);
+    assert.deepEqual(values(readTrace(log, MOST)), values(log), name);
   }
 });
 
 test("a run that went on is over here; marks and blank lines of editors do not matter", () => {
   const live = changed((lines) => (lines[0].source = "live"));
-  assert.match(sound("\uFEFF" + live + "\n\n", MOST), /"source":"recorded"/);
+  assert.match(readTrace("\uFEFF" + live + "\n\n", MOST), /"source":"recorded"/);
 });
 
 test("what is no run is nothing", () => {
@@ -55,7 +53,7 @@ test("what is no run is nothing", () => {
     changed((lines) => (first(lines, "committed").pieces = null)),
     "[".repeat(100000),
   ];
-  for (const text of wrong) assert.equal(sound(text, MOST), "", String(text).slice(0, 60));
-  for (const none of [null, undefined, 3, {}]) assert.equal(sound(none, MOST), "");
-  assert.equal(sound(story, story.length - 1), "");
+  for (const text of wrong) assert.equal(readTrace(text, MOST), "", String(text).slice(0, 60));
+  for (const none of [null, undefined, 3, {}]) assert.equal(readTrace(none, MOST), "");
+  assert.equal(readTrace(story, story.length - 1), "");
 });

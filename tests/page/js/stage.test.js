@@ -1,11 +1,11 @@
 // What the stage says of a run on its way: ratios, whole words, the pace. `node --test tests/page/js`.
 import test from "node:test";
 import assert from "node:assert";
-import { soFar, saved, ENOUGH } from "#page/race/live.js";
-import { why } from "#page/race/why.js";
+import { speedupSoFar, countSavedPasses, MIN_TOKENS } from "#page/race/meters.js";
+import { explainSpeed } from "#page/race/why.js";
 import { player } from "./page.js";
 
-const { fold, figuresAt, horizon } = player;
+const { foldEvents, figuresAt, replayEnd } = player;
 
 /* A run of one token a pass and a draft of three, all kept; speculative cycles take `cycle` ms, plain passes 10. */
 function made(cycle, cycles = 12, first = cycle) {
@@ -25,29 +25,28 @@ function made(cycle, cycles = 12, first = cycle) {
   const end = (n) => (first + (n - 1) * cycle) / 1000;
   for (let n = 1; n <= cycles; n++) commit("speculative", n, end(n), [1, 1, 1, 1]);
   for (let n = 1; n <= 4 * cycles; n++) commit("plain", n, n / 100, [1]);
-  for (const lane of ["speculative", "plain"])
-    log.push({ event: "finished", lane, reason: "limit" });
-  return fold(log);
+  for (const lane of ["speculative", "plain"]) log.push({ event: "finished", lane, reason: "limit" });
+  return foldEvents(log);
 }
 
 test("a ratio waits until it means something; passes saved are told meanwhile", () => {
   const run = made(20);
-  for (const { at } of run.lanes.speculative.cycles) {
-    const F = figuresAt(run, at),
-      ratio = soFar(run, F);
-    assert.equal(ratio === null, F.a.written < ENOUGH);
-    assert.equal(saved(F), 3 * F.a.k);
+  for (const { endMs: at } of run.lanes.speculative.cycles) {
+    const figures = figuresAt(run, at),
+      ratio = speedupSoFar(run, figures);
+    assert.equal(ratio === null, figures.speculative.written < MIN_TOKENS);
+    assert.equal(countSavedPasses(figures), 3 * figures.speculative.passes);
   }
-  assert.ok(figuresAt(run, horizon(run)).a.written > ENOUGH);
+  assert.ok(figuresAt(run, replayEnd(run)).speculative.written > MIN_TOKENS);
 });
 
 test("a figure that is struck out is not explained", () => {
-  const W = { why: { known: "known", cheap: "cheap", dear: "dear" } },
+  const texts = { why: { known: "known", cheap: "cheap", dear: "dear" } },
     run = made(20);
-  assert.equal(why(W, run, horizon(run)), "known");
+  assert.equal(explainSpeed(texts, run, replayEnd(run)), "known");
   run.header.machine = { busy: true };
-  assert.equal(why(W, run, horizon(run)), "");
-  assert.equal(why(W, run, horizon(run) / 2), "known");
+  assert.equal(explainSpeed(texts, run, replayEnd(run)), "");
+  assert.equal(explainSpeed(texts, run, replayEnd(run) / 2), "known");
 });
 
 test("of drafts of one token the line does not speak of several", () => {
@@ -70,18 +69,18 @@ test("of drafts of one token the line does not speak of several", () => {
   commit(lane, 1, 0.013, [1, 1], 1);
   log.push({ event: "verified", lane: "plain", cycle: 1, positions: [], start: 0, end: 0.01 });
   commit("plain", 1, 0.01, [1], 0);
-  const W = { why: { cheap: "checking {n} guesses", cheap_one: "checking one guess" } };
-  assert.equal(why(W, fold(log), 20), "checking one guess");
+  const texts = { why: { cheap: "checking {n} guesses", cheap_one: "checking one guess" } };
+  assert.equal(explainSpeed(texts, foldEvents(log), 20), "checking one guess");
 });
 
 test("no ratio below 1 on the way to a gain, and every one on the way to a loss", () => {
   const gain = made(20, 12, 200); // its first cycle takes as long as twenty tokens
-  const told = gain.lanes.speculative.cycles.map(({ at }) => figuresAt(gain, at));
-  assert.ok(told.some((F) => F.a.written >= ENOUGH && F.speedup < 1));
-  assert.ok(told.every((F) => soFar(gain, F) === null || soFar(gain, F) >= 1));
+  const told = gain.lanes.speculative.cycles.map(({ endMs: at }) => figuresAt(gain, at));
+  assert.ok(told.some((figures) => figures.speculative.written >= MIN_TOKENS && figures.speedup < 1));
+  assert.ok(told.every((figures) => speedupSoFar(gain, figures) === null || speedupSoFar(gain, figures) >= 1));
   const loss = made(60),
-    late = figuresAt(loss, horizon(loss));
-  assert.ok(late.speedup < 1 && soFar(loss, late) === late.speedup);
+    late = figuresAt(loss, replayEnd(loss));
+  assert.ok(late.speedup < 1 && speedupSoFar(loss, late) === late.speedup);
 });
 
 test("the bytes of a character are joined in the text, across tokens and cycles", () => {
@@ -94,8 +93,8 @@ test("the bytes of a character are joined in the text, across tokens and cycles"
   commit(0, "<0xE7>");
   commit(1, "<0x9F>", "<0xAD>", "!");
   commit(2, "<0x20><0xE7>", " lost", "<0xC3>", "<0xA9>");
-  const { first, cycles } = fold(log).lanes.speculative;
-  assert.deepEqual(first.texts, [""]);
+  const { prefill, cycles } = foldEvents(log).lanes.speculative;
+  assert.deepEqual(prefill.texts, [""]);
   assert.deepEqual(cycles[0].texts, ["", "短", "!"]);
   assert.deepEqual(cycles[1].texts, ["", " lost", "", "é"]);
 });

@@ -1,7 +1,7 @@
 // The order of a table's rows after a press on a heading.
 import test from "node:test";
 import assert from "node:assert";
-import { sorted } from "#page/shared/table.js";
+import { sortRows } from "#page/shared/table.js";
 
 const rows = [
   ["b", 2, "first"],
@@ -10,7 +10,7 @@ const rows = [
   ["a", -1, "less"],
   ["B", 2, "second"],
 ];
-const names = (at, down) => sorted(rows, at, down).map((row) => row[2]);
+const names = (at, down) => sortRows(rows, at, down).map((row) => row[2]);
 
 test("figures are ordered as figures, and a row without one is last either way", () => {
   assert.deepEqual(names(1, false), ["less", "first", "second", "ten", "none"]);

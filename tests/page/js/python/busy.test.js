@@ -9,13 +9,13 @@ test("the page doubts the speed-ups that the summary doubts", () => {
   const expected = Object.entries(JSON.parse(fs.readFileSync(process.env.EXPECTED, "utf8")));
   assert.ok(expected.length > 20);
   for (const [name, busy] of expected) {
-    const run = player.fold(
+    const run = player.foldEvents(
       fs
         .readFileSync(path.join(process.env.CASES, name), "utf8")
         .trim()
         .split("\n")
         .map((line) => JSON.parse(line)),
     );
-    assert.equal(player.isBusy(run), busy, name);
+    assert.equal(player.wasMachineBusy(run), busy, name);
   }
 });

@@ -4,7 +4,7 @@ import assert from "node:assert";
 import fs from "node:fs";
 import path from "node:path";
 import { Worker } from "node:worker_threads";
-import { Model, layersIn } from "#page/engine/model.js";
+import { Model, loadLayers } from "#page/engine/model.js";
 import { DraftModel, NoDrafter, PromptLookup } from "#page/engine/drafters.js";
 import { generate } from "#page/engine/engine.js";
 import { ASSETS } from "../page.js";
@@ -28,7 +28,7 @@ const help = (told) =>
 
 async function loaded() {
   const binary = fs.readFileSync(path.join(ASSETS, "page", "engine", LAYERS)),
-    layers = await layersIn(binary, THREADS, help),
+    layers = await loadLayers(binary, THREADS, help),
     model = (file) => new Model(layers, new Uint8Array(fs.readFileSync(file)).buffer);
   const tokenizer = new Tokenizer(json(TOKENIZER));
   return { target: model(TARGET), draft: DRAFT && model(DRAFT), tokenizer };
@@ -48,8 +48,7 @@ test("logits are Python's to the bit, in a batch of rows and one by one", async 
     }
 });
 
-const near = (one, other, what) =>
-  assert.ok(Math.abs(one - other) < NEAR, `${what}: ${one}, ${other}`);
+const near = (one, other, what) => assert.ok(Math.abs(one - other) < NEAR, `${what}: ${one}, ${other}`);
 
 function nearly(mine, theirs, what) {
   const probs = new Map(mine.top.map(({ token, prob }) => [token, prob]));

@@ -4,7 +4,7 @@ import test from "node:test";
 import assert from "node:assert";
 import fs from "node:fs";
 import * as judge from "#page/step/judge.js";
-import * as own from "#page/step/own.js";
+import * as own from "#page/step/token.js";
 import * as distributions from "#page/step/distributions.js";
 import { player } from "../page.js";
 
@@ -16,7 +16,7 @@ const lines = (log) =>
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line));
-const cycleOf = (events) => player.fold(events).lanes.speculative.cycles[0];
+const cycleOf = (events) => player.foldEvents(events).lanes.speculative.cycles[0];
 const CASES = JSON.parse(fs.readFileSync(process.env.CASES, "utf8")).map((one) => ({
   ...one,
   events: lines(one.log),
@@ -29,9 +29,9 @@ test("every rule, draft length and coin gives the engine's verdict", () => {
   let named = 0;
   for (const one of CASES)
     for (const want of one.wanted) {
-      assert.equal(step.lacks(one.cycle, want.rule), null);
+      assert.equal(step.whatIsMissing(one.cycle, want.rule), null);
       const verdict = step.judge(one.cycle, { rule: want.rule, k: want.k, coins: coinsOf(one) }),
-        own = step.ownOf(one.cycle, verdict, step.recorded(one.cycle, one.rule));
+        own = step.targetTokenOf(one.cycle, verdict, step.recordedVerdict(one.cycle, one.rule));
       assert.deepEqual(verdict.path, want.path, want.rule);
       assert.deepEqual(
         step.statesOf(one.cycle, verdict).filter((state) => state !== "out"),
@@ -51,42 +51,39 @@ test("every rule, draft length and coin gives the engine's verdict", () => {
 
 test("the recorded verdict, judged again with its own coins, is itself", () => {
   for (const { cycle, rule } of CASES) {
-    const theirs = step.recorded(cycle, rule),
+    const recorded = step.recordedVerdict(cycle, rule),
       again = step.judge(cycle, { rule });
-    assert.deepEqual([again.path, again.order], [theirs.path, theirs.order], rule);
-    for (const node of theirs.order)
-      assert.equal(again.trials[node].kept, theirs.trials[node].kept);
+    assert.deepEqual([again.path, again.order], [recorded.path, recorded.order], rule);
+    for (const node of recorded.order) assert.equal(again.trials[node].accepted, recorded.trials[node].accepted);
     assert.deepEqual(
-      step.statesOf(cycle, theirs),
+      step.statesOf(cycle, recorded),
       cycle.drafts.map((draft) => draft.state),
     );
-    const own = step.ownOf(cycle, again, theirs);
-    assert.deepEqual([own.sample.token, own.state], [cycle.own.token, cycle.own.state]);
+    const own = step.targetTokenOf(cycle, again, recorded);
+    assert.deepEqual([own.sample.token, own.state], [cycle.targetToken.token, cycle.targetToken.state]);
   }
 });
 
 test("what the target drew in a run of sample and match stays what it drew", () => {
-  const { cycles } = player.fold(lines(fs.readFileSync(process.env.MATCHED, "utf8"))).lanes
-      .speculative,
+  const { cycles } = player.foldEvents(lines(fs.readFileSync(process.env.MATCHED, "utf8"))).lanes.speculative,
     drafting = cycles.filter((cycle) => cycle.drafts.length);
   const other = drafting.filter((cycle) => {
-    const theirs = step.recorded(cycle, step.MATCH),
-      again = step.judge(cycle, { rule: step.MATCH }, step.MATCH);
+    const recorded = step.recordedVerdict(cycle, step.SAMPLE_AND_MATCH),
+      again = step.judge(cycle, { rule: step.SAMPLE_AND_MATCH }, step.SAMPLE_AND_MATCH);
     assert.deepEqual(
       [again.path, again.order, again.trials],
       [
-        theirs.path,
-        theirs.order,
+        recorded.path,
+        recorded.order,
         Object.fromEntries(
-          Object.entries(again.trials).map(([node, trial]) => [
-            node,
-            { ...trial, ...theirs.trials[node] },
-          ]),
+          Object.entries(again.trials).map(([node, trial]) => [node, { ...trial, ...recorded.trials[node] }]),
         ),
       ],
     );
-    assert.equal(step.ownOf(cycle, again, theirs)?.sample.token, cycle.own?.token);
-    return String(step.judge(cycle, { rule: step.NOISE }, step.MATCH).path) !== String(theirs.path);
+    assert.equal(step.targetTokenOf(cycle, again, recorded)?.sample.token, cycle.targetToken?.token);
+    return (
+      String(step.judge(cycle, { rule: player.SHARED_NOISE }, step.SAMPLE_AND_MATCH).path) !== String(recorded.path)
+    );
   });
   assert.ok(drafting.length > 10 && other.length > 0); // the noise of a place draws otherwise than the run did
 });
@@ -94,10 +91,10 @@ test("what the target drew in a run of sample and match stays what it drew", () 
 test("another coin turns a verdict round at min(1, p/q), and nowhere else", () => {
   let turned = 0;
   for (const { cycle, rule } of CASES.filter((one) => one.rule === step.RULES[0])) {
-    const node = step.recorded(cycle, rule).order[0],
+    const node = step.recordedVerdict(cycle, rule).order[0],
       { p, q } = cycle.drafts[node],
       r = Math.min(1, p / q);
-    const kept = (u) => step.judge(cycle, { rule, coins: { [node]: u } }).trials[node].kept;
+    const kept = (u) => step.judge(cycle, { rule, coins: { [node]: u } }).trials[node].accepted;
     assert.ok(kept(r * 0.999));
     if (r < 0.999) {
       assert.ok(!kept(r * 1.001));
@@ -135,10 +132,10 @@ test("an older trace is taken apart, and says which questions it cannot answer",
   const chains = CASES.filter((one) => !one.cycle.tree && one.rule === step.RULES[0]);
   for (const one of chains) {
     const cycle = cycleOf(older(one.events)),
-      theirs = step.recorded(cycle, one.rule);
-    assert.deepEqual(theirs.path, step.recorded(one.cycle, one.rule).path);
+      recorded = step.recordedVerdict(cycle, one.rule);
+    assert.deepEqual(recorded.path, step.recordedVerdict(one.cycle, one.rule).path);
     assert.deepEqual(
-      step.RULES.map((rule) => step.lacks(cycle, rule)),
+      step.RULES.map((rule) => step.whatIsMissing(cycle, rule)),
       [null, "sample", "sample", "block", null, null],
     );
     const open = step.judge(cycle, {
@@ -146,8 +143,8 @@ test("an older trace is taken apart, and says which questions it cannot answer",
       coins: Object.fromEntries(cycle.drafts.map((_, node) => [node, 0])),
     });
     assert.deepEqual(
-      [step.ownOf(cycle, open, theirs).distribution, step.ownOf(cycle, open, theirs).state],
-      [theirs.path.length === cycle.drafts.length ? cycle.own.distribution : null, "bon"],
+      [step.targetTokenOf(cycle, open, recorded).distribution, step.targetTokenOf(cycle, open, recorded).state],
+      [recorded.path.length === cycle.drafts.length ? cycle.targetToken.distribution : null, "bon"],
     );
     for (const draft of cycle.drafts) {
       const distributions = step.distributionsOf(draft);
@@ -160,11 +157,10 @@ test("an older trace is taken apart, and says which questions it cannot answer",
 
 test("sub-steps: one for each judgement, one for all that nobody judged; a cycle without a draft has three", () => {
   const [one] = CASES.filter(
-    ({ cycle, rule }) =>
-      !cycle.tree && rule === step.RULES[0] && cycle.drafts.some((draft) => draft.state === "dis"),
+    ({ cycle, rule }) => !cycle.tree && rule === step.RULES[0] && cycle.drafts.some((draft) => draft.state === "dis"),
   );
-  const verdict = step.recorded(one.cycle, one.rule),
-    own = step.ownOf(one.cycle, verdict, verdict);
+  const verdict = step.recordedVerdict(one.cycle, one.rule),
+    own = step.targetTokenOf(one.cycle, verdict, verdict);
   assert.deepEqual(step.stepsOf(one.cycle, verdict, step.statesOf(one.cycle, verdict), own), [
     "draft",
     "check",
@@ -173,9 +169,5 @@ test("sub-steps: one for each judgement, one for all that nobody judged; a cycle
     "own",
     "commit",
   ]);
-  assert.deepEqual(step.stepsOf({ drafts: [] }, { order: [] }, [], own), [
-    "check",
-    "own",
-    "commit",
-  ]);
+  assert.deepEqual(step.stepsOf({ drafts: [] }, { order: [] }, [], own), ["check", "own", "commit"]);
 });

@@ -4,17 +4,19 @@ import test from "node:test";
 import assert from "node:assert";
 import fs from "node:fs";
 import * as formulasOfPage from "#page/theory/formulas.js";
+import * as hardware from "#page/theory/hardware.js";
 import * as measured from "#page/theory/measured.js";
 import { player } from "../page.js";
 
 const theory = {
   ...formulasOfPage,
+  ...hardware,
   ...measured,
 };
 
 const { formulas, worked, runs } = JSON.parse(fs.readFileSync(process.env.CASES, "utf8"));
 const foldOf = (log) =>
-  player.fold(
+  player.foldEvents(
     log
       .trim()
       .split("\n")
@@ -26,37 +28,30 @@ function close(got, want, what) {
     assert.equal(got.length, want.length, what);
     return want.forEach((one, i) => close(got[i], one, what));
   }
-  assert.ok(
-    Math.abs(got - want) <= 1e-9 * Math.max(1, Math.abs(want)),
-    `${what}: ${got}, not ${want}`,
-  );
+  assert.ok(Math.abs(got - want) <= 1e-9 * Math.max(1, Math.abs(want)), `${what}: ${got}, not ${want}`);
 }
 
 test("every formula gives what theory.py gives", () => {
   const seen = {};
   for (const { name, args, want } of formulas) {
-    const given = args.map((arg) => (arg && arg.growing ? theory.growing(...arg.growing) : arg));
+    const given = args.map((arg) => (arg && arg.growing ? theory.growingCost(...arg.growing) : arg));
     close(theory[name](...given), want, `${name}(${JSON.stringify(args)})`);
     seen[name] = (seen[name] || 0) + 1;
   }
-  assert.ok(
-    Object.keys(seen).length >= 8 && Object.values(seen).every((n) => n >= 40),
-    JSON.stringify(seen),
-  );
+  assert.ok(Object.keys(seen).length >= 8 && Object.values(seen).every((n) => n >= 40), JSON.stringify(seen));
 });
 
 test("the memory wall gives the numbers worked out by hand", () => {
-  const read = (arg) =>
-    arg.tflops ? theory.machineOf(arg) : arg.layers ? theory.modelOf(arg) : arg;
+  const read = (arg) => (arg.tflops ? theory.toMachine(arg) : arg.layers ? theory.toModel(arg) : arg);
   for (const { name, args, want } of worked)
     close(theory[name](...args.map(read)), want, `${name}(${JSON.stringify(args)})`);
 });
 
 test("a run's figures are those of stats.py, and its account closes alike", () => {
   for (const { log, want } of runs) {
-    const got = theory.ofRun(foldOf(log));
+    const got = theory.measureRun(foldOf(log));
     for (const [name, value] of Object.entries(want))
-      if (name !== "c" || !got.tree) close(got[name], value, name);
+      if (name !== "c" || !got.tree) close(got[name === "measured" ? "speedup" : name], value, name);
   }
 });
 
@@ -66,10 +61,8 @@ test("a run without drafts, or with nothing beside it, has no place on the curve
     .split("\n")
     .map((line) => JSON.parse(line));
   assert.equal(
-    theory.ofRun(
-      player.fold(lines.filter((event) => event.event !== "drafted" && event.lane !== "plain")),
-    ),
+    theory.measureRun(player.foldEvents(lines.filter((event) => event.event !== "drafted" && event.lane !== "plain"))),
     null,
   );
-  assert.equal(theory.ofRun(player.fold(lines.slice(0, 4))), null);
+  assert.equal(theory.measureRun(player.foldEvents(lines.slice(0, 4))), null);
 });

@@ -8,7 +8,7 @@ import { player } from "../page.js";
 const SETTINGS = JSON.parse(process.env.SETTINGS);
 const RULES = { "rejection sampling": "rejection", "block verification": "block" };
 const run = () =>
-  player.fold(
+  player.foldEvents(
     fs
       .readFileSync(process.env.TRACE, "utf8")
       .trim()
@@ -18,15 +18,8 @@ const run = () =>
 const asked = (link) => Object.fromEntries(new URL(link).searchParams);
 
 test("a link names what matters, and what is not as usual", () => {
-  const plain = asked(traces.linkOf(run(), "http://x/", RULES, SETTINGS));
-  assert.deepEqual(Object.keys(plain), [
-    "prompt",
-    "drafter",
-    "k",
-    "temperature",
-    "max_tokens",
-    "seed",
-  ]);
+  const plain = asked(traces.settingsLink(run(), "http://x/", RULES, SETTINGS));
+  assert.deepEqual(Object.keys(plain), ["prompt", "drafter", "k", "temperature", "max_tokens", "seed"]);
   assert.equal(plain.prompt, run().header.prompt);
   const odd = run();
   odd.header.prompt = "a&b=c #1\n<é>";
@@ -38,7 +31,7 @@ test("a link names what matters, and what is not as usual", () => {
     top_k: 5,
     max_tokens: 64,
   });
-  const full = asked(traces.linkOf(odd, "http://x/", RULES, SETTINGS));
+  const full = asked(traces.settingsLink(odd, "http://x/", RULES, SETTINGS));
   assert.equal(full.prompt, "a&b=c #1\n<é>");
   assert.deepEqual(
     [full.family, full.rule, full.stop, full.top_k, full.peer, full.max_tokens],

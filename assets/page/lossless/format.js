@@ -1,0 +1,18 @@
+/* Writes the numbers of a certificate. */
+
+export const formatCount = (n) => Math.round(n).toLocaleString("en");
+/* In the language of the page. */
+const language = () => (typeof document === "undefined" ? "" : document.documentElement.lang) || "en";
+export function formatRoughly(n) {
+  if (n < 1e6) return formatCount(Number(n.toPrecision(2)));
+  const digits = { minimumSignificantDigits: 2, maximumSignificantDigits: 2 };
+  return new Intl.NumberFormat(language(), {
+    notation: "compact",
+    compactDisplay: "long",
+    ...digits,
+  }).format(n);
+}
+export function formatFigure(x) {
+  if (x === 0) return "0";
+  return x >= 0.001 ? x.toFixed(3) : x.toExponential(0).replace("e-", "e−");
+}

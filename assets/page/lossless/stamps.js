@@ -1,0 +1,51 @@
+/* Draws the stamp and the words of the verdict, and those of each check. */
+
+import { html } from "#page/race/html.js";
+
+export const createNote = (...inner) => html("p", { class: "sd-sub sd-after" }, inner);
+
+export function createSigns(texts, part) {
+  const LABELS = {
+    good: texts.verdict.passed,
+    bad: texts.verdict.failed,
+    missed: texts.verdict.unsure,
+  };
+  const createStamp = (kind, small) =>
+    html(
+      "div",
+      {
+        class: "sd-stamp sd-" + kind + (small ? " sd-small" : ""),
+        role: "img",
+        "aria-label": LABELS[kind],
+      },
+      { good: "✓", bad: "✗", missed: "?" }[kind],
+    );
+
+  /* A status line speaks when it changes, so a growing sample leaves it alone until it does. */
+  function setVerdict(kind, title, sentence) {
+    const key = kind + title + sentence;
+    if (part.verdict.dataset.said === key && part.verdict.firstChild) return;
+    part.verdict.dataset.said = key;
+    part.verdict.replaceChildren(
+      createStamp(kind, false),
+      html("div", {}, html("h2", {}, title), html("p", {}, sentence)),
+    );
+  }
+
+  /* One check: its name, its result, what it asks, and what is drawn of it. */
+  const createBody = (title, result, lead, ...more) =>
+    html(
+      "div",
+      { class: "sd-levelbody" },
+      html("div", { class: "sd-levelhead" }, html("h2", {}, title), html("b", {}, result)),
+      html("p", { class: "sd-sub" }, lead),
+      ...more,
+    );
+
+  function setLevel(name, passed, ...more) {
+    const kind = passed === false ? "bad" : passed === null ? "missed" : "good";
+    part[name].replaceChildren(createStamp(kind, true), createBody(.../** @type {[any, any, any]} */ (more)));
+  }
+
+  return { setVerdict, setLevel };
+}

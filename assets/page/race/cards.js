@@ -1,0 +1,85 @@
+/* Shows a card beside a token or a term under the pointer or with the focus; a click pins it. */
+
+import { html } from "#page/race/html.js";
+import { clamp } from "#page/race/format.js";
+import { createTokenCards } from "#page/race/tokencards.js";
+
+export function createCards(texts, root, part, view, takeOver) {
+  const { createDraftCard, createTargetCard } = createTokenCards(texts, view);
+  /** @type {{ anchor: any, pinned: boolean } | null} */
+  let card = null;
+
+  function showCard(anchor, content, pinned) {
+    hideCard();
+    card = { anchor, pinned };
+    anchor.setAttribute("aria-describedby", part.card.id);
+    part.card.replaceChildren(...content);
+    part.card.hidden = false;
+    anchor.classList.add("sd-on");
+    const rootBox = root.getBoundingClientRect(),
+      anchorBox = anchor.getBoundingClientRect(),
+      cardBox = part.card.getBoundingClientRect();
+    const fits = anchorBox.bottom + 8 + cardBox.height <= innerHeight,
+      beside =
+        anchorBox.right + 12 + cardBox.width <= rootBox.right
+          ? anchorBox.right + 12
+          : anchorBox.left - 12 - cardBox.width;
+    const aside = !fits && beside >= rootBox.left; // no room below: stand beside the token, over as little as possible
+    const left = aside ? beside : anchorBox.left - 20,
+      top = aside ? Math.max(8, innerHeight - 8 - cardBox.height) : anchorBox.bottom + 8;
+    const zoom = root.currentCSSZoom || 1; // on a large screen the page is zoomed, and boxes are measured after that
+    part.card.style.left = clamp(left - rootBox.left, 0, Math.max(0, rootBox.width - cardBox.width)) / zoom + "px";
+    part.card.style.top = (top - rootBox.top) / zoom + "px";
+  }
+
+  function hideCard() {
+    if (!card) return;
+    card.anchor.classList.remove("sd-on");
+    card.anchor.removeAttribute("aria-describedby");
+    card = null;
+    part.card.hidden = true;
+  }
+
+  const showToken = (item, pinned) =>
+    item.now !== "fut" && showCard(item.node, item.draft ? createDraftCard(item) : createTargetCard(item), pinned);
+  const showTerm = (node, pinned) =>
+    showCard(node, [html("b", {}, node.textContent), html("p", { class: "sd-sub" }, node.definition)], pinned);
+
+  const pinned = () => card && card.pinned;
+  const termOrToken = (event) => event.target.closest(".sd-tok[role=button], .sd-term");
+  const open = (node, isPinned) => (node.item ? showToken(node.item, isPinned) : showTerm(node, isPinned));
+  root.addEventListener("pointerover", (event) => {
+    const node = termOrToken(event);
+    if (node && event.pointerType === "mouse" && !pinned()) open(node, false);
+  });
+  root.addEventListener("pointerout", (event) => {
+    if (termOrToken(event) && !pinned()) hideCard();
+  });
+  root.addEventListener("focusin", (event) => {
+    const node = termOrToken(event);
+    if (node && node.matches(":focus-visible")) {
+      takeOver();
+      open(node, false);
+    }
+  });
+  root.addEventListener("focusout", () => hideCard());
+  root.addEventListener("click", (event) => {
+    const node = termOrToken(event);
+    if (node) {
+      takeOver();
+      pinned() && card?.anchor === node ? hideCard() : open(node, true);
+    }
+  });
+  document.addEventListener("pointerdown", (event) => {
+    if (pinned() && !termOrToken(event) && !(/** @type {HTMLElement} */ (event.target).closest(".sd-inline")))
+      hideCard();
+  });
+  document.addEventListener("keydown", (event) => event.key === "Escape" && hideCard()); // wherever the focus is
+  root.addEventListener("keydown", (event) => {
+    if (!event.target.matches(".sd-tok[role=button]") || ![" ", "Enter"].includes(event.key)) return;
+    event.preventDefault();
+    event.target.click();
+  });
+
+  return { showToken, hide: hideCard };
+}

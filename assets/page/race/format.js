@@ -1,0 +1,56 @@
+/* Writes numbers with their units and chooses the ticks of an axis; without a document. */
+
+import { EPS } from "#page/race/run.js";
+
+export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
+export const toFixed = (x, digits = 2) => x.toFixed(digits);
+
+/* A probability: two significant digits, so that a ratio of two agrees with both; never a false 0 or 1. */
+export function formatChance(x) {
+  if (x == null || Number.isNaN(x)) return "–";
+  if (x > 0 && x < 0.0001) return "<0.0001";
+  if (x < 1 && x > 0.995) return ">0.99";
+  return x >= 0.0995 || x === 0 ? toFixed(x) : x.toPrecision(2);
+}
+
+/* Enough digits to tell two numbers apart. */
+export function formatApart(a, b) {
+  let digits = 2;
+  while (digits < 6 && a !== b && toFixed(a, digits) === toFixed(b, digits)) digits++;
+  return [a, b].map((x) => toFixed(x, digits));
+}
+
+export function formatDuration(ms) {
+  if (ms >= 1000) return toFixed(ms / 1000, ms < 10000 ? 2 : 1) + " s";
+  return toFixed(ms, ms < 10 ? 2 : ms < 100 ? 1 : 0) + " ms";
+}
+
+export function formatSize(count) {
+  if (!(count > 0)) return "";
+  if (count >= 1e9) return toFixed(count / 1e9, 1) + " B";
+  return count >= 1e6 ? toFixed(count / 1e6, count >= 1e7 ? 0 : 1) + " M" : Math.round(count / 1e3) + " k";
+}
+
+export function niceStep(span, count) {
+  const rough = Math.max(span, EPS) / count,
+    power = 10 ** Math.floor(Math.log10(rough));
+  return power * ([1, 2, 5, 10].find((factor) => factor * power >= rough) || 10);
+}
+const formatTick = (value, step) =>
+  step >= 1 ? String(Math.round(value)) : value.toFixed(Math.min(3, Math.ceil(-Math.log10(step))));
+
+/* Where an axis from `from` on over `span` has its marks; `count` of them fit into `window`. Of no time there are
+ * none. */
+export function ticksOf(from, span, window, count) {
+  if (!(window > EPS)) return [];
+  const step = niceStep(window, count),
+    first = Math.ceil(from / step - EPS),
+    last = Math.floor((from + span) / step + EPS);
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => ({
+    at: (first + i) * step,
+    label: formatTick((first + i) * step, step),
+  }));
+}
+
+/* About how wide a label is at 12 px, before it is drawn: a Chinese character is square. */
+export const estimateWidth = (label) => [...label].reduce((width, one) => width + (one > "\u2e80" ? 12 : 5.8), 0);

@@ -1,0 +1,154 @@
+/* Writes the heading of a run: its source, models, machine and lanes, and how far each lane is. */
+
+import { speculativeOf, plainOf, peerOf, isOver, isServed, BLOCK_VERIFICATION } from "#page/race/run.js";
+import { html, setProperty } from "#page/race/html.js";
+import { toFixed, formatSize } from "#page/race/format.js";
+import { methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
+import { showCountMethod, describeServer, formatServerName } from "#page/race/server.js";
+
+const PRECISIONS = ["bfloat16", "int8", "int7"]; // each makes another target of the same weights
+
+const isBuiltIn = (family) => /^embedded(:|$)/.test(family || "embedded");
+const modelName = (pair) =>
+  pair
+    .split(" + ")[0]
+    .split(/[\\/]/)
+    .pop()
+    .replace(/^smollm/, "SmolLM")
+    .slice(0, 60);
+
+export function createHeading(texts, root, part, view) {
+  function paint() {
+    const header = view.run.header,
+      started = speculativeOf(view.run).started || { drafter: "other", k: "K" },
+      models = header.models || {},
+      machine = header.machine || {};
+    const source = header.source === "live" ? "live" : "recorded";
+    setProperty(part.source, "textContent", texts.source[source]);
+    setProperty(root.dataset, "source", source);
+    const parameters = models.target && formatSize(models.target.parameters),
+      target =
+        parameters && !isBuiltIn(models.family)
+          ? fillText(texts.meta.named, { target: parameters, name: modelName(models.family) })
+          : parameters;
+    const draftModel =
+        methodOf(texts.methods, started.drafter).kind === "model" &&
+        Object.hasOwn(models, started.drafter) &&
+        models[started.drafter],
+      draftSize = draftModel && formatSize(draftModel.parameters);
+    const pair =
+      target && draftSize
+        ? fillText(texts.meta.pair, { target, draft: draftSize })
+        : target
+          ? fillText(texts.meta.target_only, { target })
+          : "";
+    setProperty(part.prompt, "textContent", makeVisible(header.prompt || ""));
+    setProperty(part.of, "title", header.prompt || "");
+    const paceText =
+      view.slowdown === 1
+        ? texts.meta.real_time
+        : fillText(
+            source === "live" ? (isOver(view.run) ? texts.meta.live : texts.meta.running) : texts.meta.recorded,
+            { times: view.slowdown },
+          );
+    const server = (models.server || {}).model ? fillText(texts.server.model, { model: models.server.model }) : "";
+    setProperty(part.pace, "textContent", paceText);
+    setProperty(
+      part.meta,
+      "textContent",
+      [
+        texts.kind[header.kind || ""] || header.kind,
+        server,
+        pair,
+        PRECISIONS.includes(models.dtype) ? texts.meta[models.dtype] : "",
+        machineName(texts, models, machine),
+        isUnpackedFile(models) ? texts.meta.unpacked : "",
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    );
+    showCountMethod(texts, part.counted, speculativeOf(view.run));
+    root.toggleAttribute("data-lossy", started.lossless === false);
+    root.toggleAttribute("data-alone", !plainOf(view.run));
+    root.toggleAttribute("data-peer", Boolean(peerOf(view.run)));
+    if (peerOf(view.run)) setProperty(part.sub2, "textContent", peerText(peerOf(view.run), machine.transformers));
+    setProperty(part.legend.late, "data", texts.status[started.rule === BLOCK_VERIFICATION ? "late" : "dis"]);
+    part.swatches.hidden = isServed(view.run);
+    setProperty(
+      part.sub1,
+      "textContent",
+      isServed(view.run)
+        ? fillText(texts.server.plain, { server: formatServerName(models.plain_server || {}) })
+        : texts.lane.plain_sub,
+    );
+    if (isServed(view.run))
+      setProperty(
+        part.sub0,
+        "textContent",
+        describeServer(texts, models.server || { kind: started.server, version: "", k: started.k }),
+      );
+    else
+      setProperty(
+        part.sub0,
+        "textContent",
+        fillText(draftedBy(started), {
+          k: started.k,
+          who: texts.names[started.drafter] || started.drafter,
+        }) + (pickText(texts.rule, started.rule) ? "; " + pickText(texts.rule, started.rule) : ""),
+      );
+    for (const sub of [part.sub0, part.sub1, part.sub2]) setProperty(sub, "title", sub.textContent);
+  }
+
+  /* Only a tree tries several guesses where one is asked for. */
+  const draftedBy = ({ k, drafter }) =>
+    k === 0
+      ? texts.lane.none
+      : k === 1 && !methodOf(texts.methods, drafter).tree
+        ? texts.lane.one
+        : pickText(texts.drafter, drafter);
+
+  function peerText(lane, version) {
+    return fillText(pickText(texts.peer, lane.started ? lane.started.drafter : "other"), {
+      k: lane.started ? lane.started.k : "K",
+      version: version || "",
+    });
+  }
+
+  function createTerm(name, label) {
+    const node = html("button", { type: "button", class: "sd-term" }, label);
+    node.definition = texts.define[name];
+    return node;
+  }
+
+  /* What a lane has written, and how fast. */
+  function paintClocks(figures) {
+    const clock = (lane, more = "") => [
+      html("b", {}, lane.written === 1 ? texts.lane.one_token : fillText(texts.lane.clock, { tokens: lane.written })),
+      html("span", {}, lane.rate ? " · " + toFixed(lane.rate, 0) + " " + texts.figures.rate_unit + more : ""),
+      html("span", {}, ""),
+    ];
+    part.clock0.replaceChildren(...clock(figures.speculative));
+    if (plainOf(view.run)) part.clock1.replaceChildren(...clock(figures.plain));
+    const peerSpeedup = figures.peerSpeedup
+      ? " · " + fillText(texts.figures.against, { times: toFixed(figures.peerSpeedup) })
+      : "";
+    if (figures.peer) part.clock2.replaceChildren(...clock(figures.peer, peerSpeedup));
+  }
+
+  return { paint, createTerm, paintClocks };
+}
+
+/* SmolLM2 comes as a file of 4 bits a weight. */
+const isUnpackedFile = ({ family, dtype }) => family === "smollm2" && dtype === "bfloat16";
+
+const KERNELS = { native: "native", wasm: "wasm" }; // what else there is, torch computes
+
+// Where it ran.
+function machineName(texts, models, machine) {
+  if (/^cuda/.test(models.device) && machine.gpu) return machine.gpu;
+  const cores =
+    machine.cores === 1 ? texts.meta.one_core : machine.cores ? fillText(texts.meta.cores, { n: machine.cores }) : "";
+  return cores && Number.isInteger(models.threads)
+    ? cores + texts.meta.join + fillText(texts.meta[KERNELS[models.kernels] || "torch"], { n: models.threads })
+    : cores;
+}

@@ -1,0 +1,104 @@
+/* Builds the HTML elements that all views share, and hands texts and files to the visitor. */
+
+export function setUp(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {}))
+    if (value != null && value !== false) node.setAttribute(name, value);
+  node.append(...children.flat(9).filter((child) => child != null));
+  return node;
+}
+export const html = (tag, attributes, ...children) => setUp(document.createElement(tag), attributes, children);
+
+export function createButton(label, act, cls = /** @type {string | null} */ ("sd-btn")) {
+  const node = html("button", { type: "button", class: cls }, label);
+  node.onclick = act;
+  return node;
+}
+/* Adds one button per name to `box`; returns a function that shows one of them as pressed. */
+export function createChoice(box, labels, choose) {
+  for (const [name, label] of labels) {
+    const node = createButton(label, () => choose(name), null);
+    node.dataset.name = name;
+    box.append(node);
+  }
+  return (chosen) => {
+    for (const node of box.children) node.setAttribute("aria-pressed", String(node.dataset.name === chosen));
+  };
+}
+export const createLink = (href, label, cls) =>
+  html("a", { class: cls, href, target: "_blank", rel: "noreferrer" }, label);
+
+/* The head of a table, from names and cells. */
+export const createHeadRow = (heads) =>
+  html(
+    "thead",
+    {},
+    html(
+      "tr",
+      {},
+      heads.map((head) => (typeof head === "string" ? html("th", { scope: "col" }, head) : head)),
+    ),
+  );
+export const createRow = (name, cells, cls) =>
+  html(
+    "tr",
+    { class: cls },
+    html("th", { scope: "row" }, name),
+    cells.map((cell) => (cell && cell.tagName === "TD" ? cell : html("td", {}, cell))),
+  );
+export const createTable = (cls, heads, rows) =>
+  html("table", { class: cls }, createHeadRow(heads), html("tbody", {}, rows));
+/* What the colours of a chart mean. */
+export const createLegend = (...items) =>
+  html(
+    "div",
+    { class: "sd-key" },
+    items.map(([cls, label]) => html("span", {}, html("i", { class: cls }), label)),
+  );
+
+/* Written only when it is another: each writing costs a style recalculation. */
+export const setProperty = (node, name, value) => {
+  if (node[name] !== value) node[name] = value;
+};
+export const setAttribute = (node, name, value) => {
+  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+};
+
+let idCount = 0;
+
+/* The elements of a template by the names of their parts. */
+export const findParts = (root) =>
+  /** @type {any} */ (
+    Object.fromEntries([...root.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]))
+  );
+
+/* Whether a text could be copied: without https a page may not write to the clipboard. */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/* A button answers in its own place for two seconds. Pressed again meanwhile, it still goes back to its name. */
+export function showAnswer(button, word) {
+  button.label ??= button.textContent;
+  clearTimeout(button.timer);
+  button.textContent = word;
+  button.timer = setTimeout(() => {
+    button.textContent = button.label;
+  }, 2000);
+}
+
+/* A file for the visitor, named after the run. */
+export function saveFile(blob, run, extension) {
+  const url = URL.createObjectURL(blob),
+    name = String((run && run.header.run) || "run")
+      .replace(/[^\w-]/g, "")
+      .slice(0, 40);
+  html("a", { href: url, download: "specdec-" + name + extension }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+export const createId = (name) => `sd-${name}-${idCount++}`;

@@ -1,0 +1,74 @@
+/* Labels the player, whatever it plays: titles, names for screen readers, the legend, the buttons of zoom and speed. */
+
+import { html, createId } from "#page/race/html.js";
+import { createChip } from "#page/race/tokens.js";
+
+export const AUTO = "auto"; // the speed that the page chooses from moment to moment
+
+export const formatSpeed = (slow) => (slow === 1 ? "1×" : "1/" + slow);
+
+export function labelPlayer(texts, part, speeds) {
+  const labels = {
+    name0: texts.lane.speculative,
+    name1: texts.lane.plain,
+    name2: texts.lane.peer,
+    oflabel: texts.of,
+    another: texts.another,
+    time: texts.time.title,
+    all: texts.all,
+    how: texts.how,
+    door: texts.door,
+    barstitle: texts.charts.bars,
+    barssub: texts.charts.bars_sub,
+    curvetitle: texts.charts.curve,
+    curvesub: texts.charts.curve_sub,
+    accounttitle: texts.charts.account,
+    accountsub: texts.charts.account_sub,
+    download: texts.transport.download,
+  };
+  for (const [name, label] of Object.entries(labels)) part[name].textContent = label;
+  part.another.title = texts.another;
+  part.card.id = createId("card");
+  part.meta.id = createId("meta");
+  part.badge.setAttribute("aria-controls", part.meta.id);
+  part.badge.title = texts.about;
+  part.badge.onclick = () => {
+    part.meta.hidden = !part.meta.hidden;
+    part.badge.setAttribute("aria-expanded", String(!part.meta.hidden));
+  };
+  part.stage.setAttribute("aria-label", texts.transport.stage);
+  part.zoom.setAttribute("role", "group");
+  part.zoom.setAttribute("aria-label", texts.time.zoom);
+  part.back.setAttribute("aria-label", texts.transport.back);
+  part.next.setAttribute("aria-label", texts.transport.next);
+  part.scrub.setAttribute("aria-label", texts.transport.position);
+  part.speed.setAttribute("aria-label", texts.transport.speed);
+  part.lossy.textContent = texts.lossy;
+  part.legend.prepend(
+    ...["acc", "rej", "dis", "res", "bon", "pen"].map((state) =>
+      html("span", { class: "sd-it" }, legendChip(texts, state), texts.status[state]),
+    ),
+  );
+  part.legend.late = part.legend.children[2].lastChild;
+  part.swatches.append(
+    html("i", { class: "sd-sw-draft" }),
+    texts.time.draft + " ",
+    html("i", { class: "sd-sw-target" }),
+    texts.time.target,
+  );
+  part.zoom.append(
+    ...["close", "run"].map((zoom) => html("button", { type: "button", "data-zoom": zoom }, texts.time[zoom])),
+  );
+  part.speed.append(
+    html("button", { type: "button", class: "sd-auto", "data-slow": AUTO }),
+    ...speeds.map((slow) => html("button", { type: "button", "data-slow": slow }, formatSpeed(slow))),
+  );
+}
+
+function legendChip(texts, state) {
+  const node = createChip(texts, texts.sample, state, "span");
+  node.prepend(html("span", { class: "sd-w" }, texts.sample));
+  node.setAttribute("aria-hidden", "true");
+  node.removeAttribute("aria-label");
+  return node;
+}

@@ -1,0 +1,119 @@
+/* Computes the figures of a run at a moment of its replay; without a document. */
+
+import { EPS, UNNAMED, NO_TOTALS, speculativeOf, plainOf, peerOf, serverOf, reportsDrafts } from "#page/race/run.js";
+
+export function countCyclesBy(cycles, ms) {
+  let low = 0,
+    high = cycles.length;
+  while (low < high) {
+    const mid = (low + high) >> 1;
+    if (cycles[mid].endMs <= ms + EPS) low = mid + 1;
+    else high = mid;
+  }
+  return low;
+}
+
+/* Tokens in the lane's text after so many cycles, the prefill's own included. */
+export const countTokens = (lane, cycles) =>
+  (lane.prefill ? lane.prefill.pieces.length : 0) + (cycles ? lane.cycles[cycles - 1].totals.tokens : 0);
+
+/* The times between arrivals, from the first token on, in ms: the median and the longest. */
+export function gapsOf(lane, ms) {
+  const ends = lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).map((cycle) => cycle.endMs),
+    gaps = ends.map((at, i) => at - (i ? ends[i - 1] : 0)).filter((gap) => gap > EPS);
+  return gaps.length ? { median: medianOf(gaps), longest: Math.max(...gaps) } : null;
+}
+
+/* Everything the figures line needs at time t. Costs are in plain passes of the target; what a server does not
+ * tell is null. */
+export function figuresAt(run, ms) {
+  const laneAt = (lane) => {
+    if (!lane) return { passes: 0, last: null, ...NO_TOTALS, written: 0, endMs: 0, rate: 0 };
+    const passes = countCyclesBy(lane.cycles, ms),
+      last = passes ? lane.cycles[passes - 1] : null;
+    const totals = last ? last.totals : NO_TOTALS;
+    return {
+      passes,
+      last,
+      ...totals,
+      written: countTokens(lane, passes),
+      endMs: last ? last.endMs : 0,
+      rate: last && last.endMs > 0 ? (totals.tokens / last.endMs) * 1000 : 0,
+    };
+  };
+  const speculativeLane = speculativeOf(run),
+    speculative = laneAt(speculativeLane),
+    plain = laneAt(plainOf(run)),
+    peer = peerOf(run) && laneAt(peerOf(run));
+  const reported = reportsDrafts(speculativeLane),
+    measured = !serverOf(speculativeLane),
+    serverTotals = speculativeLane.finished && speculativeLane.finished.drafted ? speculativeLane.finished : null;
+  const plainPassMs = plain.passes ? plain.endMs / plain.passes : 0;
+  const inPlainPasses = (ms, n) => (plainPassMs && n ? ms / n / plainPassMs : null);
+  return {
+    speculative,
+    plain,
+    peer,
+    speedup: speculative.rate && plain.rate ? speculative.rate / plain.rate : null,
+    peerSpeedup: peer && peer.rate && plain.rate ? peer.rate / plain.rate : null,
+    reported,
+    alpha: reported && speculative.judged ? speculative.accepted / speculative.judged : null,
+    tau: speculative.passes ? speculative.tokens / speculative.passes : null,
+    dar: reported
+      ? speculative.drafted
+        ? speculative.accepted / speculative.drafted
+        : null
+      : serverTotals
+        ? serverTotals.accepted / serverTotals.drafted
+        : null,
+    inPlainPasses,
+    cost: inPlainPasses(speculative.endMs, speculative.passes),
+    c: measured ? inPlainPasses(speculative.draftMs, speculative.drafted) : null,
+    v: measured ? inPlainPasses(speculative.checkMs, speculative.checks) : null,
+    draftCost: measured ? inPlainPasses(speculative.draftMs, speculative.passes) : null,
+    passCost: measured ? inPlainPasses(speculative.passMs, speculative.passes) : null,
+  };
+}
+
+/* Whether the machine was busy, so that the speed-up is no fact: `Trace.summary` in Python has the same rule. */
+const MAX_RATIO = 1.05,
+  MAX_SCATTER = 1.5,
+  MIN_PASSES = 8;
+export function wasMachineBusy(run) {
+  const speculative = speculativeOf(run),
+    plain = plainOf(run),
+    figures = figuresAt(run, Infinity);
+  if (!figures.speedup || serverOf(speculative) || serverOf(plain)) return false;
+  const passTimes = (lane, drafted) =>
+    lane.cycles
+      .filter((cycle) => cycle.check && Boolean(cycle.drafts.length) === drafted)
+      .map((cycle) => cycle.check.end - cycle.check.start);
+  const isScattered = (times) =>
+    times.length >= MIN_PASSES && times.reduce((sum, ms) => sum + ms, 0) / times.length > MAX_SCATTER * medianOf(times);
+  return (
+    (run.header.machine || {}).busy === true ||
+    isScattered(passTimes(speculative, true)) ||
+    isScattered(passTimes(plain, false)) ||
+    figures.speedup > MAX_RATIO * (figures.tau ?? 0)
+  );
+}
+
+function medianOf(values) {
+  const sorted = [...values].sort((speculative, plain) => speculative - plain),
+    n = sorted.length;
+  return (sorted[(n - 1) >> 1] + sorted[n >> 1]) / 2;
+}
+
+/* Where does a lane part from the plain one? -1 if nowhere among the tokens that both have: greedy ones must agree.
+ * Pieces are compared where a server tells no ids. */
+export function findDivergence(run, lane = speculativeOf(run)) {
+  if (!plainOf(run)) return { at: -1, of: 0 };
+  const all = (lane, kind) =>
+    (lane.prefill ? lane.prefill[kind] : []).concat(...lane.cycles.map((cycle) => cycle[kind]));
+  const kind = [lane, plainOf(run)].some((one) => all(one, "tokens").includes(UNNAMED)) ? "pieces" : "tokens";
+  const tokens = all(lane, kind),
+    plainTokens = all(plainOf(run), kind),
+    length = Math.min(tokens.length, plainTokens.length);
+  for (let i = 0; i < length; i++) if (tokens[i] !== plainTokens[i]) return { at: i, of: length };
+  return { at: -1, of: length };
+}

@@ -1,0 +1,199 @@
+/* The two figures that follow the playhead, each with its small chart: the speed-up and the acceptance rate. */
+
+import { EPS, speculativeOf, plainOf, isOver, wasStopped, isAtEnd, isServed } from "#page/race/run.js";
+import { wasMachineBusy, figuresAt } from "#page/race/measure.js";
+import { html, setProperty } from "#page/race/html.js";
+import { svg, svgLine, svgText, svgRoot } from "#page/race/svg.js";
+import { toFixed, clamp } from "#page/race/format.js";
+import { fillText } from "#page/race/text.js";
+import { timeAxisEnd } from "#page/race/axes.js";
+
+export const MIN_TOKENS = 16; // tokens; a ratio of fewer says nothing
+const SPARK_PX = 48; // px: below this height a chart is a line alone
+const MAX_POINTS = 240; // points of a line
+
+/* The ratio so far, once it means something. On the way to a gain, a loss is the noise of the first tokens. */
+export function speedupSoFar(run, figures) {
+  if (!figures.speedup || figures.speculative.written < MIN_TOKENS) return null;
+  const gains = isOver(run) && (figuresAt(run, Infinity).speedup || 0) >= 1;
+  return gains && figures.speedup < 1 ? null : figures.speedup;
+}
+
+/* Passes of the target that plain decoding would have needed beyond those that there were. */
+export const countSavedPasses = (figures) => figures.speculative.tokens - figures.speculative.passes;
+
+export function createMeters(texts, root, part, view, term) {
+  const labels = texts.figures,
+    sizes = new Map();
+  let points = [],
+    pointsKey = "",
+    lastPaint = /** @type {any} */ (null);
+  const observer = new ResizeObserver((entries) => {
+    for (const { target, contentRect } of entries) sizes.set(target, [contentRect.width, contentRect.height]);
+    if (view.run && lastPaint) drawCharts(lastPaint);
+  });
+
+  /* Its name, its value, and what is said beside it. */
+  function speedRow(figures) {
+    const final = isOver(view.run) && isAtEnd(view) && !wasStopped(view.run),
+      ratio = final ? figures.speedup : speedupSoFar(view.run, figures);
+    const busy = final && wasMachineBusy(view.run),
+      passes = fillText(labels.saved_unit, { n: countSavedPasses(figures) });
+    root.toggleAttribute("data-busy", busy);
+    if (!plainOf(view.run))
+      return [labels.speedup, "–", isServed(view.run) ? texts.server.no_plain : labels.no_plain, "speedup"];
+    if (busy) return [labels.busy, toFixed(figures.speedup) + "×", "", "speedup"];
+    if (final && ratio) return [labels.speedup, "", "", "speedup"]; // the scene says it, large
+    if (ratio) return [labels.so_far, toFixed(ratio, 1) + "×", isServed(view.run) ? "" : passes, "speedup"];
+    if (isServed(view.run)) return [labels.so_far, "–", "", "speedup"];
+    return [
+      labels.saved,
+      String(countSavedPasses(figures)),
+      fillText(labels.saved_of, { n: figures.speculative.written, k: figures.speculative.passes }),
+      "saved",
+    ];
+  }
+
+  function alphaRow(figures) {
+    const judged = figures.speculative.judged
+      ? fillText(figures.speculative.trees ? labels.levels : labels.judged, {
+          a: figures.speculative.accepted,
+          b: figures.speculative.judged,
+        })
+      : "";
+    return [
+      labels.alpha,
+      figures.alpha == null ? "–" : toFixed(100 * figures.alpha, 0) + " %",
+      figures.reported ? judged : texts.server.untold,
+      "alpha",
+    ];
+  }
+
+  function build() {
+    observer.disconnect();
+    part.figures.replaceChildren(
+      ...["speedup", "alpha"].map((name) => {
+        const chart = html("div", { class: "sd-chart sd-mini" }),
+          tag = name === "speedup" ? html("span", { class: "sd-tag" }, texts.lossy) : null;
+        observer.observe(chart);
+        const row = html(
+          "div",
+          { class: name === "speedup" ? "sd-hero" : null },
+          html("dt", {}, term(name, ""), tag),
+          html("dd", {}),
+          html("dd", {}, chart),
+        );
+        return Object.assign(row, { chart });
+      }),
+    );
+  }
+
+  function paint(figures, end) {
+    if (!part.figures.firstChild) build();
+    [speedRow(figures), alphaRow(figures)].forEach(([label, value, unit, meaning], i) => {
+      const [dt, dd] = part.figures.children[i].children;
+      setProperty(dt.firstChild, "textContent", label);
+      dt.firstChild.definition = texts.define[meaning];
+      if (dd.painted !== (dd.painted = value + unit))
+        dd.replaceChildren(value, ...(unit ? [html("small", {}, unit)] : []));
+    });
+    lastPaint = { figures, end };
+    drawCharts(lastPaint);
+  }
+
+  /* Both figures at every end of a cycle: once a run, not once a drawing. */
+  function updatePoints() {
+    const run = view.run,
+      lanes = [speculativeOf(run), plainOf(run)].filter(Boolean);
+    const key = [run.header.run, isOver(run), ...lanes.map((lane) => lane.cycles.length)].join();
+    if (key === pointsKey) return;
+    pointsKey = key;
+    const ends = lanes.flatMap((lane) => lane.cycles.map((cycle) => cycle.endMs)).sort((a, b) => a - b),
+      every = Math.ceil(ends.length / MAX_POINTS);
+    points = ends
+      .filter((_, i) => i % every === 0 || i === ends.length - 1)
+      .map((endMs) => {
+        const figures = figuresAt(run, endMs);
+        return { endMs, speedup: speedupSoFar(run, figures), alpha: figures.alpha };
+      });
+  }
+
+  function drawCharts({ figures, end }) {
+    updatePoints();
+    const highest = Math.max(2, ...points.map((point) => point.speedup || 0)) * 1.12,
+      [speed, alpha] = part.figures.children;
+    drawMeter(speed.chart, end, {
+      name: "speedup",
+      top: highest,
+      marks: [[1, "1×"]],
+      label: texts.charts.speed_aria,
+      blank: speedRow(figures)[3] === "saved", // another figure stands above it
+    });
+    drawMeter(alpha.chart, end, {
+      name: "alpha",
+      top: 1.08,
+      marks: [
+        [0.5, "50 %"],
+        [1, "100 %"],
+      ],
+      label: texts.charts.alpha_aria,
+    });
+    alpha.hidden = !figures.reported && Boolean(speculativeOf(view.run).finished);
+  }
+
+  /* One course against the lanes' clock: what has been is a line, what comes is pale. */
+  function drawMeter(box, end, { name, top: highest, marks, label, blank = false }) {
+    const [width, height] = sizes.get(box) || [0, 0];
+    if (!width || !height) return;
+    const spark = height < SPARK_PX,
+      left = spark ? 2 : 40,
+      right = 6,
+      span = timeAxisEnd(view.run, end);
+    const x = (ms) => left + (ms / span) * (width - left - right),
+      y = (v) => height - 2 - (clamp(v, 0, highest) / highest) * (height - 6);
+    const g = svgRoot(width, height, label, svg("desc", {}, describe(name)));
+    g.append(svgLine(left, height - 1.5, width - right, height - 1.5, "sd-ax"));
+    if (blank) return box.replaceChildren(g);
+    for (const [endMs, mark] of marks) {
+      g.append(svgLine(left, y(endMs), width - right, y(endMs), endMs === 1 ? "sd-dots" : "sd-grid"));
+      if (!spark) g.append(svgText(left - 6, y(endMs) + 4, mark, "", "end"));
+    }
+    const seen = points.filter((point) => point.endMs <= view.timeMs + EPS);
+    g.append(
+      svg("path", { d: path(points, name, x, y), class: "sd-ghost-line" }),
+      svg("path", { d: path(seen, name, x, y), class: "sd-line-a" }),
+      svgLine(x(Math.min(view.timeMs, span)), 2, x(Math.min(view.timeMs, span)), height - 2, "sd-now"),
+    );
+    const now = seen.at(-1);
+    if (now && now[name] != null)
+      g.append(svg("circle", { cx: x(now.endMs), cy: y(now[name]), r: 3.5, class: "sd-dot-a" }));
+    box.replaceChildren(g);
+  }
+
+  /* For who cannot see it: its beginning, its middle and its end. */
+  function describe(name) {
+    const pointsKey = points.filter((point) => point[name] != null),
+      samples = [0, 0.5, 1].map((share) => pointsKey[Math.round(share * (pointsKey.length - 1))]);
+    return [...new Set(samples)]
+      .filter(Boolean)
+      .map((point) => toFixed(point[name]) + (name === "speedup" ? "×" : ""))
+      .join(", ");
+  }
+
+  return paint;
+}
+
+/* A line through the points that have a value; it breaks where there is none. */
+function path(points, name, x, y) {
+  let d = "",
+    command = "M";
+  for (const point of points) {
+    if (point[name] == null) {
+      command = "M";
+      continue;
+    }
+    d += command + x(point.endMs).toFixed(1) + " " + y(point[name]).toFixed(1);
+    command = "L";
+  }
+  return d || "M0 0";
+}

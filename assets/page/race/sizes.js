@@ -1,0 +1,25 @@
+/* Watches whether the player is on the screen and how wide its charts are; calls `draw` and `redraw`. */
+
+/* Whether the charts have other widths than before; a hidden page has none, and keeps those that it had. */
+function measureWidths(part, view) {
+  if (!part.stage.clientWidth) return false;
+  const before = Object.values(view.widths).join();
+  for (const name of Object.keys(view.widths)) view.widths[name] = part[name].clientWidth;
+  return Object.values(view.widths).join() !== before;
+}
+
+export function watchSizes(root, part, view, draw, redraw) {
+  new IntersectionObserver((changes) => {
+    view.onScreen = changes[changes.length - 1].isIntersecting;
+    view.lastFrameMs = performance.now();
+    draw();
+  }).observe(root); // several changes may arrive in one call
+  new IntersectionObserver((changes) => {
+    view.chartsOnScreen = changes[changes.length - 1].isIntersecting;
+    draw();
+  }).observe(root.querySelector(".sd-two"));
+  document.fonts.ready.then(() => view.run && redraw()); // chips are then as wide as they stay
+  new ResizeObserver(() => {
+    if (view.run && measureWidths(part, view)) redraw();
+  }).observe(root);
+}

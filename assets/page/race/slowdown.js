@@ -1,0 +1,45 @@
+/* How fast a replay goes by itself: the first cycles are told in slow motion; the others pass in real time where the
+ * model is slow enough to read along, and else as fast as can be followed. */
+
+import { EPS, speculativeOf, replayEnd } from "#page/race/run.js";
+import { countCyclesBy, countTokens } from "#page/race/measure.js";
+
+/* ms of the first cycles: how long each takes, how long its verdicts move, and how long its sentence is read. */
+export const FIRST_CYCLES = [
+  { cycle: 3200, settle: 1500, read: 2400 },
+  { cycle: 2000, settle: 1000, read: 1800 },
+  { cycle: 1400, settle: 800, read: 1200 },
+];
+const NEXT_MS = 1000, // ms: each of the three cycles after them
+  REST_MS = 12000; // about how long all later ones may take together
+const READABLE = 150; // tokens/s; a faster text runs away from its reader
+const SLOWDOWNS = [1, 2, 5, 10, 20, 50, 100, 200, 400, 800, 1600, 3200];
+
+/* Tokens per second of the speculative lane so far. */
+function tokensPerSecond(run) {
+  const lane = speculativeOf(run);
+  return lane.endMs > EPS ? (countTokens(lane, lane.cycles.length) / lane.endMs) * 1000 : Infinity;
+}
+
+/* How many times slower than it ran. */
+export function chooseSlowdown(run, ms) {
+  const cycles = speculativeOf(run).cycles,
+    done = countCyclesBy(cycles, ms),
+    firstCycles = cycles.slice(0, FIRST_CYCLES.length);
+  if (!firstCycles.length) return 100;
+  const fromMs = firstCycles[firstCycles.length - 1].endMs,
+    meanMs = fromMs / firstCycles.length;
+  const later = tokensPerSecond(run) <= READABLE ? 1 : REST_MS / Math.max(replayEnd(run) - fromMs, EPS);
+  const slowdown =
+    done < firstCycles.length
+      ? FIRST_CYCLES[done].cycle / meanMs
+      : done < firstCycles.length + 3
+        ? NEXT_MS / meanMs
+        : later;
+  return SLOWDOWNS.reduce((best, one) =>
+    Math.abs(Math.log(one / slowdown)) < Math.abs(Math.log(best / slowdown)) ? one : best,
+  );
+}
+
+/* A run that is still being made. */
+export const chooseLiveSlowdown = (run) => (tokensPerSecond(run) <= READABLE ? 1 : 100);

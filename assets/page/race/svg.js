@@ -1,0 +1,43 @@
+/* Builds the SVG elements of the charts. */
+
+import { createId, setUp } from "#page/race/html.js";
+
+export const svg = (tag, attributes, ...children) =>
+  setUp(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+export const svgText = (x, y, words, cls, anchor) => svg("text", { x, y, class: cls, "text-anchor": anchor }, words);
+export const svgLine = (x1, y1, x2, y2, cls, more) => svg("line", { x1, y1, x2, y2, class: cls, ...more });
+export const svgRect = (x, y, width, height, more) =>
+  svg("rect", { x, y, width: Math.max(0, width), height: Math.max(0, height), ...more });
+export const svgRoot = (width, height, label, ...children) =>
+  svg("svg", { width, height, role: "img", "aria-label": label }, children);
+
+/* Bars of one look make one path: a long run has thousands of them. */
+export function createBarPaths() {
+  const looks = new Map(),
+    at = (v) => v.toFixed(2);
+  function add(look, x, y, width, height, round = 0) {
+    if (!(width > 0 && height > 0)) return;
+    const r = width < 6 ? 0 : round,
+      corner = (dx, dy, ex, ey) => (r ? `q${dx} ${dy} ${ex} ${ey}` : "");
+    const bar = [
+      `M${at(x + r)} ${at(y)}h${at(width - 2 * r)}${corner(r, 0, r, r)}v${at(height - 2 * r)}`,
+      `${corner(0, r, -r, r)}h${at(2 * r - width)}${corner(-r, 0, -r, -r)}v${at(2 * r - height)}`,
+      `${corner(0, -r, r, -r)}z`,
+    ].join("");
+    looks.set(look, (looks.get(look) || "") + bar);
+  }
+  return {
+    add,
+    paths: (dressing) => [...looks].map(([look, d]) => svg("path", { d, ...dressing(look) })),
+  };
+}
+export function createHatch() {
+  const id = createId("hatch");
+  const pattern = svg(
+    "pattern",
+    { id, width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    svgRect(0, 0, 5, 5, { class: "sd-f-rej" }),
+    svgLine(0, 0, 0, 5, "sd-s-rej", { "stroke-width": 1.6 }),
+  );
+  return { defs: svg("defs", {}, pattern), fill: `url(#${id})` };
+}

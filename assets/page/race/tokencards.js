@@ -1,0 +1,236 @@
+/* What the card of a token says: its numbers, its coin and both distributions. */
+
+import { EPS, lanesOf, isGreedy, serverOf, UNNAMED } from "#page/race/run.js";
+import { depthOf } from "#page/race/cycle.js";
+import { html } from "#page/race/html.js";
+import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
+import { createChip, statusOf } from "#page/race/tokens.js";
+import { clamp, formatChance } from "#page/race/format.js";
+import { formatPiece, fillText } from "#page/race/text.js";
+
+export function createTokenCards(texts, view) {
+  const createHead = (item, placeText) => [
+    html(
+      "div",
+      { class: "sd-cardhead" },
+      createChip(texts, item.piece, item.now, "span"),
+      html("b", {}, statusOf(texts, item.now, item)),
+    ),
+    html("p", { class: "sd-sub" }, placeText),
+  ];
+
+  function createDraftCard(item) {
+    const { draft, cycle, i } = item,
+      labels = texts.card,
+      test = testOf(item),
+      values = {
+        cycle: cycle.number,
+        i: i + 1,
+        n: cycle.drafts.length,
+        level: draft.level,
+        levels: depthOf(cycle),
+      };
+    const head = createHead(item, fillText(cycle.tree ? labels.tree_place : labels.place, values));
+    if (item.now === "pen") return head;
+    const rows = serverOf(laneAt(item.lane))
+      ? draft.p == null
+        ? []
+        : [[labels.p, formatChance(draft.p)]]
+      : [
+          [labels.p, formatChance(draft.p)],
+          [labels.q, formatChance(draft.q)],
+        ];
+    if (test.label)
+      rows.push(
+        [test.label, formatChance(test.chance)],
+        [
+          labels.u,
+          test.u != null
+            ? formatChance(test.u)
+            : item.lane === 2 && draft.status !== "discarded"
+              ? labels.untold
+              : labels.not_drawn,
+        ],
+      );
+    if (draft.overlap != null) rows.push([labels.beta, formatChance(draft.overlap)]);
+    const notes = [
+      draft.piece === "" && test.served ? texts.server.unnamed_tip : null,
+      test.note,
+      item.state === "cut" ? labels.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null,
+    ];
+    return [
+      ...head,
+      html(
+        "div",
+        { class: "sd-kv" },
+        rows.map(([name, value]) => [html("span", {}, name), html("b", {}, value)]),
+      ),
+      test.label ? drawCoin(test) : null,
+      notes.map((note) => note && html("p", { class: "sd-sub" }, note)),
+      drawDistributions(draft),
+    ]
+      .flat()
+      .filter(Boolean);
+  }
+
+  /* What decided: a coin against a chance, or no coin at all. */
+  /** @returns {any} */
+  function testOf({ draft, lane }) {
+    const labels = texts.card,
+      rule = ruleOf(lane),
+      judged = draft.status !== "discarded",
+      { u } = draft;
+    if (serverOf(laneAt(lane))) return { served: true, note: judged ? texts.server.no_coin : null };
+    if (lane === 2)
+      return {
+        label: labels.chance,
+        chance: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
+        words: judged ? labels.untold : labels.never,
+      };
+    if (draft.h != null)
+      return {
+        label: labels.block,
+        chance: draft.h,
+        u,
+        words: labels.not_needed,
+        note: u == null ? labels.longer : null,
+      };
+    const without = Object.hasOwn(labels.without_coin, rule)
+      ? labels.without_coin[rule]
+      : judged && u == null && labels.without_coin.other;
+    if (without) return { note: judged ? without : null };
+    return {
+      label: labels.chance,
+      chance: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
+      u,
+      words: labels.never,
+    };
+  }
+
+  function whyDiscarded(draft, cycle) {
+    const labels = texts.card,
+      parent = cycle.drafts[draft.parent];
+    if (draft.u != null) return labels.dis_block;
+    if (!cycle.tree) return labels.dis;
+    return !parent || parent.state === "acc" ? labels.dis_beside : labels.dis_branch;
+  }
+
+  const laneAt = (laneIndex) => lanesOf(view.run)[laneIndex];
+  const ruleOf = (laneIndex) => {
+    const { started } = laneAt(laneIndex);
+    return started ? started.rule : "";
+  };
+
+  function createTargetCard(item) {
+    const labels = texts.card,
+      greedy = isGreedy(view.run),
+      withoutCoin = Object.hasOwn(labels.without_coin, ruleOf(item.lane)),
+      placeText =
+        item.place === "first"
+          ? labels.first_place
+          : item.lane === 1
+            ? fillText(labels.plain_place, { i: item.cycle.number + 1 })
+            : fillText(labels.own_place, { cycle: item.cycle.number });
+    const onServer = serverOf(laneAt(item.lane)),
+      sentence =
+        onServer && item.state === "res"
+          ? texts.server.res
+          : item.state === "res" && greedy
+            ? labels.res_greedy
+            : item.state === "res" && withoutCoin
+              ? labels.res_straight
+              : labels[item.state] || labels.pla,
+      token = item.targetToken;
+    const parts = [...createHead(item, placeText), html("p", { class: "sd-sub sd-told" }, sentence)];
+    const draft = item.cycle && item.cycle.drafts.find((token) => token.state === "rej"),
+      distribution = token.distribution || (onServer && item.state === "res" && draft && draft.target);
+    if (token.p != null)
+      parts.push(html("div", { class: "sd-kv" }, html("span", {}, labels.own_p), html("b", {}, formatChance(token.p))));
+    if (distribution)
+      parts.push(
+        drawDistribution(
+          distribution,
+          item.state === "res" && !greedy && !withoutCoin && !onServer ? labels.residual : labels.target,
+        ),
+      );
+    return parts;
+  }
+
+  /* The strip from 0 to 1: green is kept, hatched is rejected, the pin is the coin u. */
+  function drawCoin({ label, chance, u, words: note }) {
+    const width = 298,
+      hatch = createHatch(),
+      g = svgRoot(width, 32, label, hatch.defs);
+    g.append(
+      svgRect(0, 12, width * chance, 10, { class: "sd-f-acc" }),
+      svgRect(width * chance, 12, width * (1 - chance), 10, { fill: hatch.fill }),
+    );
+    if (u == null) g.append(svgText(width, 9, note, "", "end"));
+    else
+      g.append(
+        svgLine(width * u, 6, width * u, 27, "sd-pin"),
+        svgText(clamp(width * u, 5, width - 5), 5, "u", "sd-b", "middle"),
+      );
+    return g;
+  }
+
+  /* The likeliest tokens of both distributions, the drafted one first. */
+  function drawDistributions(draft) {
+    const target = draft.target ? draft.target.top : [],
+      source = draft.draft ? draft.draft.top : [];
+    if (!target.length && !source.length) return null;
+    const key = (token) => (token.token === UNNAMED ? token.piece : token.token),
+      rows = new Map([[key(draft), /** @type {any} */ ({ piece: draft.piece, p: draft.p, q: draft.q })]]);
+    for (const [list, name] of [
+      [target, "p"],
+      [source, "q"],
+    ])
+      for (const token of list) {
+        if (!rows.has(key(token))) rows.set(key(token), { piece: token.piece });
+        if (rows.get(key(token))[name] == null) rows.get(key(token))[name] = token.prob;
+      }
+    // a server that does not name its draft shows the target's tokens alone
+    const [first, ...others] = [...rows.values()].filter((token) => token.piece !== "" || token.p != null);
+    others.sort((a, b) => Math.max(b.p || 0, b.q || 0) - Math.max(a.p || 0, a.q || 0));
+    const columns = [{ x: 96, title: texts.card.target, of: "p", model: "target" }];
+    if (source.length) columns.push({ x: 204, title: texts.card.draft, of: "q", model: "draft" });
+    return drawBars([first, ...others.slice(0, 5)], columns, 62);
+  }
+
+  function drawDistribution({ top, rest }, title) {
+    const rows = top.slice(0, 6).map(({ piece, prob }) => ({ piece, p: prob })),
+      others = rest + top.slice(6).reduce((sum, distribution) => sum + distribution.prob, 0),
+      g = drawBars(rows, [{ x: 96, title, of: "p", model: "target" }], 150, 20),
+      y = 33 + rows.length * 20;
+    g.append(svgText(0, y, texts.card.rest), svgText(96, y, formatChance(others)));
+    return g;
+  }
+
+  /* Draw one row per token and one bar per column; the largest bar is `room` pixels wide. */
+  function drawBars(rows, columns, maxWidth, below = 0) {
+    const height = 22 + rows.length * 20 + below,
+      titles = columns.map(({ x, title }) => svgText(x, 12, title)),
+      g = svgRoot(298, height, columns[0].title, titles),
+      highest = Math.max(EPS, ...rows.flatMap((distribution) => columns.map(({ of }) => distribution[of] || 0)));
+    rows.forEach((distribution, i) => {
+      const y = 22 + i * 20,
+        label = formatPiece(distribution.piece),
+        shortLabel = label.length > 11 ? label.slice(0, 10) + "…" : label;
+      g.append(svg("text", { x: 0, y: y + 11, class: "sd-tk" }, shortLabel));
+      for (const { x, of, model } of columns) {
+        const width = ((distribution[of] || 0) / highest) * maxWidth;
+        g.append(
+          svgRect(x, y + 2, width, 10, { class: "sd-f-" + model }),
+          svgText(
+            x + width + (distribution[of] == null ? 0 : 4),
+            y + 11,
+            distribution[of] == null ? "·" : formatChance(distribution[of]),
+          ),
+        );
+      }
+    });
+    return g;
+  }
+
+  return { createDraftCard, createTargetCard };
+}

@@ -1,0 +1,71 @@
+/* Draws tokens as chips, and the prompt that they follow. */
+
+import { html } from "#page/race/html.js";
+import { makeVisible } from "#page/race/text.js";
+
+const UNNAMEABLE_STATES = ["rej", "dis", "cut", "pen"]; // states of a draft that a server may leave without a name
+export const STATE_MARKS = {
+  acc: "✓",
+  rej: "✗",
+  dis: "·",
+  res: "↻",
+  bon: "+1",
+  pen: "",
+  pla: "",
+  cut: "·",
+};
+
+/* The visible body of a token: leading space as a small tray, runs of spaces counted. */
+function createBody(piece) {
+  const leading = /^ +/.exec(piece),
+    spaces = leading ? leading[0].length : 0,
+    rest = makeVisible(piece.slice(spaces));
+  const trays = Array.from({ length: Math.min(spaces, 3) }, () => html("i", { class: "sd-sp" }));
+  return html(
+    "span",
+    { class: "sd-x" },
+    trays,
+    spaces > 3 ? "×" + spaces + (rest ? " " : "") : null,
+    rest || (spaces ? null : "∅"),
+  );
+}
+
+/* The parts of a token on their lines: its break ends one, its indentation begins the next. */
+export function splitAtBreak(piece) {
+  const breakAt = piece.lastIndexOf("\n") + 1;
+  return breakAt && breakAt < piece.length ? [piece.slice(0, breakAt), piece.slice(breakAt)] : [piece];
+}
+
+export function createChip(texts, piece, state, tag = "button", status = texts.status[state]) {
+  const unnamed = piece === "" && UNNAMEABLE_STATES.includes(state),
+    name = unnamed
+      ? texts.server.unnamed
+      : (/^ /.test(piece) ? texts.space + " " : "") + (piece.trim() || (/\n/.test(piece) ? texts.line_break : ""));
+  const more =
+    tag === "button" ? { type: "button", tabindex: -1 } : { title: unnamed ? texts.server.unnamed_tip : null };
+  const node = html(
+    tag,
+    {
+      class: "sd-tok sd-" + state,
+      "aria-label": name + ", " + status,
+      "data-unnamed": unnamed ? "" : null,
+      ...more,
+    },
+    unnamed ? html("span", { class: "sd-x" }) : createBody(piece),
+  );
+  if (STATE_MARKS[state]) node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
+  return node;
+}
+/* After the end of a block tokens are discarded, too, but their coins were tossed. */
+export const statusOf = (texts, state, { draft }) =>
+  state === "dis" && draft.u != null ? texts.status.late : texts.status[state];
+
+/* The prompt of a run, as `write` shows text; grey around it, what the model's chat template adds. */
+export function createPrompt(header, format) {
+  const chat = (header.models || {}).chat,
+    prompt = format(header.prompt || "");
+  if (!Array.isArray(chat) || chat.length !== 2 || chat.some((text) => typeof text !== "string"))
+    return html("span", { class: "sd-prompt" }, prompt);
+  const [before, after] = chat.map((text) => html("span", { class: "sd-template" }, format(text)));
+  return html("span", { class: "sd-prompt sd-asked" }, before, prompt, after);
+}

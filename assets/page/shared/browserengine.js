@@ -1,0 +1,36 @@
+/* The engine "this browser" on the page of the app: a run computed here. The server hears nothing of it. */
+
+import { checkRequest, createRunner } from "#page/shared/runner.js";
+
+/** @param {any} props those of `here.js` */
+export function createEngine(props) {
+  const texts = JSON.parse(props.words),
+    [drafters, numbers, order] = [props.drafters, props.numbers, props.order].map((find) => JSON.parse(find)),
+    base = new URL("../engine/", import.meta.url),
+    /** @type {any} */ find = (selector) => document.querySelector(selector);
+  const { start, stop, isRunning } = createRunner({
+    texts,
+    base,
+    async files(family) {
+      const answer = await fetch(new URL(`${family}.json`, base));
+      if (!answer.ok) throw new Error(answer.statusText);
+      return answer.json();
+    },
+    showNotice: (...args) => find("#notice p").say(...args),
+    write: (log) => find(".sd-player").grow(log),
+    onRunning(running) {
+      find("#run").disabled = running;
+      find("#stop").disabled = !running;
+      if (!running) find(".sd-player").ended();
+    },
+  });
+
+  /* `values` of all settings, in the order of their table. */
+  function run(values) {
+    const named = Object.fromEntries(order.map((name, i) => [name, values[i]])),
+      request = { ...named, prompt: find("#prompt textarea").value };
+    start(checkRequest(texts, request, numbers, drafters));
+  }
+
+  return { run, stop, isRunning };
+}

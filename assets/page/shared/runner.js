@@ -1,0 +1,145 @@
+/* A prompt of the visitor's own, computed in this browser by a worker: what is asked is checked, models are fetched at
+ * the first run, and the log grows. The Gradio page and the page of files share it. */
+
+// The smallest module with a register of 128 bits: (func (result v128) (v128.const 0)).
+const SIMD = "AGFzbQEAAAABBQFgAAF7AwIBAAoWARQA/QwAAAAAAAAAAAAAAAAAAAAACw==";
+const canCompute = () =>
+  typeof Worker === "function" &&
+  typeof WebAssembly === "object" &&
+  WebAssembly.validate(Uint8Array.from(atob(SIMD), (one) => one.charCodeAt(0)));
+
+const CHOSEN_BY_PAGE = "default", // as a drafter, and 0 as K: the usual ones, because no costs are measured here
+  USUAL_K = 4,
+  ASK_ABOVE_BYTES = 50e6, // bytes that are fetched only after a second press
+  sumBytes = (files) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
+
+const fillPlaceholders = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+
+/** What is asked for, or one sentence that says what to change.
+ * @param {any} texts @param {Record<string, any>} values by the names of settings
+ * @param {Record<string, { low: number, high: number, step: number, label: string }>} numbers
+ * @param {Record<string, Record<string, string>>} drafters by name, of every family here, the usual one first
+ * @returns {any} */
+export function checkRequest(texts, values, numbers, drafters) {
+  const numbersRead = /** @type {any} */ ({}),
+    { prompt } = values,
+    family = Object.hasOwn(drafters, values.family) ? values.family : Object.keys(drafters)[0],
+    drafter = values.drafter === CHOSEN_BY_PAGE ? Object.keys(drafters[family])[0] : values.drafter;
+  if (!String(prompt).trim()) return texts.empty;
+  if (!Object.hasOwn(drafters[family], drafter))
+    return fillPlaceholders(texts.drafter, { names: Object.values(drafters[family]).join(", ") });
+  for (const [name, { low, high, step, label }] of Object.entries(numbers)) {
+    const text = String(values[name] ?? "").trim(),
+      number = Number(text);
+    const inside = number >= low && number <= high && (step !== 1 || Number.isInteger(number));
+    if (text === "" || !inside) return fillPlaceholders(texts.range, { name: label, low, high });
+    numbersRead[name] = number;
+  }
+  const { k, ...params } = numbersRead,
+    stop = String(values.stop || "")
+      .split("\n")
+      .filter(Boolean)
+      .map((one) => one.replaceAll("\\n", "\n"));
+  if (stop.length > 4 || stop.some((one) => one.length > 64)) return texts.stop;
+  return {
+    prompt,
+    family,
+    drafter,
+    k: k || USUAL_K,
+    params: { ignore_end: false, ...params, stop },
+  };
+}
+
+/** @param {{ texts: any, base: URL, files: (family: string) => Promise<any>,
+ *   showNotice: (text: string, wrong?: boolean, share?: number) => void, write: (log: string) => void,
+ *   onRunning: (running: boolean) => void }} host
+ * `base` is where the engine's files are, `files` tells which a family has; `write` is given the log as it grows;
+ * `onRunning` is called at the beginning and once at the end of a run, however it ends. */
+export function createRunner({ texts, base, files, showNotice, write, onRunning }) {
+  /** @type {Worker | null} */
+  let worker = null;
+  /** @type {Record<string, any>} */
+  const filesOf = {},
+    agreedTo = {};
+  let number = 0,
+    family = "",
+    log = "",
+    isRunning = false,
+    stopped = false;
+
+  /** @param {any} request of `checked` */
+  async function start(request) {
+    if (typeof request === "string") return showNotice(request, true);
+    if (location.protocol === "file:") return showNotice(texts.disk, true);
+    if (!canCompute()) return showNotice(texts.simd, true);
+    log = "";
+    stopped = false;
+    setRunning(true);
+    showNotice(texts.begin);
+    const myNumber = ++number;
+    family = request.family;
+    try {
+      const values = (filesOf[family] ||= await files(family)),
+        size = sumBytes(values);
+      if (myNumber !== number || !isRunning) return;
+      if (size > ASK_ABOVE_BYTES && !agreedTo[family]) {
+        agreedTo[family] = true;
+        showNotice(fillPlaceholders(texts.agree, { size: (size / 1e6).toFixed(0) }));
+        return setRunning(false);
+      }
+      if (!worker) {
+        worker = new Worker(new URL("worker.js", base), { type: "module" });
+        worker.onmessage = takeMessage;
+        worker.onerror = () => takeMessage({ data: { wrong: log ? "broken" : "missing" } });
+      }
+      worker.postMessage({ run: request, number, files: values, base: String(base) });
+    } catch {
+      if (myNumber === number && isRunning) takeMessage({ data: { wrong: "missing" } });
+    }
+  }
+
+  function takeMessage({ data }) {
+    if (data.of && !stopped) {
+      const [done, total] = [data.fetched, data.of].map((one) => (one / 1e6).toFixed(0));
+      const whole = data.fetched >= data.of;
+      showNotice(
+        whole ? texts.begin : fillPlaceholders(texts.fetching, { done, total }),
+        false,
+        data.fetched / data.of,
+      );
+    }
+    if (data.lines) {
+      if (!log) showNotice("");
+      write((log += data.lines));
+    }
+    if (data.done && !stopped) showNotice(texts.done[family]);
+    if (data.wrong) showNotice(fillPlaceholders(texts[data.wrong] || texts.broken, data), true);
+    if (data.wrong === "missing" || data.wrong === "broken") endWorker();
+    if (data.done || data.wrong) setRunning(false);
+  }
+
+  /** @param {boolean} isNow */
+  function setRunning(isNow) {
+    if (isNow === isRunning) return;
+    isRunning = isNow;
+    onRunning(isNow);
+  }
+
+  function endWorker() {
+    if (worker) worker.terminate();
+    worker = null;
+  }
+
+  /* What was written stays. Before anything was, nobody waits for what is still on its way. */
+  function stop() {
+    stopped = true;
+    if (log && worker) worker.postMessage({ stop: true });
+    else {
+      endWorker();
+      setRunning(false);
+    }
+    showNotice(texts.stopped);
+  }
+
+  return { start, stop, isRunning: () => isRunning };
+}

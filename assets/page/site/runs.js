@@ -1,0 +1,63 @@
+/* A prompt of the visitor's own on a page of files: its fields, and the button that runs and stops. */
+
+import { checkRequest, createRunner } from "#page/shared/runner.js";
+
+/** @param {{ page: any, root: URL, showNotice: (text: string, wrong?: boolean, share?: number) => void,
+ *   write: (log: string) => void, onEnd: () => void }} host
+ * `write` is given the log as it grows, `onEnd` is called once at the end of a run, however it ends.
+ * Of what this gives, `press` is what the button does, and `showSettings` fills in the settings. */
+export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
+  const texts = page.words.own,
+    { drafters, numbers } = page.engine,
+    button = /** @type {HTMLElement} */ (document.getElementById("run")),
+    /** @type {any} */ findField = (name) => document.querySelector(`#settings [name=${name}]`),
+    model = findField("family"),
+    family = () => (model ? model.value : Object.keys(drafters)[0]), // the only one
+    /** @type {HTMLTextAreaElement} */ prompt = /** @type {any} */ (document.querySelector("#prompt textarea"));
+  const runner = createRunner({
+    texts,
+    base: new URL("engine/", root),
+    files: async (family) => page.engine.files[family],
+    showNotice,
+    write,
+    onRunning(isRunning) {
+      button.textContent = isRunning ? page.words.stop : page.words.run;
+      if (!isRunning) onEnd();
+    },
+  });
+
+  /* The settings of the run on show, and who may draft: those that are recorded, and those that run here. */
+  function showSettings(settings, recorded) {
+    const menu = findField("drafter"),
+      group = (label, names) => {
+        const group = document.createElement("optgroup");
+        group.label = label;
+        group.append(...names.map((name) => new Option(page.drafters[name] || name, name)));
+        return group;
+      },
+      drafterNames = drafters[family()],
+      others = Object.keys(drafterNames).filter((name) => !recorded.includes(name));
+    menu.replaceChildren(group(page.words.recorded, recorded), group(page.words.here, others));
+    menu.value = settings.drafter;
+    for (const name of Object.keys(numbers)) {
+      const { low, high } = numbers[name];
+      if (name in settings) findField(name).value = Math.min(high, Math.max(low, settings[name]));
+    }
+  }
+
+  function press() {
+    if (runner.isRunning()) return runner.stop();
+    const values = { prompt: prompt.value, family: family() };
+    for (const name of ["drafter", "stop", ...Object.keys(numbers)]) values[name] = findField(name).value;
+    runner.start(checkRequest(texts, values, numbers, drafters));
+  }
+
+  if (model)
+    model.onchange = () => {
+      const names = Object.keys(drafters[family()]),
+        menu = findField("drafter");
+      if (!names.includes(menu.value)) menu.value = names[0];
+    };
+
+  return { showSettings, press };
+}

@@ -1,0 +1,63 @@
+/* Shows a cycle of a server: what it reports, and what it does not. */
+
+import { html } from "#page/race/html.js";
+import { fillTemplate, fillText } from "#page/race/text.js";
+import { formatFigure, createMark, createNote, createTitle } from "#page/step/marks.js";
+
+/* `row` draws the target's row. */
+export function createServerViews({ texts, playerTexts, current, passTime }, drawRow) {
+  const serverTexts = texts.served;
+
+  /* Of the draft and of the pass. */
+  function sentence(step, n) {
+    return [
+      fillText(!n ? serverTexts.plain : step === "draft" ? serverTexts.draft : serverTexts.check, {
+        n,
+        time: passTime(),
+      }),
+    ];
+  }
+
+  function judgeSentence(node) {
+    const draft = current().cycle.drafts[node],
+      { accepted } = current().verdict.trials[node],
+      values = {
+        n: node + 1,
+        verdict: html("b", {}, accepted ? texts.judge.keep : texts.judge.reject),
+      };
+    if (!draft.piece) return fillTemplate(serverTexts.unnamed, values);
+    return fillTemplate(draft.p == null ? serverTexts.bare : serverTexts.p, {
+      ...values,
+      x: createMark(accepted ? "acc" : "rej", draft.piece),
+      p: draft.p == null ? "" : formatFigure(draft.p),
+    });
+  }
+
+  /* Beside a judgement: the target's row, as far as it is told, and a list of what is not. */
+  function evidence(draft, width) {
+    const hasRow = draft.target && draft.target.top.length;
+    return [
+      [
+        createTitle(serverTexts.row),
+        hasRow ? drawRow(width, draft) : createNote(draft.piece ? texts.no_laws : playerTexts.server.unnamed_tip),
+      ],
+      [
+        createTitle(texts.position.test),
+        html(
+          "ul",
+          { class: "sd-untold" },
+          Object.values(serverTexts.untold).map((line) => html("li", {}, line)),
+        ),
+      ],
+    ];
+  }
+
+  function targetEvidence(targetToken, width) {
+    return [
+      [createTitle(texts.own.row), targetToken.distribution ? drawRow(width) : createNote(texts.no_laws)],
+      [createTitle(serverTexts.replaced), html("p", {}, serverTexts.replaced_lead)],
+    ];
+  }
+
+  return { sentence, judgeSentence, evidence, targetEvidence };
+}

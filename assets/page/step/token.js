@@ -1,0 +1,62 @@
+/* Finds what follows a verdict: the token that the target adds, and the sub-steps that show the cycle. */
+
+import { BLOCK_VERIFICATION } from "#page/race/run.js";
+import { FIRST_CHOICE, REJECTION_SAMPLING } from "#page/step/judge.js";
+
+/* The token that the target adds: drawn from what, and, where the trace can tell, which one it is. */
+export function targetTokenOf(cycle, verdict, recorded) {
+  if (cycle.served)
+    return (
+      cycle.targetToken && {
+        state: cycle.targetToken.state,
+        node: -1,
+        distribution:
+          cycle.targetToken.distribution || (cycle.drafts.find((draft) => draft.state === "rej") || {}).target || null,
+        sample: {
+          token: cycle.targetToken.token,
+          piece: cycle.targetToken.piece,
+          prob: cycle.targetToken.p,
+        },
+      }
+    );
+  const { drafts } = cycle,
+    { tip, rule, order, k } = verdict,
+    head = drafts.find((draft) => draft.parent === tip);
+  const bonus = !head || head.level > k,
+    rejected = !bonus && (rule === REJECTION_SAMPLING || rule === BLOCK_VERIFICATION),
+    node = rejected ? (rule === BLOCK_VERIFICATION ? tip + 1 : order[order.length - 1]) : -1;
+  const distribution = (head ? head.target : cycle.tree ? null : cycle.bonus) || null,
+    state = !drafts.length ? "pla" : bonus ? "bon" : "res",
+    targetToken = { state, node, distribution, sample: null };
+  if (isSameVerdict(verdict, recorded) && (!cycle.targetToken || cycle.targetToken.state === state)) {
+    if (!cycle.targetToken) return null; // the text ended inside the draft
+    return {
+      ...targetToken,
+      distribution: distribution || cycle.targetToken.distribution,
+      sample: {
+        token: cycle.targetToken.token,
+        piece: cycle.targetToken.piece,
+        prob: cycle.targetToken.p,
+      },
+    };
+  }
+  if (rejected) targetToken.sample = residualSample(drafts, node, rule === recorded.rule);
+  else if (distribution) targetToken.sample = rule === FIRST_CHOICE ? distribution.top[0] : distribution.sample || null;
+  return targetToken;
+}
+
+const isSameVerdict = (a, b) => a.rule === b.rule && String(a.path) === String(b.path);
+
+/* The stored draw from a residual serves where the same rule asks behind the same siblings. */
+function residualSample(drafts, node, isSameRule) {
+  const { residual, parent } = drafts[node],
+    olderSiblings = drafts.slice(0, node).filter((one) => one.parent === parent);
+  return (isSameRule && residual && olderSiblings.every((one) => one.u != null) && residual.sample) || null;
+}
+
+/* The sub-steps of a cycle: names, and the number of a node for its judgement. */
+export function stepsOf(cycle, verdict, states, targetToken) {
+  if (!cycle.drafts.length) return ["check", "own", "commit"];
+  const late = verdict.rule !== BLOCK_VERIFICATION && states.includes("dis");
+  return ["draft", "check", ...verdict.order, ...(late ? ["late"] : []), ...(targetToken ? ["own"] : []), "commit"];
+}

@@ -1,0 +1,114 @@
+/* Draws how many drafts of a cycle are accepted: the distribution, its sum, and the acceptance rate that pays. */
+
+import { html } from "#page/race/html.js";
+import { svgText, svgLine, svgRect } from "#page/race/svg.js";
+import { fillText, joinSentences } from "#page/race/text.js";
+import { toFixed, formatDuration } from "#page/race/format.js";
+import { expectedAccepted, acceptedDistribution, throughput, breakEven } from "#page/theory/formulas.js";
+import { range } from "#page/theory/format.js";
+import { drawTicks } from "#page/theory/axes.js";
+
+export function createKeptDrafts({ texts, part, settings, createFrame, measured: measuredRun, checkCost }) {
+  function paintKept(measured) {
+    const frame = createFrame("kept", 210, texts.kept.aria, { left: 30, bottom: 40, top: 20 }),
+      { g } = frame,
+      chances = acceptedDistribution(settings.alpha, settings.k),
+      observed =
+        settings.usesRun && measured.acceptedCounts.length
+          ? chances.map(
+              (_, n) => measured.acceptedCounts.filter((kept) => kept === n).length / measured.acceptedCounts.length,
+            )
+          : null;
+    const highest = Math.max(...chances, ...(observed || [])),
+      step = frame.wide / chances.length,
+      x = (n) => frame.left + (n + 0.5) * step,
+      y = (v) => frame.floor - (v / highest) * frame.tall,
+      barWidth = Math.min(44, step * 0.68);
+    g.append(svgLine(frame.left, frame.floor, frame.left + frame.wide, frame.floor, "sd-ax"));
+    chances.forEach((chance, n) => {
+      g.append(
+        svgRect(x(n) - barWidth / 2, y(chance), barWidth, frame.floor - y(chance), {
+          class: n === settings.k ? "sd-f-bon sd-o-bon" : "sd-f-acc sd-o-acc",
+        }),
+      );
+      if (step > 30)
+        g.append(svgText(x(n), y(Math.max(chance, observed ? observed[n] : 0)) - 7, toFixed(chance), "", "middle"));
+      if (observed)
+        g.append(
+          svgLine(x(n) - barWidth / 2 - 2, y(observed[n]), x(n) + barWidth / 2 + 2, y(observed[n]), "sd-th-seen"),
+        );
+    });
+    drawTicks(
+      frame,
+      chances.map((_, n) => [x(n), n, n === settings.k ? "sd-b" : ""]),
+      texts.kept.axis,
+    );
+    part.kept.replaceChildren(g);
+    part.keptsub.textContent = fillText(observed ? texts.kept.sub_seen : texts.kept.sub, {
+      k: settings.k,
+      n: measured ? measured.acceptedCounts.length : 0,
+    });
+  }
+
+  function paintRecursion(measured) {
+    const labels = texts.recursion,
+      shown = range(Math.max(0, settings.k - 3), settings.k)
+        .reverse()
+        .map((j) => `E_${j} = ${toFixed(expectedAccepted(settings.alpha, settings.k, j))}`),
+      first = expectedAccepted(settings.alpha, settings.k),
+      values = {
+        n: settings.k,
+        p: toFixed(settings.alpha),
+        first: toFixed(first),
+        tokens: toFixed(first + 1),
+      };
+    const chain = shown.join("  →  ") + (settings.k > 3 ? "  →  …  →  E_0 = " + toFixed(first) : ""),
+      ms = measured ? measured.passMs : null,
+      unit = ms ? ms / 1000 : 1;
+    const rate = throughput(settings.alpha, settings.k, settings.c * unit, (settings.v + settings.o) * unit),
+      speeds = {
+        ...values,
+        draft: ms ? formatDuration(settings.c * ms) : toFixed(settings.c, 3),
+        verify: ms ? formatDuration((settings.v + settings.o) * ms) : toFixed(settings.v + settings.o),
+        rate: ms
+          ? fillText(labels.per_second, { rate: toFixed(rate, 0) })
+          : fillText(labels.per_pass, { rate: toFixed(rate) }),
+      };
+    part.recursion.replaceChildren(
+      ...[
+        fillText(labels.rule, values),
+        chain,
+        fillText(labels.closed, values),
+        fillText(labels.tokens, values),
+        fillText(labels.throughput, speeds),
+      ].map((row) => html("p", {}, lowerIndices(row))),
+    );
+    const v = checkCost(1),
+      neededAlpha = breakEven(settings.c, v, settings.o),
+      breakEvenTexts = texts.break_even,
+      costs = {
+        c: toFixed(settings.c, 3),
+        v: toFixed(v),
+        o: toFixed(settings.o, 3),
+        need: toFixed(neededAlpha),
+        alpha: toFixed(settings.alpha),
+      };
+    part.breakeven.textContent = joinSentences(
+      fillText(
+        neededAlpha > 1
+          ? breakEvenTexts.never
+          : settings.alpha > neededAlpha
+            ? breakEvenTexts.pays
+            : breakEvenTexts.loses,
+        costs,
+      ),
+      fillText(breakEvenTexts.free, costs),
+    );
+  }
+
+  /* What stands behind an underscore is an index. */
+  const lowerIndices = (row) =>
+    row.split(/_(\d+|\w(?:\+1)?)/).map((piece, i) => (i % 2 ? html("sub", {}, piece) : piece));
+
+  return { kept: () => paintKept(measuredRun()), recursion: () => paintRecursion(measuredRun()) };
+}

@@ -1,0 +1,12 @@
+/* Writes the numbers of the tab Theory with their units, and looks up its lists. */
+
+import { formatDuration, toFixed } from "#page/race/format.js";
+
+export const formatTimes = (x, digits = 2) => toFixed(x, digits) + "×";
+export const findById = (list, id) => list.find((one) => one.id === id);
+export const range = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+export const formatSeconds = (seconds) => formatDuration(seconds * 1000);
+export const formatBytes = (bytes) =>
+  bytes >= 1e13
+    ? toFixed(bytes / 1e12, 1) + " TB"
+    : toFixed(bytes / 1e9, bytes >= 1e11 ? 0 : bytes >= 1e9 ? 1 : 2) + " GB";

@@ -1,0 +1,76 @@
+/* Computes the time and memory of a pass on a machine, as `specdec/figures/theory.py` does under the same names. */
+
+const CACHE_BYTES = 2;
+export const toMachine = ({ tflops, gbps, mib }) => ({
+  flops: tflops * 1e12,
+  bandwidth: gbps * 1e9,
+  memory: mib * 2 ** 20,
+});
+export const toModel = (one) => ({
+  experts: 1,
+  chosen: 1,
+  ...one,
+  parameters: one.parameters * 1e9,
+  active: (one.active ?? one.parameters) * 1e9,
+  embedding: (one.embedding ?? 0) * 1e9,
+});
+
+export function weightsRead(model, rows) {
+  const read = model.parameters - model.embedding;
+  if (model.experts === model.chosen) return read;
+  const share = model.chosen / model.experts,
+    inExperts = (model.parameters - model.active) / (1 - share);
+  return read - inExperts * (1 - share) ** rows;
+}
+
+export const cacheBytes = (model, tokens) => 2 * model.layers * model.kv_heads * model.head_dim * CACHE_BYTES * tokens;
+
+export function readingSeconds(machine, model, bits, batch, rows, context) {
+  return ((weightsRead(model, batch * rows) * bits) / 8 + cacheBytes(model, batch * context)) / machine.bandwidth;
+}
+
+export function computingSeconds(machine, model, batch, rows, context) {
+  return (
+    (batch *
+      rows *
+      (2 * (model.active - model.embedding) + 4 * model.layers * model.heads * model.head_dim * context)) /
+    machine.flops
+  );
+}
+
+export function passSeconds(machine, model, bits, batch, rows, context) {
+  return Math.max(
+    readingSeconds(machine, model, bits, batch, rows, context),
+    computingSeconds(machine, model, batch, rows, context),
+  );
+}
+
+export function freeRows(machine, model, bits, batch, context) {
+  let low = 0,
+    high = 2 ** 24;
+  for (let i = 0; i < 80; i++) {
+    const middle = (low + high) / 2,
+      free =
+        computingSeconds(machine, model, batch, middle, context) <=
+        readingSeconds(machine, model, bits, batch, middle, context);
+    [low, high] = free ? [middle, high] : [low, middle];
+  }
+  return low;
+}
+
+/* What a pair costs at a batch size, in plain steps. */
+export function batchCosts(machine, target, draft, bits, k, batch, context) {
+  const plain = passSeconds(machine, target, bits, batch, 1, context);
+  return {
+    plain,
+    c: passSeconds(machine, draft, bits, batch, 1, context) / plain,
+    v: passSeconds(machine, target, bits, batch, k + 1, context) / plain,
+  };
+}
+
+export function memoryBytes(target, draft, bits, batch, context) {
+  return [
+    ...[target, draft].map((model) => (model.parameters * bits) / 8),
+    ...[target, draft].map((model) => cacheBytes(model, batch * context)),
+  ];
+}
