@@ -1,5 +1,3 @@
-/* Reads the lanes of a run that `log.js` folded from its events; without a document. */
-
 /* Reads the parts of a run that `log.js` folded from its events: lanes, cycles and how it ended; without a document. */
 
 export const EPS = 1e-6,
