@@ -39,6 +39,11 @@ PLACES = """(names) => names.map((name) => {
 })"""
 
 
+UNSTYLED = """() => [...document.querySelectorAll(".sd-player svg :is(path, rect)")]
+    .filter((node) => getComputedStyle(node).fill === "rgb(0, 0, 0)" && !node.closest("defs"))
+    .map((node) => node.outerHTML.slice(0, 120))"""
+
+
 def a_long_run():
     return Trace(toyrun.header(), tuple(toyrun.events(cycles=40, tokens=100))).dumps()
 
@@ -50,6 +55,7 @@ def test_lanes_charts_and_run_are_in_the_window_from_the_first_to_the_last_frame
     first = None
     for share in (0, 0.01, 0.1, 0.3, 0.6, 0.9, 1):
         page.evaluate(SHOW, share)
+        assert page.evaluate(UNSTYLED) == [], "SVG's black shows through where a style is missing"
         places = page.evaluate(PLACES, SEEN)
         for name, (x, y, right, bottom) in zip(SEEN, places, strict=True):
             assert x >= 0 and y >= 0 and right <= width and bottom <= height, (name, share)
