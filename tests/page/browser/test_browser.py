@@ -235,10 +235,13 @@ def test_the_verdict_of_a_run_that_lost_is_there_in_full(open_page):
     assert says(page).evaluate(WHOLE)
 
 
-@pytest.mark.parametrize(("width", "run"), [(1280, "coding"), (375, "tips")])
-def test_every_sentence_is_whole_and_its_two_links_stand_together(open_page, width, run):
+@pytest.mark.parametrize(
+    ("width", "run", "slower"), [(1280, "coding", False), (375, "tips", False), (1280, "tips", True)]
+)
+def test_every_sentence_is_whole_and_its_two_links_stand_together(open_page, width, run, slower):
     page = open_page(width, 812, reduced_motion="reduce")
-    page.evaluate(LOAD, (ASSETS / f"traces/{run}.jsonl").read_text(encoding="utf-8"))
+    log = (ASSETS / f"traces/{run}.jsonl").read_text(encoding="utf-8")
+    page.evaluate(LOAD, slowed(log) if slower else log)
     page.press("[data-part=stage]", "Home")
     for _ in range(12):
         step(page)
