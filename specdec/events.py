@@ -34,7 +34,7 @@ class Candidate:
 class Distribution:
     """The most probable tokens of a distribution, the probability of all others together, and its entropy in nats.
 
-    `sample` is an example: the token that `SharedNoiseSampler` draws from it at this place, under any rule.
+    `sample` is a draw for display, made with `SharedNoiseSampler` whatever rule the run has.
     """
 
     top: tuple[Candidate, ...]
@@ -47,8 +47,8 @@ class Distribution:
 class Position:
     """One drafted token and its verdict. `u` is None if no coin was tossed, or the token was never judged.
 
-    `h` is the chance that block verification accepts the block up to this token, if no longer one was accepted.
-    `p` and `q` are the probabilities in the test: in a tree, those after earlier siblings were rejected.
+    `h` is the chance that block verification accepts the block up to this token, given that it accepted no longer one.
+    `p` and `q` are the probabilities in the test: in a tree, those after the siblings that were judged before.
     `target` and `draft` list the same tokens, except those of probability 0.
     A server does not report everything: `token` may be `UNNAMED`, and `p` and `q` None.
     """
@@ -67,7 +67,7 @@ class Position:
     h: float | None = None
     block: float | None = None  # the h of block verification, if another rule judged this chain
     row: float | None = None  # the target's p before earlier siblings were tried, if it differs from `p`
-    behind: float | None = None  # the target's p after all earlier siblings were rejected, if it differs from `p`
+    behind: float | None = None  # the target's p after all earlier siblings, judged or not, if it differs from `p`
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Failed:
     at: float
 
 
-# How the cycles of a server's lane were counted. exact: the server's count of each step fits the blocks that arrived.
+# How the cycles of a server's lane were counted. exact: each block that arrived is one step, as the server counts.
 # merged: several steps arrived together, and the server's counts split them. totals: the server reports sums at most,
 # and tokens that arrived together count as one cycle.
 Counted = Literal["exact", "merged", "totals"]

@@ -1,7 +1,7 @@
 """The table of a run's settings. It defines the page's fields, links, the API, the command's flags and their help.
 
-`ui/request.py` checks settings from the page, links and the API; `SamplingParams` and `check_request` check all. They
-are then passed by name to `lanes.race.race`, through code that does not list them.
+`ui/request.py` checks settings from the page, links and the API; `SamplingParams` and `check_request` check settings
+from everywhere. Settings are then passed by name to `lanes.race.race`, through code that does not list them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Setting:
     """One setting. The API, links, traces and (with dashes) the flag use its name.
 
     `low` and `high` bound what strangers send: a number, or the characters of a text. The engine's bounds are wider. If
-    `bound` names a field of `Exposure`, its value on this host is `high`, otherwise `fixed_high` is. A setting with a
-    `step` is a slider on the page.
+    `bound` names a field of `Exposure`, `high` is its value on this host, else `fixed_high`. A setting with a `step` is
+    a slider on the page.
     """
 
     name: str

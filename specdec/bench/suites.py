@@ -1,7 +1,8 @@
 """`specdec bench --suite embedded`: a table of measured figures and, last, one line of JSON.
 
-The suite *embedded* measures the drafters that transformers has too, *methods* all drafters of the family, and *pair*
-all drafters of a pair of your own (`--target`, `--draft`). A target with a chat template is asked questions.
+The suite *embedded* measures the drafters that transformers also has, and `adaptive`; *methods* measures all of the
+family; *pair* measures all of a pair of your own (`--target`, `--draft`). A target with a chat template is asked
+questions.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .prompts import PROMPTS, QUESTIONS
 SUITES = ("embedded", "methods", "pair")
 TEMPERATURES = (0.0, 0.8)
 BENCH_ADAPTIVE_K = 16  # the largest depth of drafters that choose it themselves
-CACHED_CYCLES = 24  # cycles that are kept with their CUDA graphs; each takes one of torch's 32 streams
+CACHED_CYCLES = 24  # `gpu.cycle.Cycle` objects kept for later runs; each holds one of torch's 32 streams
 CHOOSING_ROUNDS = 1  # rounds that choose the best k, before the reported rounds with other seeds
 Prompts = Mapping[str, Sequence[str]]  # by domain
 
@@ -121,7 +122,7 @@ def load_models(options: Options) -> Family:
 
 
 def report(options: Options) -> int:
-    """Measure, print, and write a file if one is named. Raises ValueError if models do not load or there is no GPU."""
+    """Measure, print, and write a file if one is named. Raises ValueError if models do not load."""
     family = load_models(options)
     rows = list(measure(family, options, PROMPTS if family.chat is None else QUESTIONS))
     print(table(rows))

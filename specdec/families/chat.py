@@ -1,6 +1,6 @@
 """Chat templates: the text that a model trained on conversations expects before and after a prompt.
 
-A template is a program in the checkpoint; transformers renders it once, in a sandbox. Only the template yields control
+A template is a program in the checkpoint; transformers renders it once, in a sandbox. Only the template yields special
 tokens, never a prompt. This does not import torch.
 """
 

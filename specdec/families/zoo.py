@@ -39,8 +39,8 @@ EMBEDDED = ASSETS / "family"
 # The precisions of a target. Browsers use `int7`; `gguf` means the codes of a GGUF file.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": FILE}
 SMALL = 100_000_000  # bytes of weights; smaller models compute in float32 (`fastest_dtype`)
-# Cores left to other programs. The threads of a product wait for each other, so one preempted thread delays all: on two
-# cores, beside a browser, a run with two threads was five times slower than with one.
+# Cores left to other programs. The threads of one matrix product wait for each other, so one preempted thread delays
+# all. On two cores, beside a browser, a run with two threads was five times slower than with one.
 spared_cores = 0
 _loaded: dict[tuple[str, torch.dtype | None, str], Family] = {}
 _lock = threading.Lock()
@@ -166,8 +166,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
 
     `device` is "cpu", "cuda" or "auto" (`resolve_device`); `dtype` None is `fastest_dtype`. torch.int8 rounds the
     target's matrices to 8 bits, which makes a different target. Raises ValueError for int8 on a GPU, or with a model
-    that transformers runs. In other precisions the embedded family has other names, such as embedded:int8 (`ROUNDED`).
-    Only the last pair stays loaded.
+    that transformers runs. `ROUNDED` names the embedded family in bfloat16 and int8. Only the last pair stays loaded.
     """
     device = resolve_device(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
@@ -242,15 +241,15 @@ def draft_folders(folder: Path) -> dict[str, Path]:
 
 
 def methods_for(part: Any, target: LoadedModel) -> list[Method]:
-    """List the methods that draft with `part`; on a GPU without trees, which take as long there as two plain steps."""
+    """List the methods that draft with `part`; on a GPU no trees, since a check takes as long there as two steps."""
     return [method for method in methods_using(part) if not method.tree or target.device == "cpu"]
 
 
 def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
     """Load a target and any number of drafters for it. Drafters are recognised by their tensors.
 
-    Each is a folder, a GGUF file, or a name on the Hub. The name of a second drafter of a kind ends with that of its
-    folder. Raises ValueError for anything that cannot be loaded.
+    Each is a folder, a GGUF file, or a name on the Hub. A second drafter of one method is called
+    METHOD:FOLDER. Raises ValueError for anything that cannot be loaded.
     """
     device, drafts = resolve_device(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = map(hub.find, (target, *drafts))
@@ -302,7 +301,7 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
     for name, place in places:
         with naming(name):
             stored += stored_bytes(place)
-    wide = torch.bfloat16.itemsize  # published weights have 16 bits; with its embeddings, an int8 target needs as much
+    wide = torch.bfloat16.itemsize  # int8 counts the same: its embeddings stay wide
     needed = hub.MORE * stored * max(dtype.itemsize, wide) / wide
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:
@@ -326,10 +325,10 @@ def autotune(family: Family) -> Family:
 
 
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
-    """Return bfloat16 if the hardware multiplies it, else float32; on a CPU also float32 for small models.
+    """Return bfloat16 if the hardware or `native.cpp` multiplies it, else float32; on a CPU float32 for small models.
 
-    The product of a large matrix takes as long as reading its bytes. For a small matrix on a CPU, the call itself takes
-    longer, in bfloat16 several times as long as in float32 (27 against 6 µs at 192 × 576).
+    The product of a large matrix takes as long as reading its bytes. For a small matrix on a CPU the cost of the call
+    dominates: 27 µs in bfloat16 and 6 µs in float32 (192 × 576).
     """
     if device != "cpu":
         return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32

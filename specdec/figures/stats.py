@@ -90,7 +90,7 @@ class LaneStats:
     def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...]) -> None:
         """Count levels of the draft: a level is judged if one of its nodes was, and passed if one was accepted.
 
-        Nodes after the end of the text were judged, but do not count.
+        If the text ends inside the draft, the nodes beyond its end do not count, though they were judged.
         """
         passed: list[bool] = []
         depths = Tree(parents).depths()
@@ -185,9 +185,8 @@ class Comparison:
     def machine_busy(self) -> bool:
         """Whether the measured speed-up cannot be trusted: it exceeds τ, its upper bound, or the passes scatter.
 
-        Passes scatter if their mean is far above their median, because something else used the machine. False for
-        servers, whose cycles are counted differently. `Trace.summary` also considers the load before the run.
-        `race/run.js` has the same rule.
+        A mean far above the median means that something else used the machine. False for servers, whose cycles are
+        counted differently. `Trace.summary` also considers the load before the run. `race/measure.js` does the same.
         """
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
         if speedup is None or not self.is_measured_here:
@@ -298,12 +297,9 @@ def middle(values: Iterable[float | None]) -> float | None:
 
 
 def interval(values: Iterable[float | None]) -> list[float] | None:
-    """Return the 95 % interval of the median by order statistics; for fewer than six values their range.
-
-    `outside` is the chance that the median lies below the value with index `beyond`.
-    """
+    """Return the 95 % interval of the median by order statistics; for fewer than six values their range."""
     ordered = sorted(value for value in values if value is not None)
-    n, outside, beyond = len(ordered), 0.0, 0
+    n, outside, beyond = len(ordered), 0.0, 0  # outside = P(median < ordered[beyond])
     while (outside := outside + math.comb(n, beyond) / 2**n) <= 0.025:
         beyond += 1
     beyond = max(0, beyond - 1)

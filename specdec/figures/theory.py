@@ -17,7 +17,7 @@ def expected_tokens(alpha: float, k: int) -> float:
 
 
 def tokens_by_position(alphas: Sequence[float], k: float) -> float:
-    """Return tokens per cycle from acceptance by position: 1 + α₁ + α₁α₂ + … A fraction of k weights the last term."""
+    """Return tokens per cycle from acceptance by position: 1 + α₁ + α₁α₂ + …, its last term times k's fraction."""
     total, survival = 1.0, 1.0
     for place, alpha in enumerate(alphas):
         if place >= k:
@@ -28,7 +28,7 @@ def tokens_by_position(alphas: Sequence[float], k: float) -> float:
 
 
 def speedup(alpha: float, k: int, c: float, v: float = 1.0, o: float = 0.0) -> float:
-    """Return the speed-up by theorem 3.8, where v = 1 and o = 0; here they may differ."""
+    """Return the speed-up by theorem 3.8, generalised: the paper has v = 1 and o = 0."""
     return expected_tokens(alpha, k) / (k * c + v + o)
 
 

@@ -1,7 +1,7 @@
 """Store a model's matrices in the layout that multiplies fastest, and multiply by them.
 
-Plain tensors are [in, out], in memory in either order. On a CPU the layout is that of `native.cpp` or, if it cannot be
-compiled, oneDNN's if that is faster. Matrices may be quantised (`grouped.py`).
+On a CPU the layout is that of `native.cpp` if `Blocked.pays`, else oneDNN's if `Prepacked.pays`, else a plain tensor
+[in, out], with rows or columns contiguous. Matrices may be quantised (`grouped.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # some build
 
 
 class Dequantised(NamedTuple):
-    """A `Grouped` matrix for devices without a kernel for its codes. Its products round inputs in the same way."""
+    """A `Grouped` matrix for devices without a kernel for its codes. Inputs are rounded to codes first, too."""
 
     weights: Tensor  # [in, out], already multiplied by the factors of the outputs
     before: Tensor | None = None
@@ -81,9 +81,10 @@ def pack_weight(
 ) -> Matrix:
     """Convert a matrix [out, in] to the layout that multiplies fastest: that of `native.cpp`, oneDNN's, or [in, out].
 
-    States have `dtype`. Weights are rounded to `stored` if that is coarser: torch.int8 (8 bits in groups) or 16 bits.
-    Products multiply inputs by `before` and outputs by `after`. Codes, and in `native.cpp` 16 bits too, are rounded
-    without these factors.
+    Inputs and outputs have `dtype`. Weights are rounded to `stored` if that is coarser: torch.int8 (8 bits in groups)
+    or 16 bits.
+    Products multiply inputs by `before` and outputs by `after`. Plain weights contain these factors before they are
+    rounded; beside codes, and in `native.cpp`, they stay separate.
     """
     number = dtype if stored is None or stored in CODES else stored
     if isinstance(matrix, Tensor) and stored in CODES and matrix.shape[1] % GROUP == 0:

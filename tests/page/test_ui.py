@@ -179,13 +179,7 @@ def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
 # ---- words ----
 
 
-# The scripts of a tab call groups of its words by letters.
-LETTERS = {
-    "race": {"U": "figures", "Y": "say foot", "C": "card", "T": "tree", "V": "server"},
-    "theory": {"M": "measured memory", "R": "recursion memory break_even", "B": "wall memory break_even"},
-    "step": {"Y": "say judge own_says", "P": "position", "A": "what_if", "O": "own", "G": "grid", "V": "served"},
-}
-CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also called C
+GROUP = re.compile(r"\b(labels|says|notation|\w+Texts) = texts\.(\w+)(?=[,;])")  # a script's name of a group of words
 
 
 def sent(folder):
@@ -193,16 +187,19 @@ def sent(folder):
     return "".join(text for name, text in scripts.sources().items() if name.startswith(folder))
 
 
-@pytest.mark.parametrize("tab", LETTERS)
+@pytest.mark.parametrize("tab", ["race", "theory", "step"])
 def test_every_string_that_a_script_asks_for_exists(tab):
-    words, script = player_words() if tab == "race" else text.strings(tab), sent(f"{tab}/")
-    whole = set(re.findall(r"\bW\.([a-z_]\w*)", script))
-    assert len(whole) > 10 and whole <= words.keys()
-    for group, key in re.findall(r"\bW\.([a-z_]\w*)\.([a-z_]\w*)", script):
-        assert not isinstance(words[group], dict) or key in words[group], (group, key)
-    for letter, groups in LETTERS[tab].items():
-        keys = set(re.findall(rf"\b{letter}\.([a-z]\w*)", script)) - CHART
-        assert keys and keys <= {key for group in groups.split() for key in words[group]}, letter
+    words, asked = player_words() if tab == "race" else text.strings(tab), 0
+    for script in (source for name, source in scripts.sources().items() if name.startswith(f"{tab}/")):
+        for group, key in re.findall(r"(?<![.\w])texts\.([a-z_]\w*)(?:\.([a-z_]\w*))?", script):
+            assert group in words, group
+            assert not key or not isinstance(words[group], dict) or key in words[group], (group, key)
+            asked += 1
+        groups = GROUP.findall(script)
+        for name in {name for name, _ in groups}:
+            known = {key for other, group in groups if other == name for key in words[group]}
+            assert set(re.findall(rf"\b{name}\.([a-z_]\w*)", script)) <= known, (name, script[:80])
+    assert asked > 20
 
 
 def test_notations_and_rules_of_the_scripts_are_those_of_the_words():
@@ -211,8 +208,12 @@ def test_notations_and_rules_of_the_scripts_are_those_of_the_words():
     step, script = text.strings("step"), sent("step/")
     plain, *others = step["notation"].values()
     assert all(one.keys() == plain.keys() for one in others)
-    assert set(re.findall(r"\bN\.([a-z]\w*)", script)) <= plain.keys()
-    page = {*re.findall(r'"(.*?)"', re.search(r"const REJECTION = [^;]*", script)[0])} - {"first choice"}
+    assert set(re.findall(r"\bnotation\.([a-z]\w*)", script)) <= plain.keys()
+    names = re.findall(r"const RULES = (\[[^;]*\]);", script)[0]
+    page = {
+        re.search(rf'\b{name} = "(.*?)"', sent("step/") + sent("race/"))[1] for name in re.findall(r"[A-Z_]+", names)
+    }
+    page -= {"first choice"}
     assert page == {rule.name for rule in rules.RULES.values()}
     assert step["what_if"]["rules"].keys() == step["what_if"]["names"].keys() == page | {"first choice"}
     typical = rules.TypicalAcceptance

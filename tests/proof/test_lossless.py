@@ -27,7 +27,7 @@ def small_cases(paths: int) -> list[Case]:
 
 
 def test_every_random_path_gives_the_targets_distribution(record_property: Callable[[str, object], None]) -> None:
-    """Parametrise a test by a fixed sample of the toys with few random paths."""
+    """Walk every random path of a fixed sample of the toys with few paths."""
     proved: list[Case] = []
     largest = 0.0
     for case in random.Random(1).sample(small_cases(60), 200):

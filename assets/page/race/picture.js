@@ -81,10 +81,10 @@ function headline(texts, run, figures) {
 const tokensAt = (lane, ms) =>
   [
     ...(lane.prefill ? lane.prefill.texts.map((piece) => ({ piece, state: "pla" })) : []),
-    ...lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).flatMap(({ texts, targetToken: own }) =>
-      texts.map((piece, i) => ({
+    ...lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).flatMap(({ texts: pieces, targetToken: own }) =>
+      pieces.map((piece, i) => ({
         piece,
-        state: own && i === texts.length - 1 ? own.state : "acc",
+        state: own && i === pieces.length - 1 ? own.state : "acc",
       })),
     ),
   ].filter(({ piece }) => piece);
