@@ -57,7 +57,7 @@ function mountTour(element, props, server, player) {
     },
   };
 
-  /* -- coming and going -- */
+  /* -- starting and ending -- */
 
   /* Starts the tour: loads the recorded run, and saves the visitor's own run until the tour ends. */
   async function startTour(from) {

@@ -75,7 +75,7 @@ function mountPlayer(element, props, watch, trigger) {
     paintTransport = createControls(texts, part, view, playback, draw, log);
   let drawnKey = /** @type {string | null} */ (null);
 
-  /* -- taking in the log -- */
+  /* -- reading the log -- */
 
   function takeIn() {
     const isNew = readLog(reader, log());

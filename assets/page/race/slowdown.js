@@ -4,7 +4,7 @@
 import { EPS, speculativeOf, replayEnd } from "#page/race/run.js";
 import { countCyclesBy, countTokens } from "#page/race/measure.js";
 
-/* The first cycles have times in ms: how long each takes, its verdicts move, and its sentence can be read. */
+/* Each of the first cycles takes `cycle` ms; then its verdicts move for `settle` ms, and time stops for `read` ms. */
 export const FIRST_CYCLES = [
   { cycle: 3200, settle: 1500, read: 2400 },
   { cycle: 2000, settle: 1000, read: 1800 },

@@ -4,7 +4,7 @@ import { html } from "#page/race/html.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { formatFigure, createMark, createNote, createTitle } from "#page/step/marks.js";
 
-/* `row` draws the target's row. */
+/* `drawRow` draws the target's row. */
 export function createServerViews({ texts, playerTexts, current, passTime }, drawRow) {
   const serverTexts = texts.served;
 
