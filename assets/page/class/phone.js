@@ -1,17 +1,16 @@
-/* A phone of the class: it shows what the teacher's page shows, or replays the run at its owner's pace; and it
- * votes. */
+/* Runs a pupil's phone: it follows the teacher's page or replays the run at its own pace, and sends votes. */
 
 import { createButton, findParts } from "#page/race/html.js";
 import { createQuestionTexts } from "#page/class/question.js";
 
 const GLIDE_MS = 200,
   FRAME_MS = 33,
-  MAX_GLIDE_MS = 1500; // ms: to the next moment, between two drawings, and what is more than playing on
+  MAX_GLIDE_MS = 1500; // ms: length of a glide, time between two drawings, and the longest jump that still glides
 const VOTE_GAP_MS = 200,
-  RETRY_MS = 4000; // ms between two votes, and to the next try
+  RETRY_MS = 4000; // ms between two votes, and before the next try
 const KEY = "specdec.phone";
 
-/* `run.value` is the log of the player on this page, and `watched` is what the player does when that has grown. */
+/* `run.value` is the log of the player on this page; `handlers` are the player's own, for a log that grew or ended. */
 export function mount(element, props, player, run, handlers) {
   const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
@@ -33,7 +32,7 @@ export function mount(element, props, player, run, handlers) {
     voting: false,
   };
 
-  /* So that one phone has one vote: made here, and gone with the browser tab. */
+  /* Names this phone, so that it has one vote; the name lasts as long as the browser tab. */
   function phoneName() {
     const name = Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) =>
       one.toString(16).padStart(2, "0"),
@@ -56,7 +55,7 @@ export function mount(element, props, player, run, handlers) {
       takeNews(JSON.parse(data));
     };
     events.onerror = () => {
-      const isClosed = events.readyState === EventSource.CLOSED; // else the browser tries again by itself
+      const isClosed = events.readyState === EventSource.CLOSED; // otherwise the browser tries again by itself
       view.problem = isClosed ? labels.full : labels.lost;
       setTimeout(paintHead, isClosed ? 0 : 1500);
       if (isClosed) setTimeout(listen, RETRY_MS);
@@ -72,7 +71,7 @@ export function mount(element, props, player, run, handlers) {
     paintQuestion();
   }
 
-  /* The player holds the run of the class, as far as it goes. */
+  /* Loads the run of the class, as far as it has come, into the player. */
   function loadRun() {
     if (!view.log) return;
     if (view.shownRun !== view.run || !view.log.startsWith(player.log())) player.load(view.log);
@@ -84,7 +83,7 @@ export function mount(element, props, player, run, handlers) {
     if (view.state.cursor && view.state.cursor.closed && !player.moment().closed) handlers.ended();
   }
 
-  /* Between two moments that a playing page tells, this one moves evenly. */
+  /* Moves evenly to the moment that the teacher's page sent while it plays. */
   function glideTo(cursor) {
     cancelAnimationFrame(view.frame);
     if (!cursor) return;
@@ -147,7 +146,7 @@ export function mount(element, props, player, run, handlers) {
         : labels.voted;
   }
 
-  /* One vote at a time is on its way; the last choice counts. */
+  /* Sends one vote at a time; the last choice counts. */
   async function choose(question, choice) {
     const busy = view.voting;
     Object.assign(view, { chosen: { question, choice }, voting: true });
@@ -172,7 +171,7 @@ export function mount(element, props, player, run, handlers) {
       if (view.following) event.stopPropagation();
     },
     true,
-  ); // keys move the time
+  ); // the keys move the time of the replay
   paintHead();
   listen();
 }

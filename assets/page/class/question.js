@@ -1,15 +1,15 @@
-/* A question to the class, in words: its text, its choices, and what its answer says. */
+/* Writes a question to the class: its text, its choices, and the explanation of its answer. */
 
 import { html } from "#page/race/html.js";
 import { formatChance } from "#page/race/format.js";
 import { fillTemplate, formatPiece, fillText } from "#page/race/text.js";
 
-/* The chance with which a draft stays, and in which quarter from 0 to 1 it lies. */
+/* Computes the chance that a draft is accepted, and in which quarter from 0 to 1 the chance lies. */
 const acceptChance = (p, q) => (q > p ? p / q : 1);
 // 0.3/0.4 is a little less than ¾ in floating point
 export const quarterOf = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
-/* texts: those of `class.json`; quiz: the Guide's questions, which `number` counts. */
+/* `texts` are those of `class.json`; `quiz` has the Guide's questions, to which a question's `number` points. */
 export function createQuestionTexts(texts, quiz) {
   const labels = texts.question;
 
@@ -39,7 +39,7 @@ export function createQuestionTexts(texts, quiz) {
     };
   }
 
-  /* The share of each choice, as bars; `right` is marked once it is known. */
+  /* Draws the share of each choice as a bar; marks the choice `right` once the answer is shown. */
   function createBars(labels, counts, right) {
     const total = Math.max(
       1,

@@ -1,7 +1,7 @@
-/* The teacher's panel: it tells the class what the player on this page shows, asks, and shows the votes.
+/* Runs the teacher's panel: it sends the class what the player on this page shows, asks questions and shows the votes.
  *
- * The secret comes in the address and leaves it at once, for a projector shows that, too; it stays in this browser
- * tab. */
+ * The secret arrives in the address and is removed from it at once, because a projector shows the address; this
+ * browser tab stores it. */
 
 import { html, createButton, findParts } from "#page/race/html.js";
 import { speculativeOf, isGreedy } from "#page/race/run.js";
@@ -13,10 +13,10 @@ import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const POST_GAP_MS = 200,
   RETRY_MS = 1000,
-  MAX_POST = 400000; // ms between two posts, and after one that failed; characters of one
+  MAX_POST = 400000; // ms between two posts, ms after a failed post, characters of a post
 const KEY = "specdec.teach";
 
-/* The first screen's run is greedy: a class begins with one in which coins decide. */
+/* Loads a run in which coins decide, because the run of the first screen is greedy. */
 async function loadSampledRun(player, server) {
   if (!player.isFirst() || !isGreedy(player.run())) return;
   const log = await server.sampled_run().catch(() => "");
@@ -36,7 +36,7 @@ function mountPanel(element, props, player, secret) {
   };
   const waitMs = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-  /* -- what the class is told -- */
+  /* -- sending the run to the class -- */
 
   let runName = "",
     sentLog = "",
@@ -52,7 +52,7 @@ function mountPanel(element, props, player, secret) {
       body: JSON.stringify(body),
     });
 
-  /* Whatever of the run and its moment the class has not got; at once, then no more often than every `GAP`. */
+  /* Sends what the class lacks of the run and its moment: at once, then at most once per `POST_GAP_MS`. */
   async function send() {
     if (isSending || isOver) return;
     isSending = true;
@@ -61,7 +61,7 @@ function mountPanel(element, props, player, secret) {
         const answer = await post(next.body);
         if (answer.status === 403) return stopTeaching();
         if (answer.status === 409)
-          runName = ""; // another app than the one that had the beginning
+          runName = ""; // the app was restarted and lacks the beginning of the run
         else if (answer.ok) next.done();
         else showNotice(fillText(labels.refused, { reason: await answer.text() }), true);
         await waitMs(answer.ok ? POST_GAP_MS : RETRY_MS);
@@ -106,7 +106,7 @@ function mountPanel(element, props, player, secret) {
   /** @type {any} */
   let openQuestion = null; // { question, right, answer, at }
 
-  /* A player in a tab that is not open draws nothing, and so does not say that it moved. */
+  /* Moves the player and sends the moment; in a hidden tab the player draws nothing and so reports no move. */
   function moveTo(t) {
     player.show({ t });
     send();
@@ -114,7 +114,7 @@ function mountPanel(element, props, player, secret) {
 
   const isJudged = (draft) => draft.state === "rej" || draft.state === "acc";
 
-  /* The next cycle that judges a draft, one by a coin if there is any, and the moment before it does. */
+  /* Finds the next cycle that judges a draft, preferably by a coin, and moves to the moment before the verdict. */
   function findNextCycle() {
     const cycles = player.run() ? speculativeOf(player.run()).cycles : [],
       later = cycles
@@ -126,7 +126,7 @@ function mountPanel(element, props, player, secret) {
     return cycle;
   }
 
-  /* One that a coin decides, else the one that is rejected, or the last of those that are kept. */
+  /* Asks about a draft that a coin decides, else about the rejected one or the last accepted one. */
   function askKeep() {
     const cycle = findNextCycle(),
       drafts = cycle ? cycle.drafts.filter(isJudged) : [],
@@ -171,7 +171,7 @@ function mountPanel(element, props, player, secret) {
     }
   }
 
-  /* -- what the class says -- */
+  /* -- the answers of the class -- */
 
   function showClass({ joined, question, answer, counts }) {
     part.joined.textContent = countText(labels.joined, joined);
@@ -186,7 +186,7 @@ function mountPanel(element, props, player, secret) {
       labels.votes,
       counts.reduce((sum, n) => sum + n, 0),
     );
-    part.reveal.hidden = Boolean(answer) || !openQuestion; // after a reload the answer is not known here
+    part.reveal.hidden = Boolean(answer) || !openQuestion; // after a reload this page has no answer
   }
 
   function listen() {
@@ -197,7 +197,7 @@ function mountPanel(element, props, player, secret) {
     };
   }
 
-  /* The app was started anew, with another secret. */
+  /* Stops, because the app was restarted with another secret. */
   function stopTeaching() {
     isOver = true;
     sessionStorage.removeItem(KEY);
@@ -212,7 +212,7 @@ function mountPanel(element, props, player, secret) {
       const { address, qr } = await (await fetch("class/join")).json();
       part.address.textContent = address.replace("http://", "");
       part.short.textContent = part.address.textContent;
-      part.qr.innerHTML = qr; // the app's own drawing of its own address
+      part.qr.innerHTML = qr; // the app drew this image of its own address
       part.qr.firstElementChild.setAttribute("aria-hidden", "true");
     } catch {
       showNotice(labels.lost, true);

@@ -1,12 +1,12 @@
-/* A cycle in numbers for people, as in `specdec/describe.py`: what each model thought at every drafted position.
- * It runs off the lane's clock. */
+/* Describes a cycle in numbers, as `specdec/describe.py` does: both models' probabilities at every drafted position.
+ * The lane's clock stands still meanwhile. */
 
 import { blockChance, entropy, highestIndices, overlap, residual } from "./sampling.js";
 import { Random } from "./random.js";
 
 const TOP_TOKENS = 8; // of each distribution
 
-/* Gumbel noise of a place in the text: what it would draw from any distribution there. Pages show it as an example. */
+/* Draws with Gumbel noise that belongs to a place in the text; pages show such a draw as an example. */
 export class Noise {
   /** @param {number} seed */
   constructor(seed) {
@@ -44,7 +44,7 @@ function pointMass(size, token) {
   return probs;
 }
 
-/* Block verification's h at each token. */
+/* Computes block verification's h at each token. */
 function blockChances(tokens, rows, q) {
   let weight = 1;
   return tokens.map((token, i) => {
@@ -61,7 +61,7 @@ export function createDescriber(piece, noise, length) {
     prob: roundTo(probs[token], 7),
   });
 
-  /* The probability of each of `tokens`, the likeliest first, and of all others together. */
+  /* Returns the probability of each of `tokens`, the likeliest first, and of all others together. */
   function distribution(probs, tokens) {
     const top = [...new Set(tokens)]
       .filter((token) => probs[token] > 0)
@@ -71,13 +71,13 @@ export function createDescriber(piece, noise, length) {
     return { top, rest: roundTo(Math.max(0, 1 - listed), 7), entropy: roundTo(entropy(probs), 5) };
   }
 
-  /* The same, with what the noise draws after `level` drafted tokens. */
+  /* Returns the same, with the token that the noise draws after `level` drafted tokens. */
   const withSample = (probs, tokens, level) => ({
     ...distribution(probs, tokens),
     sample: candidate(probs, noise.draw(probs, length + level)),
   });
 
-  /** The fields of a `verified` event but its times.
+  /** Returns the fields of a `verified` event except its times.
    * @param {import("./verify.js").Proposal} proposal @param {Float32Array[]} rows
    * @param {import("./verify.js").Verdict} verdict */
   function verification({ tokens, probs }, rows, verdict) {

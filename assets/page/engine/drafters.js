@@ -1,11 +1,11 @@
-/* Who drafts: `propose(text, k, params, sampler)` gives a chain of at most `k` tokens, as in `specdec/drafters`. One
- * instance serves one run. */
+/* Defines the drafters: `propose(text, k, params, sampler)` returns a chain of at most `k` tokens, as in
+ * `specdec/drafters`. One instance serves one run. */
 
 import { argmax, probabilities } from "./sampling.js";
 
 const emptyProposal = () => ({ tokens: [], probs: null, seconds: [] });
 
-/* The loop is then plain decoding. */
+/* Drafts nothing, so that the loop is plain decoding. */
 export class NoDrafter {
   name = "none";
 
@@ -14,8 +14,8 @@ export class NoDrafter {
   }
 }
 
-/* Tokens that stood earlier in the text: none is drawn, so each is a point mass. `around` is how many tokens of a chat
- * template stand before and after the prompt: nobody repeats those. */
+/* Copies tokens from earlier in the text; none is drawn, so each is a point mass. `around` is how many tokens of a chat
+ * template stand before and after the prompt; these are not copied. */
 class CopyingDrafter {
   name = "";
 
@@ -35,7 +35,7 @@ class CopyingDrafter {
   }
 }
 
-/* The longest ending of 3, 2 or 1 tokens that occurred before; of its occurrences the latest (Saxena 2023). */
+/* Copies what followed the latest occurrence of the text's longest ending of 3, 2 or 1 tokens (Saxena 2023). */
 export class PromptLookup extends CopyingDrafter {
   name = "prompt_lookup";
   indexed = 0;
@@ -50,14 +50,14 @@ export class PromptLookup extends CopyingDrafter {
       const match = this.ends.get(text.slice(-n).join());
       if (match === undefined) continue;
       const source = [...text];
-      for (let i = match; i < match + k; i++) source.push(source[i]); // a loop continues as a loop
+      for (let i = match; i < match + k; i++) source.push(source[i]); // text that repeats itself goes on repeating
       return source.slice(text.length);
     }
     return [];
   }
 }
 
-/* A smaller model drafts, token by token (Leviathan 2022, Chen 2023). */
+/* Drafts with a smaller model, token by token (Leviathan 2022, Chen 2023). */
 export class DraftModel {
   name = "draft_model";
 
@@ -92,14 +92,14 @@ export class DraftModel {
     return { tokens: drafted, probs, seconds };
   }
 
-  /* A token, and the very distribution that it was drawn from. Greedy decoding draws nothing. */
+  /* Returns a token and the distribution that it was drawn from, or null for greedy decoding, which draws nothing. */
   draw(logits, params, sampler, level) {
     if (!params.temperature) return /** @type {any[]} */ ([argmax(logits), null]);
     const q = probabilities(logits, params);
     return [sampler.categorical(q, ["draft", level]), q];
   }
 
-  /* Logits after the last of these, which the cache has not seen. */
+  /* Adds tokens to the cache and returns the logits after the last one. */
   step(pending) {
     this.cached.push(...pending);
     return this.model.forward(pending, this.cache)[0];
@@ -109,7 +109,7 @@ export class DraftModel {
     this.cache.release();
   }
 
-  /* Rejected drafts leave the cache; how many tokens of the text are in it then. At least the last one is read anew. */
+  /* Removes rejected drafts from the cache and returns its length. The last token of the text is always read again. */
   forget(tokens) {
     let same = 0;
     while (same < tokens.length - 1 && this.cached[same] === tokens[same]) same++;

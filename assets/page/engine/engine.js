@@ -1,5 +1,5 @@
-/* The one loop, as in `specdec/engine.py`: draft, verify, commit. Knows no model, no method, no page; its events are
- * those of a trace. The cache holds every token of the text but the last. Cycle 0 is the prefill. */
+/* Runs the loop of `specdec/engine.py`: draft, verify, commit. It depends on no model, method or page; it yields the
+ * events of a trace. The cache holds every token of the text but the last. Cycle 0 is the prefill. */
 
 import { createDescriber, Noise } from "./describe.js";
 import { probabilities } from "./sampling.js";
@@ -14,11 +14,11 @@ export const MAX_DRAFT = 64; // tokens of a draft
 /** @typedef {{ lane: string, target: any, prompt: number[], params: Params, drafter: any, k: number, rule?: any,
  *   ends: number[], bytes: (token: number) => Uint8Array, piece: (token: number) => string, sampler?: any }} Task */
 
-/* The lane's clock, in seconds: it runs only while the lane works. */
+/* Measures the time of a lane in seconds; it runs only while the lane works. */
 class Stopwatch {
   elapsed = 0;
 
-  /** @template T @param {() => T} work @returns {[T, number, number]} with its beginning and end */
+  /** @template T @param {() => T} work @returns {[T, number, number]} the result, its start and its end */
   time(work) {
     const start = this.elapsed,
       startedAt = performance.now(),
@@ -28,7 +28,7 @@ class Stopwatch {
   }
 }
 
-/* A lane's text as it grows, and why it ended. Tokens join one by one: whichever end comes first decides. */
+/* Holds a lane's growing text and why it ended. Tokens are added one by one, so that the first end decides. */
 class Transcript {
   /** @param {Task} task */
   constructor({ prompt, params, target, ends, bytes }) {
@@ -50,7 +50,7 @@ class Transcript {
     return this.tokens.length - this.begin;
   }
 
-  /** @param {number[]} emitted @returns {[number[], string]} what found a place, and what became readable */
+  /** @param {number[]} emitted @returns {[number[], string]} the added tokens, and the text that became readable */
   commit(emitted) {
     const before = this.tokens.length;
     let readable = "";
@@ -68,7 +68,7 @@ class Transcript {
   }
 }
 
-/** Runs `task`; its events as they happen, `finished` last.
+/** Runs `task` and yields its events as they happen, `finished` last.
  * @param {Task} task */
 export function* generate(task) {
   const { lane, params, drafter, target, piece, k: maxDraft } = task,
@@ -85,7 +85,7 @@ export function* generate(task) {
   try {
     for (let cycle = 0; !transcript.reason; cycle++) {
       const addSpent = (work, seconds) => (spent[cycle ? work : "prefill"] += seconds);
-      // Draft: at most what is still wanted, minus the token that the target adds.
+      // Draft at most as many tokens as are still requested, minus the token that the target adds.
       const k = cycle ? Math.min(maxDraft, transcript.wanted - 1) : 0,
         propose = () => drafter.propose(tokens, k, params, sampler),
         [proposal, startedAt, drafted] = watch.time(propose),
@@ -101,7 +101,7 @@ export function* generate(task) {
           end: drafted,
         };
 
-      // Verify: one pass over what the cache lacks and the whole draft; then judge and keep.
+      // Verify in one pass over what the cache lacks and the whole draft; then judge and cut the cache.
       const [[rows, verdict], start, end] = watch.time(() => {
         const block = [...tokens.slice(cache.length), ...proposal.tokens],
           distributions = target.forward(block, cache, n + 1).map((logits) => probabilities(logits, params)),
@@ -130,7 +130,7 @@ export function* generate(task) {
   yield { event: "finished", lane, reason, tokens: count, text, at, ...spent, other };
 }
 
-/* A chain: each token follows the one before it. */
+/* Returns the fields of a draft, which is a chain: each token follows the one before it. */
 function draftOf({ tokens, seconds }, piece, startedAt) {
   let end = startedAt;
   return {
@@ -141,7 +141,7 @@ function draftOf({ tokens, seconds }, piece, startedAt) {
   };
 }
 
-/** Lanes in turn: the one whose clock, from the first token on, shows the least runs next, a whole cycle.
+/** Runs lanes in turn: the lane whose clock since its first token shows the least time runs the next cycle.
  * @param {Record<string, Generator<any>>} lanes */
 export function* interleave(lanes) {
   const clocks = Object.fromEntries(Object.keys(lanes).map((name) => [name, 0])),

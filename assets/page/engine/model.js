@@ -1,10 +1,10 @@
-/* A Llama in WebAssembly: the layers are those of `specdec/models/native.cpp`, its file is written by
- * `specdec/models/browser.py`. One sequence; rows of logits out, with the bits that Python has at int7. A row that is
- * checked among others equals plain decoding's. */
+/* Runs a Llama in WebAssembly: its layers are those of `specdec/models/native.cpp`, and `specdec/models/browser.py`
+ * writes its file. It takes one sequence and returns rows of logits that equal Python's at int7 bit for bit. A row that
+ * is checked among others equals plain decoding's. */
 
 const MAGIC = 0x31445053, // "SPD1"
   ALIGNED = 64,
-  SIDE = 32, // outputs whose codes lie side by side, and inputs that share a scale
+  SIDE = 32, // number of outputs whose codes lie side by side, and of inputs that share a scale
   MATRIX_BYTES = 56, // bytes of the struct
   LAYER_BYTES = 4 * MATRIX_BYTES + 8,
   PARTS = ["qkv", "out", "gate_up", "down"];
@@ -16,8 +16,8 @@ const wasiStub = new Proxy({}, { get: () => () => 0 }),
   instantiate = (module, memory) =>
     WebAssembly.instantiate(module, { wasi_snapshot_preview1: wasiStub, env: { memory } });
 
-/** The layers that all models of a page share. A module of several threads has helpers: `help` starts one, with what
- * `helps` takes, and is over when it is ready.
+/** Loads the layers that all models of a page share. For each further thread, `startThread` passes its argument to
+ * `serveAsThread` in another worker, and resolves when the thread is ready.
  * @param {BufferSource} binary @param {number} [threads] @param {(told: any) => Promise<any>} [startThread] */
 export async function loadLayers(binary, threads = 1, startThread) {
   const module = await WebAssembly.compile(binary),
@@ -34,7 +34,7 @@ export async function loadLayers(binary, threads = 1, startThread) {
   return { ...exports, memory, threads };
 }
 
-/** One of several threads, for as long as its worker lives: it does its share of every call.
+/** Serves as one of several threads as long as its worker lives: it does its share of every call.
  * @param {any} matrix @param {() => void} ready */
 export async function serveAsThread({ module, memory, number, stack, own: tlsAt }, ready) {
   const { exports } = /** @type {any} */ (await instantiate(module, memory));
@@ -45,7 +45,7 @@ export async function serveAsThread({ module, memory, number, stack, own: tlsAt 
 }
 
 export class Model {
-  /** @param {any} layers of `layersIn` @param {ArrayBuffer} file */
+  /** @param {any} layers from `loadLayers` @param {ArrayBuffer} file */
   constructor(layers, file) {
     const view = new DataView(file);
     if (file.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new Error("these are no weights");
@@ -69,7 +69,7 @@ export class Model {
     this.writeMatrix(this.output, head.output);
     /** @type {Record<string, [at: number, bytes: number]>} */
     this.scratchRooms = {};
-    /** @type {{ at: number, bytes: number }[]} rooms of runs that are over */
+    /** @type {{ at: number, bytes: number }[]} memory of caches whose runs are over */
     this.freeRooms = [];
   }
 
@@ -82,14 +82,14 @@ export class Model {
     return new Float32Array(this.layers.memory.buffer, at, count);
   }
 
-  /* Aligned bytes of the shared memory, for as long as the page. */
+  /* Allocates aligned bytes of the shared memory, which are never freed. */
   allocate(bytes) {
     const at = this.layers.malloc(bytes + ALIGNED);
     if (!at) throw new RangeError("there is no memory for it");
     return Math.ceil(at / ALIGNED) * ALIGNED;
   }
 
-  /* A matrix as `native.cpp` reads it: pointers, sizes, kinds. */
+  /* Writes a matrix as `native.cpp` reads it: pointers, sizes, kinds. */
   writeMatrix(at, matrix) {
     const view = this.view();
     ["weights", "before", "after", "scales", "minima"].forEach((name, i) =>
@@ -100,7 +100,7 @@ export class Model {
     [matrix.bits, matrix.scale_bits, matrix.zero].forEach((one, i) => view.setInt32(at + 40 + 4 * i, one, true));
   }
 
-  /* The same place from call to call, larger when more is asked for. */
+  /* Returns the same memory at every call, or a larger one when more is needed. */
   scratch(name, bytes) {
     const [at, size] = this.scratchRooms[name] || [0, 0];
     if (size >= bytes) return at;
@@ -117,7 +117,7 @@ export class Model {
     return new Cache(free || { at: this.allocate(bytes), bytes }, capacity, this.freeRooms);
   }
 
-  /** Append `tokens` to the cache; logits of the last `rows` of them.
+  /** Appends `tokens` to the cache and returns the logits of the last `rows` of them.
    * @param {number[]} tokens @param {Cache} cache @param {number} [rows] @returns {Float32Array[]} */
   forward(tokens, cache, rows = 1) {
     const { layers, width, size, floor, heads, kv_heads, output, angles } = this.head,
@@ -142,7 +142,7 @@ export class Model {
     );
   }
 
-  /* Rows of the table, which holds the upper halves of float32; or of the output matrix, where that is the table. */
+  /* Writes the tokens' rows of the table, which holds the upper halves of float32, or of a tied output matrix. */
   embed(tokens, states) {
     const { width, embedding } = this.head;
     if (embedding === undefined)
@@ -154,8 +154,8 @@ export class Model {
     });
   }
 
-  /* A row of the output matrix. Its codes of 8 bits lie as [outputs / 32, inputs / 4, 32, 4], its scales, of 16, as
-   * [outputs / 32, inputs / 32, 32].
+  /* Unpacks a row of the output matrix. Its 8-bit codes have the layout [outputs / 32, inputs / 4, 32, 4], its 16-bit
+   * scales [outputs / 32, inputs / 32, 32].
    * @param {number} token @param {Float32Array} into */
   unpack(token, into) {
     const { weights, scales, zero } = this.head.output,
@@ -170,14 +170,14 @@ export class Model {
   }
 }
 
-/* A float16. @param {number} bits */
+/* Converts a float16 to a number. @param {number} bits */
 function fromHalf(bits) {
   const exponent = (bits >> 10) & 31,
     whole = exponent ? 1 + (bits & 1023) / 1024 : (bits & 1023) / 512;
   return (bits >> 15 ? -1 : 1) * whole * 2 ** (exponent - 15);
 }
 
-/* Keys and values. Rolling back is setting the length. */
+/* Holds keys and values; a rollback only sets the length. */
 class Cache {
   constructor(room, capacity, free) {
     this.at = room.at;

@@ -1,4 +1,4 @@
-/* Where randomness enters. The same seed gives the same numbers as Python's `random.Random(seed)`: Mersenne Twister
+/* Generates random numbers. A seed gives the same numbers as Python's `random.Random(seed)`: Mersenne Twister
  * (Matsumoto, Nishimura 1998), seeded with the 32-bit words of the seed. */
 
 const SIZE = 624,
@@ -49,20 +49,20 @@ export class Random {
     this.next = 0;
   }
 
-  /** In [0, 1), with 53 bits. */
+  /** Returns a number in [0, 1) with 53 random bits. */
   random() {
     return ((this.bits() >>> 5) * 2 ** 26 + (this.bits() >>> 6)) / 2 ** 53;
   }
 }
 
-/* The sampler of a run: draws and trials, one after the other. Others are told what is decided, too. */
+/* Draws tokens and decides trials for a run. Callers also pass a key of the decision, which this sampler ignores. */
 export class RandomSampler {
   /** @param {number} seed */
   constructor(seed) {
     this.source = Random.of(seed);
   }
 
-  /** An index drawn from `probs`. @param {ArrayLike<number>} probs */
+  /** Draws an index from `probs`. @param {ArrayLike<number>} probs */
   categorical(probs) {
     let total = 0,
       last = 0;
@@ -76,7 +76,7 @@ export class RandomSampler {
     return last;
   }
 
-  /** True with probability min(1, p/q), and the u that decided. @param {number} p @param {number} q */
+  /** Returns true with probability min(1, p/q), and the u that decided. @param {number} p @param {number} q */
   accept(p, q) {
     const u = this.source.random();
     return /** @type {[boolean, number]} */ ([u * q < p, u]);

@@ -1,15 +1,15 @@
-/* Logits to distributions, as in `specdec/sampling.py`. Rows are Float32Array of the vocabulary's length. */
+/* Turns logits into distributions, as `specdec/sampling.py` does. Rows are Float32Array of the vocabulary's length. */
 
 const COLDEST = 1e-30; // smaller temperatures count as this one: one-hot, except where logits tie exactly
 
-/** The index of the highest value, the first of ties. @param {ArrayLike<number>} row */
+/** Returns the index of the highest value, the first of ties. @param {ArrayLike<number>} row */
 export function argmax(row) {
   let best = 0;
   for (let i = 1; i < row.length; i++) if (row[i] > row[best]) best = i;
   return best;
 }
 
-/** The indices of the `count` highest, the highest first; of ties the lower index first.
+/** Returns the indices of the `count` highest values, the highest first; ties in order of their index.
  * @param {ArrayLike<number>} row @param {number} count */
 export function highestIndices(row, count) {
   /** @type {number[]} */
@@ -24,7 +24,7 @@ export function highestIndices(row, count) {
   return best;
 }
 
-/** The distribution that tokens are drawn from: temperature, then top-k, then top-p.
+/** Returns the distribution that tokens are drawn from: applies temperature, then top-k, then top-p.
  * @param {ArrayLike<number>} logits
  * @param {{ temperature: number, top_k: number, top_p: number }} params */
 export function probabilities(logits, { temperature, top_k, top_p }) {
@@ -45,11 +45,11 @@ export function probabilities(logits, { temperature, top_k, top_p }) {
   return applyTopP(probs, top_p);
 }
 
-/** The smallest set of the likeliest whose sum reaches `top_p`, normalised.
+/** Returns the smallest set of the likeliest tokens whose sum reaches `top_p`, normalised.
  * @param {Float32Array} probs @param {number} top_p */
 function applyTopP(probs, top_p) {
   if (top_p >= 1) return probs;
-  const threshold = (1 - top_p) / 2 / probs.length, // all tokens below: less than half of what top-p omits
+  const threshold = (1 - top_p) / 2 / probs.length, // all tokens below it sum to less than half of what top-p omits
     likely = [...probs.keys()].filter((i) => probs[i] >= threshold).sort((a, b) => probs[b] - probs[a] || a - b),
     keptTokens = new Float32Array(probs.length);
   let sum = 0;
@@ -60,7 +60,7 @@ function applyTopP(probs, top_p) {
   return keptTokens.map((p) => p / sum);
 }
 
-/** max(0, p - q), normalised; `q` null is a point mass on `token` (Leviathan et al. 2022, Algorithm 1).
+/** Returns max(0, p - q), normalised; `q` null is a point mass on `token` (Leviathan et al. 2022, Algorithm 1).
  * @param {Float32Array} p @param {Float32Array | null} q @param {number} token */
 export function residual(p, q, token) {
   const residualProbs = new Float32Array(p.length);
@@ -70,26 +70,26 @@ export function residual(p, q, token) {
     total += p[i];
     mass += residualProbs[i] = Math.max(0, p[i] - (q ? q[i] : i === token ? 1 : 0));
   }
-  // Where p equals q to rounding no residual is left: the token is drawn from p.
+  // If p equals q to rounding, no residual is left, and the token is drawn from p.
   for (let i = 0; i < p.length; i++) residualProbs[i] = mass > 0 ? residualProbs[i] / mass : p[i] / total;
   return residualProbs;
 }
 
-/** β = Σ min(p, q). @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
+/** Returns β = Σ min(p, q). @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
 export function overlap(p, q) {
   let sum = 0;
   for (let i = 0; i < p.length; i++) sum += Math.min(p[i], q[i]);
   return sum;
 }
 
-/** Entropy in nats. @param {ArrayLike<number>} probs */
+/** Returns the entropy in nats. @param {ArrayLike<number>} probs */
 export function entropy(probs) {
   let sum = 0;
   for (let i = 0; i < probs.length; i++) if (probs[i] > 0) sum -= probs[i] * Math.log(probs[i]);
   return sum;
 }
 
-/** The chance h to keep a block, after a prefix of weight w: `block_chance` of specdec/sampling.py.
+/** Returns the chance h of accepting a block after a prefix of weight w: `block_chance` of specdec/sampling.py.
  * @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
 export function blockChance(weight, p, q) {
   let mass = 0;

@@ -1,8 +1,8 @@
-/* Tokens as text, from a byte-level BPE's `tokenizer.json`: pieces, bytes, ids; and streams that are always complete
- * UTF-8, with stop strings across tokens. As in `specdec/text.py`. */
+/* Converts between tokens and text with a byte-level BPE's `tokenizer.json`, and streams text that is always complete
+ * UTF-8 and respects stop strings across tokens, as `specdec/text.py` does. */
 
 const encoder = new TextEncoder();
-// GPT-2's. Spaces are Unicode's, as in Rust: JavaScript's own \s has U+FEFF and lacks U+0085.
+// GPT-2 splits words like this. Spaces are Unicode's, as in Rust; JavaScript's \s has U+FEFF and lacks U+0085.
 const WORDS = new RegExp(
   [
     String.raw`'(?:s|t|re|ve|m|ll|d)`,
@@ -14,11 +14,11 @@ const WORDS = new RegExp(
   ].join("|"),
   "gu",
 );
-// What Python's strip() takes away: white space, and the separators U+001C to U+001F.
+// Python's strip() removes these: white space, and the separators U+001C to U+001F.
 const SPACES = String.raw`[\p{White_Space}\u001c-\u001f]+`,
   EDGES = new RegExp(`^${SPACES}|${SPACES}$`, "gu");
 
-/* GPT-2's table: every byte as a printable character. */
+/* Builds GPT-2's table, which shows every byte as a printable character. */
 function characters() {
   const printable = (byte) => (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte < 0xad) || byte > 0xad;
   let others = 0;
@@ -30,7 +30,7 @@ const CHARACTERS = characters(),
 export class Tokenizer {
   /** @param {any} file a parsed tokenizer.json */
   constructor({ model, added_tokens, pre_tokenizer }) {
-    this.digits = (pre_tokenizer.pretokenizers || []).some((stop) => stop.type === "Digits");
+    this.digits = (pre_tokenizer.pretokenizers || []).some((step) => step.type === "Digits");
     /** @type {Map<string, number>} */
     this.ids = new Map(Object.entries(model.vocab));
     /** @type {string[]} */
@@ -44,13 +44,13 @@ export class Tokenizer {
     this.cachedIds = new Map();
   }
 
-  /** @param {number} token @returns {Uint8Array} nothing of a special token */
+  /** @param {number} token @returns {Uint8Array} empty for a special token */
   bytes(token) {
     const name = this.special.has(token) ? "" : this.names[token] || "";
-    return Uint8Array.from(name, (stop) => BYTES.get(stop) ?? 63);
+    return Uint8Array.from(name, (character) => BYTES.get(character) ?? 63);
   }
 
-  /* As shown on the page: the text, or bytes as <0xF0> where they are not text by themselves. */
+  /* Returns a token as the page shows it: its text, or bytes like <0xF0> where they are not text by themselves. */
   piece(token) {
     const special = this.special.get(token);
     if (special) return special;
@@ -62,13 +62,13 @@ export class Tokenizer {
     }
   }
 
-  /** The tokens of a run's prompt: within the model's chat template, or after the token that begins a text.
+  /** Returns the tokens of a run's prompt: within the model's chat template, or after the token that begins a text.
    * @param {string} prompt @param {any} chat @param {number} begin @returns {number[]} */
   prompt(prompt, chat, begin) {
     return chat ? this.within(prompt, chat) : [begin, ...this.plain(prompt)];
   }
 
-  /** A prompt within a model's chat template, as in `specdec/families/chat.py`: control tokens that a
+  /** Puts a prompt into a model's chat template, as in `specdec/families/chat.py`: control tokens that a
    * visitor typed are read as text.
    * @param {string} prompt @param {{ before: string, after: string, trims: boolean }} chat @returns {number[]} */
   within(prompt, { before, after, trims }) {
@@ -81,7 +81,7 @@ export class Tokenizer {
 
   /** @param {string} text of a template: special tokens are read, too @returns {number[]} */
   encode(text) {
-    const marks = [...this.special.values()].map((stop) => stop.replace(/[$()*+.?[\\\]^{|}]/g, "\\$&"));
+    const marks = [...this.special.values()].map((token) => token.replace(/[$()*+.?[\\\]^{|}]/g, "\\$&"));
     if (!marks.length) return this.plain(text);
     const ids = new Map([...this.special].map(([id, content]) => [content, id]));
     return text
@@ -94,7 +94,7 @@ export class Tokenizer {
     return parts.flatMap((part) => (part.match(WORDS) || []).flatMap((word) => this.word(word)));
   }
 
-  /* The ids of a word's tokens: merges apply in the order in which they were learned. */
+  /* Returns the ids of a word's tokens; merges apply in the order in which they were learned. */
   word(word) {
     const cachedIds = this.cachedIds.get(word);
     if (cachedIds) return cachedIds;
@@ -113,7 +113,7 @@ export class Tokenizer {
   }
 }
 
-/* Tokens in, text out that can be shown at once: never half a character, never a part of a stop string. */
+/* Turns tokens into text that can be shown at once: never half a character, never a part of a stop string. */
 export class TextStream {
   /** @param {(token: number) => Uint8Array} bytes @param {string[]} stop */
   constructor(bytes, stop) {

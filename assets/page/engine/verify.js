@@ -1,6 +1,6 @@
-/* The walk, as in `specdec/verify.py`: a chain, the target's rows and randomness in; a verdict out. Each token is kept
- * with probability min(1, p/q); after a rejection the target's own is drawn from the residual. Chains: Leviathan et al.
- * 2022 (arXiv 2211.17192), Chen et al. 2023 (2302.01318). */
+/* Judges a chain, as `specdec/verify.py` does, by the target's rows and randomness. Each token is accepted with
+ * probability min(1, p/q); after a rejection the target's own is drawn from the residual (Leviathan et al. 2022, arXiv
+ * 2211.17192; Chen et al. 2023, 2302.01318). */
 
 import { residual } from "./sampling.js";
 
@@ -11,7 +11,7 @@ import { residual } from "./sampling.js";
  *   distribution: Float32Array, extra?: number[] }} Verdict of a proposal;
  * `distribution` is what the target's own token was drawn from */
 
-/* The rule's four small methods are the places where mistakes happen. */
+/* Verifies by rejection sampling; each of its four small methods is a place where mistakes happen. */
 export class RejectionSampling {
   name = "rejection sampling";
 
@@ -47,7 +47,7 @@ export class RejectionSampling {
     };
   }
 
-  /* Row i is the target's distribution after i drafted tokens. */
+  /* Returns the target's distribution after i drafted tokens. */
   row(rows, i) {
     return rows[i];
   }

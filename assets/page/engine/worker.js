@@ -1,6 +1,6 @@
-/* The engine of a page without a server, in a worker of its own. It is told `{ run, number, files, base }` or
- * `{ stop }`, a worker that shares its memory `{ help }`. It answers with `{ fetched, of }`, of so many bytes,
- * `{ lines }`, `{ done }`, or `{ wrong }`, the key of a sentence, with its values. */
+/* Runs the engine in a worker, without a server. It takes the messages `{ run, number, files, base }` and `{ stop }`; a
+ * worker that shares its memory takes `{ help }`. It posts `{ fetched, of }`, both in bytes, `{ lines }`, `{ done }`,
+ * or `{ wrong }`, which is the key of a sentence, with the sentence's values. */
 
 import { DraftModel, NoDrafter, PromptLookup } from "./drafters.js";
 import { generate, interleave } from "./engine.js";
@@ -8,23 +8,23 @@ import { serveAsThread, loadLayers, Model } from "./model.js";
 import { Tokenizer } from "./text.js";
 
 const SLICE_MS = 40, // ms of work before messages are read
-  WARM_MS = 900, // ms: a browser compiles what runs often, and only then is it fast
+  WARM_MS = 900, // ms of warming up, because a browser compiles only code that has run often
   MAX_THREADS = 4, // threads
   END_TOKEN = 0; // the token that begins and ends a text of the built-in models
 
-// The smallest module with a product of bytes: (func (result v128) (i32x4.relaxed_dot_i8x16_i7x16_add_s …)).
+// This is the smallest module with a product of bytes: (func (result v128) (i32x4.relaxed_dot_i8x16_i7x16_add_s …)).
 const RELAXED =
   "AGFzbQEAAAABBQFgAAF7AwIBAAo9ATsA/QwAAAAAAAAAAAAAAAAAAAAA/QwAAAAAAAAAAAAAAAAAAAAA/QwAAAAAAAAAAAAAAAAAAAAA/ZMCCw==";
-const hasRelaxed = () => WebAssembly.validate(Uint8Array.from(atob(RELAXED), (model) => model.charCodeAt(0)));
+const hasRelaxed = () => WebAssembly.validate(Uint8Array.from(atob(RELAXED), (one) => one.charCodeAt(0)));
 
-/** @type {Record<string, Promise<any> | undefined>} what has been fetched, by family */
+/** @type {Record<string, Promise<any> | undefined>} loaded models, by family */
 const loading = {};
-let wantedRun = 0; // the last run that was asked for; 0 after Stop
+let wantedRun = 0; // the number of the last requested run; 0 after Stop
 const post = (message) => self.postMessage(message);
 
 const threads = () => (self.crossOriginIsolated ? Math.min(MAX_THREADS, navigator.hardwareConcurrency || 1) : 1);
 
-/* A worker of this script that shares the layers' memory. */
+/* Starts a worker with this script that shares the layers' memory. */
 const startThread = (details) =>
   new Promise((ready, failed) => {
     const worker = new Worker(self.location.href, { type: "module" });
@@ -33,7 +33,7 @@ const startThread = (details) =>
     worker.postMessage({ help: details });
   });
 
-/* All that a run needs; on the way it tells how many bytes have arrived. A file of the wrong size is refused. */
+/* Loads what a run needs and posts how many bytes have arrived. It refuses a file of the wrong size. */
 async function load(parts, base) {
   const { tokenizer, target, draft } = parts,
     kind = parts.relaxed && hasRelaxed() ? "relaxed" : "layers",
@@ -69,7 +69,7 @@ async function load(parts, base) {
   };
 }
 
-/* Run passes of 1 to K + 1 rows for WARM ms, so that the browser compiles them. */
+/* Runs passes of 1 to K + 1 rows for `WARM_MS`, so that the browser compiles them. */
 function warmUp({ target, draft }, k, drafts) {
   const cache = target.newCache(64),
     draftModel = drafts && draft.newCache(64),
@@ -98,7 +98,7 @@ const describeModel = ({ head }) => ({
 });
 
 function createHeader(prompt, family, { target, draft }) {
-  const run = [...crypto.getRandomValues(new Uint8Array(6))].map((model) => model.toString(16).padStart(2, "0")),
+  const run = [...crypto.getRandomValues(new Uint8Array(6))].map((one) => one.toString(16).padStart(2, "0")),
     { hardwareConcurrency: cores } = navigator,
     about = {
       family,
@@ -126,8 +126,8 @@ const nextTurn = () =>
     port2.postMessage(0);
   });
 
-/** Both lanes, their lines in slices; between two of them Stop is heard.
- * @param {number} myNumber @param {any} asked */
+/** Runs both lanes and posts their lines in slices; between two slices it can receive Stop.
+ * @param {number} myNumber @param {any} request */
 async function run(myNumber, { prompt, family, drafter, k, params }, { files, base }) {
   const models = await (loading[family] ||= load(files, base)).catch((error) => {
     delete loading[family];
@@ -136,12 +136,12 @@ async function run(myNumber, { prompt, family, drafter, k, params }, { files, ba
   const { target, tokenizer } = models,
     { chat, ends = [END_TOKEN] } = target.head,
     tokens = tokenizer.prompt(prompt, chat, END_TOKEN),
-    around = chat && [chat.before, chat.after].map((tokenizerFile) => tokenizer.encode(tokenizerFile).length);
+    around = chat && [chat.before, chat.after].map((text) => tokenizer.encode(text).length);
   if (tokens.length >= target.context) throw { wrong: "long", n: tokens.length, limit: target.context - 1 };
   if (wantedRun !== myNumber) return;
   const depth = drafter === "none" ? 0 : k,
     shared = { target, prompt: tokens, params, ends },
-    read = { bytes: (model) => tokenizer.bytes(model), piece: (model) => tokenizer.piece(model) };
+    read = { bytes: (token) => tokenizer.bytes(token), piece: (token) => tokenizer.piece(token) };
   warmUp(models, depth, drafter === "draft_model");
   const speculativeDrafter = DRAFTERS[drafter](
       models,

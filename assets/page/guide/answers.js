@@ -1,6 +1,6 @@
-/* Questions people ask: folded answers, the sources of what they say about others, and a converter of acceptance rates.
+/* Shows questions that people ask: folded answers, their sources, and a converter of acceptance rates.
  *
- * First the converter's arithmetic, without a document, so that Node can test it. Then the list. */
+ * The converter's arithmetic uses no DOM, so that Node can test it. */
 
 import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
@@ -8,12 +8,12 @@ import { toFixed } from "#page/race/format.js";
 import { GUIDE_URL, createLead, createFold, createColumns, createSourceNote, tabOpener } from "#page/guide/prose.js";
 import { expectedAccepted } from "#page/theory/formulas.js";
 
-/* ---- one run's acceptance, said in three ways ------------------------------------------------------------------ */
+/* ---- the acceptance of a run as three figures ------------------------------------------------------------------ */
 
-const EXAMPLE = { name: "rate", value: 0.4, k: 4 }, // what a log showed somebody
-  MAX_K = 64; // drafts a cycle
+const EXAMPLE = { name: "rate", value: 0.4, k: 4 }, // as somebody read it in a log
+  MAX_K = 64; // drafts per cycle
 
-/* α by halving: more acceptance, more accepted tokens. */
+/* Finds α by bisection: accepted tokens grow with α. */
 function alphaOf(accepted, k) {
   let low = 0,
     high = 1;
@@ -25,8 +25,8 @@ function alphaOf(accepted, k) {
   return high;
 }
 
-/* One of `rate` (accepted over drafted), `alpha` and `tau` gives all three; null if no run has it. K drafts in every
- * cycle; for α each is kept independently, with the same chance. */
+/* Converts one of `rate` (accepted over drafted), `alpha` and `tau` to all three; null if no run can have it. Each
+ * cycle has k drafts, and α assumes that each is accepted independently, with the same chance. */
 export function convert(name, value, k) {
   if (!Number.isInteger(k) || k < 1 || k > MAX_K || !Number.isFinite(value)) return null;
   if (name === "alpha" && (value < 0 || value > 1)) return null;
@@ -41,7 +41,7 @@ export function convert(name, value, k) {
 
 /* ---- the list -------------------------------------------------------------------------------------------------- */
 
-/* The questions by what they are about. */
+/* Groups the questions by subject. */
 export const GROUPS = {
   works: ["serial", "behind", "meaning", "optimal", "siblings", "eagle3", "dflash", "domain"],
   method: ["which", "best", "train", "adapters", "template", "local", "chain", "vision", "diffusion"],
@@ -51,7 +51,7 @@ export const GROUPS = {
   price: ["bill", "energy", "prompt", "memory"],
 };
 
-/* Where the page shows more: tabs, and sections of the Guide. */
+/* Lists where the page shows more on a question: tabs, and sections of the Guide. */
 export const SEE_ALSO = {
   behind: { tabs: ["step"] },
   siblings: { tabs: ["methods"] },
@@ -75,7 +75,7 @@ export const SEE_ALSO = {
   local: { sections: ["practice"] },
 };
 
-/* What stands between backticks is code. */
+/* Marks the text between backticks as code. */
 const markCode = (text) => text.split("\x60").map((piece, i) => (i % 2 ? html("code", {}, piece) : piece));
 const createStep = ([head, rest]) => html("li", {}, html("b", {}, head), " ", markCode(rest));
 

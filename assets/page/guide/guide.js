@@ -1,4 +1,4 @@
-/* Sub-pages of sections, one of them shown. The hash of the address names a section. Words are in its JSON. */
+/* Shows one of the Guide's sub-pages, which consist of sections. The hash of the address names a section. */
 
 import { html, createLink, findParts } from "#page/race/html.js";
 import { GUIDE_URL, createLead, createList, createFold, createColumns, createMark } from "#page/guide/prose.js";
@@ -8,7 +8,7 @@ import { createQuiz } from "#page/guide/questions.js";
 import { createPractice } from "#page/guide/practice.js";
 import { createSearchBox } from "#page/guide/search.js";
 
-/* Each sub-page goes by its first section. */
+/* Each sub-page is named after its first section. */
 export const PAGES = [
   ["answers"],
   ["start", "about", "mistakes", "quiz"],
@@ -22,7 +22,7 @@ export function mount(element, props) {
   const [texts, tabs, sources] = [props.words, props.tabs, props.sources].map((text) => JSON.parse(text)),
     root = element.querySelector(".sd-guide"),
     part = findParts(root);
-  /* arXiv numbers lead to the papers. */
+  /* Turns arXiv numbers into links to the papers. */
   const linkPapers = (text) =>
     text
       .split(PAPER)
@@ -104,7 +104,7 @@ export function mount(element, props) {
     links.forEach((link, i) => link.setAttribute("aria-current", i === pageIndex ? "page" : "false"));
   }
 
-  /* While something is searched, the sub-pages with hits stand below each other. */
+  /* Shows the sub-pages with hits below each other during a search. */
   function showHits(hits) {
     if (!hits) return showPage(shownPage);
     const counts = { answers: hits.questions.length, glossary: hits.terms.length };
@@ -112,7 +112,7 @@ export function mount(element, props) {
     links.forEach((link) => link.setAttribute("aria-current", "false"));
   }
 
-  /* To a section, wherever the way there stands: its sub-page first. The row of sub-pages stays in sight. */
+  /* Opens a section's sub-page and scrolls to the section, so that the row of sub-pages stays in sight. */
   function goTo(hash) {
     const name = hash.slice(1),
       pageIndex = PAGES.findIndex((names) => names.includes(name));
@@ -135,7 +135,7 @@ export function mount(element, props) {
     const link = event.target.closest(`a[href^="${GUIDE_URL}"]`);
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    location.hash = link.hash; // followed, it would be a new page: Gradio's has a base of its own
+    location.hash = link.hash; // following the link would load a page, because Gradio's page has another base
     goTo(link.hash);
   });
   window.addEventListener("hashchange", () => goTo(location.hash));

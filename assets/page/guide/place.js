@@ -1,9 +1,9 @@
-/* Where the tour's panel stands, and how far the page scrolls, so that what it points at is seen. */
+/* Chooses where the tour's panel stands and how far the page scrolls, so that the target of a step is visible. */
 
 export const MARGIN = 16,
   TARGET_GAP = 12,
   RING_GAP = 7,
-  NARROW_PX = 720; // pixels: panel to window, panel to target, ring to target, one column
+  NARROW_PX = 720; // px: panel to window, panel to target, ring to target, widest window with one column
 
 export const areApart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
 const growBox = ({ left, right, top, bottom }, px) => ({
@@ -13,7 +13,7 @@ const growBox = ({ left, right, top, bottom }, px) => ({
   bottom: bottom + px,
 });
 
-/* The corners of the window, the preferred first; each as the box of a panel that stands there. */
+/* Lists the corners of the window, the preferred one first; `cornerBox` is the box of a panel in a corner. */
 export const CORNERS = ["right bottom", "left bottom", "right top", "left top"];
 export function cornerBox(corner, panel, view) {
   const left = corner.startsWith("left") ? MARGIN : view.width - MARGIN - panel.width;
@@ -21,8 +21,8 @@ export function cornerBox(corner, panel, view) {
   return { left, top, right: left + panel.width, bottom: top + panel.height };
 }
 
-/* Where the panel leaves free what it points at, and what else is to be seen; "sheet", along the bottom, if no corner
- * does. It stays where it is if it can. */
+/* Chooses a corner in which the panel covers neither `target` nor `keepFree`, preferably `lastPlace`; if there is none,
+ * "sheet", which is along the bottom. */
 export function choosePlace(target, panel, view, lastPlace, keepFree = target) {
   if (view.width < NARROW_PX) return "sheet";
   const isFree = (corner) =>
@@ -30,7 +30,7 @@ export function choosePlace(target, panel, view, lastPlace, keepFree = target) {
   return lastPlace && lastPlace !== "sheet" && isFree(lastPlace) ? lastPlace : CORNERS.find(isFree) || "sheet";
 }
 
-/* By how much to scroll until the target stands between the two lines; its beginning, if it is too tall. */
+/* Returns how far to scroll until the target, or the beginning of a tall one, stands between `top` and `bottom`. */
 export function scrollDistance(target, top, bottom) {
   if (target.top >= top && target.bottom <= bottom) return 0;
   return target.top - top - Math.max(0, (bottom - top - (target.bottom - target.top)) / 2);

@@ -1,4 +1,4 @@
-/* In practice: how to switch speculation on in serving systems, and what they do by default. */
+/* Shows how to switch speculation on in serving systems, and what they do by default. */
 
 import { html, createTable, createRow } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";

@@ -3,7 +3,7 @@
 import { html, createLink } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
 
-export const GUIDE_URL = "?tab=guide#"; // and the name of a section
+export const GUIDE_URL = "?tab=guide#"; // the name of a section follows
 
 export const createLead = (text) => html("p", { class: "sd-sub sd-gd-lead" }, text);
 export const createList = (items) =>
@@ -13,7 +13,7 @@ export const createList = (items) =>
     items.map((item) => html("li", {}, item)),
   );
 
-/* Two columns, each as long as what is open in it. */
+/* Creates two columns, so that an open fold lengthens only its own column. */
 export function createColumns(items) {
   const middle = Math.ceil(items.length / 2);
   return html(
@@ -23,16 +23,16 @@ export function createColumns(items) {
   );
 }
 
-/* What a lid hides. */
+/* Creates a fold with its lid. */
 export const createFold = (lid, ...content) => html("details", { class: "sd-fold" }, html("summary", {}, lid), content);
 
-/* A mark that is also said. */
+/* Creates a mark with a label for screen readers. */
 export const createMark = (mark, label) => [
   html("i", { "aria-hidden": "true" }, mark),
   html("span", { class: "sd-hidden" }, label + ": "),
 ];
 
-/* The day something was looked up, and where. */
+/* Creates a note on when and where something was checked. */
 export const createSourceNote = (template, { checked: date, links }) =>
   html(
     "p",
@@ -41,14 +41,14 @@ export const createSourceNote = (template, { checked: date, links }) =>
     links.map((url) => [" ", createLink(url, url.replace(/^https:\/\/(www\.)?/, ""))]),
   );
 
-/* With `part`, a section of the tab, it is opened, too. */
+/* Returns a function that opens a tab and, with `part`, also a section of the tab. */
 export const tabOpener = (name, part) => () => {
   document.getElementById(name + "-button")?.click();
   scrollTo({ top: 0 });
   if (part) unfold(`#${name} [data-fold="${part}"]`);
 };
 
-/* Waits for it, 600 frames at most: a tab that was never looked at has yet to be drawn. */
+/* Opens a section; waits up to 600 frames for it, because a tab is drawn when it is first opened. */
 function unfold(selector, frames = 600) {
   const section = /** @type {HTMLDetailsElement | null} */ (document.querySelector(selector));
   if (!section?.getClientRects().length) {

@@ -1,10 +1,10 @@
-/* Questions with their answers, and the tab that shows why. */
+/* Shows questions with their answers, and a link to the tab that shows why. */
 
 import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
 import { createLead, tabOpener } from "#page/guide/prose.js";
 
-/* `tabs`: their labels by name. */
+/* `tabs` has the labels of the tabs by name. */
 export function createQuiz({ quiz: texts, see }, tabs) {
   function createQuestion({ ask, choices, answer, why, tab, part }, number) {
     const answerText = html("p", { class: "sd-gd-why sd-sub", "aria-live": "polite" }),

@@ -1,9 +1,9 @@
-/* Search in the questions and the glossary. First what is found, without a document, so that Node can test it. */
+/* Searches the questions and the glossary. `findHits` uses no DOM, so that Node can test it. */
 
 import { html } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
 
-/* The ids of the questions and the places of the terms that hold what was typed; null if nothing was. */
+/* Returns the ids of the questions and the indices of the terms that contain the query; null for an empty query. */
 export function findHits({ answers, glossary }, query) {
   const needle = query.trim().toLowerCase(),
     contains = (...texts) => texts.join(" ").toLowerCase().includes(needle);
@@ -17,7 +17,7 @@ export function findHits({ answers, glossary }, query) {
   };
 }
 
-/* The box, and how to empty it. `show` is told what was found, null to show the page as it was. */
+/* Creates the search box and a function that empties it. `showHits` receives the hits, null if the box is empty. */
 export function createSearchBox(texts, root, showHits) {
   const input = html("input", {
       type: "search",
@@ -54,7 +54,7 @@ export function createSearchBox(texts, root, showHits) {
   input.onkeydown = (event) => {
     if (event.key === "Escape") clear();
     if (event.key !== "Enter") return;
-    event.preventDefault(); // else it would open what gets the focus
+    event.preventDefault(); // otherwise Enter would open what gets the focus
     [...root.querySelectorAll("[data-answer] > summary")].find(visible)?.focus();
   };
   return { box: html("div", { class: "sd-gd-row sd-gd-search" }, input, count), clear };

@@ -1,7 +1,7 @@
-/* The steps of the tour. Each drives the page as a visitor would, by presses and sliders, so it works on whatever a tab
- * shows; no model is needed. */
+/* Defines the steps of the tour. Each drives the page as a visitor would, by presses and sliders, so it works on
+ * whatever a tab shows and needs no model. */
 
-/* What must be there before a step may act on its tab. */
+/* Names what a tab must show before a step may act on it. */
 export const READY = {
   race: ".sd-player",
   step: ".sd-step[data-state=ready] [data-part=rail] li",
@@ -16,9 +16,9 @@ export const PLAYER = ".sd-player [data-part=",
 const CARD = ".sd-player .sd-card:not([hidden])",
   VERDICT = ".sd-proof .sd-verdict";
 
-/* `at` is what a step points at, `keep` what its panel leaves free, too, and `act` what it does on coming; `show` does
- * what the visitor is asked for, `done` knows when it is done, `then` is what it points at from there on, and `tidy`
- * undoes it on going. */
+/* A step points at `at`, its panel also leaves `keep` free, and `act` runs when it begins. If it has a task, `show`
+ * does the task for the visitor, `done` returns whether it is done, `then` is the target afterwards, and `tidy` undoes
+ * the task when the step ends. */
 export const STEPS = [
   {
     id: "race",

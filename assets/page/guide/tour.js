@@ -1,4 +1,4 @@
-/* The guided tour: it opens the tabs, points at the widget that it speaks of, and does the deed or waits for it. */
+/* Runs the guided tour: it opens the tabs, points at widgets, and does each task or waits for the visitor to do it. */
 
 import { findParts } from "#page/race/html.js";
 import { isOver, speculativeOf, findFirstRejection, replayEnd } from "#page/race/run.js";
@@ -57,14 +57,14 @@ function mountTour(element, props, server, player) {
     },
   };
 
-  /* -- coming and going -- */
+  /* -- starting and ending -- */
 
-  /* The recorded run is put on the stage, and the visitor's own is kept aside. */
+  /* Starts the tour: loads the recorded run, and saves the visitor's own run until the tour ends. */
   async function startTour(from) {
     view.opener = from;
     sampledRun ||= await server.sampled_run().catch(() => "");
     sampledRun ||= player.log();
-    if (view.step >= 0) return; // pressed twice
+    if (view.step >= 0) return; // the button was pressed twice
     part.panel.hidden = false;
     part.panel.focus({ preventScroll: true });
     if (!player.run() || !isOver(player.run())) return paintBusy();
@@ -103,7 +103,7 @@ function mountTour(element, props, server, player) {
     ).focus({ preventScroll: true });
   }
 
-  /* -- the words -- */
+  /* -- the text of a step -- */
 
   function paint() {
     const step = STEPS[view.step],
@@ -131,7 +131,7 @@ function mountTour(element, props, server, player) {
     part.panel.dataset.place = innerWidth < NARROW_PX ? "sheet" : CORNERS[0];
   }
 
-  /* -- following what it points at: tabs open late, replays move, visitors scroll -- */
+  /* -- following the target: tabs open late, replays move, visitors scroll -- */
 
   function followTarget() {
     const step = STEPS[view.step];
@@ -147,7 +147,7 @@ function mountTour(element, props, server, player) {
       const hadFocus = document.activeElement === part.show;
       view.isDone = true;
       paint();
-      if (hadFocus) part.next.focus({ preventScroll: true }); // the button that was pressed is gone
+      if (hadFocus) part.next.focus({ preventScroll: true }); // the pressed button is gone
       part.announce.textContent = part.task.textContent;
     }
   }
@@ -166,7 +166,7 @@ function mountTour(element, props, server, player) {
       document.documentElement.style.setProperty("--sd-sheet", sheet + "px");
     }
     if (!target) return;
-    // changes with the page, not with the visitor's scrolling
+    // changes with the page, but not when the visitor scrolls
     const standsAt = [Math.round(box.top + scrollY), sheet].join();
     if (standsAt !== view.standsAt) Object.assign(view, { standsAt, hasScrolled: false });
     if (!view.hasScrolled) {
@@ -183,7 +183,7 @@ function mountTour(element, props, server, player) {
     });
   }
 
-  /* -- listening -- */
+  /* -- event handlers -- */
 
   function handleKey(event) {
     if (event.altKey || event.ctrlKey || event.metaKey || (view.step < 0 && event.key !== "Escape")) return;

@@ -1,5 +1,5 @@
-/* A handler for Gradio: what listens for this event of the window hears of each change, with all values in order. A
- * script that comes later asks for the latest ones. */
+/* Handles a change for Gradio: dispatches an event on the window with all values in order. A script that loads later
+ * reads `latestValues`. */
 
 /** @type {Map<string, any[]>} */
 export const latestValues = new Map();

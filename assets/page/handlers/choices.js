@@ -1,5 +1,5 @@
-/* A handler for Gradio: the lines below the menus follow the choices, in the browser. Whether a drafter is lossless
- * depends on the rule, too. */
+/* Handles a choice for Gradio: updates the lines below the menus in the browser. Whether a drafter is lossless depends
+ * on the rule, too. */
 
 /** @param {string | undefined} text */
 const info = (text) => ({ __type__: "update", info: text || "" });
@@ -10,11 +10,11 @@ const info = (text) => ({ __type__: "update", info: text || "" });
  *   rules: Record<string, string>,
  *   peers: Record<string, string>,
  *   same: Record<string, string>,
- * }} lines of drafters by family ("": any other) and rule; `same`: whose lines another family has
+ * }} texts the lines of drafters by family ("" is any other) and rule; `same` maps a family to one with equal lines
  */
 export const handler =
   ({ drafters, rules, peers, same }) =>
   (/** @type {string} */ drafter, /** @type {string} */ rule, /** @type {string} */ family) => {
-    const known = drafters[same[family] || family] || drafters[""];
-    return [info(known[rule][drafter]), info(rules[rule]), info(peers[drafter])];
+    const lines = drafters[same[family] || family] || drafters[""];
+    return [info(lines[rule][drafter]), info(rules[rule]), info(peers[drafter])];
   };

@@ -1,16 +1,16 @@
-/* A handler for Gradio, once the page has loaded: what the address cannot hold waited in the browser tab, a long
- * prompt, and the run (`shared/keep.js`). One that was left a minute ago, or before a reload, is shown again; no more
- * of it will come. */
+/* Handles the page's load for Gradio: restores what the address cannot hold, a long prompt and the run, which
+ * `shared/keep.js` stored in this browser tab. A run that was left at most a minute ago, or before a reload, is shown
+ * again; it is over. */
 
 const MAX_AWAY_MS = 60000; // ms
 const NO_CHANGE = { __type__: "update" };
 
 /**
- * Updates of the prompt's field and of the player.
+ * Returns updates of the prompt's field and of the player.
  * @returns {any[]}
  * @param {string | null} prompt
  * @param {string | null} run as `shared/keep.js` stored it
- * @param {{ hash: string, cameBack: boolean, now: number }} page `cameBack`: it was reloaded, or came back to
+ * @param {{ hash: string, cameBack: boolean, now: number }} page `cameBack` is true after a reload or Back
  */
 export function restoreUpdates(prompt, run, { hash, cameBack, now }) {
   let leftAt = 0,
@@ -18,9 +18,9 @@ export function restoreUpdates(prompt, run, { hash, cameBack, now }) {
   try {
     ({ left: leftAt, log } = JSON.parse(String(run)) || {});
   } catch {
-    /* somebody else's */
+    /* it was not stored by this page */
   }
-  const bringsRun = hash.startsWith("#run="); // the address brings one
+  const bringsRun = hash.startsWith("#run="); // the address holds a run
   return [
     prompt === null ? NO_CHANGE : prompt,
     log && !bringsRun && (cameBack || now - leftAt < MAX_AWAY_MS)
@@ -34,7 +34,7 @@ function readStored(name) {
   try {
     return sessionStorage.getItem(name);
   } catch {
-    return null; // forbidden
+    return null; // the storage is forbidden
   }
 }
 

@@ -37,7 +37,7 @@ export function createClosedForm(texts, setLevel) {
       columnWidth = width / allRows.length,
       baseline = 150,
       hatch = createHatch(),
-      g = svgRoot(width, 176, texts.closed.aria, hatch.defs);
+      chart = svgRoot(width, 176, texts.closed.aria, hatch.defs);
     const highest = Math.max(...allRows.flatMap(([, p, distribution]) => [p, distribution || 0])),
       heightOf = (v) => (v / highest) * 118,
       barWidth = Math.min(34, columnWidth * 0.34);
@@ -45,13 +45,13 @@ export function createClosedForm(texts, setLevel) {
       const middle = (i + 0.5) * columnWidth,
         difference = distribution === null ? 0 : distribution - p,
         isSame = Math.abs(difference) <= EXACT;
-      g.append(
+      chart.append(
         svgRect(middle - barWidth - 1, baseline - heightOf(p), barWidth, heightOf(p), {
           class: "sd-f-target",
         }),
       );
       if (distribution !== null)
-        g.append(
+        chart.append(
           svgRect(
             middle + 1,
             baseline - heightOf(distribution),
@@ -61,7 +61,7 @@ export function createClosedForm(texts, setLevel) {
           ),
         );
       if (Math.abs(difference) >= 0.0005)
-        g.append(
+        chart.append(
           svgText(
             middle,
             baseline - heightOf(Math.max(p, distribution)) - 7,
@@ -70,7 +70,7 @@ export function createClosedForm(texts, setLevel) {
             "middle",
           ),
         );
-      g.append(
+      chart.append(
         svgText(
           middle,
           baseline + 17,
@@ -80,8 +80,8 @@ export function createClosedForm(texts, setLevel) {
         ),
       );
     });
-    g.append(svgLine(0, baseline, width, baseline, "sd-ax"));
-    return g;
+    chart.append(svgLine(0, baseline, width, baseline, "sd-ax"));
+    return chart;
   }
 
   return paintClosed;

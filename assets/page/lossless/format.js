@@ -1,7 +1,7 @@
 /* Writes the numbers of a certificate. */
 
 export const formatCount = (n) => Math.round(n).toLocaleString("en");
-/* In the language of the page. */
+/* Returns the language of the page. */
 const language = () => (typeof document === "undefined" ? "" : document.documentElement.lang) || "en";
 export function formatRoughly(n) {
   if (n < 1e6) return formatCount(Number(n.toPrecision(2)));

@@ -1,4 +1,4 @@
-/* Greedy text: token by token the same as plain decoding's, or where it parts. */
+/* Compares greedy text with plain decoding's token by token, and shows where it first differs. */
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";

@@ -1,7 +1,6 @@
-/* The certificate: is this decoding lossless? Draws what the engine computed, recorded or live; it computes none of it.
+/* Shows the certificate of whether decoding is lossless. The engine computed it, recorded or live; this only draws.
  *
- * What is read off a certificate is in reading.js. Elements are made by the player's kit. Texts come from `words`;
- * tokens are inserted as text, never as markup: one may be `<script>`. */
+ * reading.js reads the certificate. Tokens are inserted as text, never as markup, because one may be `<script>`. */
 
 import { html, createChoice, findParts } from "#page/race/html.js";
 import { fillText, makeVisible } from "#page/race/text.js";
@@ -52,7 +51,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
     (view.pair !== "embedded" || view.request.text === part.text.value);
   const isLive = () => Boolean(view.live && isRequested());
 
-  /* A pair's certificate is fetched when it is first shown, so that the page itself stays light. */
+  /* Fetches a pair's certificate when it is first shown, so that the page itself stays light. */
   async function fetchRecorded(pair) {
     recordedPairs[pair] = await server.recorded_certificates(pair).catch(() => ({}));
     draw();
@@ -150,8 +149,8 @@ function mountLossless(element, props, watch, trigger, server, player) {
     draw();
   }
 
-  /* Updates that arrive after Stop, or belong to an earlier request, are ignored. At most one a frame is drawn, the
-   * newest; a hidden page draws it when it is shown again. */
+  /* Draws the newest update, at most once per frame; a hidden page draws it when it is shown again. Updates that arrive
+   * after Stop or belong to an earlier request are ignored. */
   function takeUpdate() {
     if (!view.running || !props.value) return;
     const certificate = JSON.parse(props.value);
@@ -164,7 +163,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
     });
   }
 
-  /* -- fixed labels, and event handlers -- */
+  /* -- fixed labels and event handlers -- */
 
   const pressPair = createChoice(part.pair, Object.entries(texts.rail.pairs), (pair) => setChoice({ pair }));
 

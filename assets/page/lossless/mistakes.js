@@ -1,10 +1,10 @@
-/* Builds one switch for each mistake that can be planted; the first ones are on show. */
+/* Builds one switch for each mistake that can be planted in the engine; the first ones show at once. */
 
 import { html } from "#page/race/html.js";
 import { fillText, joinSentences } from "#page/race/text.js";
 import { FIRST_MISTAKES } from "#page/lossless/reading.js";
 
-/* `choose` is told which one; pressed again, none. `planted()` is the one that is on. */
+/* `choose` receives the name of a pressed mistake, or "" if it was on; `plantedOf()` returns the one that is on. */
 export function createMistakes(texts, root, part, mistakes, plantedOf, choose) {
   const keys = Object.keys(texts.mistakes);
 

@@ -17,7 +17,7 @@ export function createSampled(texts, setLevel) {
       draws = formatCount(sample ? sample[0] : 0),
       box = html("div", {}),
       notes = [];
-    const [, , g, degrees, tail, impossible] = sample ? sample[1][sample[1].length - 1] : [];
+    const [, , statistic, degrees, tail, impossible] = sample ? sample[1][sample[1].length - 1] : [];
     const chanceText =
       tail < FALSE_ALARM
         ? labels.tiny
@@ -26,9 +26,9 @@ export function createSampled(texts, setLevel) {
           : labels.usual;
     const result = !sample
       ? "–"
-      : g === null
+      : statistic === null
         ? fillText(labels.ruled_out, { n: formatCount(impossible), draws })
-        : fillText(labels.figure, { g: formatCount(g), degrees, chance: chanceText });
+        : fillText(labels.figure, { g: formatCount(statistic), degrees, chance: chanceText });
     if (exact)
       notes.push(
         fillText(labels.exact, { paths: formatCount(exact.paths), tv: formatFigure(exact.tv[2]) }),
@@ -51,28 +51,29 @@ export function createSampled(texts, setLevel) {
       plotWidth = width - left - 56,
       highest = Math.max(0.02, ...rows.flatMap(([tv, band]) => [tv, band]), ...(exact ? exact.tv : [])) * 1.08,
       x = (v) => left + (v / highest) * plotWidth,
-      g = svgRoot(width, 134, texts.sampled.aria);
+      chart = svgRoot(width, 134, texts.sampled.aria);
     rows.forEach(([tv, band, ...rest], i) => {
       const y = 18 + i * 32,
         isRed = isImplausible([tv, band, ...rest]),
-        x1 = x(tv);
-      g.append(
+        pointX = x(tv);
+      chart.append(
         svgText(0, y + 4, texts.sampled.rows[i], "sd-k"),
         svgLine(left, y, width, y, "sd-grid"),
         svgRect(left, y - 9, x(band) - left, 18, { class: "sd-f-pla" }),
       );
-      if (exact) g.append(svgLine(x(exact.tv[i]), y - 12, x(exact.tv[i]), y + 12, "sd-mean"));
-      g.append(
+      if (exact) chart.append(svgLine(x(exact.tv[i]), y - 12, x(exact.tv[i]), y + 12, "sd-mean"));
+      chart.append(
         isRed
-          ? svg("path", { d: `M${x1 - 6} ${y - 6}l12 12m0 -12l-12 12`, class: "sd-cross" })
-          : svg("circle", { cx: x1, cy: y, r: 6, class: "sd-f-acc sd-fine" }),
-        svgText(Math.max(x1, exact ? x(exact.tv[i]) : 0) + 13, y + 4, tv.toFixed(3), "sd-b"),
+          ? svg("path", { d: `M${pointX - 6} ${y - 6}l12 12m0 -12l-12 12`, class: "sd-cross" })
+          : svg("circle", { cx: pointX, cy: y, r: 6, class: "sd-f-acc sd-fine" }),
+        svgText(Math.max(pointX, exact ? x(exact.tv[i]) : 0) + 13, y + 4, tv.toFixed(3), "sd-b"),
       );
     });
-    g.append(svgLine(left, 104, width, 104, "sd-ax"));
+    chart.append(svgLine(left, 104, width, 104, "sd-ax"));
     const step = niceStep(highest, plotWidth / 70);
-    for (let v = 0; v <= highest; v += step) g.append(svgText(x(v), 121, v.toFixed(step < 0.01 ? 3 : 2), "", "middle"));
-    return g;
+    for (let v = 0; v <= highest; v += step)
+      chart.append(svgText(x(v), 121, v.toFixed(step < 0.01 ? 3 : 2), "", "middle"));
+    return chart;
   }
 
   return paintSampled;

@@ -1,4 +1,4 @@
-/* Draws the stamp and the words of the verdict, and those of each check. */
+/* Draws the stamp and the text of the verdict, and those of each check. */
 
 import { html } from "#page/race/html.js";
 
@@ -21,7 +21,7 @@ export function createSigns(texts, part) {
       { good: "✓", bad: "✗", missed: "?" }[kind],
     );
 
-  /* A status line speaks when it changes, so a growing sample leaves it alone until it does. */
+  /* Writes the verdict only when it changes, because screen readers announce each change of a status line. */
   function setVerdict(kind, title, sentence) {
     const key = kind + title + sentence;
     if (part.verdict.dataset.said === key && part.verdict.firstChild) return;
@@ -32,7 +32,7 @@ export function createSigns(texts, part) {
     );
   }
 
-  /* One check: its name, its result, what it asks, and what is drawn of it. */
+  /* Creates the body of a check: its name, its result, its question and its drawing. */
   const createBody = (title, result, lead, ...more) =>
     html(
       "div",

@@ -1,23 +1,23 @@
-/* The verdict on a pair in words: which checks fail, and why one of them may have missed the mistake. */
+/* Writes the verdict on a pair: which checks fail, and why one of them may have missed the mistake. */
 
 import { fillText, joinSentences } from "#page/race/text.js";
 import { sampleAt, verdictOf, drawsNeeded } from "#page/lossless/reading.js";
 import { formatCount, formatRoughly } from "#page/lossless/format.js";
 
-/* `named` are the mistakes. */
+/* `mistakes` has the texts of the mistakes by name. */
 export function createVerdictTexts(texts, mistakes) {
-  function createSentence(certificate, kind, failed, checks, draws0) {
+  function createSentence(certificate, kind, failed, checks, draws) {
     const labels = texts.verdict,
       needed = drawsNeeded(certificate),
-      sample = sampleAt(certificate, draws0),
-      draws = sample ? formatCount(sample[0]) : "0";
+      sample = sampleAt(certificate, draws),
+      drawsText = sample ? formatCount(sample[0]) : "0";
     if (kind === "good") return labels.right;
     if (kind === "missed" && certificate.least_k > certificate.k)
       return fillText(labels.shallow, { least: certificate.least_k, k: certificate.k });
     if (kind === "missed")
       return needed
-        ? fillText(labels.small, { draws, needed: formatRoughly(needed) })
-        : fillText(labels.unlisted, { draws });
+        ? fillText(labels.small, { draws: drawsText, needed: formatRoughly(needed) })
+        : fillText(labels.unlisted, { draws: drawsText });
     const sentences = [
       fillText(labels.wrong, {
         mistake: mistakes[certificate.mistake] ? mistakes[certificate.mistake].title : "–",
@@ -27,12 +27,12 @@ export function createVerdictTexts(texts, mistakes) {
     ];
     if (checks.closed) sentences.push(labels.hidden);
     else if (checks.sampled && needed > sample[0])
-      sentences.push(fillText(labels.needs, { draws, needed: formatRoughly(needed) }));
+      sentences.push(fillText(labels.needs, { draws: drawsText, needed: formatRoughly(needed) }));
     if (checks.greedy) sentences.push(labels.greedy_blind);
     return joinSentences(sentences);
   }
 
-  /* Of a certificate after so many draws: its kind, and the sentence. */
+  /* Returns the kind of verdict and its sentence for a certificate after so many draws. */
   return (certificate, draws) => {
     const { kind, failed, checks } = verdictOf(certificate, draws);
     return { kind, said: createSentence(certificate, kind, failed, checks, draws) };

@@ -16,7 +16,7 @@ export function createAccount(texts, part, view, term) {
       drafting = (lane) => (lane.endMs ? toFixed((lane.draftMs / lane.endMs) * 100, 0) + " %" : "–");
     const acceptance = (lane) =>
       lane.drafted ? toFixed(lane.accepted / lane.drafted) + (peer ? "" : ` (${lane.accepted}/${lane.drafted})`) : "–";
-    const peerCell = (figure) => (reportsDrafts(peer) ? figure() : "–"); // it may tell its tokens alone
+    const peerCell = (figure) => (reportsDrafts(peer) ? figure() : "–"); // a peer may report only its tokens
     const onServer = isServed(view.run),
       gap = (lane, kind) => {
         const gaps = gapsOf(lane, view.timeMs);

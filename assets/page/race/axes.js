@@ -6,16 +6,16 @@ import { ticksOf } from "#page/race/format.js";
 import { svgText, svgLine } from "#page/race/svg.js";
 
 /**
- * Marks of an axis of milliseconds, as many as `count` in what is seen of it at once.
- * @param {any} g
+ * Appends the ticks of a time axis in ms to `chart`, about `count` of them per visible `window`.
+ * @param {any} chart
  * @param {{ span: number, window?: number, x: (at: number) => number, width: number, y: number, top?: number | null,
- *   count: number }} drawTimeAxis
+ *   count: number }} axis
  */
-export function drawTimeAxis(g, { span, window = span, x, width, y, top = null, count }) {
+export function drawTimeAxis(chart, { span, window = span, x, width, y, top = null, count }) {
   ticksOf(0, span, window, count).forEach(({ at, label }, i, all) => {
     const tickX = x(at);
-    if (top != null) g.append(svgLine(tickX, top, tickX, top + 4, "sd-ax"));
-    g.append(
+    if (top != null) chart.append(svgLine(tickX, top, tickX, top + 4, "sd-ax"));
+    chart.append(
       svgText(
         tickX,
         y,
@@ -27,7 +27,7 @@ export function drawTimeAxis(g, { span, window = span, x, width, y, top = null, 
   });
 }
 
-/* The whole time axis; while a run goes on, as long as it will probably be. */
+/* Returns the end of the time axis in ms; while a run goes on, this is its estimated end. */
 export function timeAxisEnd(run, end) {
   const [speculative, ...others] = lanesOf(run),
     endMs = Math.max(end, speculative.endMs, ...others.map((lane) => lane.endMs), EPS);

@@ -24,10 +24,10 @@ export function createCards(texts, root, part, view, takeOver) {
         anchorBox.right + 12 + cardBox.width <= rootBox.right
           ? anchorBox.right + 12
           : anchorBox.left - 12 - cardBox.width;
-    const aside = !fits && beside >= rootBox.left; // no room below: stand beside the token, over as little as possible
+    const aside = !fits && beside >= rootBox.left; // without room below, the card stands beside the token
     const left = aside ? beside : anchorBox.left - 20,
       top = aside ? Math.max(8, innerHeight - 8 - cardBox.height) : anchorBox.bottom + 8;
-    const zoom = root.currentCSSZoom || 1; // on a large screen the page is zoomed, and boxes are measured after that
+    const zoom = root.currentCSSZoom || 1; // on a large screen the page is zoomed, and measured boxes include the zoom
     part.card.style.left = clamp(left - rootBox.left, 0, Math.max(0, rootBox.width - cardBox.width)) / zoom + "px";
     part.card.style.top = (top - rootBox.top) / zoom + "px";
   }

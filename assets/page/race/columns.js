@@ -14,12 +14,14 @@ export function createColumnChart(texts, part, view) {
     return { cycles, slots, width, step: (width - right) / slots, right };
   }
 
-  function cycleAxis(g, layout, y, current) {
+  function cycleAxis(chart, layout, y, current) {
     const step = niceStep(layout.slots, layout.width > 300 ? 5 : 4);
     for (let i = 0; i < layout.cycles.length; i++)
       if (i === 0 || (i + 1) % step === 0)
-        g.append(svgText(i * layout.step + layout.step / 2, y, String(i + 1), i === current ? "sd-b" : "", "middle"));
-    g.append(svgText(layout.width - layout.right + 4, y, texts.charts.cycle));
+        chart.append(
+          svgText(i * layout.step + layout.step / 2, y, String(i + 1), i === current ? "sd-b" : "", "middle"),
+        );
+    chart.append(svgText(layout.width - layout.right + 4, y, texts.charts.cycle));
   }
 
   function drawBars(figures) {
@@ -57,7 +59,7 @@ export function createColumnChart(texts, part, view) {
       refused.forEach((draft, j) => drawCell(i, -j - 1, draft.state, isDone));
     });
     const plotWidth = layout.width - layout.right,
-      g = svgRoot(
+      chart = svgRoot(
         layout.width,
         height,
         texts.charts.bars_aria,
@@ -77,20 +79,20 @@ export function createColumnChart(texts, part, view) {
         })),
         marks,
       );
-    g.append(
+    chart.append(
       svgLine(0, baseline + 3, plotWidth, baseline + 3, "sd-ax"),
       svgLine(0, baseline - row, plotWidth, baseline - row, "sd-dots"),
     );
     const level = figures.tau == null ? null : baseline - figures.tau * row,
       overlaps = level != null && Math.abs(level - (baseline - row)) < 12;
-    g.append(svgText(plotWidth + 4, baseline - row + (overlaps ? 14 : 4), texts.charts.plain));
+    chart.append(svgText(plotWidth + 4, baseline - row + (overlaps ? 14 : 4), texts.charts.plain));
     if (level != null)
-      g.append(
+      chart.append(
         svgLine(0, level, plotWidth, level, "sd-mean"),
         svgText(plotWidth + 4, level + (overlaps ? -2 : 4), "τ " + toFixed(figures.tau, 1), "sd-b"),
       );
-    cycleAxis(g, layout, height - 6, figures.speculative.passes - 1);
-    part.bars.replaceChildren(g);
+    cycleAxis(chart, layout, height - 6, figures.speculative.passes - 1);
+    part.bars.replaceChildren(chart);
   }
 
   return drawBars;

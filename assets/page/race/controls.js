@@ -6,8 +6,8 @@ import { fillText } from "#page/race/text.js";
 import { AUTO, formatSpeed } from "#page/race/labels.js";
 import { EPS, lanesOf } from "#page/race/run.js";
 
-export const SPEEDS = [1, 10, 100, 400]; // times slower than it ran
-const CLOCK_MS = 120; // ms at least between two changes of a clock: the engine beside it needs the core
+export const SPEEDS = [1, 10, 100, 400]; // each replays a run so many times slower than it ran
+const CLOCK_MS = 120; // ms at least between two repaints of a clock, because the engine needs the core
 
 export function createControls(texts, part, view, time, draw, log) {
   function handleKey(event) {
@@ -33,7 +33,7 @@ export function createControls(texts, part, view, time, draw, log) {
   part.speed.onclick = (event) => {
     const speeds = [AUTO, ...SPEEDS.map(String)],
       place = speeds.indexOf(event.target.dataset.slow),
-      isSingle = event.currentTarget.clientWidth < 140; // on a phone one button stands for all
+      isSingle = event.currentTarget.clientWidth < 140; // on a phone one button goes through all speeds
     const chosen = speeds[isSingle ? (place + 1) % speeds.length : place];
     if (place >= 0) time.setSpeed(chosen === AUTO ? AUTO : +chosen);
   };

@@ -24,7 +24,7 @@ export function createCurve(texts, part, view) {
       maxTokens = Math.max(4, ...lanesOf(view.run).map(tokensOf), isOver(view.run) ? 0 : limit);
     const x = (ms) => left + (ms / endMs) * (width - left - 10),
       y = (tokens) => height - bottom - (tokens / maxTokens) * (height - bottom - 18),
-      g = svgRoot(
+      chart = svgRoot(
         width,
         height,
         texts.charts.curve_aria,
@@ -44,11 +44,11 @@ export function createCurve(texts, part, view) {
       );
     const step = niceStep(maxTokens, 4);
     for (let tokens = 0; tokens <= maxTokens + EPS; tokens += step)
-      g.append(
+      chart.append(
         svgLine(left, y(tokens), width, y(tokens), "sd-grid"),
         svgText(left - 6, y(tokens) + 4, String(tokens), "", "end"),
       );
-    drawTimeAxis(g, {
+    drawTimeAxis(chart, {
       span: endMs,
       x,
       width,
@@ -61,18 +61,18 @@ export function createCurve(texts, part, view) {
       [speculative, "sd-line-a"],
     ])
       if (lane)
-        g.append(
+        chart.append(
           svg("path", { d: stairPath(lane, endMs, x, y), class: "sd-ghost-line" }),
           svg("path", { d: stairPath(lane, view.timeMs, x, y), class: cls }),
         );
-    drawKey(g, width - 112, height - bottom - 6, plain, peer);
+    drawKey(chart, width - 112, height - bottom - 6, plain, peer);
     if (plain && !peer && figures.speculative.tokens + figures.plain.tokens && !isAtEnd(view))
-      labelNow(g, figures, x, y, width);
-    box.replaceChildren(g);
+      labelNow(chart, figures, x, y, width);
+    box.replaceChildren(chart);
   }
 
-  /* The lines are told apart by a key, below them at the right: names beside them would run into the lines. */
-  function drawKey(g, x, bottom, plain, peer) {
+  /* Draws the key at the lower right, because names beside the lines would run into them. */
+  function drawKey(chart, x, bottom, plain, peer) {
     const rows = [
       ["sd-line-a", texts.charts.speculative],
       peer && ["sd-line-c", texts.charts.peer],
@@ -80,7 +80,7 @@ export function createCurve(texts, part, view) {
     ].filter(Boolean);
     rows.forEach(([cls, name], i) => {
       const y = bottom - (rows.length - i) * 17 + 9;
-      g.append(svgLine(x, y, x + 24, y, cls), svgText(x + 31, y + 4, name));
+      chart.append(svgLine(x, y, x + 24, y, cls), svgText(x + 31, y + 4, name));
     });
   }
 
@@ -96,7 +96,7 @@ export function createCurve(texts, part, view) {
     return until > at && at < lane.endMs ? d + `H${x(Math.min(until, lane.endMs)).toFixed(1)}` : d;
   }
 
-  function labelNow(g, figures, x, y, width) {
+  function labelNow(chart, figures, x, y, width) {
     const at = x(view.timeMs),
       flip = at > width - 40,
       side = flip ? -9 : 9,
@@ -105,12 +105,12 @@ export function createCurve(texts, part, view) {
       plainY = y(figures.plain.written),
       shift = Math.abs(speculativeY - plainY) < 14 ? 8 : 0,
       direction = figures.speculative.written >= figures.plain.written ? -1 : 1;
-    g.append(
+    chart.append(
       svgLine(at, speculativeY, at, plainY, "sd-mean"),
       svg("circle", { cx: at, cy: speculativeY, r: 3.5, class: "sd-dot-a" }),
       svg("circle", { cx: at, cy: plainY, r: 3.5, class: "sd-dot-b" }),
     );
-    g.append(
+    chart.append(
       svgText(at + side, speculativeY + 4 + direction * shift, String(figures.speculative.written), "sd-b", anchor),
       svgText(at + side, plainY + 4 - direction * shift, String(figures.plain.written), "", anchor),
     );

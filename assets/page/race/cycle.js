@@ -1,13 +1,13 @@
-/* Reads one cycle of a run; without a document. */
+/* Reads one cycle of a run; uses no DOM. */
 
-/* The last token of the path that was kept, -1 if none was. */
+/* Returns the index of the last accepted draft, or -1 if none was accepted. */
 export const findTip = (cycle) => cycle.drafts.reduce((tip, draft, i) => (draft.state === "acc" ? i : tip), -1);
 
-/* When a cycle's first token shows. */
+/* Returns the time at which a cycle's first token appears, in ms. */
 export const firstTokenMs = (cycle) => Math.min(cycle.endMs, ...cycle.drafts.map((draft) => draft.readyMs));
 
-/* The deepest level of a cycle's tree. */
+/* Returns the deepest level of a cycle's tree. */
 export const depthOf = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
 
-/* Whether a coin decides about this draft: the chance is neither near 0 nor near 1. */
+/* Returns whether a coin decides about this draft: p / q is neither near 0 nor near 1. */
 export const isCoinDecided = ({ p, q }) => p > 0.1 * q && p < 0.9 * q;

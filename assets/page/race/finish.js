@@ -1,9 +1,9 @@
-/* Draws the end of a run: each lane as a bar of its time, a picture of both and a link to share. */
+/* Draws the end of a run: one bar of time per lane, and the buttons that save a picture and copy a link. */
 
 import { html, copyText, showAnswer, saveFile } from "#page/race/html.js";
 import { summarize, drawPicture } from "#page/race/picture.js";
 
-/* `root`: the player, which learns from its tab how a run is shared. */
+/* `root` is the player; its tab sets `root.share`, which makes the link to a run. */
 export function createFinish(box, texts, root) {
   return function draw(run) {
     const { headline, title, rows, longest } = summarize(texts, run);

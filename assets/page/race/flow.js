@@ -1,9 +1,9 @@
-/* Token flow: one cycle as a picture. Dashed chips slide from a small draft box onto one wide bar, a pass of the
- * target; all verdicts fall at once; what was rejected drops out, and the target's own token drops in.
+/* Animates one cycle as token flow: dashed chips slide from a small draft box onto one wide bar, a pass of the
+ * target; all verdicts fall at once; rejected chips drop out, and the target's own token drops in.
  *
- * `createFlow(box, texts).draw(cycle, progress)` draws a cycle at a progress from 0 to 1, so it can be scrubbed. Until
- * DRAFTED_SHARE chips arrive, until PASSED_SHARE the pass runs, after that the verdicts move. Only transform, opacity
- * and one clip change between two moments of a cycle. It is hidden from screen readers: the sentence says the same. */
+ * `createFlow(box, texts).draw(cycle, progress)` draws a cycle at a progress from 0 to 1, so it can be scrubbed. Chips
+ * arrive until DRAFTED_SHARE, the pass runs until PASSED_SHARE, then the verdicts move. Between two moments only
+ * transforms, opacities and one clip change. Screen readers skip it, because the sentence says the same. */
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
@@ -13,21 +13,21 @@ import { clamp } from "#page/race/format.js";
 export const DRAFTED_SHARE = 0.4,
   PASSED_SHARE = 0.7,
   FLASHED_SHARE = 0.76;
-const MAX_DRAFTS = 7; // drafts that are drawn: the last ones that were judged, then the others
+const MAX_DRAFTS = 7; // at most so many drafts are drawn: the last judged ones, then the others
 const GAP_PX = 6,
   FALL_PX = 62,
   DRAFT_BOX_PX = 74,
-  MIN_SCALE = 0.85; // how small a chip may be drawn: on a phone its letters then have 11 px
+  MIN_SCALE = 0.85; // the smallest scale of a chip: on a phone its letters are then 11 px
 const THROWN_AWAY = ["rej", "dis", "cut"];
 
-/* 0 before `from`, 1 after `to`, smooth between. */
+/* Rises smoothly from 0 at `from` to 1 at `to`. */
 function ease(progress, from, to) {
   const x = clamp((progress - from) / (to - from), 0, 1);
   return x * x * (3 - 2 * x);
 }
 
-/* Where in a cycle the moment t is: drafting and checking take the shares above, whatever they took in time. At its
- * commit the verdicts begin to move: `settled`, from 0 to 1, is how far they have. */
+/* Returns a cycle's progress at the time `ms`. Drafting and checking take the shares above, however long they took. The
+ * verdicts begin to move at the commit; `settled`, from 0 to 1, is how far they have moved. */
 export function progressAt(cycle, ms, settled = 1) {
   if (ms >= cycle.endMs) return PASSED_SHARE + (1 - PASSED_SHARE) * settled;
   const shareOf = (from, to) => (to > from ? clamp((ms - from) / (to - from), 0, 1) : 1);
@@ -38,7 +38,7 @@ export function progressAt(cycle, ms, settled = 1) {
   );
 }
 
-/* As many chips as have room: the first ones that were kept go, then the last ones that were thrown away. */
+/* Chooses the chips that fit: first drops accepted drafts from the front, then drafts from the back. */
 export function chooseFitting(items, roomPx) {
   const chosen = [...items],
     isTooWide = () => chosen.reduce((sum, { width }) => sum + width + GAP_PX, 0) > roomPx,
@@ -57,7 +57,7 @@ export function createFlow(box, texts) {
     passFill = /** @type {any} */ (null),
     gainLabel = /** @type {any} */ (null);
 
-  /* The cycle's chips at their last places; `draw` moves them there. */
+  /* Creates the cycle's chips; `draw` moves them. */
   function build(cycle) {
     const judgedDrafts = cycle.drafts.filter((draft) => !["dis", "cut"].includes(draft.state)),
       otherDrafts = cycle.drafts.filter((draft) => !judgedDrafts.includes(draft));
@@ -80,7 +80,7 @@ export function createFlow(box, texts) {
       });
     const n = cycle.drafts.length,
       label = fillText(n > 1 ? texts.flow.pass : n ? texts.flow.pass_one : texts.flow.alone, { n });
-    // each half in its own ink
+    // the label is written twice, so that the filled and the empty half each have their own ink
     passBar = html("div", { class: "sd-flowpass" }, html("span", {}, label), (passFill = html("i", {}, label)));
     gainLabel = html(
       "div",
@@ -97,7 +97,7 @@ export function createFlow(box, texts) {
     arrange();
   }
 
-  /* One reading of the widths for a cycle. The target's own token stands where the first rejected draft stood. */
+  /* Measures and places a cycle's chips once. The target's own token stands where the first rejected draft stood. */
   function arrange() {
     width = stage.clientWidth;
     for (const item of items) item.width = item.node.offsetWidth;
@@ -127,7 +127,7 @@ export function createFlow(box, texts) {
 
   function draw(cycle, progress) {
     if (builtCycle !== cycle || (!width && stage.clientWidth)) {
-      // a width is read only while there is none: reading it lays the page out
+      // the width is read only while it is 0, because reading it forces a layout
       builtCycle = cycle;
       build(cycle);
     }
@@ -138,7 +138,7 @@ export function createFlow(box, texts) {
     passBar.style.opacity = progress > DRAFTED_SHARE - 0.05 ? "1" : "0.45";
     gainLabel.style.opacity = ease(progress, 0.9, 1).toFixed(2);
     for (const item of items) {
-      if (item.x === undefined) continue; // there is no room for it
+      if (item.x === undefined) continue; // it does not fit
       const now = isJudged ? item.state : "pen";
       if (item.now !== now) {
         item.now = now;
@@ -166,7 +166,7 @@ export function createFlow(box, texts) {
 
   const reset = () => {
     builtCycle = null;
-  }; // the next drawing builds anew; until then the box may hold the end
+  }; // the next drawing creates the chips again; until then the box may show the finish
 
   return { draw, reset };
 }

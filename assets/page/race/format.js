@@ -1,11 +1,11 @@
-/* Writes numbers with their units and chooses the ticks of an axis; without a document. */
+/* Writes numbers with their units and chooses the ticks of an axis; uses no DOM. */
 
 import { EPS } from "#page/race/run.js";
 
 export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 export const toFixed = (x, digits = 2) => x.toFixed(digits);
 
-/* A probability: two significant digits, so that a ratio of two agrees with both; never a false 0 or 1. */
+/* Formats a probability with two significant digits, so that a ratio of two agrees with both; never a false 0 or 1. */
 export function formatChance(x) {
   if (x == null || Number.isNaN(x)) return "–";
   if (x > 0 && x < 0.0001) return "<0.0001";
@@ -13,7 +13,7 @@ export function formatChance(x) {
   return x >= 0.0995 || x === 0 ? toFixed(x) : x.toPrecision(2);
 }
 
-/* Enough digits to tell two numbers apart. */
+/* Formats two numbers with enough digits to tell them apart. */
 export function formatApart(a, b) {
   let digits = 2;
   while (digits < 6 && a !== b && toFixed(a, digits) === toFixed(b, digits)) digits++;
@@ -39,8 +39,8 @@ export function niceStep(span, count) {
 const formatTick = (value, step) =>
   step >= 1 ? String(Math.round(value)) : value.toFixed(Math.min(3, Math.ceil(-Math.log10(step))));
 
-/* Where an axis from `from` on over `span` has its marks; `count` of them fit into `window`. Of no time there are
- * none. */
+/* Returns the ticks of an axis that starts at `from` and is `span` long; about `count` of them fit into `window`. An
+ * empty window has none. */
 export function ticksOf(from, span, window, count) {
   if (!(window > EPS)) return [];
   const step = niceStep(window, count),
@@ -52,5 +52,5 @@ export function ticksOf(from, span, window, count) {
   }));
 }
 
-/* About how wide a label is at 12 px, before it is drawn: a Chinese character is square. */
+/* Estimates the width of a label at 12 px before it is drawn; a Chinese character is square. */
 export const estimateWidth = (label) => [...label].reduce((width, one) => width + (one > "\u2e80" ? 12 : 5.8), 0);

@@ -1,4 +1,4 @@
-/* Writes the heading of a run: its source, models, machine and lanes, and how far each lane is. */
+/* Writes the heading of a run: its source, models, machine and lanes, and the progress of each lane. */
 
 import { speculativeOf, plainOf, peerOf, isOver, isServed, BLOCK_VERIFICATION } from "#page/race/run.js";
 import { html, setProperty } from "#page/race/html.js";
@@ -6,7 +6,7 @@ import { toFixed, formatSize } from "#page/race/format.js";
 import { methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
 import { showCountMethod, describeServer, formatServerName } from "#page/race/server.js";
 
-const PRECISIONS = ["bfloat16", "int8", "int7"]; // each makes another target of the same weights
+const PRECISIONS = ["bfloat16", "int8", "int7"]; // the same weights make a different target in each
 
 const isBuiltIn = (family) => /^embedded(:|$)/.test(family || "embedded");
 const modelName = (pair) =>
@@ -99,7 +99,7 @@ export function createHeading(texts, root, part, view) {
     for (const sub of [part.sub0, part.sub1, part.sub2]) setProperty(sub, "title", sub.textContent);
   }
 
-  /* Only a tree tries several guesses where one is asked for. */
+  /* Picks the sentence on the drafter; with k = 1 only a tree tries more than one guess. */
   const draftedBy = ({ k, drafter }) =>
     k === 0
       ? texts.lane.none
@@ -120,7 +120,7 @@ export function createHeading(texts, root, part, view) {
     return node;
   }
 
-  /* What a lane has written, and how fast. */
+  /* Writes how many tokens each lane has written, and how fast. */
   function paintClocks(figures) {
     const clock = (lane, more = "") => [
       html("b", {}, lane.written === 1 ? texts.lane.one_token : fillText(texts.lane.clock, { tokens: lane.written })),
@@ -138,12 +138,12 @@ export function createHeading(texts, root, part, view) {
   return { paint, createTerm, paintClocks };
 }
 
-/* SmolLM2 comes as a file of 4 bits a weight. */
+/* Returns whether SmolLM2, a file of 4 bits per weight, was unpacked to bfloat16. */
 const isUnpackedFile = ({ family, dtype }) => family === "smollm2" && dtype === "bfloat16";
 
-const KERNELS = { native: "native", wasm: "wasm" }; // what else there is, torch computes
+const KERNELS = { native: "native", wasm: "wasm" }; // torch computes all others
 
-// Where it ran.
+// Names the machine on which the run was made.
 function machineName(texts, models, machine) {
   if (/^cuda/.test(models.device) && machine.gpu) return machine.gpu;
   const cores =

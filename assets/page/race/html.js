@@ -27,7 +27,7 @@ export function createChoice(box, labels, choose) {
 export const createLink = (href, label, cls) =>
   html("a", { class: cls, href, target: "_blank", rel: "noreferrer" }, label);
 
-/* The head of a table, from names and cells. */
+/* Creates the head of a table from names and ready cells. */
 export const createHeadRow = (heads) =>
   html(
     "thead",
@@ -47,7 +47,7 @@ export const createRow = (name, cells, cls) =>
   );
 export const createTable = (cls, heads, rows) =>
   html("table", { class: cls }, createHeadRow(heads), html("tbody", {}, rows));
-/* What the colours of a chart mean. */
+/* Creates the legend that explains the colours of a chart. */
 export const createLegend = (...items) =>
   html(
     "div",
@@ -55,7 +55,7 @@ export const createLegend = (...items) =>
     items.map(([cls, label]) => html("span", {}, html("i", { class: cls }), label)),
   );
 
-/* Written only when it is another: each writing costs a style recalculation. */
+/* Sets a property only if it changes, because each write costs a style recalculation. */
 export const setProperty = (node, name, value) => {
   if (node[name] !== value) node[name] = value;
 };
@@ -65,13 +65,13 @@ export const setAttribute = (node, name, value) => {
 
 let idCount = 0;
 
-/* The elements of a template by the names of their parts. */
+/* Returns the elements of a template by the names in `data-part`. */
 export const findParts = (root) =>
   /** @type {any} */ (
     Object.fromEntries([...root.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]))
   );
 
-/* Whether a text could be copied: without https a page may not write to the clipboard. */
+/* Copies a text and returns whether that worked: without https a page may not write to the clipboard. */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -81,7 +81,7 @@ export async function copyText(text) {
   }
 }
 
-/* A button answers in its own place for two seconds. Pressed again meanwhile, it still goes back to its name. */
+/* Shows `word` on a button for two seconds. Pressed again meanwhile, the button still goes back to its label. */
 export function showAnswer(button, word) {
   button.label ??= button.textContent;
   clearTimeout(button.timer);
@@ -91,7 +91,7 @@ export function showAnswer(button, word) {
   }, 2000);
 }
 
-/* A file for the visitor, named after the run. */
+/* Gives the visitor a file that is named after the run. */
 export function saveFile(blob, run, extension) {
   const url = URL.createObjectURL(blob),
     name = String((run && run.header.run) || "run")

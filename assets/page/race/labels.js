@@ -1,4 +1,4 @@
-/* Labels the player, whatever it plays: titles, names for screen readers, the legend, the buttons of zoom and speed. */
+/* Writes the labels of the player: titles, names for screen readers, the legend, the buttons of zoom and speed. */
 
 import { html, createId } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";

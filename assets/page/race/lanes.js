@@ -9,20 +9,20 @@ import { makeVisible, fillText } from "#page/race/text.js";
 import { setUp, html } from "#page/race/html.js";
 import { splitAtBreak, createChip, statusOf, createPrompt } from "#page/race/tokens.js";
 
-const FOLLOW_PX = 60; // px: two lines from its end a lane still follows
+const FOLLOW_PX = 60; // px; a lane scrolled this near to its end follows new text
 const PROMPT_LENGTH = 64; // characters of a prompt's last line
 const MIN_CYCLE_MS = 250; // ms that a cycle must last on the screen for its drafts to be seen
 
 /* `view` holds the run on show and its moment `view.timeMs`. */
-export function createLanes(texts, isPartial, view) {
+export function createLanes(texts, part, view) {
   let chips = [],
     groups = [],
     builtCycles = [];
 
-  const laneBoxes = () => [isPartial.lane0, isPartial.lane1, isPartial.lane2];
+  const laneBoxes = () => [part.lane0, part.lane1, part.lane2];
   const drafts = (laneIndex) => laneIndex !== 1; // all lanes but the plain one
 
-  /* A prompt is read above; here its last words lead into the text. */
+  /* Shortens the prompt to its last words, which lead into the text; the whole prompt stands above. */
   function lastWords(prompt) {
     const last = prompt.split("\n").pop();
     return makeVisible(last.length > PROMPT_LENGTH ? "… " + last.slice(4 - PROMPT_LENGTH).trimStart() : last);
@@ -36,13 +36,13 @@ export function createLanes(texts, isPartial, view) {
       box.replaceChildren(createPrompt(view.run.header, lastWords));
       box.full = 0;
     });
-    [isPartial.peer.hidden, isPartial.other.hidden] = [!peerOf(view.run), !plainOf(view.run)];
-    isPartial.rows.replaceChildren(
+    [part.peer.hidden, part.other.hidden] = [!peerOf(view.run), !plainOf(view.run)];
+    part.rows.replaceChildren(
       ...[texts.lane.speculative, peerOf(view.run) && texts.lane.peer, plainOf(view.run) && texts.lane.plain]
         .filter(Boolean)
         .map((name) => html("span", {}, name)),
     );
-    isPartial.stage.toggleAttribute("data-code", view.run.header.kind === "code");
+    part.stage.toggleAttribute("data-code", view.run.header.kind === "code");
   }
 
   function build() {
@@ -91,8 +91,8 @@ export function createLanes(texts, isPartial, view) {
     if (drafts(laneIndex)) box.append(html("span", { class: "sd-gap" }));
   }
 
-  /* A draft with siblings: they hang below each other, and what follows a token stands right of it. Says where a
-   * token goes. */
+  /* Builds a tree of drafts: siblings stand below each other, children to the right of their parent. Returns a function
+   * that makes the place of a draft. */
   function growTree(tree, cycle) {
     const nodes = { "-1": tree };
     setUp(
@@ -112,20 +112,20 @@ export function createLanes(texts, isPartial, view) {
     };
   }
 
-  /* Only what joins the text may break a line. */
+  /* Adds a token to a lane; only a token that joins the text may break a line. */
   function addToken(laneIndex, parent, { piece, text }, ...more) {
     const [state] = more,
       inText = !["rej", "dis", "cut"].includes(state),
-      isPartial = text === "" && piece !== ""; // of a character that a later token completes
+      isPartial = text === "" && piece !== ""; // a later token completes its character
     (inText ? splitAtBreak(text || piece) : [piece]).forEach((text, i) => {
       const node = addPiece(laneIndex, parent, text, ...more);
       if (isPartial) node.querySelector(".sd-w").replaceChildren();
-      if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // one mark a token
+      if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // a token has one mark
       if (inText && /\n/.test(text)) parent.append(html("br"));
     });
   }
 
-  /* A button that breaks and joins like text, so no <button>. */
+  /* Adds a chip that acts as a button but breaks and joins like text, as a <button> cannot. */
   function addPiece(laneIndex, parent, piece, state, shownMs, judgedMs, details) {
     const node = createChip(texts, piece, state, "span", statusOf(texts, state, details) + levelText(details));
     setUp(node, { role: "button", tabindex: -1 }, []);
@@ -138,7 +138,7 @@ export function createLanes(texts, isPartial, view) {
     return node;
   }
 
-  /* A token as part of a sentence: its spaces outside of the tint, its line break as one. */
+  /* Creates a token's parts for prose: its spaces stand outside of the tint, and `addToken` adds its line break. */
   function proseParts(piece, unnamed) {
     const [, spaces, rest] = /** @type {RegExpExecArray} */ (/^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, "")));
     return [
@@ -164,12 +164,12 @@ export function createLanes(texts, isPartial, view) {
     }
   }
 
-  /* What a cycle threw away stands until the next one begins or the text ends; where cycles pass in a blink, it would
-   * only flicker. In prose only the path of a tree ever shows. */
+  /* Hides the discarded tokens of a cycle once the next one begins or the text ends; where cycles pass too fast, they
+   * would flicker and never show. In prose only the accepted path of a tree shows. */
   function paintGroups() {
-    const { cycles, endMs: text } = speculativeOf(view.run),
+    const { cycles, endMs } = speculativeOf(view.run),
       ended = isOver(view.run) && isAtEnd(view) && !view.asChips,
-      tooFast = view.playing && cycles.length > 0 && (text / cycles.length) * view.slowdown < MIN_CYCLE_MS;
+      tooFast = view.playing && cycles.length > 0 && (endMs / cycles.length) * view.slowdown < MIN_CYCLE_MS;
     for (const { group, cycle, all, tree } of groups) {
       const next = all[cycle.number],
         isPast = next ? view.timeMs + EPS >= firstTokenMs(next) : ended;
@@ -178,8 +178,8 @@ export function createLanes(texts, isPartial, view) {
     }
   }
 
-  /* A full lane follows its newest words, unless the visitor has scrolled up. Asked after a frame, when it is laid
-   * out. */
+  /* Scrolls a full lane to its newest words, unless the visitor has scrolled up. `draw` calls it later, when the layout
+   * is done. */
   function followNewest() {
     for (const box of laneBoxes()) {
       const { clientHeight: height, scrollHeight: fullHeight, scrollTop: scrollTop } = box;
@@ -188,7 +188,7 @@ export function createLanes(texts, isPartial, view) {
       box.full = fullHeight;
       const overflows = fullHeight > height + 1;
       box.classList.toggle("sd-over", overflows);
-      box.tabIndex = overflows ? 0 : -1; // who has no wheel scrolls by keys
+      box.tabIndex = overflows ? 0 : -1; // so that keys can scroll it
     }
   }
 

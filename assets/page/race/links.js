@@ -4,9 +4,9 @@ import { speculativeOf } from "#page/race/run.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { html } from "#page/race/html.js";
 
-/* How the page is read, the tour. On a small screen they stand below the stage. */
+/* Connects the links to the reading help and the tour. On a small screen they stand below the stage. */
 export function connectWays(part, inPage, reducedMotion) {
-  part.how.hidden = part.door.hidden = !inPage; // a page of its own has none of them
+  part.how.hidden = part.door.hidden = !inPage; // a player outside of the page has none of them
   const small = matchMedia("(max-width: 900px)"),
     placeDoors = () => (small.matches ? part.foot.after(part.doors) : part.meta.before(part.doors));
   small.onchange = placeDoors;
@@ -25,9 +25,9 @@ export function connectWays(part, inPage, reducedMotion) {
   }
 }
 
-/* From a sentence about a draft to its numbers, and to its cycle in the tab that takes cycles apart. */
+/* Makes the links from a sentence about a draft to its numbers, and to its cycle in the tab Step through. */
 export function createDraftLinks({ texts, view, root, lanes, cards, markTouched }) {
-  /* Hands the decision to the page that takes cycles apart; it may not have been opened before. */
+  /* Opens the tab Step through at this draft; `root.wanted` waits for a tab that was never opened. */
   function takeApart(draft) {
     markTouched();
     const cycle = countCyclesBy(speculativeOf(view.run).cycles, view.timeMs);

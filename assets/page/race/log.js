@@ -25,7 +25,7 @@ function createLane(name) {
     prefillEnd: null,
     prefill: null,
     pending: null,
-    pendingBytes: [], // bytes of a character that is not whole yet
+    pendingBytes: [], // bytes of a character that is not complete yet
     cycles: [],
     failures: [],
     finished: null,
@@ -39,7 +39,7 @@ export function foldEvents(lines) {
   return run;
 }
 
-/* Events of unknown kinds or lanes pass by: a newer log still plays. */
+/* Applies an event to a run and returns the run. It skips unknown kinds and lanes, so that a newer log still plays. */
 export function applyEvent(run, event) {
   if (event.event === "header") return createRun(event);
   if (!run || typeof event.lane !== "string") return run;
@@ -57,7 +57,7 @@ export function applyEvent(run, event) {
 const BYTES = /^(<0x[0-9A-F]{2}>)+$/,
   MAX_BYTES = 16; // bytes that may wait for the rest of a character
 
-/* The pieces of a lane's text with the bytes of a character joined: it stands at its last token, and nothing before. */
+/* Joins the bytes of a character: it stands at the last of its tokens, and the others become "". */
 function joinBytes(lane, pieces) {
   return pieces.map((piece) => {
     if (!BYTES.test(piece)) {
@@ -107,7 +107,7 @@ function createCycle(lane, pending, event, texts) {
   const before = lane.cycles.length ? lane.cycles[lane.cycles.length - 1] : null;
   const { drafted, verified } = pending;
   const positions = (verified && verified.positions) || [];
-  const server = serverOf(lane); // it does not tell when it drafted, and all of a cycle arrives together
+  const server = serverOf(lane); // it does not report when it drafted, and a whole cycle arrives at once
   const drafting =
     drafted && !server
       ? {
@@ -122,7 +122,7 @@ function createCycle(lane, pending, event, texts) {
     levels = [];
   const drafts = positions.map((position, i) => {
     const level = (levels[i] = parents[i] < 0 ? 1 : levels[parents[i]] + 1);
-    // cut: the text ended before it
+    // "cut" means that the text ended before this draft
     const state = committed === event.accepted && level > committed ? "cut" : DRAFT_STATES[position.status] || "dis";
     return {
       ...position,
@@ -162,7 +162,7 @@ function createCycle(lane, pending, event, texts) {
   return cycle;
 }
 
-/* The node that each token follows, -1 for the text. Without a word about it, the draft is a chain. */
+/* Returns the index of each draft's parent, -1 for the text. If the log has no parents, the draft is a chain. */
 const parentsOf = (parents, count) =>
   Array.from({ length: count }, (_, i) =>
     Number.isInteger(parents[i]) && parents[i] >= -1 && parents[i] < i ? parents[i] : i - 1,
@@ -179,7 +179,7 @@ function targetTokenOf(event, verified, drafted) {
   };
 }
 
-/* Totals up to and with this cycle: figures at any time are a look-up, not a sum. A check is a pass over a draft. */
+/* Adds a cycle to the totals, so that figures at any time are a look-up, not a sum. A check is a pass over a draft. */
 function addTotals(totals, cycle) {
   const before = totals || NO_TOTALS,
     passMs = cycle.check ? cycle.check.end - cycle.check.start : 0,
@@ -197,7 +197,7 @@ function addTotals(totals, cycle) {
   };
 }
 
-/* Reads a growing text line by line; a first line that differs begins a new run. */
+/* Creates the state of `readLog`, which reads a growing text by lines; another first line begins a new run. */
 export function createReader() {
   return { head: null, length: 0, run: null };
 }

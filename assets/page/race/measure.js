@@ -1,4 +1,4 @@
-/* Computes the figures of a run at a moment of its replay; without a document. */
+/* Computes the figures of a run at a moment of its replay; uses no DOM. */
 
 import { EPS, UNNAMED, NO_TOTALS, speculativeOf, plainOf, peerOf, serverOf, reportsDrafts } from "#page/race/run.js";
 
@@ -13,19 +13,19 @@ export function countCyclesBy(cycles, ms) {
   return low;
 }
 
-/* Tokens in the lane's text after so many cycles, the prefill's own included. */
+/* Counts the tokens of a lane's text after so many cycles, including the prefill's own. */
 export const countTokens = (lane, cycles) =>
   (lane.prefill ? lane.prefill.pieces.length : 0) + (cycles ? lane.cycles[cycles - 1].totals.tokens : 0);
 
-/* The times between arrivals, from the first token on, in ms: the median and the longest. */
+/* Returns the median and the longest time between two arrivals after the first token, in ms. */
 export function gapsOf(lane, ms) {
   const ends = lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).map((cycle) => cycle.endMs),
     gaps = ends.map((at, i) => at - (i ? ends[i - 1] : 0)).filter((gap) => gap > EPS);
   return gaps.length ? { median: medianOf(gaps), longest: Math.max(...gaps) } : null;
 }
 
-/* Everything the figures line needs at time t. Costs are in plain passes of the target; what a server does not
- * tell is null. */
+/* Computes the figures of a run at the time `ms`. Costs are in plain passes of the target; what a server does not
+ * report is null. */
 export function figuresAt(run, ms) {
   const laneAt = (lane) => {
     if (!lane) return { passes: 0, last: null, ...NO_TOTALS, written: 0, endMs: 0, rate: 0 };
@@ -75,7 +75,7 @@ export function figuresAt(run, ms) {
   };
 }
 
-/* Whether the machine was busy, so that the speed-up is no fact: `Trace.summary` in Python has the same rule. */
+/* Whether the machine was so busy that the speed-up is not reliable; `Trace.summary` in Python has the same rule. */
 const MAX_RATIO = 1.05,
   MAX_SCATTER = 1.5,
   MIN_PASSES = 8;
@@ -99,13 +99,13 @@ export function wasMachineBusy(run) {
 }
 
 function medianOf(values) {
-  const sorted = [...values].sort((speculative, plain) => speculative - plain),
+  const sorted = [...values].sort((a, b) => a - b),
     n = sorted.length;
   return (sorted[(n - 1) >> 1] + sorted[n >> 1]) / 2;
 }
 
-/* Where does a lane part from the plain one? -1 if nowhere among the tokens that both have: greedy ones must agree.
- * Pieces are compared where a server tells no ids. */
+/* Finds the first token at which a lane differs from the plain one, or -1; greedy lanes must agree. Where a server
+ * reports no token ids, pieces are compared. */
 export function findDivergence(run, lane = speculativeOf(run)) {
   if (!plainOf(run)) return { at: -1, of: 0 };
   const all = (lane, kind) =>

@@ -1,4 +1,4 @@
-/* The two figures that follow the playhead, each with its small chart: the speed-up and the acceptance rate. */
+/* Draws the two figures that follow the playhead, each with a small chart: the speed-up and the acceptance rate. */
 
 import { EPS, speculativeOf, plainOf, isOver, wasStopped, isAtEnd, isServed } from "#page/race/run.js";
 import { wasMachineBusy, figuresAt } from "#page/race/measure.js";
@@ -8,18 +8,18 @@ import { toFixed, clamp } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 import { timeAxisEnd } from "#page/race/axes.js";
 
-export const MIN_TOKENS = 16; // tokens; a ratio of fewer says nothing
-const SPARK_PX = 48; // px: below this height a chart is a line alone
-const MAX_POINTS = 240; // points of a line
+export const MIN_TOKENS = 16; // tokens; a speed-up over fewer means nothing
+const SPARK_PX = 48; // px; a lower chart has no labels
+const MAX_POINTS = 240; // at most so many points make a line
 
-/* The ratio so far, once it means something. On the way to a gain, a loss is the noise of the first tokens. */
+/* Returns the speed-up so far, or null while it means nothing: in a run that gains, an early loss is noise. */
 export function speedupSoFar(run, figures) {
   if (!figures.speedup || figures.speculative.written < MIN_TOKENS) return null;
   const gains = isOver(run) && (figuresAt(run, Infinity).speedup || 0) >= 1;
   return gains && figures.speedup < 1 ? null : figures.speedup;
 }
 
-/* Passes of the target that plain decoding would have needed beyond those that there were. */
+/* Counts the saved passes of the target: plain decoding needs one per token. */
 export const countSavedPasses = (figures) => figures.speculative.tokens - figures.speculative.passes;
 
 export function createMeters(texts, root, part, view, term) {
@@ -33,7 +33,7 @@ export function createMeters(texts, root, part, view, term) {
     if (view.run && lastPaint) drawCharts(lastPaint);
   });
 
-  /* Its name, its value, and what is said beside it. */
+  /* Returns the label, the value, the unit and the definition for the row of the speed-up. */
   function speedRow(figures) {
     const final = isOver(view.run) && isAtEnd(view) && !wasStopped(view.run),
       ratio = final ? figures.speedup : speedupSoFar(view.run, figures);
@@ -43,7 +43,7 @@ export function createMeters(texts, root, part, view, term) {
     if (!plainOf(view.run))
       return [labels.speedup, "–", isServed(view.run) ? texts.server.no_plain : labels.no_plain, "speedup"];
     if (busy) return [labels.busy, toFixed(figures.speedup) + "×", "", "speedup"];
-    if (final && ratio) return [labels.speedup, "", "", "speedup"]; // the scene says it, large
+    if (final && ratio) return [labels.speedup, "", "", "speedup"]; // the finish shows it, large
     if (ratio) return [labels.so_far, toFixed(ratio, 1) + "×", isServed(view.run) ? "" : passes, "speedup"];
     if (isServed(view.run)) return [labels.so_far, "–", "", "speedup"];
     return [
@@ -101,7 +101,7 @@ export function createMeters(texts, root, part, view, term) {
     drawCharts(lastPaint);
   }
 
-  /* Both figures at every end of a cycle: once a run, not once a drawing. */
+  /* Computes both figures at the end of each cycle, once per run and not once per drawing. */
   function updatePoints() {
     const run = view.run,
       lanes = [speculativeOf(run), plainOf(run)].filter(Boolean);
@@ -127,7 +127,7 @@ export function createMeters(texts, root, part, view, term) {
       top: highest,
       marks: [[1, "1×"]],
       label: texts.charts.speed_aria,
-      blank: speedRow(figures)[3] === "saved", // another figure stands above it
+      blank: speedRow(figures)[3] === "saved", // the row shows saved passes instead
     });
     drawMeter(alpha.chart, end, {
       name: "alpha",
@@ -141,7 +141,7 @@ export function createMeters(texts, root, part, view, term) {
     alpha.hidden = !figures.reported && Boolean(speculativeOf(view.run).finished);
   }
 
-  /* One course against the lanes' clock: what has been is a line, what comes is pale. */
+  /* Draws one figure over time: its past as a line, its future in a pale colour. */
   function drawMeter(box, end, { name, top: highest, marks, label, blank = false }) {
     const [width, height] = sizes.get(box) || [0, 0];
     if (!width || !height) return;
@@ -151,29 +151,29 @@ export function createMeters(texts, root, part, view, term) {
       span = timeAxisEnd(view.run, end);
     const x = (ms) => left + (ms / span) * (width - left - right),
       y = (v) => height - 2 - (clamp(v, 0, highest) / highest) * (height - 6);
-    const g = svgRoot(width, height, label, svg("desc", {}, describe(name)));
-    g.append(svgLine(left, height - 1.5, width - right, height - 1.5, "sd-ax"));
-    if (blank) return box.replaceChildren(g);
-    for (const [endMs, mark] of marks) {
-      g.append(svgLine(left, y(endMs), width - right, y(endMs), endMs === 1 ? "sd-dots" : "sd-grid"));
-      if (!spark) g.append(svgText(left - 6, y(endMs) + 4, mark, "", "end"));
+    const chart = svgRoot(width, height, label, svg("desc", {}, describe(name)));
+    chart.append(svgLine(left, height - 1.5, width - right, height - 1.5, "sd-ax"));
+    if (blank) return box.replaceChildren(chart);
+    for (const [value, mark] of marks) {
+      chart.append(svgLine(left, y(value), width - right, y(value), value === 1 ? "sd-dots" : "sd-grid"));
+      if (!spark) chart.append(svgText(left - 6, y(value) + 4, mark, "", "end"));
     }
     const seen = points.filter((point) => point.endMs <= view.timeMs + EPS);
-    g.append(
+    chart.append(
       svg("path", { d: path(points, name, x, y), class: "sd-ghost-line" }),
       svg("path", { d: path(seen, name, x, y), class: "sd-line-a" }),
       svgLine(x(Math.min(view.timeMs, span)), 2, x(Math.min(view.timeMs, span)), height - 2, "sd-now"),
     );
     const now = seen.at(-1);
     if (now && now[name] != null)
-      g.append(svg("circle", { cx: x(now.endMs), cy: y(now[name]), r: 3.5, class: "sd-dot-a" }));
-    box.replaceChildren(g);
+      chart.append(svg("circle", { cx: x(now.endMs), cy: y(now[name]), r: 3.5, class: "sd-dot-a" }));
+    box.replaceChildren(chart);
   }
 
-  /* For who cannot see it: its beginning, its middle and its end. */
+  /* Describes a chart to screen readers by its first, middle and last value. */
   function describe(name) {
-    const pointsKey = points.filter((point) => point[name] != null),
-      samples = [0, 0.5, 1].map((share) => pointsKey[Math.round(share * (pointsKey.length - 1))]);
+    const measured = points.filter((point) => point[name] != null),
+      samples = [0, 0.5, 1].map((share) => measured[Math.round(share * (measured.length - 1))]);
     return [...new Set(samples)]
       .filter(Boolean)
       .map((point) => toFixed(point[name]) + (name === "speedup" ? "×" : ""))
@@ -183,7 +183,7 @@ export function createMeters(texts, root, part, view, term) {
   return paint;
 }
 
-/* A line through the points that have a value; it breaks where there is none. */
+/* Makes a line through the points; it breaks where a point has no value. */
 function path(points, name, x, y) {
   let d = "",
     command = "M";

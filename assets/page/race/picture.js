@@ -1,5 +1,5 @@
-/* A race as a picture to share: the moment when the speculative lane is done, with the text of both lanes in
- * the colours of its tokens, and what it took. */
+/* Draws a race as a picture to share: the moment when the speculative lane is done, with the text of both lanes in
+ * the colours of its tokens, and their times. */
 
 import { EPS, speculativeOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
 import { countCyclesBy, figuresAt, wasMachineBusy, findDivergence } from "#page/race/measure.js";
@@ -8,14 +8,14 @@ import { fillText, makeVisible } from "#page/race/text.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 
 const WIDTH = 1200,
-  HEIGHT = 630, // what pages show of a link
+  HEIGHT = 630, // the size of a link's preview on other pages
   EDGE = 56;
 const FONT_PX = 25,
   LINE_PX = 33,
-  MAX_LINES = 5, // of a lane
+  MAX_LINES = 5, // lines per lane
   ON_TINT = "#0b0f14"; // text on a tinted token, light and dark
 
-/* What the end says: tokens, passes and time of both lanes, and who was faster. */
+/* Summarizes a finished run: tokens, passes and time of both lanes, and which was faster. */
 export function summarize(texts, run) {
   const speculative = speculativeOf(run),
     plain = plainOf(run),
@@ -54,7 +54,7 @@ export function summarize(texts, run) {
   };
 }
 
-/* Who was faster, and whether the text is the same; of what cannot be compared, the tokens and passes. */
+/* Says which lane was faster and whether the texts agree; "" if the lanes cannot be compared. */
 function headline(texts, run, figures) {
   const { params, rule, lossless } = speculativeOf(run).started || {},
     headlines = texts.finish.headline;
@@ -77,7 +77,7 @@ function headline(texts, run, figures) {
   );
 }
 
-/* The tokens of a lane until then, with the state that each has in the text. */
+/* Returns the tokens that a lane has written by the time `ms`, each with its state. */
 const tokensAt = (lane, ms) =>
   [
     ...(lane.prefill ? lane.prefill.texts.map((piece) => ({ piece, state: "pla" })) : []),
@@ -89,7 +89,7 @@ const tokensAt = (lane, ms) =>
     ),
   ].filter(({ piece }) => piece);
 
-/* Lines of a width: parts with their place, broken before words and where the text breaks; empty lines go. */
+/* Breaks tokens into lines, before words and at line breaks, and places their parts; drops empty lines. */
 function linesOf(tokens, widthOf, maxWidth) {
   const lines = /** @type {any[][]} */ ([[]]);
   let x = 0;
@@ -101,7 +101,7 @@ function linesOf(tokens, widthOf, maxWidth) {
     for (const part of piece.split(/(\n)/)) {
       if (part === "\n") endLine();
       else if (part) {
-        const next = tokens.findIndex((one, totals) => totals > i && /^\s/.test(one.piece)),
+        const next = tokens.findIndex((one, j) => j > i && /^\s/.test(one.piece)),
           tail = tokens.slice(i + 1, next < 0 ? undefined : next),
           word = part + tail.map((one) => one.piece).join("");
         if (/^ /.test(part) && x && x + widthOf(makeVisible(word.trimEnd())) > maxWidth) endLine();
@@ -117,7 +117,7 @@ function linesOf(tokens, widthOf, maxWidth) {
   return lines;
 }
 
-/* In the palette and type of the page as it is now. */
+/* Paints the picture in the present colours and font of the page. */
 function paintPicture(canvas, texts, run) {
   const context = canvas.getContext("2d"),
     ms = speculativeOf(run).endMs,
@@ -174,7 +174,7 @@ function paintPicture(canvas, texts, run) {
     drawText(location.host + location.pathname, WIDTH - EDGE, HEIGHT - 24, 22, 400, "ink-2", true);
 }
 
-/* A promise of a file. */
+/* Returns a promise of the picture as a PNG file. */
 export function drawPicture(texts, run) {
   const canvas = document.createElement("canvas");
   paintPicture(canvas, texts, run);

@@ -1,4 +1,4 @@
-/* The time of a replay: how it passes, where it stands still, and who moves it. */
+/* Moves the time of a replay: decides how fast it passes, where it pauses, and who moves it. */
 
 import { EPS, speculativeOf, isOver, replayEnd, findFirstRejection, isAtEnd, isServed } from "#page/race/run.js";
 import { countCyclesBy } from "#page/race/measure.js";
@@ -7,7 +7,7 @@ import { FIRST_CYCLES, chooseSlowdown, chooseLiveSlowdown } from "#page/race/slo
 import { AUTO } from "#page/race/labels.js";
 
 const HOLD_MS = 5500; // ms that the first rejection stands
-const FRAME_MS = 30; // ms at least between two drawings: the engine beside it needs the core
+const FRAME_MS = 30; // ms at least between two drawings, because the engine needs the core
 
 export function createPlayback(view, reducedMotion, draw, announce) {
   function seek(t) {
@@ -41,16 +41,16 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   const isSlowMotion = (done) =>
     view.autoSpeed && !reducedMotion && done < FIRST_CYCLES.length && view.run.header.source !== "live";
 
-  /* The speed that the page chooses. */
+  /* Returns the slowdown for this moment when the speed is automatic. */
   function chooseSpeed() {
     if (view.run.header.source !== "live") return chooseSlowdown(view.run, view.timeMs);
     return isServed(view.run) ? 1 : chooseLiveSlowdown(view.run);
   }
 
-  /* Whether cycles pass slowly enough to be seen moving. */
+  /* Returns whether cycles pass slowly enough for their motion to be seen. */
   const isSlow = () => view.slowdown >= 200 || isSlowMotion(countCyclesBy(speculativeOf(view.run).cycles, view.timeMs));
 
-  /* The verdicts of a cycle move while its time stands still, and its sentence may be read. */
+  /* Commits a cycle in slow motion: time stands still while its verdicts move and its sentence is read. */
   function commitInSlowMotion(cycle) {
     const { settled: settle, read } = FIRST_CYCLES[countCyclesBy(speculativeOf(view.run).cycles, cycle.endMs) - 1],
       holds = view.hold === "armed" && findFirstRejection(view.run) === cycle;
@@ -100,7 +100,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     if (shouldPlay) view.frameId = requestAnimationFrame(advance);
   }
 
-  /* The first view stops once, where there is something to understand, and goes on if nobody takes over. */
+  /* Pauses the first replay once, at its first rejection, and plays on if the visitor does not take over. */
   function holdAt(t) {
     Object.assign(view, { timeMs: t, playing: false, hold: "holding", settled: 1, pauseMs: 0 });
     draw();
@@ -112,7 +112,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     clearTimeout(view.timer);
   }
 
-  /* The visitor moves the time by hand: nothing plays by itself any more. */
+  /* Moves the time by hand; from then on nothing plays by itself. */
   function takeOver(t) {
     if (!view.run) return;
     markTouched();
@@ -133,7 +133,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     jump(direction > 0 && done === cycles.length ? replayEnd(view.run) : target ? cycles[target - 1].endMs : 0);
   }
 
-  /* The moment on show; and another one, told by another page, which also tells when it moves. */
+  /* Describes the moment on show to another page; `showMoment` shows a moment that another page sent. */
   const moment = () => ({
     t: view.timeMs,
     settle: view.settled,

@@ -1,4 +1,4 @@
-/* Plays one run: a growing NDJSON log of events in, two lanes of text or three, a timeline and charts out.
+/* Plays one run: reads a growing NDJSON log of events, and shows two or three lanes of text, a timeline and charts.
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
 import { findParts, setProperty } from "#page/race/html.js";
@@ -75,7 +75,7 @@ function mountPlayer(element, props, watch, trigger) {
     paintTransport = createControls(texts, part, view, playback, draw, log);
   let drawnKey = /** @type {string | null} */ (null);
 
-  /* -- taking in the log -- */
+  /* -- reading the log -- */
 
   function takeIn() {
     const isNew = readLog(reader, log());
@@ -91,7 +91,7 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-run"));
   }
 
-  /* The stream is over, by its end, by Stop or by a failure: what is there may be played to its end. */
+  /* Closes a run whose stream is over, by its end, by Stop or by a failure, so that it may be played to its end. */
   function markEnded() {
     if (!view.run || view.run.header.source !== "live") return;
     view.run.closed = true;
@@ -100,14 +100,14 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-ended"));
   }
 
-  /* Show another run that the visitor chose: it begins anew even if its header is the same. */
+  /* Shows another run that the visitor chose; it begins anew even if its header is the same. */
   function load(log, fromLink = false) {
     props.value = log;
     Object.assign(reader, createReader());
     view.run = null;
-    view.fromLink = fromLink; // by a link: it opens at its end
+    view.fromLink = fromLink; // a run from a link opens at its end
     takeIn();
-    view.fromLink = false; // only now: `pull` needs it
+    view.fromLink = false; // `takeIn` has read it
     if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) });
   }
 
@@ -124,7 +124,7 @@ function mountPlayer(element, props, watch, trigger) {
     clearTimeout(view.timer);
     cards.hide();
     const live = view.run.header.source === "live",
-      // or a finished server run that came again with its counts
+      // a finished run of a server arrives a second time, with its counts
       openAtEnd = view.fromLink || (isNew && live && isServed(view.run) && isOver(view.run));
     view.linkedRun = view.fromLink ? view.run : null;
     Object.assign(view, {
@@ -143,13 +143,13 @@ function mountPlayer(element, props, watch, trigger) {
     else if (!live && !openAtEnd) openStill();
   }
 
-  /* Unfolded settings may stand above the stage. */
+  /* Scrolls to the stage, because unfolded settings may stand above it. */
   function showStage() {
     const { top } = part.stage.getBoundingClientRect();
     if (top < 0 || top > innerHeight / 2) part.stage.scrollIntoView({ block: "nearest" });
   }
 
-  /* Reduced motion: no replay by itself; open where there is something to see. */
+  /* Opens a run for reduced motion: it does not play, but shows its first rejection or its end. */
   function openStill() {
     lanes.build();
     const rejection = findFirstRejection(view.run);
@@ -194,7 +194,7 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-drawn"));
   }
 
-  /* The charts below the lanes follow the cycles, and only while somebody may see them. */
+  /* Draws the charts below the lanes; `draw` calls it when the cycles changed and the charts may be seen. */
   function drawBelow(figures, end) {
     view.chartsStale = false;
     drawBars(figures);
@@ -202,7 +202,7 @@ function mountPlayer(element, props, watch, trigger) {
     paintAccount(figures);
   }
 
-  /* One cycle as token flow; at the end both lanes as bars. Cycles too fast to animate are drawn finished. */
+  /* Draws a cycle as token flow, or at the end both lanes as bars. Cycles too fast to animate are drawn finished. */
   function drawPicture(figures, isComplete) {
     const cycles = speculativeOf(view.run).cycles,
       isFinished =
@@ -217,7 +217,7 @@ function mountPlayer(element, props, watch, trigger) {
       if (isFinished) paintFinish(view.run);
       else flow.reset();
     }
-    if (!cycles.length) part.flow.replaceChildren(); // the run before
+    if (!cycles.length) part.flow.replaceChildren(); // removes the picture of the run before
     if (isFinished || !cycles.length) return;
     const lastCycle = figures.speculative.last,
       nextCycle = cycles[figures.speculative.passes],
@@ -235,7 +235,7 @@ function mountPlayer(element, props, watch, trigger) {
   function redraw() {
     flow.reset();
     drawnKey = null;
-    draw(true); // even where nobody sees it: else the old, wider drawing would stay
+    draw(true); // draws off the screen too, or else the old, wider drawing would stay
   }
 
   function stateName(end, isComplete) {
@@ -269,7 +269,7 @@ function mountPlayer(element, props, watch, trigger) {
   takeIn();
   watchProps();
 
-  /* Drawn before Gradio was there, by `shared/first.js`, the player goes on in Gradio's component. */
+  /* Moves the player, which `shared/first.js` drew before Gradio was loaded, into Gradio's component. */
   root.moveTo = (place, itsProps, itsWatch, itsTrigger) => {
     const focused = /** @type {any} */ (document.activeElement);
     place.querySelector(".sd-player").replaceWith(root);

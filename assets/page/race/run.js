@@ -1,11 +1,11 @@
-/* Reads the parts of a run that `log.js` folded from its events: lanes, cycles and how it ended; without a document. */
+/* Reads the parts of a run that `log.js` folded from its events: lanes, cycles and how it ended; uses no DOM. */
 
 export const EPS = 1e-6,
   UNNAMED = -1; // the id of a token that a server does not name
 export const BLOCK_VERIFICATION = "block verification",
-  SHARED_NOISE = "shared noise"; // rules with sentences of their own
+  SHARED_NOISE = "shared noise"; // these rules have sentences of their own
 
-/* The totals before the first cycle. */
+/* These are the totals before the first cycle. */
 export const NO_TOTALS = {
   tokens: 0,
   accepted: 0,
@@ -22,23 +22,23 @@ export const speculativeOf = (run) => run.lanes[run.names[0]];
 export const plainOf = (run) => (run.names.length > 1 ? run.lanes[run.names[run.names.length - 1]] : null);
 export const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
 
-/* A lane may be a server's, watched from outside. Then `started` says whose, and at the end how its cycles are
- * known. */
+/* A lane may belong to a server that is watched from outside: `started` names the server, and `finished` says how its
+ * cycles were counted. */
 export const serverOf = (lane) => (lane && lane.started && lane.started.server) || "";
 export const isServed = (run) => Boolean((run.header.models || {}).server || serverOf(speculativeOf(run)));
 export const countedOf = (lane) => (lane.finished && lane.finished.counted) || "";
 export const reportsDrafts = (lane) =>
-  // what became of each cycle's drafts
+  // whether the lane reports which drafts were accepted in each cycle
   !serverOf(lane) || ["exact", "merged"].includes(countedOf(lane)) || isPlainServer(lane);
 const isPlainServer = (lane) =>
-  // a server that does not speculate
+  // whether the lane belongs to a server that does not speculate
   Boolean(serverOf(lane) && lane.finished && lane.finished.reason !== "failed" && !countedOf(lane));
 
 export const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
 export const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
-/* How far the replay may go: while the run goes on, no lane may be shown ahead of what the other has done. Servers are
- * watched one after the other. */
+/* Returns how far the replay may go, in ms: while the run goes on, no lane is shown ahead of what the others have done.
+ * Servers are watched one after the other. */
 export function replayEnd(run) {
   const lanes = run.names.map((name) => run.lanes[name]);
   if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.endMs));
@@ -49,10 +49,10 @@ export function replayEnd(run) {
 export const findFirstRejection = (run) =>
   speculativeOf(run).cycles.find((cycle) => cycle.targetToken && cycle.targetToken.state === "res") || null;
 
-/* The lanes in the order of the page: speculative, plain, and the peer if there is one. */
+/* Returns the lanes in the order of the page: speculative, plain, and the peer if there is one. */
 export const lanesOf = (run) => [speculativeOf(run), plainOf(run), peerOf(run)].filter(Boolean);
 
-/* Whether `view` shows the last moment that its run has reached. */
+/* Returns whether `view` shows the last moment that its run has reached. */
 export const isAtEnd = (view) => view.timeMs >= replayEnd(view.run) - EPS;
 
 export const isGreedy = (run) => {

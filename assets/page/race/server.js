@@ -1,11 +1,11 @@
-/* Writes the sentences on a server that was watched from outside: which drafts it accepted; it reports no reason. */
+/* Writes the sentences on a server that was watched from outside: it reports which drafts it accepted, but not why. */
 
 import { speculativeOf, plainOf, findFirstRejection, reportsDrafts, serverOf, countedOf } from "#page/race/run.js";
 import { toFixed } from "#page/race/format.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { setProperty } from "#page/race/html.js";
 
-/* `view` holds the run on show and its moment; the other two functions are those of `story.js`. */
+/* `view` holds the run on show and its moment; `tinted` and `numbersOf` come from `story.js`. */
 export function createServerSentences(texts, view, tinted, numbersOf) {
   const serverTexts = texts.server;
 
@@ -29,7 +29,7 @@ export function createServerSentences(texts, view, tinted, numbersOf) {
     ];
   }
 
-  /* What the run came to; a speed-up only beside a plain server; a warning where every draft was rejected. */
+  /* Sums up a run: gives a speed-up only beside a plain server, and warns if every draft was rejected. */
   function endSentences(figures, values) {
     const totals = speculativeOf(view.run).finished || {},
       drafted = figures.reported ? figures.speculative.drafted : totals.drafted || 0,
@@ -50,7 +50,7 @@ export function createServerSentences(texts, view, tinted, numbersOf) {
   return { sentence, endSentences };
 }
 
-/* How the cycles of a server are known, as a badge with its sentence. */
+/* Shows how the cycles of a server were counted, as a badge with its definition. */
 export function showCountMethod(texts, node, lane) {
   const serverTexts = texts.server,
     name = serverOf(lane) && lane.finished ? countedOf(lane) || "untold" : "";
@@ -61,7 +61,7 @@ export function showCountMethod(texts, node, lane) {
   node.dataset.counted = name;
 }
 
-/* Beside a lane's name: the server's name and version, from the trace header. */
+/* Writes the server's name and version, from the trace header, for the heading of a lane. */
 export const describeServer = (texts, { kind, version, k }) =>
   fillText(k ? texts.server.drafts : texts.server.watched, {
     server: formatServerName({ kind, version }),

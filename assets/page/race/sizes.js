@@ -1,6 +1,6 @@
 /* Watches whether the player is on the screen and how wide its charts are; calls `draw` and `redraw`. */
 
-/* Whether the charts have other widths than before; a hidden page has none, and keeps those that it had. */
+/* Measures the charts and returns whether a width changed; a hidden page has no widths and keeps the old ones. */
 function measureWidths(part, view) {
   if (!part.stage.clientWidth) return false;
   const before = Object.values(view.widths).join();
@@ -18,7 +18,7 @@ export function watchSizes(root, part, view, draw, redraw) {
     view.chartsOnScreen = changes[changes.length - 1].isIntersecting;
     draw();
   }).observe(root.querySelector(".sd-two"));
-  document.fonts.ready.then(() => view.run && redraw()); // chips are then as wide as they stay
+  document.fonts.ready.then(() => view.run && redraw()); // the font changes the widths of the chips
   new ResizeObserver(() => {
     if (view.run && measureWidths(part, view)) redraw();
   }).observe(root);

@@ -1,27 +1,27 @@
-/* How fast a replay goes by itself: the first cycles are told in slow motion; the others pass in real time where the
+/* Chooses how fast a replay plays by itself: the first cycles play in slow motion; the others in real time where the
  * model is slow enough to read along, and else as fast as can be followed. */
 
 import { EPS, speculativeOf, replayEnd } from "#page/race/run.js";
 import { countCyclesBy, countTokens } from "#page/race/measure.js";
 
-/* ms of the first cycles: how long each takes, how long its verdicts move, and how long its sentence is read. */
+/* Each of the first cycles takes `cycle` ms; then its verdicts move for `settle` ms, and time stops for `read` ms. */
 export const FIRST_CYCLES = [
   { cycle: 3200, settle: 1500, read: 2400 },
   { cycle: 2000, settle: 1000, read: 1800 },
   { cycle: 1400, settle: 800, read: 1200 },
 ];
-const NEXT_MS = 1000, // ms: each of the three cycles after them
-  REST_MS = 12000; // about how long all later ones may take together
-const READABLE = 150; // tokens/s; a faster text runs away from its reader
+const NEXT_MS = 1000, // ms that each of the next three cycles takes
+  REST_MS = 12000; // ms that all later cycles may take together, roughly
+const READABLE = 150; // tokens/s; nobody can read a faster text along
 const SLOWDOWNS = [1, 2, 5, 10, 20, 50, 100, 200, 400, 800, 1600, 3200];
 
-/* Tokens per second of the speculative lane so far. */
+/* Returns the tokens per second of the speculative lane so far. */
 function tokensPerSecond(run) {
   const lane = speculativeOf(run);
   return lane.endMs > EPS ? (countTokens(lane, lane.cycles.length) / lane.endMs) * 1000 : Infinity;
 }
 
-/* How many times slower than it ran. */
+/* Returns how many times slower than it ran the run is shown at the time `ms`. */
 export function chooseSlowdown(run, ms) {
   const cycles = speculativeOf(run).cycles,
     done = countCyclesBy(cycles, ms),
@@ -41,5 +41,5 @@ export function chooseSlowdown(run, ms) {
   );
 }
 
-/* A run that is still being made. */
+/* Returns the slowdown of a live run. */
 export const chooseLiveSlowdown = (run) => (tokensPerSecond(run) <= READABLE ? 1 : 100);

@@ -1,13 +1,13 @@
-/* Whole words for a sentence: a token may be half of one. */
+/* Completes tokens to whole words for a sentence, because a token may be half of a word. */
 
-// of scripts with spaces between words
+// matches the letters of scripts that put spaces between words
 const LETTER = /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{M}\p{N}]/u;
 const MAX_LENGTH = 24; // characters
 
 const startsWord = (piece) => LETTER.test([...piece][0] || "");
 const endsWord = (piece) => LETTER.test([...piece].pop() || "");
 
-/* What of a word stands already before a piece that goes on with it. */
+/* Returns the beginning of the word that `piece` continues. */
 function wordBefore(before, piece) {
   let head = "";
   if (!startsWord(piece)) return head;
@@ -18,7 +18,7 @@ function wordBefore(before, piece) {
   return head;
 }
 
-/* How a word goes on. */
+/* Returns the rest of the word that `piece` begins. */
 function wordAfter(piece, after) {
   let tail = "";
   if (!endsWord(piece)) return tail;
@@ -30,13 +30,13 @@ function wordAfter(piece, after) {
   return tail;
 }
 
-/* The word that a piece is part of; the piece alone where that would be long. */
+/* Returns the word that a piece is part of, or the piece alone if the word is too long. */
 export function completeWord(piece, before, after) {
   const word = wordBefore(before, piece) + piece + wordAfter(piece, after);
   return word.trim().length <= MAX_LENGTH ? word : piece;
 }
 
-/* Both words of a rejection: what the draft said, and what stands there instead. `cycles` are all of the lane. */
+/* Returns both words of a rejection: the draft's, and the one that the target wrote instead. */
 export function rejectedWords(lane, cycle, i) {
   const index = lane.cycles.indexOf(cycle),
     accepted = cycle.drafts.slice(0, i).map((draft) => draft.piece);

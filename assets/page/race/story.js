@@ -1,4 +1,4 @@
-/* The sentence on what just happened, and the note below on what both texts have in common. */
+/* Writes the sentence on what just happened, and the note below on what both texts have in common. */
 
 import {
   speculativeOf,
@@ -21,7 +21,7 @@ import { formatPiece, pickText, fillTemplate, fillText, joinSentences, methodOf 
 import { createServerSentences } from "#page/race/server.js";
 import { rejectedWords } from "#page/race/spelling.js";
 
-/* The depth at which such a run is expected to win, with its own acceptance and costs; 0 for none. */
+/* Returns the draft length at which a run with this acceptance and these costs should win, or 0 if there is none. */
 export function findWinningDepth(figures, k, rest) {
   let best = 0,
     speed = 1.02,
@@ -35,7 +35,7 @@ export function findWinningDepth(figures, k, rest) {
 }
 
 /* `view` holds the run on show and its moment. `numbersOf(draft)` makes the buttons that lead to a draft's numbers.
- * Where `triggerOf()` gives a function, a run that lost offers another one; Gradio's comes after the first screen. */
+ * `triggerOf()` returns Gradio's trigger once Gradio is loaded; from then on, a run that lost offers another run. */
 export function createStory(texts, view, numbersOf, triggerOf) {
   const createMark = (state, piece) => html("mark", { class: "sd-" + state }, formatPiece(piece)),
     serverStory = createServerSentences(texts, view, createMark, numbersOf);
@@ -107,7 +107,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
     ];
   }
 
-  /* Of a tree: the path that was kept, and how it ends. */
+  /* Writes the sentence on a tree: its accepted path, and how the path ends. */
   function treeSentence(cycle, counts) {
     const says = texts.say,
       treeTexts = texts.tree,
@@ -174,7 +174,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
     ];
   }
 
-  /* After a run of the app's that lost: one press for what is expected to win. */
+  /* Offers a button after a live run that lost: it starts a run that should win. */
   function offerAnother(figures, { k }, rest) {
     const { source, models } = view.run.header;
     if (!triggerOf() || source !== "live" || models.device === "browser") return [];
@@ -183,7 +183,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
     return [" ", createButton(label, () => triggerOf()("tried", { k: depth }), "sd-quiet")];
   }
 
-  /* How the peer did; if it failed, its lane says so. */
+  /* Says how the peer did; `peerFailure` says how it failed. */
   function peerSentence(figures) {
     return figures.peerSpeedup && peerOf(view.run).finished
       ? fillText(texts.peer.done, {
@@ -194,7 +194,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
       : "";
   }
 
-  /* Why a lane wrote fewer tokens than it was asked for. */
+  /* Says why a lane wrote fewer tokens than were requested. */
   function endReasons() {
     const lanes = [speculativeOf(view.run), plainOf(view.run)].filter(Boolean),
       [a, b] = lanes.map((lane) => lane.finished.reason);
@@ -219,7 +219,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
     );
   }
 
-  /* On a GPU, why a lane ran without captured graphs. */
+  /* Says why a lane ran without captured graphs on a GPU. */
   function eagerReason(says) {
     const lane = [speculativeOf(view.run), plainOf(view.run)].find(
       (lane) => lane && lane.finished && lane.finished.eager,
@@ -228,11 +228,11 @@ export function createStory(texts, view, numbersOf, triggerOf) {
   }
 
   function peerFailure() {
-    const failure = peerOf(view.run) && peerOf(view.run).failures.find((lane) => lane.fatal);
+    const failure = peerOf(view.run) && peerOf(view.run).failures.find((failure) => failure.fatal);
     return failure && fillText(texts.peer.failed, { reason: failure.reason });
   }
 
-  /* What the two texts have in common: the same words, the same odds, or neither. */
+  /* Says what the two texts have in common: the same words, the same odds, or neither. */
   function agreementSentence(says) {
     const { params, rule, lossless } = speculativeOf(view.run).started || {},
       { at, of: compared } = findDivergence(view.run),

@@ -11,7 +11,7 @@ export const svgRect = (x, y, width, height, more) =>
 export const svgRoot = (width, height, label, ...children) =>
   svg("svg", { width, height, role: "img", "aria-label": label }, children);
 
-/* Bars of one look make one path: a long run has thousands of them. */
+/* Joins all bars of one look into one path, because a long run has thousands of bars. */
 export function createBarPaths() {
   const looks = new Map(),
     at = (v) => v.toFixed(2);

@@ -1,10 +1,10 @@
-/* Writes pieces of text and fills the page's sentences; without a document. */
+/* Writes pieces of text and fills the page's sentences; uses no DOM. */
 
-/* Characters that would be invisible or would turn the line round are shown by their number. */
+/* Characters that are invisible or change the direction of the line are shown by their number. */
 const INVISIBLE =
   // eslint-disable-next-line no-control-regex -- these are the ones to be shown
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
-// what a chat model ends its answer with
+// matches the token with which a chat model ends its answer
 const END_TOKEN = /^(<\|(im_end|endoftext|end_of_text|eot_id|end|return)\|>|<end_of_turn>|<\/s>)$/;
 export const makeVisible = (piece) =>
   piece
@@ -17,15 +17,15 @@ export const makeVisible = (piece) =>
     );
 const formatSpaces = (piece) => (/^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣"));
 export const formatPiece = (piece) => makeVisible(piece.trim() ? piece.replace(/^ /, "") : formatSpaces(piece)) || "∅";
-/* The same in so many pixels of a chart. */
+/* Formats a piece and shortens it to a width in pixels. */
 export function shortenPiece(piece, widthPx) {
   const label = formatPiece(piece),
     maxLength = Math.max(2, Math.floor(widthPx / 7.4));
   return label.length > maxLength ? label.slice(0, maxLength - 1) + "…" : label;
 }
 
-/* What the registry says of a drafter, also of one with a name of its own (`eagle3:FOLDER`); of `adaptive:NAME`, what
-   it says of that one. */
+/* Returns the registry's entry for a drafter, even for one with a name of its own (`eagle3:FOLDER`); for
+   `adaptive:NAME`, the entry for NAME. */
 export function methodOf(methods, name) {
   const [prefix, ...rest] = name.split(":"),
     wraps = Object.hasOwn(methods, prefix) && methods[prefix].kind === "wrapper";
@@ -34,10 +34,10 @@ export function methodOf(methods, name) {
   return methods[key] || {};
 }
 
-/* The words for a name, or those for any other. */
+/* Returns the text for a name, or else the text for other names. */
 export const pickText = (map, name) => (Object.hasOwn(map, name) ? map[name] : map.other);
 
-/* "a {name} b" with values that may be nodes. */
+/* Fills a template such as "a {name} b" and returns its parts; values may be nodes. */
 export function fillTemplate(template, values) {
   return template
     .split(/\{(\w+)\}/)
@@ -46,7 +46,7 @@ export function fillTemplate(template, values) {
 }
 export const fillText = (template, values) => fillTemplate(template, values).join("");
 
-/* Side by side; a Chinese full stop is as wide as a character, so no space follows it. */
+/* Joins sentences; no space follows a Chinese full stop, which is as wide as a character. */
 export const joinSentences = (...parts) =>
   parts
     .flat()

@@ -1,4 +1,4 @@
-/* The timeline: when each lane drafted and verified. It takes its width from the page, so that its text stays 12 px. */
+/* Draws when each lane drafted and verified. It takes its width from the page, so that its text stays 12 px. */
 
 import { EPS, isOver, replayEnd, isServed, lanesOf } from "#page/race/run.js";
 import { clamp, formatDuration, estimateWidth } from "#page/race/format.js";
@@ -13,8 +13,8 @@ const TOP_PX = 16,
 
 /* `view` holds the run on show, its moment `view.timeMs` and the widths of the charts, `view.widths`. */
 export function createTimeline(texts, part, view) {
-  /* The timeline is drawn once for as long as the run and the zoom stay; time only moves the strip, the line of now and
-   * the veil over what is still to come. */
+  /* The strip is drawn again only when the run, the zoom or the width changes; time only moves the strip, the line of
+   * now and the veil over the future. */
   const strip = html("div", { class: "sd-strip" }),
     veil = html("div", { class: "sd-veil" }),
     now = html("div", { class: "sd-nowline" });
@@ -45,7 +45,7 @@ export function createTimeline(texts, part, view) {
       x = (view.timeMs - fromMs) * drawing.scale;
     strip.style.transform = `translateX(${(-fromMs * drawing.scale).toFixed(1)}px)`;
     now.style.transform = `translateX(${x.toFixed(1)}px)`;
-    // from the right edge, so it never lies outside
+    // the veil is scaled from the right edge, so that it stays inside
     veil.style.transform = `scaleX(${clamp(1 - x / width, 0, 1).toFixed(4)})`;
     while (drawing.shownLabels < drawing.labels.length && drawing.labels[drawing.shownLabels].ms <= view.timeMs + EPS)
       drawing.labels[drawing.shownLabels++].node.style.visibility = "visible";
@@ -80,7 +80,7 @@ export function createTimeline(texts, part, view) {
         reveal(cycle.endMs, ...addPassBar(cycle, y, x, isClose, bars, isSpeculative));
       }
     }
-    const g = svgRoot(
+    const chart = svgRoot(
       fullWidth,
       height,
       texts.time.aria,
@@ -92,7 +92,7 @@ export function createTimeline(texts, part, view) {
         fillText(texts.time.done, { time: formatDuration(speculative.endMs) }),
         formatDuration(speculative.endMs),
         "",
-      ].find((label) => 14 + 1.12 * estimateWidth(label) < fullWidth - x(speculative.endMs)); // it is bold
+      ].find((label) => 14 + 1.12 * estimateWidth(label) < fullWidth - x(speculative.endMs)); // 1.12: it is bold
       reveal(
         speculative.endMs,
         svgLine(x(speculative.endMs) + 4, TOP_PX + BAR_PX / 2, x(plain.endMs), TOP_PX + BAR_PX / 2, "sd-ax", {
@@ -101,8 +101,8 @@ export function createTimeline(texts, part, view) {
         svgText(x(speculative.endMs) + 12, TOP_PX + BAR_PX / 2 - 5, label || "", "sd-b"),
       );
     }
-    g.append(...drawing.labels.map((label) => label.node), svgLine(0, floor, fullWidth, floor, "sd-ax"));
-    drawTimeAxis(g, {
+    chart.append(...drawing.labels.map((label) => label.node), svgLine(0, floor, fullWidth, floor, "sd-ax"));
+    drawTimeAxis(chart, {
       span: fullWidth / scale,
       window: span,
       x,
@@ -112,10 +112,10 @@ export function createTimeline(texts, part, view) {
       count: view.widths.gantt > 500 ? 9 : 5,
     });
     drawing.labels.sort((a, b) => a.ms - b.ms);
-    strip.replaceChildren(g);
+    strip.replaceChildren(chart);
   }
 
-  /* For who cannot see it. */
+  /* Describes the timeline to screen readers. */
   const describe = (speculative, plain) =>
     plain
       ? fillText(texts.time.told, {
@@ -172,7 +172,7 @@ export function createTimeline(texts, part, view) {
     return parts;
   }
 
-  /* About four cycles, and never a plain pass too narrow for its label. */
+  /* Returns how many ms the close zoom shows: about four cycles, or about five plain passes if those take longer. */
   function closeSpanMs(speculative, plain, width) {
     const cycles = speculative.cycles.length || !plain ? speculative.cycles : plain.cycles,
       meanMs = cycles.length ? cycles[cycles.length - 1].endMs / cycles.length : 1;

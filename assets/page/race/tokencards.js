@@ -1,4 +1,4 @@
-/* What the card of a token says: its numbers, its coin and both distributions. */
+/* Writes the card of a token: its numbers, its coin and both distributions. */
 
 import { EPS, lanesOf, isGreedy, serverOf, UNNAMED } from "#page/race/run.js";
 import { depthOf } from "#page/race/cycle.js";
@@ -73,7 +73,7 @@ export function createTokenCards(texts, view) {
       .filter(Boolean);
   }
 
-  /* What decided: a coin against a chance, or no coin at all. */
+  /* Returns what decided about a draft: a coin against a chance, or no coin at all. */
   /** @returns {any} */
   function testOf({ draft, lane }) {
     const labels = texts.card,
@@ -142,7 +142,7 @@ export function createTokenCards(texts, view) {
               : labels[item.state] || labels.pla,
       token = item.targetToken;
     const parts = [...createHead(item, placeText), html("p", { class: "sd-sub sd-told" }, sentence)];
-    const draft = item.cycle && item.cycle.drafts.find((token) => token.state === "rej"),
+    const draft = item.cycle && item.cycle.drafts.find((draft) => draft.state === "rej"),
       distribution = token.distribution || (onServer && item.state === "res" && draft && draft.target);
     if (token.p != null)
       parts.push(html("div", { class: "sd-kv" }, html("span", {}, labels.own_p), html("b", {}, formatChance(token.p))));
@@ -156,25 +156,25 @@ export function createTokenCards(texts, view) {
     return parts;
   }
 
-  /* The strip from 0 to 1: green is kept, hatched is rejected, the pin is the coin u. */
+  /* Draws the strip from 0 to 1: green is accepted, hatched is rejected, the pin is the coin u. */
   function drawCoin({ label, chance, u, words: note }) {
     const width = 298,
       hatch = createHatch(),
-      g = svgRoot(width, 32, label, hatch.defs);
-    g.append(
+      chart = svgRoot(width, 32, label, hatch.defs);
+    chart.append(
       svgRect(0, 12, width * chance, 10, { class: "sd-f-acc" }),
       svgRect(width * chance, 12, width * (1 - chance), 10, { fill: hatch.fill }),
     );
-    if (u == null) g.append(svgText(width, 9, note, "", "end"));
+    if (u == null) chart.append(svgText(width, 9, note, "", "end"));
     else
-      g.append(
+      chart.append(
         svgLine(width * u, 6, width * u, 27, "sd-pin"),
         svgText(clamp(width * u, 5, width - 5), 5, "u", "sd-b", "middle"),
       );
-    return g;
+    return chart;
   }
 
-  /* The likeliest tokens of both distributions, the drafted one first. */
+  /* Draws the likeliest tokens of both distributions, the drafted one first. */
   function drawDistributions(draft) {
     const target = draft.target ? draft.target.top : [],
       source = draft.draft ? draft.draft.top : [];
@@ -199,37 +199,33 @@ export function createTokenCards(texts, view) {
 
   function drawDistribution({ top, rest }, title) {
     const rows = top.slice(0, 6).map(({ piece, prob }) => ({ piece, p: prob })),
-      others = rest + top.slice(6).reduce((sum, distribution) => sum + distribution.prob, 0),
-      g = drawBars(rows, [{ x: 96, title, of: "p", model: "target" }], 150, 20),
+      others = rest + top.slice(6).reduce((sum, token) => sum + token.prob, 0),
+      chart = drawBars(rows, [{ x: 96, title, of: "p", model: "target" }], 150, 20),
       y = 33 + rows.length * 20;
-    g.append(svgText(0, y, texts.card.rest), svgText(96, y, formatChance(others)));
-    return g;
+    chart.append(svgText(0, y, texts.card.rest), svgText(96, y, formatChance(others)));
+    return chart;
   }
 
-  /* Draw one row per token and one bar per column; the largest bar is `room` pixels wide. */
+  /* Draws one row per token and one bar per column; the largest bar is `maxWidth` pixels wide. */
   function drawBars(rows, columns, maxWidth, below = 0) {
     const height = 22 + rows.length * 20 + below,
       titles = columns.map(({ x, title }) => svgText(x, 12, title)),
-      g = svgRoot(298, height, columns[0].title, titles),
-      highest = Math.max(EPS, ...rows.flatMap((distribution) => columns.map(({ of }) => distribution[of] || 0)));
-    rows.forEach((distribution, i) => {
+      chart = svgRoot(298, height, columns[0].title, titles),
+      highest = Math.max(EPS, ...rows.flatMap((row) => columns.map(({ of }) => row[of] || 0)));
+    rows.forEach((row, i) => {
       const y = 22 + i * 20,
-        label = formatPiece(distribution.piece),
+        label = formatPiece(row.piece),
         shortLabel = label.length > 11 ? label.slice(0, 10) + "…" : label;
-      g.append(svg("text", { x: 0, y: y + 11, class: "sd-tk" }, shortLabel));
+      chart.append(svg("text", { x: 0, y: y + 11, class: "sd-tk" }, shortLabel));
       for (const { x, of, model } of columns) {
-        const width = ((distribution[of] || 0) / highest) * maxWidth;
-        g.append(
+        const width = ((row[of] || 0) / highest) * maxWidth;
+        chart.append(
           svgRect(x, y + 2, width, 10, { class: "sd-f-" + model }),
-          svgText(
-            x + width + (distribution[of] == null ? 0 : 4),
-            y + 11,
-            distribution[of] == null ? "·" : formatChance(distribution[of]),
-          ),
+          svgText(x + width + (row[of] == null ? 0 : 4), y + 11, row[of] == null ? "·" : formatChance(row[of])),
         );
       }
     });
-    return g;
+    return chart;
   }
 
   return { createDraftCard, createTargetCard };

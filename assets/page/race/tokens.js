@@ -15,7 +15,7 @@ export const STATE_MARKS = {
   cut: "·",
 };
 
-/* The visible body of a token: leading space as a small tray, runs of spaces counted. */
+/* Creates the visible body of a token: leading spaces are small trays, and more than three are counted. */
 function createBody(piece) {
   const leading = /^ +/.exec(piece),
     spaces = leading ? leading[0].length : 0,
@@ -30,7 +30,7 @@ function createBody(piece) {
   );
 }
 
-/* The parts of a token on their lines: its break ends one, its indentation begins the next. */
+/* Splits a token at its last line break, because what follows the break begins the next line. */
 export function splitAtBreak(piece) {
   const breakAt = piece.lastIndexOf("\n") + 1;
   return breakAt && breakAt < piece.length ? [piece.slice(0, breakAt), piece.slice(breakAt)] : [piece];
@@ -56,11 +56,11 @@ export function createChip(texts, piece, state, tag = "button", status = texts.s
   if (STATE_MARKS[state]) node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
   return node;
 }
-/* After the end of a block tokens are discarded, too, but their coins were tossed. */
+/* Names a token's state; a token discarded after the end of a block has a name of its own, as its coin was tossed. */
 export const statusOf = (texts, state, { draft }) =>
   state === "dis" && draft.u != null ? texts.status.late : texts.status[state];
 
-/* The prompt of a run, as `write` shows text; grey around it, what the model's chat template adds. */
+/* Creates the prompt of a run; what the model's chat template adds stands around it in grey. */
 export function createPrompt(header, format) {
   const chat = (header.models || {}).chat,
     prompt = format(header.prompt || "");

@@ -1,17 +1,17 @@
-/* Why it can be faster, in one line, with what a pass cost in this run. */
+/* Explains in one line why speculation can be faster, with what a pass cost in this run. */
 
 import { speculativeOf, plainOf, isServed, isOver, replayEnd } from "#page/race/run.js";
 import { figuresAt, wasMachineBusy } from "#page/race/measure.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 
-const MAX_CHEAP_PASSES = 1.35; // passes: up to here a check costs about what one token costs
+const MAX_CHEAP_PASSES = 1.35; // plain passes; up to here a check costs about as much as one token
 
-const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // the models that know no other language
+const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were trained on English alone
   OTHER_SCRIPT = /[^\p{Script=Latin}\P{L}]/u; // a letter of another script
 
-/* Of a whole run its totals; of one that goes on, what is known so far. A run that lost says why in its verdict;
- * a figure of a busy machine is not explained. */
+/* Uses the totals of a finished run, or the figures so far. It explains neither a run that lost, whose verdict says
+ * why, nor the figures of a busy machine. */
 export function explainSpeed(texts, run, timeMs) {
   const speculative = speculativeOf(run);
   if (isServed(run)) return "";

@@ -1,5 +1,4 @@
-/* What Gradio's page lacks for the keyboard: a way straight to the button that runs live, and arrow keys on the
- * tabs. */
+/* Adds what Gradio's page lacks for the keyboard: a link to the button that runs live, and arrow keys on the tabs. */
 
 export function mount(element, props) {
   const skip = /** @type {any} */ (element.querySelector("a"));
@@ -10,7 +9,7 @@ export function mount(element, props) {
     requestAnimationFrame(() => /** @type {HTMLElement} */ (document.getElementById("run")).focus());
   });
 
-  /* Enter runs, Shift and Enter begins a line. */
+  /* Enter starts a run; Shift and Enter begin a new line. */
   document.addEventListener("keydown", (event) => {
     const { target, key, shiftKey, isComposing } = event;
     if (key !== "Enter" || shiftKey || isComposing) return;
@@ -19,7 +18,7 @@ export function mount(element, props) {
     /** @type {HTMLElement} */ (document.getElementById("run")).click();
   });
 
-  /* Tabs as the pattern of the ARIA guide: one stop for all, arrow keys, Home and End from one to the next. */
+  /* The tabs follow the ARIA guide: Tab stops at them once; arrow keys, Home and End move between them. */
   const NEXT_TAB = {
     ArrowRight: (index, count) => (index + 1) % count,
     ArrowLeft: (index, count) => (index + count - 1) % count,
@@ -44,12 +43,12 @@ export function mount(element, props) {
     next.click();
     next.focus();
   });
-  /* A menu so long that it scrolls is no stop of its own: it closes when the focus leaves its field, and takes it
-   * along. */
+  /* Takes open menus out of the Tab order: a long menu could take the focus, but it closes when its field loses the
+   * focus, and the focus would be lost. */
   document.addEventListener("keydown", ({ key }) => {
     if (key !== "Tab") return;
     for (const list of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("ul[role=listbox]")))
       list.tabIndex = -1;
   });
-  document.addEventListener("focusin", keepOneStop); // before the next press of Tab
+  document.addEventListener("focusin", keepOneStop); // keeps one stop before Tab is pressed again
 }

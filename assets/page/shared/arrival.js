@@ -1,6 +1,6 @@
-/* Parts of the page that work with the player may be drawn before it is. */
+/* Waits for the player, because parts of the page that need it may be drawn first. */
 
-/* Calls `mount` with the player, as soon as Gradio's tabs have it: before, it may be the first screen's. */
+/* Calls `mount` with the player once it stands in Gradio's tabs and no longer in the first screen. */
 export function whenPlayerReady(mount) {
   const arrived = () => {
     const player = /** @type {any} */ (document.querySelector(".sd-player"));

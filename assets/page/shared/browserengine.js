@@ -1,8 +1,8 @@
-/* The engine "this browser" on the page of the app: a run computed here. The server hears nothing of it. */
+/* Runs the engine "this browser" on the app's page; the server takes no part in its runs. */
 
 import { checkRequest, createRunner } from "#page/shared/runner.js";
 
-/** @param {any} props those of `here.js` */
+/** @param {any} props those of `local.js` */
 export function createEngine(props) {
   const texts = JSON.parse(props.words),
     [drafters, numbers, order] = [props.drafters, props.numbers, props.order].map((find) => JSON.parse(find)),
@@ -25,7 +25,7 @@ export function createEngine(props) {
     },
   });
 
-  /* `values` of all settings, in the order of their table. */
+  /* Starts a run; `values` are those of all settings, in the order of their table. */
   function run(values) {
     const named = Object.fromEntries(order.map((name, i) => [name, values[i]])),
       request = { ...named, prompt: find("#prompt textarea").value };

@@ -1,4 +1,4 @@
-/* Buttons that save files: the server sends a text, of which the browser makes a file. */
+/* Adds buttons that save files: the server sends a text, and the browser makes a file of it. */
 
 export function mount(element, props, _watch, _trigger, server) {
   const TYPES = { csv: "text/csv", json: "application/json" };

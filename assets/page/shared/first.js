@@ -1,12 +1,12 @@
-/* The first screen, drawn from the page's own HTML while Gradio is still on its way: the head, the tabs as links, and
- * the player, which plays. Once Gradio has mounted, the player moves into its place there, and the rest of this goes.
+/* Draws the first screen while Gradio still loads: the head, the tabs as links, and the player, which plays. Once
+ * Gradio has mounted, the player moves into its place there, and the rest of the first screen is removed.
  *
- * What is drawn is read from Gradio's configuration of the page; nothing is sent twice. */
+ * The content comes from Gradio's configuration of the page, so that nothing is sent twice. */
 
 (() => {
   const screen = /** @type {any} */ (document.getElementById("first")),
     parameters = new URLSearchParams(location.search),
-    // what Gradio does not document: without, it draws all of it itself
+    // Gradio does not document this; without it, Gradio draws the page alone
     { components, css } = window.gradio_config || {};
   const readStored = (name) => {
     try {
@@ -17,11 +17,11 @@
   };
   const isOtherTab = (parameters.get("tab") || "race") !== "race";
   if (!components || isOtherTab || readStored("specdec.run") || location.hash.startsWith("#run="))
-    return screen.remove(); // it asks for a password, or will show another run
+    return screen.remove(); // the page asks for a password, or shows another run
   try {
     draw();
   } catch (error) {
-    // Gradio draws all of it a second later
+    // Gradio draws the page a second later
     screen.remove();
     console.error(error);
   }

@@ -1,4 +1,4 @@
-/* A section that a press opens. Gradio puts what is in it beside the template, perhaps later: it is moved into it. */
+/* Fills a section that folds: Gradio puts its content beside the template, perhaps late, and this moves it inside. */
 
 export function mount(element) {
   const fold = /** @type {HTMLDetailsElement} */ (element.querySelector("details"));

@@ -1,4 +1,4 @@
-/* The way to the API. Gradio's own button is hidden, for it speaks the browser's language and not the page's. */
+/* Links to the API. Gradio's own button is hidden, because it speaks the browser's language and not the page's. */
 
 export function mount(element) {
   /** @type {HTMLElement} */ (element.querySelector("a")).addEventListener("click", (event) => {

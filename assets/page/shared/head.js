@@ -1,5 +1,5 @@
-/* The head of a page: day and night, and the way to another language, which keeps what the address holds: the settings,
- * and the tab that is open. */
+/* Runs the head of a page: the switch between light and dark, and the link to another language, which keeps the
+ * settings and the open tab in the address. */
 
 export function mount(element, props) {
   /** @type {HTMLElement} */ (element.querySelector("button")).addEventListener("click", () =>

@@ -1,15 +1,15 @@
-/* Nothing a visitor made is lost: settings and tab stand in the address, and the run on show outlives a reload, another
- * language, or a connection that breaks. What the address cannot hold stays in this browser tab's own storage, where
- * `handlers/restore.js` finds it when the page loads. */
+/* Saves what a visitor made: the address holds the settings and the tab, and the run on show survives a reload, another
+ * language or a broken connection. What the address cannot hold goes into the storage of this browser tab, from which
+ * `handlers/restore.js` restores it when the page loads. */
 
 import { latestValues } from "#page/handlers/changed.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const RUN = "specdec.run",
   PROMPT = "specdec.prompt";
-const LONGEST = 4000; // characters of an address; a prompt beyond that is stored
+const LONGEST = 4000; // characters of an address; a longer prompt is stored
 
-/* The query of these settings beside what else the address asks for. What has its usual value is left out. */
+/* Returns the query with these settings and whatever else it had; settings at their usual value are left out. */
 export function settingsQuery(search, names, values, usual) {
   const query = new URLSearchParams(search);
   names.forEach((name, i) => {
@@ -19,10 +19,10 @@ export function settingsQuery(search, names, values, usual) {
   return query;
 }
 
-/* `?…`, or nothing at all. */
+/* Returns `?…`, or "" for an empty query. */
 export const formatQuery = (query) => (String(query) ? "?" + query : "");
 
-/* What the address can hold of these settings, and the prompt where that is too long for it; else null. */
+/* Returns the query that the address can hold, and the prompt if that is too long for it, else null. */
 export function splitQuery(search, names, values, usual) {
   const query = settingsQuery(search, names, values, usual);
   if (String(query).length <= LONGEST) return [query, null];
@@ -30,19 +30,19 @@ export function splitQuery(search, names, values, usual) {
   return [query, values[names.indexOf("prompt")]];
 }
 
-/* The same with another tab, which is left out where it is the first. */
+/* Returns the query with another tab; the first tab is left out. */
 function withTab(search, tab, first) {
   const query = new URLSearchParams(search);
   tab === first ? query.delete("tab") : query.set("tab", tab);
   return query;
 }
 
-const SAMPLING = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // what a run says of its sampling
+const SAMPLING = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // the sampling settings that a run records
 
-const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // the page chooses: whatever it chose is what was asked for
+const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // at these values the page chooses, so every choice fits
 
-/* Whether the run on show is of another prompt or other settings than these. A server decides most by itself; an
- * adaptive drafter its own depth. */
+/* Returns whether the run on show has another prompt or other settings than these. A server decides most settings
+ * itself, and an adaptive drafter its draft length. */
 export function hasOtherSettings(run, names, values) {
   const started = run.lanes[run.names[0]].started || {},
     { models = {}, prompt } = run.header,
@@ -71,10 +71,10 @@ function keepState(props, player) {
     try {
       text === null ? sessionStorage.removeItem(name) : sessionStorage.setItem(name, text);
     } catch {
-      /* full, or forbidden */
+      /* the storage is full or forbidden */
     }
   };
-  /* A fragment is a run, or a section of the Guide. */
+  /* Returns the address with a query; it keeps a fragment that holds a run or names a section of the Guide. */
   function address(query) {
     const keepsHash = location.hash.startsWith("#run=") || query.get("tab") === "guide";
     return location.pathname + formatQuery(query) + (keepsHash ? location.hash : "");
@@ -108,7 +108,7 @@ function keepState(props, player) {
   new MutationObserver(() => {
     const tab = findOpenTab();
     if (!tab || tab === openTab) return;
-    const first = openTab === null; // the tab that the page opened with needs no step of its own
+    const first = openTab === null; // the tab that the page opened with needs no entry in the history
     openTab = tab;
     const query = withTab(location.search, tab, order[0]);
     if (!first && formatQuery(query) !== location.search) history.pushState(null, "", address(query));
@@ -130,7 +130,7 @@ function keepState(props, player) {
 
   /* -- the run -- */
 
-  /* Whose it is, beside the settings; and while it is being made, no example takes its place. */
+  /* Marks a run that has other settings than those on show, and disables the examples during a live run. */
   function compareSettings() {
     const run = player.run(),
       isLive = Boolean(run && run.header.source === "live" && !run.closed);

@@ -1,5 +1,5 @@
-/* The lids of what folds away beside the prompt: the settings, with what is chosen written on them, and what can be
- * done with a run. All below them is there from the start: a run that a link brings needs it. */
+/* Runs the lids beside the prompt: that of the settings, which shows what is chosen, and that of the actions on a run.
+ * What they hide is mounted from the start, because a run from a link needs it. */
 
 import { latestValues } from "#page/handlers/changed.js";
 
@@ -8,7 +8,7 @@ export function mount(element, props) {
     [names, order] = [props.names, props.order].map((text) => JSON.parse(text));
   const [settings, more] = element.querySelectorAll("button");
 
-  /* `values` in the order of the table of settings. */
+  /* Writes the chosen settings on the lid; `values` are in the order of the table of settings. */
   function writeLid(values) {
     const valueText = (name) => {
       const value = values[order.indexOf(name)];

@@ -1,5 +1,5 @@
-/* The engine "this browser" on the page of the app: presses that are meant for it never reach Gradio. Its script
- * (browserengine.js) comes when it is chosen, so that the page itself stays light. */
+/* Handles the engine "this browser" on the app's page: presses that are meant for it never reach Gradio. Its script
+ * (browserengine.js) loads when the engine is chosen, so that the page itself stays light. */
 
 import { latestValues } from "#page/handlers/changed.js";
 

@@ -1,4 +1,4 @@
-/* One line: what is going on, how far it is, or what is wrong with the input or with a link. */
+/* Shows one line: what is going on, how far it is, or what is wrong with the input or with a link. */
 
 export function mount(element, props, watch) {
   const line = /** @type {HTMLElement} */ (element.querySelector("p")),
@@ -11,7 +11,7 @@ export function mount(element, props, watch) {
     bar.value = props.share;
   }
 
-  /* What is computed in this browser is told without the server. */
+  /* The engine in this browser shows its notices without the server. */
   Object.assign(line, {
     /** @param {string} value @param {boolean} [wrong] @param {number} [share] */
     say(value, wrong = false, share = 1) {
@@ -21,7 +21,7 @@ export function mount(element, props, watch) {
   });
   show();
   watch(["value", "wrong", "share"], show);
-  // Not an update of its own: the last word of the work that was stopped could overtake it.
+  // The server sends no update for this, because the last update of the stopped work could overtake it.
   watch("ended", () => {
     if (!props.stopped) return;
     line.textContent = props.stopped;

@@ -1,21 +1,21 @@
-/* A prompt of the visitor's own, computed in this browser by a worker: what is asked is checked, models are fetched at
- * the first run, and the log grows. The Gradio page and the page of files share it. */
+/* Runs a visitor's prompt in this browser, in a worker: checks the request, fetches the models at the first run, and
+ * extends the log. The Gradio page and the page of files share it. */
 
-// The smallest module with a register of 128 bits: (func (result v128) (v128.const 0)).
+// This is the smallest module with a register of 128 bits: (func (result v128) (v128.const 0)).
 const SIMD = "AGFzbQEAAAABBQFgAAF7AwIBAAoWARQA/QwAAAAAAAAAAAAAAAAAAAAACw==";
 const canCompute = () =>
   typeof Worker === "function" &&
   typeof WebAssembly === "object" &&
   WebAssembly.validate(Uint8Array.from(atob(SIMD), (one) => one.charCodeAt(0)));
 
-const CHOSEN_BY_PAGE = "default", // as a drafter, and 0 as K: the usual ones, because no costs are measured here
+const CHOSEN_BY_PAGE = "default", // this drafter, or 0 as K, means the usual one, because no costs are measured here
   USUAL_K = 4,
   ASK_ABOVE_BYTES = 50e6, // bytes that are fetched only after a second press
   sumBytes = (files) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
 
 const fillPlaceholders = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
-/** What is asked for, or one sentence that says what to change.
+/** Returns the request for the worker, or a sentence that says what to change.
  * @param {any} texts @param {Record<string, any>} values by the names of settings
  * @param {Record<string, { low: number, high: number, step: number, label: string }>} numbers
  * @param {Record<string, Record<string, string>>} drafters by name, of every family here, the usual one first
@@ -53,7 +53,7 @@ export function checkRequest(texts, values, numbers, drafters) {
 /** @param {{ texts: any, base: URL, files: (family: string) => Promise<any>,
  *   showNotice: (text: string, wrong?: boolean, share?: number) => void, write: (log: string) => void,
  *   onRunning: (running: boolean) => void }} host
- * `base` is where the engine's files are, `files` tells which a family has; `write` is given the log as it grows;
+ * `base` is the address of the engine's files; `files` returns those of a family; `write` receives the growing log;
  * `onRunning` is called at the beginning and once at the end of a run, however it ends. */
 export function createRunner({ texts, base, files, showNotice, write, onRunning }) {
   /** @type {Worker | null} */
@@ -67,7 +67,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
     isRunning = false,
     stopped = false;
 
-  /** @param {any} request of `checked` */
+  /** @param {any} request what `checkRequest` returned */
   async function start(request) {
     if (typeof request === "string") return showNotice(request, true);
     if (location.protocol === "file:") return showNotice(texts.disk, true);
@@ -130,7 +130,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
     worker = null;
   }
 
-  /* What was written stays. Before anything was, nobody waits for what is still on its way. */
+  /* Stops a run and leaves what it wrote; a run that has not written anything loses its worker, so nothing arrives. */
   function stop() {
     stopped = true;
     if (log && worker) worker.postMessage({ stop: true });

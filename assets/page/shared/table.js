@@ -1,10 +1,10 @@
-/* A table that a press on a heading sorts: rows of words and figures, null where there is none. Of each column `digits`
- * tells how many its figures show, null for words; `even` is the figure that is not tinted. First what decides, for
- * Node; then the drawing, by `textContent`. */
+/* Shows a table that a press on a heading sorts. Its cells are words, figures or null. `digits` has the decimals of
+ * each column, null for words; `even` is the figure that is not tinted. The sorting uses no DOM, so that Node can test
+ * it; the drawing sets `textContent`. */
 
 const compare = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b));
 
-/* By one column; what has no figure comes last either way, and rows that are even keep their order. */
+/* Sorts rows by one column; rows without a figure always come last, and equal rows keep their order. */
 export function sortRows(rows, column, descending) {
   const isMissing = (row) => Number(row[column] === null),
     sign = descending ? -1 : 1;
@@ -38,7 +38,7 @@ export function mount(element, props) {
       value,
     );
 
-  /* Stronger the further the figure is from the even one, beside the furthest on its side. */
+  /* Tints a cell by the distance of its figure from the even one, relative to the furthest figure on its side. */
   function tint(node, value) {
     if (typeof value !== "number" || props.even == null) return node;
     const distance = (figure) => Math.abs(figure - props.even),
@@ -50,7 +50,7 @@ export function mount(element, props) {
     return node;
   }
 
-  /* The largest figure first, words from A; a second press reverses the order. */
+  /* Sorts by a column: the largest figure first, words from A; a second press reverses the order. */
   function sortBy(i) {
     Object.assign(sorting, {
       column: i,

@@ -1,6 +1,6 @@
-/* Stands in for Gradio where the page is files: a component's script gets from it `element`, `props`, `watch`,
- * `trigger` and `server`, as from Gradio. It opens tabs and folds, and plays recorded runs. Every
- * answer was worked out beforehand by `specdec/ui/site.py`; nothing is asked of a server. */
+/* Replaces Gradio on a page of files: it gives a component's script `element`, `props`, `watch`, `trigger` and
+ * `server`, as Gradio does. It opens tabs and folds, and plays recorded runs. `specdec/ui/site.py` has computed every
+ * answer beforehand; there is no server. */
 
 import { handler } from "#page/handlers/restore.js";
 import { createOwnRuns } from "#page/site/runs.js";
@@ -16,26 +16,26 @@ const find = (/** @type {string} */ selector) => /** @type {any} */ (document.qu
   findAll = (/** @type {string} */ selector) => /** @type {any[]} */ ([...document.querySelectorAll(selector)]),
   findPart = (/** @type {number} */ number) => find(`[data-at="${number}"]`);
 
-/* ---- files: scripts, which load from a disk, too ---- */
+/* ---- files: these are scripts, because those load from a disk, too ---- */
 /** @type {Record<string, Promise<any>>} */
 const pending = {};
 
-/** @param {string} setAddress @returns {Promise<any>} */
-function load(setAddress) {
-  if (Object.hasOwn(files, setAddress)) return Promise.resolve(files[setAddress]);
-  pending[setAddress] ||= new Promise((done, failed) => {
+/** @param {string} path @returns {Promise<any>} */
+function load(path) {
+  if (Object.hasOwn(files, path)) return Promise.resolve(files[path]);
+  pending[path] ||= new Promise((done, failed) => {
     const script = document.createElement("script"),
       missing = () => {
-        delete pending[setAddress];
+        delete pending[path];
         script.remove();
-        failed(new Error(setAddress + " is not here"));
+        failed(new Error(path + " is not here"));
       };
-    script.src = String(new URL(setAddress + ".js", ROOT));
-    script.onload = () => (Object.hasOwn(files, setAddress) ? done(files[setAddress]) : missing());
+    script.src = String(new URL(path + ".js", ROOT));
+    script.onload = () => (Object.hasOwn(files, path) ? done(files[path]) : missing());
     script.onerror = missing;
     document.head.append(script);
   });
-  return pending[setAddress];
+  return pending[path];
 }
 
 /* ---- components --------------------------------------------------------------------------------------------- */
@@ -59,21 +59,21 @@ async function mount(part) {
   if (lastButton && !element.querySelector(".sd-engine")) lastButton.parentElement.append(needsEngine());
 }
 
-/* What a script asks of Python is in a file, or cannot be had. */
+/* Answers a script's calls to Python from files; a call without a file fails. */
 function server(part) {
-  const askFile = (setAddress, argument) =>
-    setAddress in part.server
-      ? load(part.server[setAddress].replace("*", encodeURIComponent(argument)))
+  const askFile = (name, argument) =>
+    name in part.server
+      ? load(part.server[name].replace("*", encodeURIComponent(argument)))
       : Promise.reject(new Error(texts.live));
   return new Proxy(
     {},
     {
-      get: (_, setAddress) => (setAddress === "open_trace" ? openTrace : (argument) => askFile(setAddress, argument)),
+      get: (_, name) => (name === "open_trace" ? openTrace : (argument) => askFile(name, argument)),
     },
   );
 }
 
-/* Python's checks are not here: what has the form of a run is shown as it is. */
+/* Opens a text that has the form of a run, without the checks that Python would make. */
 async function openTrace(text) {
   const log = readTrace(text, page.limit);
   return log ? { log, said: texts.opened } : { said: texts.unreadable, wrong: true };
@@ -83,7 +83,7 @@ async function openTrace(text) {
 function update(number, change) {
   const { props, watched } = mounted.get(number) || { props: {}, watched: [] };
   Object.assign(props, change);
-  for (const [names, act] of watched) if (names.some((setAddress) => setAddress in change)) act();
+  for (const [names, act] of watched) if (names.some((name) => name in change)) act();
 }
 
 function needsEngine() {
@@ -99,16 +99,16 @@ function needsEngine() {
 
 const tabs = findAll(".sd-tabs [role=tab]");
 
-/** @param {string} setAddress */
-async function openTab(setAddress) {
+/** @param {string} name */
+async function openTab(name) {
   for (const tab of tabs) {
-    const chosen = tab.id === setAddress + "-button";
+    const chosen = tab.id === name + "-button";
     tab.classList.toggle("selected", chosen);
     tab.setAttribute("aria-selected", String(chosen));
     tab.tabIndex = chosen ? 0 : -1;
     find("#" + tab.getAttribute("aria-controls")).hidden = !chosen;
   }
-  const newParts = page.parts.filter((part) => part.tab === setAddress && !mounted.has(part.at));
+  const newParts = page.parts.filter((part) => part.tab === name && !mounted.has(part.at));
   await Promise.all(newParts.map(mount));
 }
 
@@ -129,24 +129,24 @@ const showNotice = (value, wrong = false, share = 1) =>
   prompt = find("#prompt textarea"),
   kindOf = (prompt) => Object.keys(page.runs).find((kind) => page.runs[kind].prompt === prompt);
 
-/* The file of a kind by that drafter; the usual one's where it has none. */
-function fileOf(kind, setAddress) {
+/* Returns a drafter's file for a kind of prompt, or the usual drafter's if there is none. */
+function fileOf(kind, drafterName) {
   const runFiles = page.runs[kind].files;
-  return runFiles[setAddress] || Object.values(runFiles)[0];
+  return runFiles[drafterName] || Object.values(runFiles)[0];
 }
 
-async function play(kind, setAddress) {
+async function play(kind, drafterName) {
   const myNumber = ++playNumber,
     [usualDrafter] = Object.keys(page.runs[kind].files),
     names = page.drafters,
-    isAnother = !page.runs[kind].files[setAddress] && setAddress !== Object.keys(page.drafters)[0];
+    isAnother = !page.runs[kind].files[drafterName] && drafterName !== Object.keys(page.drafters)[0];
   try {
-    const value = await load(fileOf(kind, setAddress));
+    const value = await load(fileOf(kind, drafterName));
     if (myNumber !== playNumber) return;
     find(".sd-player").load(value); // from its beginning, even if it is on show
     showNotice(
       isAnother
-        ? texts.other_trace.replace("{drafter}", names[setAddress]).replace("{shown}", names[usualDrafter])
+        ? texts.other_trace.replace("{drafter}", names[drafterName]).replace("{shown}", names[usualDrafter])
         : "",
     );
   } catch {
@@ -154,7 +154,7 @@ async function play(kind, setAddress) {
   }
 }
 
-/* What the bar above the player says of the run on show. `log` is its first two lines, or all of it. */
+/* Shows a run's settings in the bar above the player. `log` is the log or its first two lines. */
 function showSettings(log) {
   const [header, started] = log.split("\n", 2).map((line) => JSON.parse(line)),
     settings = { ...started.params, ...started, prompt: header.prompt };
@@ -163,12 +163,12 @@ function showSettings(log) {
     shown = names.includes(settings.drafter) ? names : [...names, settings.drafter];
   prompt.value = settings.prompt;
   ownRuns.showSettings(settings, shown);
-  const detail = page.order.map((setAddress) => settings[setAddress] ?? "");
+  const detail = page.order.map((name) => settings[name] ?? "");
   window.dispatchEvent(new CustomEvent("sd-settings", { detail }));
   setAddress(kind, settings.drafter);
 }
 
-/* The address names a recorded run, unless it is the first screen's; any other run it cannot. */
+/* Sets the address to a recorded run; the first screen's run and runs of the visitor's own have no address. */
 function setAddress(kind, drafter) {
   const url = new URL(location.href),
     names = kind && page.runs[kind].files[drafter] && fileOf(kind, drafter) !== page.begin,
@@ -194,36 +194,36 @@ function showWarning(text) {
   line.classList.add("sd-wrong");
 }
 
-/* The recorded run that the address asks for, as its file. */
-function linkedFile(argument) {
-  const prompt = argument.get("prompt"),
+/* Returns the file of the recorded run that the address names. */
+function linkedFile(query) {
+  const prompt = query.get("prompt"),
     kind = kindOf(prompt ?? page.runs[page.begin.split("/")[1]].prompt),
-    setAddress = argument.get("drafter");
-  if (!kind || (setAddress && !page.runs[kind].files[setAddress])) {
+    drafterName = query.get("drafter");
+  if (!kind || (drafterName && !page.runs[kind].files[drafterName])) {
     if (!location.hash.startsWith("#run=")) showWarning(texts.not_here);
     return page.begin;
   }
-  return fileOf(kind, setAddress);
+  return fileOf(kind, drafterName);
 }
 
 /* ---- the beginning --------------------------------------------------------------------------------------------- */
 
 async function begin() {
-  const argument = new URLSearchParams(location.search),
-    theme = argument.get("__theme"),
+  const query = new URLSearchParams(location.search),
+    theme = query.get("__theme"),
     prefersDark = matchMedia("(prefers-color-scheme: dark)").matches;
   document.body.classList.toggle("dark", theme ? theme === "dark" : prefersDark);
-  if (location.protocol === "file:") history.pushState = history.replaceState = () => {}; // forbidden there
+  if (location.protocol === "file:") history.pushState = history.replaceState = () => {}; // forbidden on a disk
   const commonParts = page.parts.filter((part) => !part.tab && part.script !== "shared/keep");
   await Promise.all(commonParts.map(mount));
-  const value = await load(linkedFile(argument)).catch(() => load(page.begin));
+  const value = await load(linkedFile(query)).catch(() => load(page.begin));
   page.parts.find((part) => part.at === PLAYER).props.value = value;
   await openTab("race");
   await mount(page.parts.find((part) => part.script === "shared/keep"));
   const [, restored] = handler()();
   if (restored.value) update(PLAYER, restored);
   if (!location.hash.startsWith("#run=")) showSettings(restored.value || value);
-  const tab = argument.get("tab");
+  const tab = query.get("tab");
   if (tab && find(`#${CSS.escape(tab)}-button`)) openTab(tab);
   else if (tab) showWarning(texts.no_tab);
 }
@@ -237,7 +237,7 @@ document.addEventListener("click", (event) => {
   if (heading) toggleFold(heading);
   if (pill) play(pill.dataset.kind, drafter.value);
   if (node.closest("#run")) {
-    playNumber++; // a recorded run that is still on its way comes too late
+    playNumber++; // ignores a recorded run that is still loading
     ownRuns.press();
   }
 });

@@ -1,18 +1,18 @@
-/* A prompt of the visitor's own on a page of files: its fields, and the button that runs and stops. */
+/* Runs a visitor's own prompt on a page of files: handles its fields, and the button that runs and stops. */
 
 import { checkRequest, createRunner } from "#page/shared/runner.js";
 
 /** @param {{ page: any, root: URL, showNotice: (text: string, wrong?: boolean, share?: number) => void,
  *   write: (log: string) => void, onEnd: () => void }} host
- * `write` is given the log as it grows, `onEnd` is called once at the end of a run, however it ends.
- * Of what this gives, `press` is what the button does, and `showSettings` fills in the settings. */
+ * `write` receives the growing log, and `onEnd` is called once at the end of a run, however it ends.
+ * In the result, `press` is the action of the button, and `showSettings` fills in the settings. */
 export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
   const texts = page.words.own,
     { drafters, numbers } = page.engine,
     button = /** @type {HTMLElement} */ (document.getElementById("run")),
     /** @type {any} */ findField = (name) => document.querySelector(`#settings [name=${name}]`),
     model = findField("family"),
-    family = () => (model ? model.value : Object.keys(drafters)[0]), // the only one
+    family = () => (model ? model.value : Object.keys(drafters)[0]), // without a menu there is one family
     /** @type {HTMLTextAreaElement} */ prompt = /** @type {any} */ (document.querySelector("#prompt textarea"));
   const runner = createRunner({
     texts,
@@ -26,7 +26,7 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
     },
   });
 
-  /* The settings of the run on show, and who may draft: those that are recorded, and those that run here. */
+  /* Fills in the settings of the run on show, and offers the drafters that are recorded or can run here. */
   function showSettings(settings, recorded) {
     const menu = findField("drafter"),
       group = (label, names) => {

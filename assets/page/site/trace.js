@@ -1,12 +1,12 @@
-/* Whether a text is a run that the player can be given. The app does the decisions again; here it is only read as the
- * player reads it: a file or a link may hold anything. */
+/* Checks whether a text is a run that the player can read, because a file or a link may hold anything. The app also
+ * repeats the run's decisions; a page of files does not. */
 
 import { foldEvents } from "#page/race/log.js";
 
 const isText = ({ event, pieces }) =>
   event !== "committed" || (Array.isArray(pieces) && pieces.every((piece) => typeof piece === "string"));
 
-/* The log of a recorded run, `most` characters long at the utmost; "" for any other text. */
+/* Returns the log of a recorded run of at most `maxLength` characters, or "" for any other text. */
 export function readTrace(text, maxLength) {
   if (typeof text !== "string" || text.length > maxLength) return "";
   try {

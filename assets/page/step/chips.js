@@ -5,7 +5,7 @@ import { createChip } from "#page/race/tokens.js";
 export function createChips(page) {
   const { view, playerTexts, current } = page;
 
-  /* Of a chain every draft, of a tree those that somebody judged: on screen a tree is its path, and what was tried. */
+  /* Lists every draft of a chain, but only the judged drafts of a tree, which shows its path and what was tried. */
   function listNodes() {
     const { cycle, states, verdict } = current(),
       nodes = cycle.drafts.map((_, node) => node).filter((node) => states[node] !== "out");
@@ -16,7 +16,7 @@ export function createChips(page) {
       : nodes;
   }
 
-  /* A draft keeps its verdict to itself until its turn; -1 stands for those that never have one. */
+  /* Returns whether a draft's verdict shows yet; -1 stands for the drafts that have no turn. */
   function isRevealed(node) {
     const { verdict, stepIndex, steps } = current(),
       place = verdict.order.indexOf(node),

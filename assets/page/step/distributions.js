@@ -1,18 +1,18 @@
-/* Both models' distributions at the place of a draft, as far as its trace tells them, and which rows a chart shows. */
+/* Reads both models' distributions at the place of a draft from its trace, and chooses the rows that a chart shows. */
 
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 
-export const MAX_ROWS = 6; // tokens in a chart; all others are one
+export const MAX_ROWS = 6; // tokens in a chart; all others share one row
 
-/* Under block verification p comes with the weight of the prefix. */
+/* Returns the weight of p: under block verification it is that of the prefix. */
 export const weightOf = ({ rule, weight }) => (rule === BLOCK_VERIFICATION ? weight : 1);
 
-/* Both distributions of a place over the tokens that both know, and all others together; p comes with a weight. */
+/* Returns both distributions over the tokens that have p and q, and all others as `rest`; p is times `weight`. */
 export function distributionsOf(draft, weight = 1) {
   const target = draft.target,
     draftRow = draft.draft,
     rows = new Map(),
-    isPaired = Boolean(target && target.sample); // older traces list each one's own likeliest
+    isPaired = Boolean(target && target.sample); // in older traces each model lists its own likeliest tokens
   const addRow = (token, piece) =>
     rows.has(token) ||
     rows.set(token, {
@@ -53,7 +53,7 @@ function probabilityIn(distribution, token, isPaired) {
   return entry ? entry.prob : distribution && (isPaired || distribution.rest < 1e-6) ? 0 : null;
 }
 
-/* The drafted token first, then the replacement and the likeliest, then all others. */
+/* Chooses the rows of a chart: first the drafted token, then the replacement and the likeliest, then all others. */
 export function rowsToShow(draft, sampled, weight = 1) {
   const distributions = distributionsOf(draft, weight),
     allRows = [...distributions.known, ...distributions.partial],

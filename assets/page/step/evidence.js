@@ -1,5 +1,4 @@
-/* Beside the sentence what it rests on: both models' probabilities and the test, or what the target's own token is
- * drawn from. */
+/* Draws the evidence for the sentence. */
 
 import { html, createLegend } from "#page/race/html.js";
 import { fillText, formatPiece } from "#page/race/text.js";
@@ -15,7 +14,7 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, guessTa
   const drawTest = createTrials(page),
     { drawAreas, drawSurpluses } = createResidualCharts(page);
 
-  /* The draft whose test is on show: the one under judgement, else the last one that was. */
+  /* Returns the draft whose test is on show: the one that is judged now, or else the last that was judged. */
   function focusedNode() {
     const { verdict, targetToken, stepIndex } = current();
     if (typeof view.step === "number") return view.step;
@@ -26,8 +25,8 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, guessTa
         : verdict.order[verdict.order.length - 1];
   }
 
-  /* What the sentence speaks of, beside it: both models' probabilities and the test, or what the target's own
-   * token is drawn from. */
+  /* Paints the evidence beside the sentence: both models' probabilities and the test, or the distribution that the
+   * target's own token is drawn from. */
   function paint() {
     const [left, right] = view.step === "own" && current().targetToken ? targetEvidence() : testEvidence();
     part.left.replaceChildren(...left);

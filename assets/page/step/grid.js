@@ -1,5 +1,5 @@
-/* The open cycle as a grid, draft, pass and verdict one below the other, one column a draft; and the rail of its
- * sub-steps, the current one marked. */
+/* Draws the open cycle as a grid with one column per draft and rows for draft, pass and verdict, and the rail of its
+ * sub-steps with the current one marked. */
 
 import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
@@ -125,7 +125,7 @@ export function createRail(page) {
     part.rail.setAttribute("aria-label", texts.rail.aria);
   }
 
-  /* A draft's number for people: its place in a chain; in a tree the order in which it is tried. */
+  /* Returns the number that a draft is shown with: its place in a chain; in a tree, its turn to be tried. */
   const numberOf = (node) => (current().cycle.tree ? current().verdict.order.indexOf(node) : node) + 1;
 
   return paintRail;

@@ -1,7 +1,7 @@
-/* What decides: the verdict of every rule on a cycle, from its probabilities and coins, without a document.
+/* Computes the verdict of every rule on a cycle, from its probabilities and coins; uses no DOM.
  *
- * This is the rules' third form, beside the engine's loop and the audit. It shares no code with them, so that Node
- * can hold it against them. A cycle is one of `../race/run.js`. */
+ * The engine's loop and the audit implement the rules, too. This file shares no code with them, so that a test in
+ * Node can compare the three. Cycles are those of `../race/log.js`. */
 
 import { BLOCK_VERIFICATION, SHARED_NOISE } from "#page/race/run.js";
 
@@ -18,10 +18,10 @@ export const RULES = [
   FIRST_CHOICE,
 ];
 const EPSILON = 0.09,
-  DELTA = 0.3; // of typical acceptance, as in the engine
+  DELTA = 0.3; // constants of typical acceptance, as in the engine
 const typicalThreshold = ({ entropy }) => Math.min(EPSILON, DELTA * Math.exp(-entropy));
 
-/* What a question needs and this cycle does not hold, as the name of a sentence; null if it can be answered. */
+/* Names the sentence on what a question needs and this cycle lacks; null if the question can be answered. */
 export function whatIsMissing(cycle, rule) {
   const { drafts, tree } = cycle;
   if (cycle.served) return "server";
@@ -36,11 +36,11 @@ export function whatIsMissing(cycle, rule) {
 
 const chanceOfBlock = (draft) => draft.h ?? draft.block;
 
-/* The first of the guesses for a place: its `target` is the target's own row there. */
+/* Returns the first of a draft's siblings: its `target` is the target's row at their place. */
 export const firstSiblingOf = (drafts, draft) => drafts.find((one) => one.parent === draft.parent);
 
-/* The target's probability of each draft before any sibling was tried. Only a coin takes a sibling off; of one that was
- * drawn the event tells it. */
+/* Returns the target's probability of each draft before any sibling was tried. Only a coin removes a sibling; for a
+ * drawn draft the event gives the probability. */
 function rawProbabilities(drafts) {
   const remaining = {};
   return drafts.map((draft) => {
@@ -51,7 +51,7 @@ function rawProbabilities(drafts) {
   });
 }
 
-/* A coin for a draft that nobody judged: always the same one, so that a question has one answer. */
+/* Returns the coin of a draft that was not judged; it is always the same, so that a question has one answer. */
 function coinFor(number, node) {
   let x = (number * 0x9e3779b1 + node * 0x85ebca6b + 1) | 0;
   x = Math.imul(x ^ (x >>> 15), x | 1);
@@ -59,8 +59,8 @@ function coinFor(number, node) {
   return ((x ^ (x >>> 14)) >>> 0) / 4294967296;
 }
 
-/* The cycle under another rule, with a shorter draft or with other coins: `choice` is { rule, k, coins }, `ran`
- * the rule of its run. */
+/* Judges the cycle under another rule, with a shorter draft or with other coins: `choice` is { rule, k, coins },
+ * `ranRule` the rule of its run. */
 export function judge(cycle, choice, ranRule) {
   const k = choice.k ?? Infinity,
     drafts = cycle.drafts.map((draft) => (draft.level <= k ? draft : { ...draft, parent: null })),
@@ -82,8 +82,8 @@ export function judge(cycle, choice, ranRule) {
 
 const selectNodes = (drafts, test) => drafts.flatMap((one, node) => (test(one) ? [node] : []));
 
-/* Walks down the tree: `keep` tries one guess after another, in a place where `tip` is the last token kept. Where all
- * guesses are looked at `together`, none is rejected before the one that is kept. */
+/* Walks down the tree: `keep` tries one sibling after another below `tip`, the last accepted token. With `atOnce` all
+ * siblings are judged together, so none is rejected before the accepted one. */
 function descend(drafts, keep, atOnce = false) {
   const path = [],
     order = [],
@@ -103,8 +103,8 @@ function descend(drafts, keep, atOnce = false) {
   }
 }
 
-/* Kept while u·q < p. A rejected sibling that is a point mass leaves the others its share of p; behind those that were
- * drawn the event tells what is left. */
+/* Accepts a draft if u·q < p. A rejected sibling that is a point mass leaves its share of p to the others; after
+ * drawn siblings, the event's `behind` gives the p that is left. */
 function byCoins(drafts, rawProbabilities, coin) {
   return descend(drafts, (draft, node, tried) => {
     const rest = tried.reduce((remaining, one) => remaining - rawProbabilities[one], 1),
@@ -120,13 +120,13 @@ function byCoins(drafts, rawProbabilities, coin) {
   });
 }
 
-/* What the target drew is kept: in this very run, where `known` tells it by place, else with the noise of the place. */
+/* Accepts what the target drew: `draws` has the draws of this run by place; elsewhere the place's noise draws. */
 function bySamples(draws) {
   return (drafts, rawProbabilities) =>
     keepWanted(drafts, rawProbabilities, (draft) => draws[draft.parent] || firstSiblingOf(drafts, draft).target.sample);
 }
 
-/* The target's own draws in a run of sample and match, by place: they are the text. */
+/* Returns the target's draws by place in a run of sample and match; they are its text. */
 function targetDraws(cycle) {
   const kept = cycle.drafts.filter((draft) => draft.status === "accepted"),
     entries = kept.map((draft) => [draft.parent, draft]);
@@ -138,7 +138,7 @@ function targetDraws(cycle) {
 const byFirstChoice = (drafts, rawProbabilities) =>
   keepWanted(drafts, rawProbabilities, (draft) => firstSiblingOf(drafts, draft).target.top[0]);
 
-/* A place keeps the one token that is wanted there. */
+/* Accepts at each place the one token that `sampleOf` names. */
 function keepWanted(drafts, rawProbabilities, sampleOf) {
   const keep = (draft, node) => {
     const sample = sampleOf(draft);
@@ -152,7 +152,7 @@ function keepWanted(drafts, rawProbabilities, sampleOf) {
   return descend(drafts, keep, true);
 }
 
-/* The deepest path whose every token the target finds plausible. */
+/* Accepts the deepest path on which each token passes the target's threshold. */
 function byThreshold(drafts, rawProbabilities) {
   const limits = drafts.map((draft) => typicalThreshold(firstSiblingOf(drafts, draft).target)),
     plausible = new Set([-1]),
@@ -175,7 +175,7 @@ function byThreshold(drafts, rawProbabilities) {
   );
 }
 
-/* The longest block whose coin falls below its h; the coins are tossed from the end. */
+/* Accepts the longest block whose coin falls below its h; the coins are tossed from the end. */
 function byBlock(drafts, rawProbabilities, coin) {
   const weights = weightsOf(drafts),
     order = [],
@@ -195,14 +195,14 @@ function byBlock(drafts, rawProbabilities, coin) {
   return { path, order, trials, tip: kept - 1, weight: weights[kept] };
 }
 
-/* Of the prefixes of a chain, the empty one first. */
+/* Returns the weights of a chain's prefixes, the empty one first. */
 function weightsOf(drafts) {
   const weights = [1];
   drafts.forEach((draft, i) => weights.push(Math.min(1, (weights[i] * draft.p) / draft.q)));
   return weights;
 }
 
-/* What really happened, in the same shape. */
+/* Returns the recorded verdict in the shape of `judge`. */
 export function recordedVerdict(cycle, rule) {
   const { drafts } = cycle,
     accepted = (draft) => draft.status === "accepted",
@@ -229,7 +229,7 @@ export function recordedVerdict(cycle, rule) {
   return { rule, k: Infinity, path, order, trials, tip, weight: weightsOf(drafts)[path.length] };
 }
 
-/* Accepted, rejected, discarded, or out: never drafted. */
+/* Returns the state of each draft: accepted, rejected, discarded, or "out", which means not drafted. */
 export function statesOf(cycle, verdict) {
   const { path, trials, tip, rule, k } = verdict;
   return cycle.drafts.map((draft, node) => {

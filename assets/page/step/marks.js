@@ -3,7 +3,7 @@
 import { html } from "#page/race/html.js";
 import { formatPiece } from "#page/race/text.js";
 
-// a minus sign, because a line would break at a hyphen
+// uses a minus sign, because a line would break at a hyphen
 export const formatFigure = (x) =>
   x >= 0.1 || x === 0 ? x.toFixed(2) : x >= 0.001 ? x.toPrecision(2) : x.toExponential(0).replace("-", "−");
 export const createMark = (state, piece) => html("mark", { class: "sd-" + state }, formatPiece(piece));

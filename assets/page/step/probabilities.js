@@ -1,4 +1,4 @@
-/* Bars of probabilities: what both models believe at a place, and the row that the target's own token comes from. */
+/* Draws bars of probabilities: those of both models at a place, and the row that the target's token is drawn from. */
 
 import { svgText, svgRect, svgRoot } from "#page/race/svg.js";
 import { shortenPiece } from "#page/race/text.js";
@@ -17,12 +17,12 @@ export function createProbabilityBars({ texts, current }) {
       rowHeight = 33,
       highest = Math.max(1e-6, ...rows.flatMap((drawRow) => [drawRow.p || 0, drawRow.q || 0])),
       x = (v) => (v / highest) * (width - left - 52);
-    const g = svgRoot(width, rows.length * rowHeight + 6, texts.position.bars_aria);
+    const chart = svgRoot(width, rows.length * rowHeight + 6, texts.position.bars_aria);
     rows.forEach((drawRow, i) => {
       const y = i * rowHeight,
         cls = i === 0 ? "sd-b" : "sd-k";
-      if (i === 0) g.append(svgRect(-8, y - 3, width + 8, rowHeight - 1, { rx: 6, class: "sd-f-hot" }));
-      g.append(
+      if (i === 0) chart.append(svgRect(-8, y - 3, width + 8, rowHeight - 1, { rx: 6, class: "sd-f-hot" }));
+      chart.append(
         svgText(
           0,
           y + 18,
@@ -34,8 +34,9 @@ export function createProbabilityBars({ texts, current }) {
         [drawRow.p, "sd-f-target", 2],
         [drawRow.q, "sd-f-draft sd-s-draft", 14],
       ]) {
-        if (value != null) g.append(svgRect(left, y + offset, x(value), 11, { class: barClass, "stroke-width": 0.6 }));
-        g.append(
+        if (value != null)
+          chart.append(svgRect(left, y + offset, x(value), 11, { class: barClass, "stroke-width": 0.6 }));
+        chart.append(
           svgText(
             left + (value == null ? 0 : x(value)) + 6,
             y + offset + 10,
@@ -45,10 +46,10 @@ export function createProbabilityBars({ texts, current }) {
         );
       }
     });
-    return g;
+    return chart;
   }
 
-  /* Drawn from a whole row of the target; or the row of a draft, as a server tells it. */
+  /* Draws the whole row of the target; for a `draft`, the row that a server reports. */
   function drawRow(width, draft = /** @type {any} */ (null)) {
     const token = draft
         ? {
@@ -66,18 +67,18 @@ export function createProbabilityBars({ texts, current }) {
       rest = Math.max(0, 1 - rows.reduce((sum, entry) => sum + entry.prob, 0)),
       allRows = [...rows, { piece: null, prob: rest }],
       highest = Math.max(...allRows.map((entry) => entry.prob)),
-      g = svgRoot(width, allRows.length * rowHeight, labels.row);
+      chart = svgRoot(width, allRows.length * rowHeight, labels.row);
     allRows.forEach((entry, i) => {
       const isSample = token.sample && entry.piece !== null && isSameToken(entry, token.sample),
         barWidth = (entry.prob / highest) * (width - 84 - 110);
       if (isSample)
-        g.append(
+        chart.append(
           svgRect(-8, i * rowHeight, width + 8, rowHeight - 2, {
             rx: 6,
             class: "sd-f-" + (state === "pla" ? "hot" : state),
           }),
         );
-      g.append(
+      chart.append(
         svgText(
           0,
           i * rowHeight + 16,
@@ -95,7 +96,7 @@ export function createProbabilityBars({ texts, current }) {
         ),
       );
     });
-    return g;
+    return chart;
   }
 
   return { drawBars, drawRow };

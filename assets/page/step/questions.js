@@ -1,4 +1,4 @@
-/* The questions beside a cycle: its notation, and what if the coin, the length or the rule had been another. */
+/* Asks what if the coin, the draft length or the rule of a cycle had been different, and explains its notation. */
 
 import { html, createChoice } from "#page/race/html.js";
 import { clamp } from "#page/race/format.js";
@@ -7,7 +7,7 @@ import { SHARED_NOISE } from "#page/race/run.js";
 import { SAMPLE_AND_MATCH, RULES, whatIsMissing } from "#page/step/judge.js";
 import { formatFigure } from "#page/step/marks.js";
 
-const DRAG_PX = 6; // px of a finger that mean a drag
+const DRAG_PX = 6; // px that a finger must move for a drag
 
 export function createQuestions(page, focusedNode) {
   const { texts, part, view } = page;
@@ -117,7 +117,7 @@ export function createQuestions(page, focusedNode) {
       ranRule = page.rule(),
       reasons = [];
     for (const option of part.rule.options) {
-      // its draft knows the only draws that a trace holds
+      // the trace holds only the draws that its draft shared
       const tied = ranRule === SHARED_NOISE && option.value === SAMPLE_AND_MATCH && "tied";
       const missingFor = cycle.drafts.length
         ? (cycle.served || option.value !== ranRule) && (tied || whatIsMissing(cycle, option.value))
@@ -141,7 +141,7 @@ export function createQuestions(page, focusedNode) {
     );
   }
 
-  /* A question is about this cycle as it was: what equals the recorded choice is no question. */
+  /* Asks a question about this cycle; a choice that equals the recorded one is no question. */
   function askQuestion(change) {
     page.byHand(() => {
       view.choice = { ...view.choice, ...change };
@@ -161,7 +161,7 @@ export function createQuestions(page, focusedNode) {
     askQuestion({ coins: { ...view.choice.coins, [node]: u } });
   }
 
-  /* The drawing of the coin can be dragged, too; each move draws it anew. */
+  /* Lets the visitor drag the coin in its drawing; each move draws it again. */
   function dragCoin(event) {
     const strip = event.target.closest("[data-coin]");
     if (!strip || part.coin.disabled || event.button) return;
@@ -169,7 +169,7 @@ export function createQuestions(page, focusedNode) {
       highest = Number(part.coin.max),
       { cycle } = page.current(),
       moves = new AbortController();
-    let isDragging = event.pointerType !== "touch"; // a finger may be about to scroll
+    let isDragging = event.pointerType !== "touch"; // a finger may be starting to scroll
     const moveCoin = ({ clientX }) => {
       isDragging ||= Math.abs(clientX - event.clientX) > DRAG_PX;
       if (page.current().cycle !== cycle) moves.abort();
@@ -177,7 +177,7 @@ export function createQuestions(page, focusedNode) {
     };
     addEventListener("pointermove", moveCoin, moves);
     for (const type of ["pointerup", "pointercancel"]) addEventListener(type, () => moves.abort(), moves);
-    event.preventDefault(); // no text is selected meanwhile
+    event.preventDefault(); // a drag selects no text
     moveCoin(event);
   }
 

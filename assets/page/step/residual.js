@@ -1,4 +1,4 @@
-/* What a replacement is drawn from: where the target's probability stands above the draft's, scaled to 1. */
+/* Draws what a replacement is drawn from: the target's probability above the draft's, scaled to 1. */
 
 import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
@@ -10,32 +10,32 @@ import { formatFigure, createMark, createNote, createFormula } from "#page/step/
 export function createResidualCharts({ texts, view, current }) {
   const drawnToken = () => current().targetToken && current().targetToken.sample;
 
-  /* Both distributions as areas: where they overlap, and which stands higher. */
+  /* Draws both distributions as areas: where they overlap, and which is higher. */
   function drawAreas(draft, weight, width) {
     const { shown, rest } = rowsToShow(draft, drawnToken(), weight),
       rows = [...shown.filter((row) => row.p != null && row.q != null), { rest: true, ...rest }],
       columnWidth = width / rows.length,
       baseline = 186,
       hatch = createHatch(),
-      g = svgRoot(width, 214, texts.own.areas_aria, hatch.defs);
+      chart = svgRoot(width, 214, texts.own.areas_aria, hatch.defs);
     const highest = Math.max(1e-6, ...rows.map((row) => (row.rest ? row.p + row.q - row.min : Math.max(row.p, row.q)))),
       heightOf = (v) => (v / highest) * 150;
     rows.forEach((row, i) => {
       const x = i * columnWidth + 3,
-        width1 = columnWidth - 6,
+        barWidth = columnWidth - 6,
         shared = row.rest ? row.min : Math.min(row.p, row.q),
         surplus = row.p - shared,
         deficit = row.q - shared;
-      g.append(svgRect(x, baseline - heightOf(shared), width1, heightOf(shared), { class: "sd-f-acc" }));
+      chart.append(svgRect(x, baseline - heightOf(shared), barWidth, heightOf(shared), { class: "sd-f-acc" }));
       if (surplus > 5e-4)
-        g.append(
-          svgRect(x, baseline - heightOf(shared + surplus), width1, heightOf(surplus), {
+        chart.append(
+          svgRect(x, baseline - heightOf(shared + surplus), barWidth, heightOf(surplus), {
             class: "sd-f-res sd-o-res",
           }),
         );
       if (deficit > 5e-4)
-        g.append(
-          svgRect(x, baseline - heightOf(shared + surplus + deficit), width1, heightOf(deficit), {
+        chart.append(
+          svgRect(x, baseline - heightOf(shared + surplus + deficit), barWidth, heightOf(deficit), {
             fill: hatch.fill,
             class: "sd-s-rej",
           }),
@@ -49,10 +49,10 @@ export function createResidualCharts({ texts, view, current }) {
               : deficit > 0.004
                 ? "−" + deficit.toFixed(2)
                 : "";
-      if (label) g.append(svgText(x + width1 / 2, top, label, "sd-b", "middle"));
-      g.append(
+      if (label) chart.append(svgText(x + barWidth / 2, top, label, "sd-b", "middle"));
+      chart.append(
         svgText(
-          x + width1 / 2,
+          x + barWidth / 2,
           baseline + 17,
           row.rest ? texts.rest_short : shortenPiece(row.piece, columnWidth),
           row.rest ? "" : "sd-tk",
@@ -60,11 +60,11 @@ export function createResidualCharts({ texts, view, current }) {
         ),
       );
     });
-    g.append(svgLine(0, baseline, width, baseline, "sd-ax"));
-    return g;
+    chart.append(svgLine(0, baseline, width, baseline, "sd-ax"));
+    return chart;
   }
 
-  /* The two surpluses, which are equal, and the draw from the target's. */
+  /* Draws the two surpluses, which are equal, and the draw from the target's surplus. */
   function drawSurpluses(draft, weight, width, guessed) {
     const labels = texts.own,
       notation = texts.notation[view.notation],
@@ -73,10 +73,10 @@ export function createResidualCharts({ texts, view, current }) {
       beta = clamp(distributions.overlap, 0, 1),
       overlapWidth = beta * width,
       top = weight < 1 ? 0 : 110,
-      g = svgRoot(width, top + 84, labels.equal_aria, hatch.defs),
+      chart = svgRoot(width, top + 84, labels.equal_aria, hatch.defs),
       hasRoom = (1 - beta) * width > 34;
     if (weight === 1) {
-      g.append(
+      chart.append(
         svgText(0, 12, notation.target, "sd-k"),
         svgRect(0, 18, overlapWidth, 24, { class: "sd-f-acc" }),
         svgRect(overlapWidth, 18, width - overlapWidth, 24, { class: "sd-f-res sd-o-res" }),
@@ -88,23 +88,23 @@ export function createResidualCharts({ texts, view, current }) {
         }),
       );
       if (overlapWidth > 150)
-        g.append(
+        chart.append(
           svgText(overlapWidth / 2, 34, notation.overlap + " " + formatChance(beta), "sd-on", "middle"),
           svgText(overlapWidth / 2, 82, fillText(labels.kept, { beta: formatChance(beta) }), "sd-on", "middle"),
         );
       if (hasRoom)
-        g.append(
+        chart.append(
           svgText((overlapWidth + width) / 2, 34, formatChance(1 - beta), "sd-on", "middle"),
           svgRect((overlapWidth + width) / 2 - 17, 70, 34, 16, { class: "sd-f-rej", rx: 3 }),
           svgText((overlapWidth + width) / 2, 82, formatChance(1 - beta), "sd-on", "middle"),
         );
     }
-    drawStrip(g, distributions, width, top);
+    drawStrip(chart, distributions, width, top);
     const values = drawnToken()
       ? fillTemplate(labels.falls, { own: createMark("res", drawnToken().piece) })
       : [guessed];
     return [
-      g,
+      chart,
       html("p", { class: "sd-so" }, ...values),
       weight === 1 ? createNote(explainResidual(draft, beta)) : null,
       createFormula(
@@ -115,8 +115,8 @@ export function createResidualCharts({ texts, view, current }) {
     ].filter(Boolean);
   }
 
-  /* How often the rejected token would come if its replacement were drawn from all of p: kept, or rejected and
-   * drawn again. */
+  /* Says how often the rejected token would appear if its replacement were drawn from all of p: when it is accepted, or
+   * rejected and drawn again. */
   function explainResidual({ p, q, piece }, beta) {
     const values = {
       x: formatPiece(piece),
@@ -126,8 +126,8 @@ export function createResidualCharts({ texts, view, current }) {
     return fillText(texts.own.why, values);
   }
 
-  /* The target's surplus, scaled to 1; the drawn token carries the mark. */
-  function drawStrip(g, distributions, width, top) {
+  /* Draws the target's surplus, scaled to 1, and marks the drawn token. */
+  function drawStrip(chart, distributions, width, top) {
     const sample = drawnToken(),
       shares = distributions.known
         .filter((row) => row.p > row.q)
@@ -136,25 +136,25 @@ export function createResidualCharts({ texts, view, current }) {
     const wideShares = shares.filter((row) => row.share * width > 16 || (sample && row.token === sample.token)),
       rest = Math.max(0, 1 - wideShares.reduce((sum, row) => sum + row.share, 0));
     let x = 0;
-    g.append(svgText(0, top + 20, texts.own.scaled, "sd-k"));
+    chart.append(svgText(0, top + 20, texts.own.scaled, "sd-k"));
     for (const row of [...wideShares, { share: rest }]) {
-      const width1 = row.share * width,
+      const barWidth = row.share * width,
         isDrawn = sample && row.token === sample.token;
-      if (width1 < 0.5 && !isDrawn) continue;
-      g.append(svgRect(x, top + 40, width1, 26, { class: "sd-f-res sd-o-res" }));
-      if (width1 > 40)
-        g.append(
+      if (barWidth < 0.5 && !isDrawn) continue;
+      chart.append(svgRect(x, top + 40, barWidth, 26, { class: "sd-f-res sd-o-res" }));
+      if (barWidth > 40)
+        chart.append(
           svgText(
             x + 6,
             top + 57,
-            row.piece == null ? texts.rest_short : shortenPiece(row.piece, width1 - 8),
+            row.piece == null ? texts.rest_short : shortenPiece(row.piece, barWidth - 8),
             row.piece == null ? "sd-on" : "sd-tk sd-on",
           ),
         );
-      if (width1 > 30)
-        g.append(svgText(x + width1 / 2, top + 82, formatChance(row.share), isDrawn ? "sd-b" : "", "middle"));
-      if (isDrawn) g.append(svg("path", { d: `M${x + width1 / 2 - 6} ${top + 28}h12l-6 9z`, class: "sd-dot-a" }));
-      x += width1;
+      if (barWidth > 30)
+        chart.append(svgText(x + barWidth / 2, top + 82, formatChance(row.share), isDrawn ? "sd-b" : "", "middle"));
+      if (isDrawn) chart.append(svg("path", { d: `M${x + barWidth / 2 - 6} ${top + 28}h12l-6 9z`, class: "sd-dot-a" }));
+      x += barWidth;
     }
   }
 

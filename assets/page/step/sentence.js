@@ -112,7 +112,7 @@ export function createSentences(page, serverViews) {
     return fillTemplate(says[key], { targetToken: name });
   }
 
-  /* Where the trace does not tell which token would be drawn, the likeliest. */
+  /* Returns the likeliest token where the trace does not hold the draw. */
   function guessTarget() {
     const { targetToken, cycle, verdict } = current();
     const formatLikeliest = ({ piece }, p) =>

@@ -4,11 +4,11 @@ import { html } from "#page/race/html.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { formatFigure, createMark, createNote, createTitle } from "#page/step/marks.js";
 
-/* `row` draws the target's row. */
+/* `drawRow` draws the target's row. */
 export function createServerViews({ texts, playerTexts, current, passTime }, drawRow) {
   const serverTexts = texts.served;
 
-  /* Of the draft and of the pass. */
+  /* Writes the sentences on the draft and on the pass. */
   function sentence(step, n) {
     return [
       fillText(!n ? serverTexts.plain : step === "draft" ? serverTexts.draft : serverTexts.check, {
@@ -33,7 +33,7 @@ export function createServerViews({ texts, playerTexts, current, passTime }, dra
     });
   }
 
-  /* Beside a judgement: the target's row, as far as it is told, and a list of what is not. */
+  /* Draws the target's row, as far as the server reports it, and a list of what it does not report. */
   function evidence(draft, width) {
     const hasRow = draft.target && draft.target.top.length;
     return [

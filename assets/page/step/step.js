@@ -1,7 +1,7 @@
 /* Takes one cycle apart: draft, check, judge, replace or bonus, commit; and asks what if.
  *
- * Here is where the page stands: run, cycle, sub-step, question. What decides is in judge.js; each part of the page is
- * drawn by a file of its own. The run and the makers of elements are the player's. Text enters by `append`. */
+ * This file holds the state of the tab: run, cycle, sub-step, question. judge.js computes the verdicts, and other files
+ * draw the parts of the tab. The run comes from the player. Text enters by `append`. */
 
 import { html, createButton, findParts } from "#page/race/html.js";
 import { speculativeOf, findFirstRejection, isGreedy as isGreedyRun } from "#page/race/run.js";
@@ -36,13 +36,13 @@ function mountStepper(element, props, server, player) {
     playing: false,
     timer: /** @type {any} */ (0),
   };
-  let ownRun = /** @type {any} */ (null), // a run of this tab's own, beside the first screen's: there no coin decides
+  let ownRun = /** @type {any} */ (null), // the tab's own run, because in the first screen's run no coin decides
     hasSought = false,
     run = /** @type {any} */ (null),
     current = /** @type {any} */ (null),
     clearTimer = /** @type {any} */ (0);
 
-  /* -- the run, and where we stand in it -- */
+  /* -- the run, and the state of this tab -- */
 
   function takeIn() {
     const shown = player.run();
@@ -60,7 +60,7 @@ function mountStepper(element, props, server, player) {
     draw();
   }
 
-  /* Only once, and only while it would be seen. */
+  /* Loads a run in which coins decide: once, and only while the tab is visible. */
   async function loadSampledRun() {
     if (!root.clientWidth) return;
     hasSought = true;
@@ -73,7 +73,7 @@ function mountStepper(element, props, server, player) {
 
   const showRaceRun = () => ((ownRun = null), takeIn());
 
-  /* Begins where a coin said no that could have said yes, else at the first rejection. */
+  /* Begins at a rejection that the coin decided, else at the first rejection. */
   function beginRun(next) {
     run = next;
     runText.begin(run);
@@ -92,7 +92,7 @@ function mountStepper(element, props, server, player) {
   const isGreedy = () => isGreedyRun(run);
   const hasQuestion = () => view.choice.rule != null || view.choice.k != null || view.choice.coins != null;
 
-  /* Everything that is drawn, from the cycle and the question. */
+  /* Computes what is drawn from the cycle and the question. */
   function computeCycle() {
     const cycle = cycles()[view.cycle],
       recorded = recordedVerdict(cycle, rule()),
@@ -136,21 +136,21 @@ function mountStepper(element, props, server, player) {
       announce();
       scrollToSentence();
     }
-    // What had the focus may have been drawn anew; the keys must go on working.
+    // The focused element may have been drawn again; the keys must go on working.
     if (hadFocus && !root.contains(document.activeElement))
       (onRail ? part.rail.querySelector("[aria-current] button") : part.grid).focus({
         preventScroll: true,
       });
   }
 
-  /* Said aloud, and gone again: the sentence stands on the page once. */
+  /* Announces the sentence to screen readers, then clears it, so that the page holds the sentence once. */
   function announce() {
     part.announce.textContent = part.say.textContent;
     clearTimeout(clearTimer);
     clearTimer = setTimeout(() => part.announce.replaceChildren(), 3000);
   }
 
-  /* A step by hand shows what it tells, if that lies off the screen. */
+  /* Scrolls to the sentence after a step by hand, if the sentence is off the screen. */
   function scrollToSentence() {
     const { top } = part.tell.getBoundingClientRect(),
       room = part.bar.getBoundingClientRect().top;
@@ -222,7 +222,7 @@ function mountStepper(element, props, server, player) {
     );
   }
 
-  /* The way to the nearest cycle, from the next one on, that ends in a replacement or in a bonus. */
+  /* Creates a link to the nearest later cycle that ends in a replacement or in a bonus. */
   function createShortcut(state) {
     const all = cycles(),
       order = all.map((_, i) => (view.cycle + 1 + i) % all.length),
@@ -230,7 +230,7 @@ function mountStepper(element, props, server, player) {
     return target === undefined ? [] : [" ", createPress(texts.shortcuts[state], "sd-link", () => goTo(target, "own"))];
   }
 
-  /* At temperature 0 no coin decides: the way to a run in which it does. A saved page has no server to ask for it. */
+  /* Links to a run in which coins decide, because none does at temperature 0. A saved page has no server for that. */
   function linkToSampled() {
     if (!isGreedy() || !server) return [];
     const load = async () => {
@@ -242,7 +242,7 @@ function mountStepper(element, props, server, player) {
 
   const createPress = (label, cls, act) => createButton(label, () => byHand(act), cls);
 
-  /* -- the parts, and listening -- */
+  /* -- the parts and the event handlers -- */
 
   const page = {
     texts,
@@ -274,7 +274,7 @@ function mountStepper(element, props, server, player) {
     questions = createQuestions(page, evidence.focusedNode),
     transport = createTransport(page);
 
-  /* The race asks for one decision to be taken apart; it may have asked before this page was there. */
+  /* Opens the decision that the race put into `player.wanted`, perhaps before this tab was mounted. */
   function takeWanted() {
     if (!player.wanted || !run) return;
     const { cycle, node } = player.wanted;

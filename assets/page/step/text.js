@@ -26,7 +26,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
     }
   }
 
-  /* What a cycle gave, as words to click. They are no buttons, because lines would break at each: inside words, too. */
+  /* Writes a cycle's tokens as spans to click, because lines would break at each button, even inside words. */
   function writePlain(i) {
     const cycle = cycles()[i];
     spans[i].replaceChildren(
@@ -47,7 +47,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
     );
   }
 
-  /* Where the j-th token of a cycle was decided. Of a block that was kept, only the last token had a coin. */
+  /* Returns the sub-step that decided a token of a cycle. In an accepted block only the last token had a coin. */
   function stepOf(cycle, index) {
     const { path, order } = recordedVerdict(cycle, page.rule());
     return index >= path.length ? "own" : order.includes(path[index]) ? path[index] : order[order.length - 1];

@@ -3,7 +3,7 @@
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 import { FIRST_CHOICE, REJECTION_SAMPLING } from "#page/step/judge.js";
 
-/* The token that the target adds: drawn from what, and, where the trace can tell, which one it is. */
+/* Returns the source of the token that the target adds and, where the trace holds it, the token. */
 export function targetTokenOf(cycle, verdict, recorded) {
   if (cycle.served)
     return (
@@ -47,14 +47,14 @@ export function targetTokenOf(cycle, verdict, recorded) {
 
 const isSameVerdict = (a, b) => a.rule === b.rule && String(a.path) === String(b.path);
 
-/* The stored draw from a residual serves where the same rule asks behind the same siblings. */
+/* Returns the recorded draw from a residual if the same rule tried the same siblings before it. */
 function residualSample(drafts, node, isSameRule) {
   const { residual, parent } = drafts[node],
     olderSiblings = drafts.slice(0, node).filter((one) => one.parent === parent);
   return (isSameRule && residual && olderSiblings.every((one) => one.u != null) && residual.sample) || null;
 }
 
-/* The sub-steps of a cycle: names, and the number of a node for its judgement. */
+/* Lists the sub-steps of a cycle: each is a name, or the number of a node that is judged. */
 export function stepsOf(cycle, verdict, states, targetToken) {
   if (!cycle.drafts.length) return ["check", "own", "commit"];
   const late = verdict.rule !== BLOCK_VERIFICATION && states.includes("dis");

@@ -3,7 +3,7 @@
 import { fillText } from "#page/race/text.js";
 import { clamp } from "#page/race/format.js";
 
-const STEP_MS = 2500; // ms a sub-step
+const STEP_MS = 2500; // ms per sub-step
 
 export function createTransport(page) {
   const { texts, view, root, part, cycles, current, stepBy, byHand } = page;

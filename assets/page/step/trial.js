@@ -1,4 +1,4 @@
-/* The test that a draft takes: where its coin fell, or what a rule without a coin asks of it. */
+/* Draws the test of a draft: where its coin fell, or the condition of a rule without a coin. */
 
 import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
@@ -27,15 +27,15 @@ export function createTrials({ texts, view, current, isGreedy }) {
     svgText(clamp(x, 34, width - 34), 8, label, "sd-b", "middle"),
   ];
 
-  /* A strip from 0 to 1, green where the token stays, hatched where it goes, and the pin where the coin fell. */
+  /* Draws a strip from 0 to 1: green accepts the token, hatched rejects it, and the pin is its coin. */
   function drawCoin(draft, trial, width) {
     const hatch = createHatch(),
       chance = trial.chance,
       { u } = trial,
-      g = svgRoot(width, 96, labels.coin_aria, hatch.defs),
+      chart = svgRoot(width, 96, labels.coin_aria, hatch.defs),
       [uText, chanceText] = formatApart(u, chance);
-    g.dataset.coin = ""; // `questions.js` lets it be dragged
-    g.append(
+    chart.dataset.coin = ""; // `questions.js` lets the visitor drag it
+    chart.append(
       svgRect(0, 44, width * chance, 26, { class: "sd-f-acc sd-o-acc" }),
       svgRect(width * chance, 44, width * (1 - chance), 26, {
         fill: hatch.fill,
@@ -44,14 +44,14 @@ export function createTrials({ texts, view, current, isGreedy }) {
       svgText(0, 88, "0"),
       svgText(width, 88, "1", "", "end"),
     );
-    if (chance > 0.04 && chance < 0.96) g.append(svgText(width * chance, 88, chanceText, "sd-b", "middle"));
-    if (width * chance > 50) g.append(svgText(8, 61, labels.keep, "sd-on"));
+    if (chance > 0.04 && chance < 0.96) chart.append(svgText(width * chance, 88, chanceText, "sd-b", "middle"));
+    if (width * chance > 50) chart.append(svgText(8, 61, labels.keep, "sd-on"));
     if (width * (1 - chance) > 76)
-      g.append(
+      chart.append(
         svgRect(width - 54, 48, 48, 18, { class: "sd-f-rej", rx: 3 }),
         svgText(width - 10, 61, labels.reject, "sd-on", "end"),
       );
-    g.append(svg("g", { class: "sd-drop" }, createPin(width * u, "u = " + uText, width)));
+    chart.append(svg("g", { class: "sd-drop" }, createPin(width * u, "u = " + uText, width)));
     const ratio =
       trial.h != null
         ? fillText(labels.formula_block, { h: formatFigure(trial.h) })
@@ -61,7 +61,7 @@ export function createTrials({ texts, view, current, isGreedy }) {
             formatFigure(trial.p / trial.q),
           ].join(" = ");
     return [
-      g,
+      chart,
       createVerdict(
         draft,
         trial,
@@ -73,7 +73,7 @@ export function createTrials({ texts, view, current, isGreedy }) {
     ];
   }
 
-  /* The test of a rule without a coin. */
+  /* Draws the test of a rule without a coin. */
   function drawPlainTest(draft, trial, width) {
     if (trial.limit != null)
       return [
@@ -111,19 +111,19 @@ export function createTrials({ texts, view, current, isGreedy }) {
     const highest = Math.max(trial.p, trial.limit) * 1.25,
       x = (v) => (v / highest) * width,
       hatch = createHatch(),
-      g = svgRoot(width, 96, labels.test, hatch.defs),
+      chart = svgRoot(width, 96, labels.test, hatch.defs),
       limitX = x(trial.limit);
-    g.append(
+    chart.append(
       svgRect(0, 44, limitX, 26, { fill: hatch.fill, class: "sd-s-rej" }),
       svgRect(limitX, 44, width - limitX, 26, { class: "sd-f-acc sd-o-acc" }),
       svgText(0, 88, "0"),
       svgText(limitX, 88, formatFigure(trial.limit), "sd-b", "middle"),
       svgText(width, 88, formatFigure(highest), "", "end"),
     );
-    g.append(...createPin(x(trial.p), notation().p_short + " " + formatFigure(trial.p), width));
-    return g;
+    chart.append(...createPin(x(trial.p), notation().p_short + " " + formatFigure(trial.p), width));
+    return chart;
   }
 
-  /* By the coin where there is one. */
+  /* Draws a coin if the trial has one. */
   return (draft, trial, width) => (trial.u != null ? drawCoin : drawPlainTest)(draft, trial, width);
 }

@@ -11,7 +11,7 @@ import { drawTicks } from "#page/theory/axes.js";
 export function createKeptDrafts({ texts, part, settings, createFrame, measured: measuredRun, checkCost }) {
   function paintKept(measured) {
     const frame = createFrame("kept", 210, texts.kept.aria, { left: 30, bottom: 40, top: 20 }),
-      { g } = frame,
+      { chart } = frame,
       chances = acceptedDistribution(settings.alpha, settings.k),
       observed =
         settings.usesRun && measured.acceptedCounts.length
@@ -24,17 +24,17 @@ export function createKeptDrafts({ texts, part, settings, createFrame, measured:
       x = (n) => frame.left + (n + 0.5) * step,
       y = (v) => frame.floor - (v / highest) * frame.tall,
       barWidth = Math.min(44, step * 0.68);
-    g.append(svgLine(frame.left, frame.floor, frame.left + frame.wide, frame.floor, "sd-ax"));
+    chart.append(svgLine(frame.left, frame.floor, frame.left + frame.wide, frame.floor, "sd-ax"));
     chances.forEach((chance, n) => {
-      g.append(
+      chart.append(
         svgRect(x(n) - barWidth / 2, y(chance), barWidth, frame.floor - y(chance), {
           class: n === settings.k ? "sd-f-bon sd-o-bon" : "sd-f-acc sd-o-acc",
         }),
       );
       if (step > 30)
-        g.append(svgText(x(n), y(Math.max(chance, observed ? observed[n] : 0)) - 7, toFixed(chance), "", "middle"));
+        chart.append(svgText(x(n), y(Math.max(chance, observed ? observed[n] : 0)) - 7, toFixed(chance), "", "middle"));
       if (observed)
-        g.append(
+        chart.append(
           svgLine(x(n) - barWidth / 2 - 2, y(observed[n]), x(n) + barWidth / 2 + 2, y(observed[n]), "sd-th-seen"),
         );
     });
@@ -43,7 +43,7 @@ export function createKeptDrafts({ texts, part, settings, createFrame, measured:
       chances.map((_, n) => [x(n), n, n === settings.k ? "sd-b" : ""]),
       texts.kept.axis,
     );
-    part.kept.replaceChildren(g);
+    part.kept.replaceChildren(chart);
     part.keptsub.textContent = fillText(observed ? texts.kept.sub_seen : texts.kept.sub, {
       k: settings.k,
       n: measured ? measured.acceptedCounts.length : 0,
@@ -106,7 +106,7 @@ export function createKeptDrafts({ texts, part, settings, createFrame, measured:
     );
   }
 
-  /* What stands behind an underscore is an index. */
+  /* Lowers the indices, which follow an underscore. */
   const lowerIndices = (row) =>
     row.split(/_(\d+|\w(?:\+1)?)/).map((piece, i) => (i % 2 ? html("sub", {}, piece) : piece));
 

@@ -1,4 +1,4 @@
-/* What the formulas assume, as the run has it: one acceptance rate for every position. */
+/* Draws how well the run fits what the formulas assume: one acceptance rate for every position. */
 
 import { svgText, svgLine } from "#page/race/svg.js";
 import { fillText } from "#page/race/text.js";
@@ -19,7 +19,7 @@ export function createAssumptions({ texts, part, createFrame, measured: measured
         bottom: 40,
         right: 66,
       }),
-      { g } = frame,
+      { chart } = frame,
       count = measured.alphas.length,
       step = frame.wide / Math.max(count, 3),
       x = (i) => frame.left + (i + 0.5) * step,
@@ -28,18 +28,18 @@ export function createAssumptions({ texts, part, createFrame, measured: measured
       frame,
       [0, 0.5, 1].map((value) => [y(value), String(value), value ? "" : "sd-ax"]),
     );
-    g.append(
+    chart.append(
       svgLine(frame.left, y(measured.alpha), frame.left + frame.wide, y(measured.alpha), "sd-dots"),
       svgText(frame.left + frame.wide + 6, y(measured.alpha) + 4, "α " + toFixed(measured.alpha), "sd-b"),
     );
     measured.alphas.forEach((alpha, i) => {
       const [low, high] = wilson(measured.acceptedAt[i], measured.judgedAt[i]);
-      g.append(
+      chart.append(
         svgLine(x(i), y(low), x(i), y(high), "sd-th-whisker"),
         ...[low, high].map((value) => svgLine(x(i) - 5, y(value), x(i) + 5, y(value), "sd-th-whisker")),
         svgDot(x(i), y(alpha), 4.5, "sd-dot-a"),
       );
-      if (step > 50) g.append(svgText(x(i) + 9, y(alpha) + 4, toFixed(alpha), "sd-b"));
+      if (step > 50) chart.append(svgText(x(i) + 9, y(alpha) + 4, toFixed(alpha), "sd-b"));
     });
     drawTicks(
       frame,
@@ -49,7 +49,7 @@ export function createAssumptions({ texts, part, createFrame, measured: measured
       ]),
       texts.positions.axis,
     );
-    part.positions.replaceChildren(g);
+    part.positions.replaceChildren(chart);
   }
 
   return { positions: () => paintPositions(measuredRun()) };

@@ -23,23 +23,24 @@ export const createBarCell = (share, strong) =>
       class: strong ? "sd-th-strong" : null,
     }),
   );
-/* Wider than a phone: it scrolls by itself, by keyboard too. */
+/* Creates a table that scrolls by itself, also by keyboard, because it is wider than a phone. */
 export const createScrollTable = (heads, rows) =>
   html("div", { class: "sd-th-scroll", tabindex: "0" }, createTable("sd-th-table", Object.values(heads), rows));
 
-/* The axes of a chart: lines across it at [y, label, class], labels below it at [x, label, class], and its name. */
+/* `drawRows` draws lines across a chart at [y, label, class], `drawTicks` labels below it at [x, label, class]. */
 export function drawRows(frame, marks) {
   for (const [y, label, cls] of marks)
-    frame.g.append(
+    frame.chart.append(
       svgLine(frame.left, y, frame.left + frame.wide, y, cls || "sd-grid"),
       svgText(frame.left - 8, y + 4, label, "", "end"),
     );
 }
 export function drawTicks(frame, marks, name) {
-  for (const [x, label, cls] of marks) frame.g.append(svgText(x, frame.floor + 18, String(label), cls || "", "middle"));
-  frame.g.append(svgText(frame.left + frame.wide / 2, frame.height - 4, name, "", "middle"));
+  for (const [x, label, cls] of marks)
+    frame.chart.append(svgText(x, frame.floor + 18, String(label), cls || "", "middle"));
+  frame.chart.append(svgText(frame.left + frame.wide / 2, frame.height - 4, name, "", "middle"));
 }
-/* About `count` round numbers from 0 on. */
+/* Returns about `count` round numbers from 0 on. */
 export const stepsTo = (highest, count) =>
   range(0, Math.floor(highest / niceStep(highest, count) + 1e-9)).map((i) => i * niceStep(highest, count));
 
@@ -59,18 +60,18 @@ export function createAxes(texts, widths) {
     };
   }
 
-  /* Speed-ups upwards from 0, with what is slower than plain decoding shaded. */
+  /* Draws an axis of speed-ups from 0 upwards; the part that is slower than plain decoding is shaded. */
   function speedAxis(frame, highest, alignRight) {
     const y = (value) => frame.floor - (value / highest) * frame.tall,
       step = niceStep(highest, 5);
-    frame.g.append(svgRect(frame.left, y(1), frame.wide, frame.floor - y(1), { class: "sd-th-shade" }));
+    frame.chart.append(svgRect(frame.left, y(1), frame.wide, frame.floor - y(1), { class: "sd-th-shade" }));
     drawRows(
       frame,
       stepsTo(highest, 5).map((value) => [y(value), toFixed(value, step < 1 ? 1 : 0) + "×"]),
     );
-    frame.g.append(svgLine(frame.left, y(1), frame.left + frame.wide, y(1), "sd-th-one"));
+    frame.chart.append(svgLine(frame.left, y(1), frame.left + frame.wide, y(1), "sd-th-one"));
     if (frame.floor - y(1) > 26)
-      frame.g.append(
+      frame.chart.append(
         svgText(
           alignRight ? frame.left + frame.wide - 10 : frame.left + 10,
           frame.floor - 9,

@@ -8,7 +8,7 @@ import { expectedTokens, bestK } from "#page/theory/formulas.js";
 import { formatTimes, range } from "#page/theory/format.js";
 import { svgPath, svgDot, svgDiamond, createBarCell, drawTicks } from "#page/theory/axes.js";
 
-export const LARGEST_K = 16, // the longest draft
+export const LARGEST_K = 16, // tokens of the longest draft
   ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves
 
 export function createCurves({
@@ -28,7 +28,7 @@ export function createCurves({
       frame = createFrame("curves", isWide ? 420 : 372, texts.curves.aria, {
         right: isWide ? 62 : 40,
       }),
-      { g } = frame,
+      { chart } = frame,
       ks = range(1, LARGEST_K);
     const highestOwn = Math.max(...ks.map((k) => speedupAt(k)), settings.usesRun ? measured().speedup : 0),
       highest = Math.max(...ks.map((k) => speedupAt(k, ALPHAS[ALPHAS.length - 1]))),
@@ -45,15 +45,15 @@ export function createCurves({
       const points = ks.map((k) => [x(k), y(speedupAt(k, alpha))]).filter(([, endY]) => endY >= frame.top),
         [, endY] = points[points.length - 1];
       if (points.length < LARGEST_K) continue;
-      g.append(svgPath(points, "sd-th-bend"));
+      chart.append(svgPath(points, "sd-th-bend"));
       const k = bestK(alpha, settings.c, checkCost, settings.o, LARGEST_K);
-      if (k) g.append(svgDot(x(k), y(speedupAt(k, alpha)), 3.5, "sd-dot-b"));
+      if (k) chart.append(svgDot(x(k), y(speedupAt(k, alpha)), 3.5, "sd-dot-b"));
       if (usedHeights.every((other) => Math.abs(other - endY) > 13)) {
         usedHeights.push(endY);
-        g.append(svgText(frame.width - frame.right + 8, endY + 4, label(alpha)));
+        chart.append(svgText(frame.width - frame.right + 8, endY + 4, label(alpha)));
       }
     }
-    g.append(
+    chart.append(
       svgPath(
         ks.map((k) => [x(k), y(speedupAt(k))]),
         "sd-line-a",
@@ -61,11 +61,11 @@ export function createCurves({
       svgText(frame.width - frame.right + 8, usedHeights[0] + 4, label(settings.alpha), "sd-b"),
     );
     paintPoints(frame, x, y);
-    part.curves.replaceChildren(g);
+    part.curves.replaceChildren(chart);
   }
 
-  /* Past the best K the curve falls away to the right of the point, before it to the left: there is room for words. */
-  function paintPoints({ g, floor, left, wide }, x, y) {
+  /* Marks the current and the best K. Labels stand where the curve falls: right of a K past the best, else left. */
+  function paintPoints({ chart, floor, left, wide }, x, y) {
     const k = findBestK(),
       current = speedupAt(settings.k),
       pointX = x(settings.k),
@@ -78,12 +78,12 @@ export function createCurves({
         : formatTimes(current),
       labelsLeft = settings.k < k || pointX > left + wide - 130,
       alignsEnd = labelsLeft && pointX > left + (settings.usesRun ? 250 : 130),
-      offsetY = labelsLeft && !alignsEnd ? 24 : -12, // a curve that climbs leaves room below it at the right
+      offsetY = labelsLeft && !alignsEnd ? 24 : -12, // a rising curve leaves room below it at the right
       offsetX = alignsEnd ? -12 : 12,
       distance = k ? (x(k) - pointX) * Math.sign(offsetX) : 0;
-    if (k) g.append(svgDot(x(k), y(speedupAt(k)), 4.5, "sd-dot-b"));
+    if (k) chart.append(svgDot(x(k), y(speedupAt(k)), 4.5, "sd-dot-b"));
     if (k && Math.abs(k - settings.k) > 1 && (distance < 0 || distance > (settings.usesRun ? 220 : 80)))
-      g.append(
+      chart.append(
         svgText(
           clamp(x(k), left + 40, left + wide - 36),
           y(speedupAt(k)) - 12,
@@ -92,12 +92,12 @@ export function createCurves({
           "middle",
         ),
       );
-    g.append(
+    chart.append(
       svgLine(pointX, pointY, pointX, floor, "sd-th-drop"),
       svgDot(pointX, pointY, 7, "sd-th-you"),
       svgText(pointX + offsetX, pointY + offsetY, label, "sd-th-mine sd-b", alignsEnd ? "end" : "start"),
     );
-    if (settings.usesRun) g.append(svgDiamond(pointX, y(measured().speedup), "sd-th-real"));
+    if (settings.usesRun) chart.append(svgDiamond(pointX, y(measured().speedup), "sd-th-real"));
   }
 
   function paintTable() {
@@ -131,7 +131,7 @@ export function createCurves({
       : texts.table.none;
   }
 
-  /* One more draft than the best K: what it would bring, what it would cost. */
+  /* Says what one draft more than the best K would gain and what it would cost. */
   function whyNotLonger(k) {
     if (k >= LARGEST_K) return "";
     const gained = settings.alpha ** (k + 1),

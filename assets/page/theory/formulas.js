@@ -1,5 +1,5 @@
-/* Computes expected tokens and speed-ups, as `specdec/figures/theory.py` does under the same names; a test holds the
- * two equal. The equations and their papers stand there. */
+/* Computes expected tokens and speed-ups, as `specdec/figures/theory.py` does under the same names; a test compares the
+ * two. The equations and their papers are cited there. */
 
 export const expectedTokens = (alpha, k) => (alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha));
 
@@ -42,7 +42,7 @@ export function wilson(accepted, judged, z = 1.96) {
   return [Math.max(0, middle - reach), Math.min(1, middle + reach)];
 }
 
-/* Probabilities at a temperature, from those at temperature 1: p^(1/T), scaled to 1; at 0 all on the first choice. */
+/* Changes the temperature of a distribution from 1: p^(1/T), scaled to 1; at 0 the first choice has all. */
 export function tempered(distribution, temperature) {
   const most = Math.max(...distribution),
     raised = distribution.map((p) => (temperature ? (p / most) ** (1 / temperature) : Number(p === most))),
@@ -50,5 +50,5 @@ export function tempered(distribution, temperature) {
   return raised.map((p) => p / sum);
 }
 
-/* β = Σ min(p, q): the chance that a draft drawn from q is accepted. */
+/* Returns β = Σ min(p, q), the chance that a draft drawn from q is accepted. */
 export const overlap = (p, q) => p.reduce((sum, one, i) => sum + Math.min(one, q[i]), 0);

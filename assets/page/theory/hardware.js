@@ -58,7 +58,7 @@ export function freeRows(machine, model, bits, batch, context) {
   return low;
 }
 
-/* What a pair costs at a batch size, in plain steps. */
+/* Returns the costs of a pair of models at a batch size, in plain steps. */
 export function batchCosts(machine, target, draft, bits, k, batch, context) {
   const plain = passSeconds(machine, target, bits, batch, 1, context);
   return {

@@ -1,10 +1,10 @@
-/* Reads off a run the quantities of the formulas. */
+/* Measures the quantities of the formulas in a run. */
 
 import { figuresAt } from "#page/race/measure.js";
 import { replayEnd, speculativeOf } from "#page/race/run.js";
 import { accountedSpeedup } from "#page/theory/formulas.js";
 
-/* In the letters of the formulas; null if nothing was drafted or nothing stands beside it. Costs are in plain steps. */
+/* Uses the letters of the formulas; returns null without drafts or a plain lane. Costs are in plain steps. */
 export function measureRun(run) {
   if (run.names.length < 2) return null;
   const figures = figuresAt(run, replayEnd(run)),

@@ -1,5 +1,5 @@
-/* What the page begins with: why a check is nearly free, when speculation loses, the best K at a glance, what the
- * temperature does to acceptance, and what each rule keeps of one draft. */
+/* Draws the beginning of the tab: why a check is nearly free, when speculation loses, the best K at a glance, how the
+ * temperature changes acceptance, and how much of one draft each rule accepts. */
 
 import { html, createHeadRow, createRow } from "#page/race/html.js";
 import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
@@ -18,7 +18,7 @@ import { formatTimes, findById, formatSeconds, formatBytes } from "#page/theory/
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
   COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
-/* Two places at temperature 1: draft and target agree on the first choice, or they do not. */
+/* These are two places at temperature 1: draft and target agree on the first choice, or they do not. */
 const PLACES = {
   agree: [
     [0.5, 0.25, 0.15, 0.1],
@@ -31,8 +31,8 @@ const PLACES = {
 };
 const TEMPERATURES = [0, 0.5, 1, 2];
 
-export function createOpening({ texts, part: share, settings, widths, speedupAt }, { machines, models }) {
-  /* Reading one's weights, and computing beside it: one row, and those of a check. */
+export function createOpening({ texts, part, settings, widths, speedupAt }, { machines, models }) {
+  /* Draws the time to read a model's weights beside the time to compute one row, and the rows of a check. */
   function paintWall() {
     const machine = toMachine(findById(machines, settings.machine)),
       target = toModel(findById(models, settings.target)),
@@ -59,16 +59,16 @@ export function createOpening({ texts, part: share, settings, widths, speedupAt 
         [texts.wall_first.write, computing(1), 1],
         [fillText(texts.wall_first.check, values), computing(rows), rows],
       ],
-      g = svgRoot(width, bars.length * rowHeight + 4, fillText(texts.wall_first.lead, values));
+      chart = svgRoot(width, bars.length * rowHeight + 4, fillText(texts.wall_first.lead, values));
     bars.forEach(([name, seconds, n], i) => {
       const y = i * rowHeight + offsetY;
-      g.append(
+      chart.append(
         svgText(0, left ? y + 19 : y - 4, name, "sd-k"),
         svgRect(left, y, x(reading), 14, { class: "sd-f-target" }),
         svgText(left + 8, y + 11, fillText(texts.wall_first.reads, values), "sd-th-light"),
         svgRect(left, y + 17, Math.max(2, x(seconds)), 12, { class: "sd-th-you" }),
       );
-      g.append(
+      chart.append(
         svgText(
           left + Math.max(2, x(seconds)) + 7,
           y + 27,
@@ -77,13 +77,13 @@ export function createOpening({ texts, part: share, settings, widths, speedupAt 
         ),
       );
     });
-    share.wall.replaceChildren(g);
-    share.wallfirst.textContent = fillText(texts.wall_first.lead, values);
+    part.wall.replaceChildren(chart);
+    part.wallfirst.textContent = fillText(texts.wall_first.lead, values);
   }
 
   function paintLoses() {
     const speedupNow = speedupAt(settings.k);
-    share.loses.replaceChildren(
+    part.loses.replaceChildren(
       html("b", {}, texts.loses.rule),
       " ",
       fillText(speedupNow >= 1 ? texts.loses.wins : texts.loses.loses, {
@@ -94,13 +94,13 @@ export function createOpening({ texts, part: share, settings, widths, speedupAt 
     );
   }
 
-  /* The best K and its speed-up by α and c, with checks that cost one plain step. */
+  /* Builds a table of the best K and its speed-up by α and c, for checks that cost one plain step. */
   function buildMap() {
     const cell = (alpha, c) => {
       const k = bestK(alpha, c);
       return [k ? html("b", {}, String(k)) : "–", k ? " " + formatTimes(speedup(alpha, k, c), 1) : null];
     };
-    share.map.replaceChildren(
+    part.map.replaceChildren(
       createHeadRow(["α", ...COSTS.map((c) => "c = " + c)]),
       html(
         "tbody",
@@ -115,16 +115,16 @@ export function createOpening({ texts, part: share, settings, widths, speedupAt 
     );
   }
 
-  /* Both distributions of two places at several temperatures, and their overlap. */
+  /* Draws both distributions of two places at several temperatures, and their overlap. */
   function paintHeat() {
     const width = widths.heat,
       columnWidth = width / TEMPERATURES.length,
       plotHeight = 62,
       rowHeight = plotHeight + 56,
-      g = svgRoot(width, 2 * rowHeight - 8, texts.heat.aria);
+      chart = svgRoot(width, 2 * rowHeight - 8, texts.heat.aria);
     Object.entries(PLACES).forEach(([name, distributions], row) => {
       const floor = row * rowHeight + plotHeight + 30;
-      g.append(svgText(0, row * rowHeight + 11, texts.heat[name], "sd-k"));
+      chart.append(svgText(0, row * rowHeight + 11, texts.heat[name], "sd-k"));
       TEMPERATURES.forEach((temperature, i) => {
         const [p, q] = distributions.map((distribution) => tempered(distribution, temperature)),
           left = i * columnWidth,
@@ -136,7 +136,7 @@ export function createOpening({ texts, part: share, settings, widths, speedupAt 
             [q, "sd-f-draft sd-s-draft"],
           ].forEach(([distribution, cls], side) => {
             const barHeight = distribution[token] * plotHeight;
-            g.append(
+            chart.append(
               svgRect(left + token * slotWidth + side * (barWidth + 1), floor - barHeight, barWidth, barHeight, {
                 class: cls,
                 "stroke-width": 0.6,
@@ -144,25 +144,25 @@ export function createOpening({ texts, part: share, settings, widths, speedupAt 
             );
           }),
         );
-        g.append(
+        chart.append(
           svgLine(left, floor, left + columnWidth - 14, floor, "sd-ax"),
           svgText(left, floor + 14, `T ${temperature}`),
           svgText(left + columnWidth - 14, floor + 14, "β " + toFixed(overlap(p, q)), "sd-b", "end"),
         );
       });
     });
-    share.heat.replaceChildren(g);
+    part.heat.replaceChildren(chart);
   }
 
-  /* One place three times, and in it what stays: of a draft that is drawn, by either rule, and of the draft's
-   * first choice. */
+  /* Draws what is accepted at one place in three cases: of a drawn draft, by either rule, and of the draft's first
+   * choice. */
   function paintRules() {
     const [p, q] = PLACES.agree,
       width = widths.rules,
       columnWidth = width / 3,
       plotHeight = 62,
       floor = plotHeight + 34,
-      g = svgRoot(width, floor + 22, texts.kept_by.aria),
+      chart = svgRoot(width, floor + 22, texts.kept_by.aria),
       first = q.indexOf(Math.max(...q));
     const kept = {
       rejection: p.map((_, token) => Math.min(p[token], q[token])),
@@ -176,22 +176,22 @@ export function createOpening({ texts, part: share, settings, widths, speedupAt 
         heightOf = (value) => (value / 0.5) * plotHeight;
       texts.kept_by[name]
         .split("\n")
-        .forEach((label, row) => g.append(svgText(left, 11 + 14 * row, label, row ? "" : "sd-k")));
+        .forEach((label, row) => chart.append(svgText(left, 11 + 14 * row, label, row ? "" : "sd-k")));
       shares.forEach((share, token) => {
         const x = left + token * slotWidth,
           outline = (value, cls) =>
-            g.append(
+            chart.append(
               svgRect(x, floor - heightOf(value), barWidth, heightOf(value), {
                 class: cls,
                 fill: "none",
                 "stroke-width": 1.2,
               }),
             );
-        g.append(svgRect(x, floor - heightOf(share), barWidth, heightOf(share), { class: "sd-f-acc" }));
+        chart.append(svgRect(x, floor - heightOf(share), barWidth, heightOf(share), { class: "sd-f-acc" }));
         outline(p[token], "sd-s-target");
         if (name !== "chosen") outline(q[token], "sd-s-draft");
       });
-      g.append(
+      chart.append(
         svgLine(left, floor, left + columnWidth - 14, floor, "sd-ax"),
         svgText(
           left,
@@ -203,7 +203,7 @@ export function createOpening({ texts, part: share, settings, widths, speedupAt 
         ),
       );
     });
-    share.rules.replaceChildren(g);
+    part.rules.replaceChildren(chart);
   }
 
   buildMap();

@@ -1,4 +1,4 @@
-/* Draws the speed-up of the run as the formulas predict it, beside the one that was measured, and what lies between. */
+/* Draws the speed-up that the formulas predict for the run beside the measured one, and explains the difference. */
 
 import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
 import { fillText, joinSentences } from "#page/race/text.js";
@@ -49,30 +49,30 @@ export function createPrediction({ texts, part, widths, measured: measuredRun })
   function drawBars(bars) {
     const high = 54,
       width = widths.measured,
-      g = svgRoot(width, bars.length * high + 18, texts.measured.aria),
+      chart = svgRoot(width, bars.length * high + 18, texts.measured.aria),
       most = Math.max(...bars.map(([, value, , , interval]) => (interval ? interval[1] : value))),
       x = (v) => (v / most) * (width - 62);
     bars.forEach(([name, value, note, cls, interval], i) => {
       const y = i * high,
         low = y + 21;
-      g.append(
+      chart.append(
         svgText(0, y + 14, name, i === bars.length - 1 ? "sd-b" : "sd-k"),
         svgRect(0, low, x(value), 17, { class: cls }),
         svgText(x(value) + 8, y + 34, formatTimes(value), "sd-b"),
       );
-      if (width > 420) g.append(svgText(width, y + 14, note, "", "end"));
+      if (width > 420) chart.append(svgText(width, y + 14, note, "", "end"));
       if (interval)
-        g.append(
+        chart.append(
           svgLine(x(interval[0]), low + 23, x(interval[1]), low + 23, "sd-th-whisker"),
           ...interval.map((v) => svgLine(x(v), low + 19, x(v), low + 27, "sd-th-whisker")),
         );
-      g.append(svgLine(x(1), low - 2, x(1), low + 19, "sd-th-plain"));
+      chart.append(svgLine(x(1), low - 2, x(1), low + 19, "sd-th-plain"));
     });
-    g.append(svgText(x(1), bars.length * high + 10, texts.measured.plain, "", "middle"));
-    return g;
+    chart.append(svgText(x(1), bars.length * high + 10, texts.measured.plain, "", "middle"));
+    return chart;
   }
 
-  /* What the formula leaves out, step by step down to the clock. */
+  /* Explains what the formula leaves out, step by step from the prediction to the measurement. */
   function explainGap(measured, formula, low, high) {
     const labels = texts.measured,
       isInside = measured.speedup >= low && measured.speedup <= high,

@@ -1,6 +1,6 @@
-/* What the formulas say, with sliders; and how far a measured run bears them out.
+/* Shows what the formulas predict, with sliders, and how well a measured run agrees.
  *
- * The run and the makers of elements are the player's. */
+ * The run comes from the player. */
 
 import { createChoice, findParts } from "#page/race/html.js";
 import { fillText, joinSentences } from "#page/race/text.js";
@@ -40,8 +40,8 @@ function mountTheory(element, props, player) {
     batch: 1,
     context: 512,
   };
-  const SLIDERS = { alpha: 2, k: 0, c: 3, v: 2, o: 3 }; // and the digits that they show
-  const widths = {}; // widths of the charts, read only when the page's size changes; none in a fold that is shut
+  const SLIDERS = { alpha: 2, k: 0, c: 3, v: 2, o: 3 }; // the number of digits that each slider shows
+  const widths = {}; // widths of the charts, measured when the page's size changes; 0 in a closed fold
   /** @type {any} */
   let measured = null;
 
@@ -61,7 +61,7 @@ function mountTheory(element, props, player) {
     speedupAt,
     findBestK,
   };
-  /* By the part that each fills. */
+  /* Holds the painters by the part that each fills. */
   const painters = Object.assign(
     createOpening(page, hardware),
     ...[createCurves, createPrediction, createKeptDrafts, createAssumptions].map((create) => create(page)),
@@ -118,10 +118,10 @@ function mountTheory(element, props, player) {
     return bestK(settings.alpha, settings.c, checkCost, settings.o, LARGEST_K);
   }
 
-  /* -- everything from the state -- */
+  /* -- painting from the state -- */
 
   function measureWidths() {
-    if (!root.clientWidth) return; // a tab that is not shown does not draw
+    if (!root.clientWidth) return; // a hidden tab does not draw
     for (const name of Object.keys(painters))
       widths[name] = part[name].closest("details:not([open])") ? 0 : part[name].clientWidth;
     takeIn();
@@ -153,7 +153,7 @@ function mountTheory(element, props, player) {
     part.headline.textContent = fillText(speedupNow >= 1 ? texts.headline.faster : texts.headline.slower, values);
   }
 
-  /* -- what stands still, and listening -- */
+  /* -- fixed labels and event handlers -- */
 
   for (const [name, label] of Object.entries(texts.labels)) part[name].textContent = label;
   for (const name of ["controls", "growth"]) part[name].setAttribute("aria-label", texts.aria[name]);
@@ -180,7 +180,7 @@ function mountTheory(element, props, player) {
     setValues({ alpha: 0.6, c: 0.1, v: 1, o: 0, k: bestK(0.6, 0.1), costGrows: false }),
   );
   player.addEventListener("sd-run", () => root.clientWidth && takeIn());
-  new ResizeObserver(measureWidths).observe(root); // whose height changes when a part of it is opened
+  new ResizeObserver(measureWidths).observe(root); // its height changes when a fold opens
   measureWidths();
 }
 

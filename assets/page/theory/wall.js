@@ -1,4 +1,4 @@
-/* Draws the memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
+/* Draws the memory wall: what a pass reads and computes on a machine, and how that changes with the batch. */
 
 import { html, createLink, createRow } from "#page/race/html.js";
 import { svgText, svgLine, svgRect } from "#page/race/svg.js";
@@ -83,7 +83,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
 
   function paintRoof({ machine, target, plain, free }) {
     const frame = createFrame("roof", 270, texts.roof.aria, { left: 62, bottom: 40, top: 30 }),
-      { g } = frame,
+      { chart } = frame,
       batch = settings.batch,
       lastRows = Math.max(4096, batch * 16),
       secondsOf = (rows) => passSeconds(machine, target, settings.bits, batch, rows / batch, settings.context);
@@ -94,13 +94,13 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
       y = (v) => frame.floor - ((Math.log(v) - lowLog) / (highLog - lowLog)) * frame.tall,
       ridgeRows = free * batch;
     if (ridgeRows > batch && target.experts === 1)
-      g.append(
+      chart.append(
         svgRect(x(batch), frame.top, x(Math.min(ridgeRows, lastRows)) - x(batch), frame.tall, {
           class: "sd-th-shade",
         }),
       );
     if (ridgeRows > batch && ridgeRows < lastRows)
-      g.append(
+      chart.append(
         svgLine(x(ridgeRows), frame.top, x(ridgeRows), frame.floor, "sd-dots"),
         svgText(
           clamp(x(ridgeRows), frame.left + 40, frame.width - 40),
@@ -111,15 +111,15 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
         ),
       );
     if (x(Math.min(ridgeRows, lastRows)) - x(batch) > 120 && target.experts === 1)
-      g.append(svgText(x(batch) + 10, frame.top + 18, texts.roof.free));
+      chart.append(svgText(x(batch) + 10, frame.top + 18, texts.roof.free));
     drawTicks(
       frame,
       range(0, Math.floor(span / 2)).map((power) => [x(4 ** power), 4 ** power]),
       texts.roof.axis,
     );
-    g.append(svgLine(frame.left, frame.floor, frame.left + frame.wide, frame.floor, "sd-ax"));
+    chart.append(svgLine(frame.left, frame.floor, frame.left + frame.wide, frame.floor, "sd-ax"));
     const points = range(0, 120).map((i) => batch * (lastRows / batch) ** (i / 120));
-    g.append(
+    chart.append(
       svgPath(
         points.map((rows) => [x(rows), y(secondsOf(rows))]),
         "sd-line-a",
@@ -127,10 +127,12 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
       svgText(frame.left - 9, y(plain) + 4, formatSeconds(plain), "sd-k", "end"),
     );
     if (y(plain) - y(secondsOf(lastRows)) > 18)
-      g.append(svgText(frame.left - 9, y(secondsOf(lastRows)) + 4, formatSeconds(secondsOf(lastRows)), "sd-k", "end"));
+      chart.append(
+        svgText(frame.left - 9, y(secondsOf(lastRows)) + 4, formatSeconds(secondsOf(lastRows)), "sd-k", "end"),
+      );
     const checkRows = batch * (settings.k + 1),
       alignsEnd = x(checkRows) > frame.left + frame.wide - 150;
-    g.append(
+    chart.append(
       svgDot(x(batch), y(plain), 5, "sd-dot-b"),
       svgDot(x(checkRows), y(secondsOf(checkRows)), 6.5, "sd-th-you"),
       svgText(
@@ -142,8 +144,8 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
       ),
     );
     const isSteep = checkRows > ridgeRows,
-      offsetX = alignsEnd ? -12 : isSteep ? 12 : 0; // right of a rising line there is room below it
-    g.append(
+      offsetX = alignsEnd ? -12 : isSteep ? 12 : 0; // a rising line leaves room at its right
+    chart.append(
       svgText(
         x(checkRows) + offsetX,
         y(secondsOf(checkRows)) + (isSteep && !alignsEnd ? 16 : -13),
@@ -155,7 +157,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
         alignsEnd ? "end" : "start",
       ),
     );
-    part.roof.replaceChildren(g);
+    part.roof.replaceChildren(chart);
   }
 
   function paintMemory({ machine, target, draft }) {

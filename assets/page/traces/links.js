@@ -1,7 +1,7 @@
 /* Writes the link to the settings of a run. */
 
-/* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones. Of
-   a server's run it has the prompt and the sampling: a server decides the rest by itself. */
+/* Returns the address that fills in a run's settings. Except for the main ones, settings at their usual value are left
+   out. For a server's run it has only prompt and sampling, because the server decides the rest. */
 export function settingsLink(run, base, rules, settings) {
   const { header } = run,
     started = run.lanes[run.names[0]].started || {},

@@ -1,11 +1,11 @@
-/* A run in a link: its log without what can be worked out again and without the rows of whole distributions, which are
- * most of it; then compressed, as text that an address may hold.
+/* Puts a run into a link: its log without what can be computed again and without the rows of whole distributions, which
+ * are most of it; then compressed to text that an address may hold.
  *
- * `pack` and `unpack` go between a log and a list. What a link brings is untrusted: it is inflated up to a limit, and
- * the log that comes out is checked like any opened file. */
+ * `packLog` turns a log into a list, `unpackLog` a list into a log. A link is untrusted: it is inflated up to a limit,
+ * and its log is checked like any opened file. */
 
 const PREFIX = "run=";
-export const MAX_FRAGMENT = 8000; // characters of a fragment: chats and browsers take that much
+export const MAX_FRAGMENT = 8000; // characters of a fragment that chats and browsers accept
 export const MAX_INFLATED_BYTES = 1000000; // bytes; a run of 256 tokens has a tenth of that
 const STATUSES = ["accepted", "rejected", "discarded"],
   KINDS = ["bonus", "resampled"];
@@ -18,8 +18,8 @@ const readLines = (log) =>
     .map((line) => JSON.parse(line));
 const isChain = (parents) => parents.every((parent, i) => parent === i - 1);
 
-/* Four digits tell a probability; all of them stay where the decision would fall the other way, or follows from those
- * of a whole block. */
+/* Packs a position with probabilities of four digits. It keeps all digits where rounding would reverse the decision, or
+ * where a whole block decides. */
 function packPosition({ token, piece, status, p, q, u, h }) {
   const exact = [p, q, u, h].map((x) => x ?? null),
     short = exact.map(roundProbability),
@@ -74,7 +74,7 @@ export function packLog(log) {
   });
 }
 
-/* The log again. Of a list that is none of ours it makes a log that no check lets through, or throws. */
+/* Turns a list back into a log. For a foreign list it throws, or makes a log that fails the checks. */
 export function unpackLog(packed) {
   const clock = {},
     openDrafts = {},
@@ -86,7 +86,7 @@ export function unpackLog(packed) {
     if (cycle) spentSeconds[name] = (spentSeconds[name] || 0) + end - start;
   };
   const advance = (lane, elapsed) => (clock[lane] = (clock[lane] || 0) + elapsed) / 1e6;
-  /* Its sums are those of the cycles, whose times were rounded. */
+  /* Unpacks the end of a lane; its sums are computed again, because the times of the cycles were rounded. */
   const unpackEnd = (entry) => {
     const { lane } = entry,
       at = Math.max(entry.at, (clock[lane] || 0) / 1e6),
@@ -180,7 +180,7 @@ export function unpackLog(packed) {
   return events.map((entry) => JSON.stringify(entry)).join("\n") + "\n";
 }
 
-/* Whether what comes back is the run: its texts, its verdicts, its order. */
+/* Returns whether two logs hold the same run: its texts, its verdicts and its order. */
 export function isSame(log, other) {
   const keyOf = (text) =>
     JSON.stringify(
@@ -201,7 +201,7 @@ export function isSame(log, other) {
 
 const pipeThrough = (bytes, stream) => new Blob([bytes]).stream().pipeThrough(stream);
 
-/* `run=…`, or "" where the run is too long for a link, or the browser cannot compress. */
+/* Returns `run=…`, or "" if the run is too long for a link or the browser cannot compress. */
 export async function createFragment(log) {
   if (typeof CompressionStream === "undefined") return "";
   const packed = packLog(log);
@@ -221,7 +221,7 @@ export async function createFragment(log) {
 
 export const carriesRun = (hash) => hash.startsWith("#" + PREFIX);
 
-/* The log in `#run=…`. Throws where there is none, or where it is larger than a run. */
+/* Returns the log in `#run=…`. Throws if there is none, or if it is larger than a run can be. */
 export async function readFragment(hash) {
   const text = hash.slice(1 + PREFIX.length);
   if (!carriesRun(hash) || text.length > MAX_FRAGMENT) throw new Error("no run");

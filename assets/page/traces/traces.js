@@ -1,4 +1,4 @@
-/* Keeps, passes on and opens runs. The run itself is the player's; files are checked by Python, not here. */
+/* Saves, shares and opens runs. The player holds the run; Python checks files. */
 
 import { html, copyText, saveFile, findParts } from "#page/race/html.js";
 import { isOver } from "#page/race/run.js";
@@ -16,12 +16,12 @@ function mountTraces(element, props, server, player) {
     root = element.querySelector(".sd-traces");
   const part = findParts(root);
   const base = location.href.split(/[?#]/, 1)[0];
-  player.share = share; // the end of a race offers it, too
+  player.share = share; // the finish of a race has a link button, too
   let askNumber = 0,
     toldRun = player.run(),
     isLoadingLink = false;
 
-  /* The link to the run; or, where that is too long for one or goes on still, to its settings alone. */
+  /* Returns a link to the run, or to its settings alone if the run is too long for a link or still goes on. */
   async function share() {
     const run = player.run(),
       settings = settingsLink(run, base, rules, settingList),
@@ -29,7 +29,7 @@ function mountTraces(element, props, server, player) {
     return { link: settings + (fragment && "#" + fragment), whole: Boolean(fragment) };
   }
 
-  /* -- what is told -- */
+  /* -- answers -- */
 
   function showAnswer(answer) {
     part.said.textContent = answer.said || "";
@@ -40,17 +40,17 @@ function mountTraces(element, props, server, player) {
     part.share.hidden = true;
   }
 
-  /* What was told of one run is not said of the next. */
+  /* Clears the answer about the run before. */
   function forgetOtherRun() {
     if (player.run() === toldRun) return;
     toldRun = player.run();
     askNumber++;
     showAnswer({});
     if (carriesRun(location.hash) && !isLoadingLink)
-      history.replaceState(history.state, "", location.pathname + location.search); // that was of the other
+      history.replaceState(history.state, "", location.pathname + location.search); // that fragment held the run before
   }
 
-  /* Asks Python; only the last question's answer counts. */
+  /* Calls a function of Python and uses the answer, unless a later call was made meanwhile. */
   async function askPython(question, text, use) {
     const number = ++askNumber;
     showAnswer({ said: texts.wait });
@@ -80,8 +80,8 @@ function mountTraces(element, props, server, player) {
       askPython("make_page", [player.log(), base], (answer) => answer.page && save(answer.page, "text/html", ".html"));
   }
 
-  /* Shown as well as copied. */
-  async function mountTraces(text, succeeded, failed) {
+  /* Copies a text and shows it. */
+  async function copyAndShow(text, succeeded, failed) {
     part.copy.value = text;
     part.share.hidden = false;
     const wasCopied = await copyText(text);
@@ -94,14 +94,14 @@ function mountTraces(element, props, server, player) {
     showAnswer({});
     const { link: shareLink, whole } = await share();
     part.copy.setAttribute("aria-label", texts.link_label);
-    mountTraces(
+    copyAndShow(
       shareLink,
       whole ? texts.link_copied : texts.link_settings_copied,
       whole ? texts.link_shown : texts.link_settings_shown,
     );
   }
 
-  /* -- another one -- */
+  /* -- another run -- */
 
   function choose() {
     part.file.value = "";
@@ -134,7 +134,7 @@ function mountTraces(element, props, server, player) {
     });
   }
 
-  /* The run that the address brings. The engine checks it as it checks a file. */
+  /* Opens the run in the address. The engine checks it as it checks a file. */
   async function receiveLink() {
     try {
       const answer = await server.open_trace(await readFragment(location.hash));
@@ -144,18 +144,18 @@ function mountTraces(element, props, server, player) {
       isLoadingLink = false;
       showAnswer(answer);
     } catch {
-      // above the tabs, where a link is answered
+      // the notice on a link stands above the tabs
       const line = /** @type {HTMLElement} */ (document.querySelector("#link-notice .sd-notice"));
       line.textContent = texts.link.run;
       line.classList.add("sd-wrong");
     }
   }
 
-  /* -- listening -- */
+  /* -- event handlers -- */
 
   const carriesFile = (event) => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
 
-  /* A file may be dropped anywhere; the browser would leave the page for it. */
+  /* Accepts a file that is dropped anywhere; by default the browser would leave the page. */
   function handleDrag(event) {
     if (!carriesFile(event) || (event.type === "dragleave" && event.relatedTarget)) return;
     event.preventDefault();
@@ -164,7 +164,7 @@ function mountTraces(element, props, server, player) {
     const lid = /** @type {HTMLElement | null} */ (
       document.querySelector('.sd-lid[aria-controls="deeds"][aria-expanded="false"]')
     );
-    if (lid) lid.click(); // what is said of the file is said there
+    if (lid) lid.click(); // the answer on the file appears there
     takeFile(event.dataTransfer.files[0]);
   }
 
