@@ -52,7 +52,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
 
   /* Commits a cycle in slow motion: time stands still while its verdicts move and its sentence is read. */
   function commitInSlowMotion(cycle) {
-    const { settled: settle, read } = FIRST_CYCLES[countCyclesBy(speculativeOf(view.run).cycles, cycle.endMs) - 1],
+    const { settle, read } = FIRST_CYCLES[countCyclesBy(speculativeOf(view.run).cycles, cycle.endMs) - 1],
       holds = view.hold === "armed" && findFirstRejection(view.run) === cycle;
     Object.assign(view, {
       timeMs: cycle.endMs,

@@ -109,7 +109,7 @@ export function createSentences(page, serverViews) {
               : isGreedy()
                 ? "greedy"
                 : "residual";
-    return fillTemplate(says[key], { targetToken: name });
+    return fillTemplate(says[key], { own: name });
   }
 
   /* Returns the likeliest token where the trace does not hold the draw. */

@@ -169,6 +169,8 @@ def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
     page.get_by_role("button", name="Back to what really happened").click()
     expect(page.locator(".sd-steps")).to_contain_text("Replace")
     assert page.locator(".sd-part.sd-grey").count() == 0
+    page.locator(".sd-steps button", has_text="Replace").click()
+    expect(tells).to_contain_text("own2")  # the sentence names the target's own token
 
 
 def test_step_begins_on_a_run_in_which_coins_decide(open_page):

@@ -264,3 +264,28 @@ test("a line break ends its line, and the indentation begins the next", () => {
   ])
     assert.deepEqual(player.splitAtBreak(piece), ends);
 });
+
+test("in slow motion time stands still after each of the first cycles, while its verdicts move", async () => {
+  const { createPlayback } = await import("#page/race/playback.js");
+  let frame = /** @type {any} */ (null);
+  globalThis.requestAnimationFrame = (callback) => ((frame = callback), 1);
+  globalThis.cancelAnimationFrame = () => {};
+  const view = { run, timeMs: 0, onScreen: true, autoSpeed: true, slowdown: 1, hold: "spent", playing: false },
+    playback = createPlayback(
+      /** @type {any} */ (view),
+      false,
+      () => {},
+      () => {},
+    ),
+    firstEnd = speculative.cycles[0].endMs;
+  playback.play(true);
+  let now = performance.now();
+  const settled = [];
+  for (let i = 0; i < 4000 && view.timeMs <= firstEnd; i++) {
+    frame((now += 50));
+    if (view.timeMs === firstEnd) settled.push(view.settled);
+  }
+  const { settle, read } = (await import("#page/race/slowdown.js")).FIRST_CYCLES[0];
+  assert.ok(settled[0] < 0.1 && settled.includes(1) && settled.some((share) => share > 0.3 && share < 0.7));
+  assert.ok(Math.abs(settled.length * 50 - settle - read) < 200, `it stands for ${settled.length * 50} ms`);
+});
