@@ -56,7 +56,7 @@ export function createAxes(texts, widths) {
       wide: width - left - right,
       tall: height - top - bottom,
       floor: height - bottom,
-      g: svgRoot(width, height, label),
+      chart: svgRoot(width, height, label),
     };
   }
 
