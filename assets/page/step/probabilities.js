@@ -15,10 +15,10 @@ export function createProbabilityBars({ texts, current }) {
       rows = [...shown, { rest: true, ...rest }],
       left = 84,
       rowHeight = 33,
-      highest = Math.max(1e-6, ...rows.flatMap((drawRow) => [drawRow.p || 0, drawRow.q || 0])),
+      highest = Math.max(1e-6, ...rows.flatMap((row) => [row.p || 0, row.q || 0])),
       x = (v) => (v / highest) * (width - left - 52);
     const chart = svgRoot(width, rows.length * rowHeight + 6, texts.position.bars_aria);
-    rows.forEach((drawRow, i) => {
+    rows.forEach((row, i) => {
       const y = i * rowHeight,
         cls = i === 0 ? "sd-b" : "sd-k";
       if (i === 0) chart.append(svgRect(-8, y - 3, width + 8, rowHeight - 1, { rx: 6, class: "sd-f-hot" }));
@@ -26,13 +26,13 @@ export function createProbabilityBars({ texts, current }) {
         svgText(
           0,
           y + 18,
-          drawRow.rest ? texts.rest : shortenPiece(drawRow.piece, left),
-          drawRow.rest ? "" : i ? "sd-tk" : "sd-tk sd-b",
+          row.rest ? texts.rest : shortenPiece(row.piece, left),
+          row.rest ? "" : i ? "sd-tk" : "sd-tk sd-b",
         ),
       );
       for (const [value, barClass, offset] of [
-        [drawRow.p, "sd-f-target", 2],
-        [drawRow.q, "sd-f-draft sd-s-draft", 14],
+        [row.p, "sd-f-target", 2],
+        [row.q, "sd-f-draft sd-s-draft", 14],
       ]) {
         if (value != null)
           chart.append(svgRect(left, y + offset, x(value), 11, { class: barClass, "stroke-width": 0.6 }));

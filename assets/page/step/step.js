@@ -268,7 +268,7 @@ function mountStepper(element, props, server, player) {
     paintRail = createRail(page),
     paintGrid = createGrid(page, chips),
     probabilityBars = createProbabilityBars(page),
-    serverViews = createServerViews(page, probabilityBars.row),
+    serverViews = createServerViews(page, probabilityBars.drawRow),
     sentences = createSentences(page, serverViews),
     evidence = createEvidence(page, probabilityBars, serverViews, sentences.guessTarget),
     questions = createQuestions(page, evidence.focusedNode),
