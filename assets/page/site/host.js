@@ -222,7 +222,8 @@ async function begin() {
   await mount(page.parts.find((part) => part.script === "shared/keep"));
   const [, restored] = handler()();
   if (restored.value) update(PLAYER, restored);
-  if (!location.hash.startsWith("#run=")) showSettings(restored.value || value);
+  // a run that the visitor has chosen meanwhile has settings of its own
+  if (!playNumber && !location.hash.startsWith("#run=")) showSettings(restored.value || value);
   const tab = query.get("tab");
   if (tab && find(`#${CSS.escape(tab)}-button`)) openTab(tab);
   else if (tab) showWarning(texts.no_tab);
