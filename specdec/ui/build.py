@@ -8,6 +8,7 @@ from typing import Any
 
 import gradio as gr
 
+from ..exposure import limits
 from . import session
 from .components import engine as servers
 from .components.drawn import drawn, handler
@@ -89,6 +90,8 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: gr
         ]
 
     done = demo.load(follow, None, [tabs, line, who, *fields.values()], **race.INSTANT)
+    if limits().in_browser:  # once more: Gradio loses an update that arrives while a field is first drawn
+        done = done.then(lambda: servers.for_visitor(has_queue_priority()), None, who, **race.INSTANT)
     done.then(None, who, None, js=servers.ENGINE_CHOSEN, **race.INSTANT)
 
 
