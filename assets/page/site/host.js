@@ -122,7 +122,8 @@ function toggleFold(heading) {
 
 const drafter = find("#drafter"),
   PLAYER = page.parts.find(({ script }) => script === "race/player").at;
-let playNumber = 0;
+let playNumber = 0,
+  pressedTab = "";
 
 const showNotice = (value, wrong = false, share = 1) =>
     update(+find("#notice [data-at]").dataset.at, { value, wrong, share }),
@@ -224,7 +225,7 @@ async function begin() {
   if (restored.value) update(PLAYER, restored);
   // a run that the visitor has chosen meanwhile has settings of its own
   if (!playNumber && !location.hash.startsWith("#run=")) showSettings(restored.value || value);
-  const tab = query.get("tab");
+  const tab = pressedTab || query.get("tab"); // a tab that was pressed meanwhile stays open
   if (tab && find(`#${CSS.escape(tab)}-button`)) openTab(tab);
   else if (tab) showWarning(texts.no_tab);
 }
@@ -234,7 +235,7 @@ document.addEventListener("click", (event) => {
     tab = node.closest(".sd-tabs [role=tab]"),
     heading = node.closest(".label-wrap"),
     pill = node.closest("[data-kind]");
-  if (tab) openTab(tab.id.replace(/-button$/, ""));
+  if (tab) openTab((pressedTab = tab.id.replace(/-button$/, "")));
   if (heading) toggleFold(heading);
   if (pill) play(pill.dataset.kind, drafter.value);
   if (node.closest("#run")) {

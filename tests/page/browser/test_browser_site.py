@@ -120,6 +120,7 @@ def test_links_lead_to_a_recorded_run_a_tab_and_the_other_language(opened, addre
     page.locator(".sd-languages [lang=zh-CN]").click()
     with speaking("zh"):
         expect(page.locator("#theory-button")).to_have_text(labels()["theory"])
+    expect(page.locator("#theory-button")).to_have_attribute("aria-selected", "true")  # its script has begun
     assert "/some/path/zh/" in page.url and page.locator("html").get_attribute("lang") == "zh-CN"
     press_tab(page, "race")
     field = page.locator("#prompt textarea")
