@@ -290,7 +290,13 @@ def test_a_reader_who_has_seen_enough_is_no_failure() -> None:
     "start", [["-m", "specdec"], ["-c", "from specdec.__main__ import main; raise SystemExit(main())"], ["app.py"]]
 )
 def test_ctrl_c_is_quiet_while_modules_are_imported(tmp_path: Path, start: list[str]) -> None:
-    (tmp_path / "typer.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)")
+    press = """
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background job lacks
+signal.raise_signal(signal.SIGINT)
+time.sleep(60)
+"""
+    (tmp_path / "typer.py").write_text(press)
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     done = subprocess.run(
         [sys.executable, *start], cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, timeout=60
