@@ -42,8 +42,7 @@ export function createMeters(texts, root, part, view, term) {
     root.toggleAttribute("data-busy", busy);
     if (!plainOf(view.run))
       return [labels.speedup, "–", isServed(view.run) ? texts.server.no_plain : labels.no_plain, "speedup"];
-    if (busy) return [labels.busy, toFixed(figures.speedup) + "×", "", "speedup"];
-    if (final && ratio) return [labels.speedup, "", "", "speedup"]; // the finish shows it, large
+    if (final && ratio) return [busy ? labels.busy : labels.speedup, toFixed(ratio) + "×", "", "speedup"];
     if (ratio) return [labels.so_far, toFixed(ratio, 1) + "×", isServed(view.run) ? "" : passes, "speedup"];
     if (isServed(view.run)) return [labels.so_far, "–", "", "speedup"];
     return [
