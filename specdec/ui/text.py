@@ -72,12 +72,12 @@ def strings(name: str) -> dict[str, Any]:
 
 
 def of_drafters(field: str) -> dict[str, Any]:
-    """Return a field of all drafters (`drafters.json`), by their names; "other" serves unknown names."""
+    """Return a field of every drafter that has it (`drafters.json`), by name; "other" is for unknown names."""
     return {name: words[field] for name, words in strings("drafters").items() if field in words}
 
 
 def translated(sentence: str) -> str:
-    """Translate a sentence of the engine by the template that it carries (`engine.json`); leave other text as it is."""
+    """Look up in `engine.json` the template that a sentence of the engine carries; leave other text as it is."""
     if not isinstance(sentence, TranslatableText) or language() == ENGLISH:
         return sentence
     template = _engine(language()).get(sentence.template, sentence.template)
@@ -85,7 +85,7 @@ def translated(sentence: str) -> str:
 
 
 def sentences(*parts: str) -> str:
-    """Join sentences by spaces, but without a space after Chinese punctuation, which has its own width."""
+    """Join sentences by spaces, but not after Chinese punctuation, whose glyph already includes the space."""
     return re.sub("(?<=[。：？！]) ", "", " ".join(filter(None, parts)))
 
 
@@ -119,7 +119,7 @@ def prompts() -> dict[str, list[str]]:
 
 @functools.cache
 def questions() -> dict[str, dict[str, list[str]]]:
-    """Read the questions for models that answer, by SPEED-Bench's categories: the page's, and the bench's."""
+    """Read the questions for chat models, by SPEED-Bench category and then by user, "page" or "bench"."""
     return json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
 
 

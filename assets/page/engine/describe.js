@@ -1,12 +1,12 @@
 /* Describes a cycle in numbers, as `specdec/describe.py` does: both models' probabilities at every drafted position.
- * The lane's clock stands still meanwhile. */
+ * The lane's clock does not count the time that this takes. */
 
 import { blockChance, entropy, highestIndices, overlap, residual } from "./sampling.js";
 import { Random } from "./random.js";
 
 const TOP_TOKENS = 8; // of each distribution
 
-/* Draws with Gumbel noise that belongs to a place in the text; pages show such a draw as an example. */
+/* Draws a token with noise that seed and position fix (Gumbel); pages show such a draw as an example. */
 export class Noise {
   /** @param {number} seed */
   constructor(seed) {
@@ -61,7 +61,8 @@ export function createDescriber(piece, noise, length) {
     prob: roundTo(probs[token], 7),
   });
 
-  /* Returns the probability of each of `tokens`, the likeliest first, and of all others together. */
+  /* Returns the probability of each of `tokens` that is possible, the likeliest first, that of all others together, and
+   * the entropy. */
   function distribution(probs, tokens) {
     const top = [...new Set(tokens)]
       .filter((token) => probs[token] > 0)
@@ -71,13 +72,13 @@ export function createDescriber(piece, noise, length) {
     return { top, rest: roundTo(Math.max(0, 1 - listed), 7), entropy: roundTo(entropy(probs), 5) };
   }
 
-  /* Returns the same, with the token that the noise draws after `level` drafted tokens. */
+  /* Returns `distribution`, and as its sample the token that the noise draws after `level` drafted tokens. */
   const withSample = (probs, tokens, level) => ({
     ...distribution(probs, tokens),
     sample: candidate(probs, noise.draw(probs, length + level)),
   });
 
-  /** Returns the fields of a `verified` event except its times.
+  /** Returns the fields of a `verified` event that say how the draft was judged.
    * @param {import("./verify.js").Proposal} proposal @param {Float32Array[]} rows
    * @param {import("./verify.js").Verdict} verdict */
   function verification({ tokens, probs }, rows, verdict) {

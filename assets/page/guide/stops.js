@@ -1,5 +1,5 @@
-/* Defines the steps of the tour. Each drives the page as a visitor would, by presses and sliders, so it works on
- * whatever a tab shows and needs no model. */
+/* Defines the steps of the tour. Each presses buttons and moves sliders as a visitor would, so it fits any run and
+ * needs no model. */
 
 /* Names what a tab must show before a step may act on it. */
 export const READY = {
@@ -16,9 +16,9 @@ export const PLAYER = ".sd-player [data-part=",
 const CARD = ".sd-player .sd-card:not([hidden])",
   VERDICT = ".sd-proof .sd-verdict";
 
-/* A step points at `at`, its panel also leaves `keep` free, and `act` runs when it begins. If it has a task, `show`
- * does the task for the visitor, `done` returns whether it is done, `then` is the target afterwards, and `tidy` undoes
- * the task when the step ends. */
+/* A step points at `at`; its panel covers neither `at` nor `keep`, and `act` runs once the tab is ready. If it has a
+ * task, `show` does the task for the visitor, `done` returns whether it is done, `then` is what the step points at
+ * afterwards, and `tidy` undoes the task when the step ends. */
 export const STEPS = [
   {
     id: "race",

@@ -1,8 +1,8 @@
 /* Handles the page's load for Gradio: restores what the address cannot hold, a long prompt and the run, which
- * `shared/keep.js` stored in this browser tab. A run that was left at most a minute ago, or before a reload, is shown
- * again; it is over. */
+ * `shared/keep.js` stored in this browser tab. After a reload or Back, or within a minute of
+ * leaving, the run is shown again, as one that has ended; a run in the address comes first. */
 
-const MAX_AWAY_MS = 60000; // ms
+const MAX_AWAY_MS = 60000;
 const NO_CHANGE = { __type__: "update" };
 
 /**
@@ -20,10 +20,10 @@ export function restoreUpdates(prompt, run, { hash, cameBack, now }) {
   } catch {
     /* it was not stored by this page */
   }
-  const bringsRun = hash.startsWith("#run="); // the address holds a run
+  const addressHoldsRun = hash.startsWith("#run=");
   return [
     prompt === null ? NO_CHANGE : prompt,
-    log && !bringsRun && (cameBack || now - leftAt < MAX_AWAY_MS)
+    log && !addressHoldsRun && (cameBack || now - leftAt < MAX_AWAY_MS)
       ? { ...NO_CHANGE, value: log, ended: "kept" }
       : NO_CHANGE,
   ];

@@ -1,4 +1,5 @@
-/* Shows the certificate of whether decoding is lossless. The engine computed it, recorded or live; this only draws.
+/* Shows the certificate of whether decoding is lossless. The engine computed it, live or for a recording; this file only
+ * displays it.
  *
  * reading.js reads the certificate. Tokens are inserted as text, never as markup, because one may be `<script>`. */
 
@@ -51,7 +52,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
     (view.pair !== "embedded" || view.request.text === part.text.value);
   const isLive = () => Boolean(view.live && isRequested());
 
-  /* Fetches a pair's certificate when it is first shown, so that the page itself stays light. */
+  /* Fetches a pair's certificates when one is first shown, so that the page itself stays light. */
   async function fetchRecorded(pair) {
     recordedPairs[pair] = await server.recorded_certificates(pair).catch(() => ({}));
     draw();
@@ -150,7 +151,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
   }
 
   /* Draws the newest update, at most once per frame; a hidden page draws it when it is shown again. Updates that arrive
-   * after Stop or belong to an earlier request are ignored. */
+   * after Stop or belong to another pair or mistake are ignored. */
   function takeUpdate() {
     if (!view.running || !props.value) return;
     const certificate = JSON.parse(props.value);

@@ -1,4 +1,4 @@
-/* Writes the verdict on a pair: which checks fail, and why one of them may have missed the mistake. */
+/* Writes the verdict on a pair: which checks fail, and why they may all have missed the mistake. */
 
 import { fillText, joinSentences } from "#page/race/text.js";
 import { sampleAt, verdictOf, drawsNeeded } from "#page/lossless/reading.js";
@@ -6,7 +6,7 @@ import { formatCount, formatRoughly } from "#page/lossless/format.js";
 
 /* `mistakes` has the texts of the mistakes by name. */
 export function createVerdictTexts(texts, mistakes) {
-  function createSentence(certificate, kind, failed, checks, draws) {
+  function createSentence(certificate, kind, failedCount, checks, draws) {
     const labels = texts.verdict,
       needed = drawsNeeded(certificate),
       sample = sampleAt(certificate, draws),
@@ -21,8 +21,8 @@ export function createVerdictTexts(texts, mistakes) {
     const sentences = [
       fillText(labels.wrong, {
         mistake: mistakes[certificate.mistake] ? mistakes[certificate.mistake].title : "–",
-        count: labels.counts[failed],
-        fail: failed === 1 ? labels.fails : labels.fail,
+        count: labels.counts[failedCount],
+        fail: failedCount === 1 ? labels.fails : labels.fail,
       }),
     ];
     if (checks.closed) sentences.push(labels.hidden);

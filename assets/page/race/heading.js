@@ -6,7 +6,7 @@ import { toFixed, formatSize } from "#page/race/format.js";
 import { methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
 import { showCountMethod, describeServer, formatServerName } from "#page/race/server.js";
 
-const PRECISIONS = ["bfloat16", "int8", "int7"]; // the same weights make a different target in each
+const PRECISIONS = ["bfloat16", "int8", "int7"]; // rounded weights make another target, so the heading names the precision
 
 const isBuiltIn = (family) => /^embedded(:|$)/.test(family || "embedded");
 const modelName = (pair) =>
@@ -99,7 +99,7 @@ export function createHeading(texts, root, part, view) {
     for (const sub of [part.sub0, part.sub1, part.sub2]) setProperty(sub, "title", sub.textContent);
   }
 
-  /* Picks the sentence on the drafter; with k = 1 only a tree tries more than one guess. */
+  /* Picks the sentence on the drafter. With k = 1 it says "one guess", except of a tree, which has several. */
   const draftedBy = ({ k, drafter }) =>
     k === 0
       ? texts.lane.none
@@ -141,7 +141,7 @@ export function createHeading(texts, root, part, view) {
 /* Returns whether SmolLM2, a file of 4 bits per weight, was unpacked to bfloat16. */
 const isUnpackedFile = ({ family, dtype }) => family === "smollm2" && dtype === "bfloat16";
 
-const KERNELS = { native: "native", wasm: "wasm" }; // torch computes all others
+const KERNELS = { native: "native", wasm: "wasm" }; // any other run was computed by torch
 
 // Names the machine on which the run was made.
 function machineName(texts, models, machine) {

@@ -1,4 +1,4 @@
-/* Builds the HTML elements that all views share, and hands texts and files to the visitor. */
+/* Builds the HTML elements that views share, copies texts to the clipboard and saves files. */
 
 export function setUp(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {}))
@@ -27,7 +27,7 @@ export function createChoice(box, labels, choose) {
 export const createLink = (href, label, cls) =>
   html("a", { class: cls, href, target: "_blank", rel: "noreferrer" }, label);
 
-/* Creates the head of a table from names and ready cells. */
+/* Creates the head of a table; a head that is not a string is already a cell. */
 export const createHeadRow = (heads) =>
   html(
     "thead",

@@ -1,5 +1,5 @@
-/* Writes each lane as text: tokens are built as their cycles arrive, and time only changes their classes. Pieces of a
- * word join, and a rejected token shrinks to a thin tick once it has been seen. With `view.asChips` every token is a
+/* Writes each lane as text: tokens are built as their cycles arrive, and time only changes their classes. In prose the
+ * pieces of a word join, and a rejected word becomes small once its cycle is past. With `view.asChips` every token is a
  * chip with its mark, and trees are drawn as trees. */
 
 import { EPS, speculativeOf, plainOf, peerOf, lanesOf, isOver, isAtEnd } from "#page/race/run.js";
@@ -138,7 +138,7 @@ export function createLanes(texts, part, view) {
     return node;
   }
 
-  /* Creates a token's parts for prose: its spaces stand outside of the tint, and `addToken` adds its line break. */
+  /* Creates a token's parts for prose: leading spaces without a tint, then the rest; `addToken` adds line breaks. */
   function proseParts(piece, unnamed) {
     const [, spaces, rest] = /** @type {RegExpExecArray} */ (/^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, "")));
     return [
@@ -164,22 +164,22 @@ export function createLanes(texts, part, view) {
     }
   }
 
-  /* Hides the discarded tokens of a cycle once the next one begins or the text ends; where cycles pass too fast, they
-   * would flicker and never show. In prose only the accepted path of a tree shows. */
+  /* Marks a cycle as past once the next one begins or the text ends; in prose this hides its discarded tokens. If
+   * cycles pass too fast, prose shows them as past at once, and of a tree always only its accepted path. */
   function paintGroups() {
     const { cycles, endMs } = speculativeOf(view.run),
       ended = isOver(view.run) && isAtEnd(view) && !view.asChips,
       tooFast = view.playing && cycles.length > 0 && (endMs / cycles.length) * view.slowdown < MIN_CYCLE_MS;
     for (const { group, cycle, all, tree } of groups) {
-      const next = all[cycle.number],
+      const next = all[cycle.number], // numbers count from 1
         isPast = next ? view.timeMs + EPS >= firstTokenMs(next) : ended;
       if (tree) group.classList.toggle("sd-fut", view.timeMs + EPS < firstTokenMs(cycle));
       group.classList.toggle("sd-past", isPast || (!view.asChips && (tree || tooFast)));
     }
   }
 
-  /* Scrolls a full lane to its newest words, unless the visitor has scrolled up. `draw` calls it later, when the layout
-   * is done. */
+  /* Scrolls a full lane to its newest words, unless the visitor has scrolled up. `draw` in `player.js` calls it by a
+   * timer, when the layout is done. */
   function followNewest() {
     for (const box of laneBoxes()) {
       const { clientHeight: height, scrollHeight: fullHeight, scrollTop: scrollTop } = box;
