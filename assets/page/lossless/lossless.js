@@ -1,5 +1,5 @@
-/* Shows the certificate of whether decoding is lossless. The engine computed it, live or for a recording; this file only
- * displays it.
+/* Shows the certificate of whether decoding is lossless. The engine computed it, live or for a recording; this file
+ * only displays it.
  *
  * reading.js reads the certificate. Tokens are inserted as text, never as markup, because one may be `<script>`. */
 

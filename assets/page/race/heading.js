@@ -6,7 +6,7 @@ import { toFixed, formatSize } from "#page/race/format.js";
 import { methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
 import { showCountMethod, describeServer, formatServerName } from "#page/race/server.js";
 
-const PRECISIONS = ["bfloat16", "int8", "int7"]; // rounded weights make another target, so the heading names the precision
+const PRECISIONS = ["bfloat16", "int8", "int7"]; // rounded weights make another target: the heading names them
 
 const isBuiltIn = (family) => /^embedded(:|$)/.test(family || "embedded");
 const modelName = (pair) =>
