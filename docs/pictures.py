@@ -31,7 +31,7 @@ ALONE = ".sd-console, .sd-doors, .sd-finacts, .sd-languages, .sd-quiet, .sd-tabs
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 TABS = ("race", "step", "lossless", "methods", "theory", "guide")
 SCREEN, FILM = {"width": 1280, "height": 800}, {"width": 1280, "height": 1000}  # pixels of the window
-FRAME, LENGTH, LAST = 120, 24_000, 2_500  # ms: one frame of the film, all of it, how long the last frame stays
+FRAME, LENGTH, LAST = 120, 28_000, 2_500  # ms: one frame of the film, all of it, how long the last frame stays
 LONGEST = 2_500  # ms: a still moment of the page is no longer than this in the film
 MOST, QUALITIES = 1_450_000, (62, 50, 40, 30, 20)  # bytes of one film; of lossy WebP, the best that fits is taken
 PATIENCE = 120_000  # ms
@@ -44,8 +44,9 @@ BOX = """() => {
 }"""
 AGAIN = """() => { const root = document.querySelector(".sd-player"); root.load(root.log()); }"""
 ENDED = """() => {
-  const player = document.querySelector(".sd-player");
-  player.show({ t: player.kit.horizon(player.run()) });
+  const slider = document.querySelector(".sd-player [data-part=scrub]");
+  slider.value = slider.max;
+  slider.dispatchEvent(new Event("input", { bubbles: true }));
   scrollTo(0, 0);
 }"""
 
