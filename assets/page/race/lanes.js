@@ -131,7 +131,7 @@ export function createLanes(texts, part, view) {
     setUp(node, { role: "button", tabindex: -1 }, []);
     node.prepend(...proseParts(piece, node.hasAttribute("data-unnamed")));
     node.classList.add("sd-fut");
-    const item = { node, state, shownMs, judgedMs, now: "fut", lane: laneIndex, piece, ...details };
+    const item = { node, state, shownMs, judgedMs, shownState: "fut", lane: laneIndex, piece, ...details };
     node.item = item;
     chips.push(item);
     parent.append(node);
@@ -156,8 +156,8 @@ export function createLanes(texts, part, view) {
       const now = view.timeMs + EPS < item.shownMs ? "fut" : view.timeMs + EPS < item.judgedMs ? "pen" : item.state;
       const reach = now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle ? 0 : -1;
       if (item.tabIndex !== reach) item.node.tabIndex = item.tabIndex = reach;
-      if (item.now === now) continue;
-      item.now = now;
+      if (item.shownState === now) continue;
+      item.shownState = now;
       item.node.className = "sd-tok " + (now === "fut" ? "sd-fut sd-" + item.state : "sd-" + now);
       item.node.classList.toggle("sd-unmarked", now === "pen");
       item.node.classList.toggle("sd-kept", ["acc", "res", "bon"].includes(now));
