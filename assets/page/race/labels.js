@@ -68,7 +68,7 @@ export function labelPlayer(texts, part, speeds) {
 
 function legendChip(texts, state) {
   const node = createChip(texts, texts.sample, state, "span");
-  node.prepend(html("span", { class: "sd-w" }, texts.sample));
+  node.prepend(html("span", { class: "sd-token-text" }, texts.sample));
   node.setAttribute("aria-hidden", "true");
   node.removeAttribute("aria-label");
   return node;

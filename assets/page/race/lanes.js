@@ -119,7 +119,7 @@ export function createLanes(texts, part, view) {
       isPartial = text === "" && piece !== ""; // a later token completes its character
     (inText ? splitAtBreak(text || piece) : [piece]).forEach((text, i) => {
       const node = addPiece(laneIndex, parent, text, ...more);
-      if (isPartial) node.querySelector(".sd-w").replaceChildren();
+      if (isPartial) node.querySelector(".sd-token-text").replaceChildren();
       if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // a token has one mark
       if (inText && /\n/.test(text)) parent.append(html("br"));
     });
@@ -143,7 +143,7 @@ export function createLanes(texts, part, view) {
     const [, spaces, rest] = /** @type {RegExpExecArray} */ (/^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, "")));
     return [
       html("span", { class: "sd-lead" }, spaces),
-      rest || unnamed ? html("span", { class: "sd-w" }, makeVisible(rest) || "…") : "",
+      rest || unnamed ? html("span", { class: "sd-token-text" }, makeVisible(rest) || "…") : "",
     ];
   }
 

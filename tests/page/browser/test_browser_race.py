@@ -31,7 +31,7 @@ SHOW = """(share) => {
     const player = document.querySelector(".sd-player");
     player.show({ t: share * Math.max(...Object.values(player.run().lanes).map((lane) => lane.endMs)) });
 }"""
-WRITTEN = """() => [...document.querySelectorAll(".sd-lane .sd-tok:not(.sd-rej, .sd-dis, .sd-cut) > .sd-w")]
+WRITTEN = """() => [...document.querySelectorAll(".sd-lane .sd-tok:not(.sd-rej, .sd-dis, .sd-cut) > .sd-token-text")]
     .map((word) => word.textContent).join("")"""
 PLACES = """(names) => names.map((name) => {
     const { x, y, right, bottom } = document.querySelector(`.sd-player [data-part=${name}]`).getBoundingClientRect();
@@ -86,7 +86,7 @@ def test_a_lane_reads_as_prose_until_all_of_it_is_asked_for(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
     page.press("[data-part=stage]", "End")
     rejected = page.locator("[data-part=lane0] .sd-past .sd-rej:not(.sd-fut)")
-    past, word = rejected.first, rejected.filter(has_text="alert").locator(".sd-w")
+    past, word = rejected.first, rejected.filter(has_text="alert").locator(".sd-token-text")
     assert past.inner_text().strip() == "" and 0 < past.bounding_box()["width"] < 6  # spaces: a tick
     expect(word).to_have_css("text-decoration-line", "line-through")  # letters: small and struck
     expect(word).to_have_css("font-size", "13.12px")
