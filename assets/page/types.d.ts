@@ -104,7 +104,7 @@ interface Player extends HTMLElement {
   show(moment: { t: number; settle?: number; playing?: boolean; slow?: number }): void;
   moveTo?(element: HTMLElement, props: any, watch: Watch, trigger: any): void;
   share?: any;
-  wanted?: { cycle: number; node: number } | null;
+  wantedStep?: { cycle: number; node: number } | null;
   wantsGame?: boolean;
 }
 

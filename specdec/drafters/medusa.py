@@ -1,8 +1,8 @@
 """Medusa: heads on the target's last state predict several tokens at once (Cai et al. 2024, arXiv 2401.10774).
 
 The target's output matrix predicts the next token; head i, a residual block, predicts the token i + 1 places later. The
-heads do not know each other's tokens, so a chain is soon rejected; a tree also has their second and third choices.
-Drafts are verified by any rule: the paper's *typical acceptance* is in `rules.py`.
+heads do not know each other's tokens, so a chain is soon rejected; a tree also has further choices of a head.
+Any rule can verify the drafts; the paper's own, *typical acceptance*, is in `rules.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TREE: Tree = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
 class MedusaHeads:
     """Computes x + SiLU(W x + b), once or more, for all heads at once, then applies their output matrices.
 
-    `blocks` are weights [heads, in, out] and biases. Without own output matrices the target's is used.
+    `blocks` are weights [heads, in, out] and biases. Heads without output matrices of their own use the target's.
     """
 
     def __init__(
@@ -43,16 +43,16 @@ class MedusaHeads:
         tree: Tree | None = None,
         stored: torch.dtype | None = None,
     ) -> None:
-        """The heads' own output matrices are rounded to `stored` (`draft_dtype`). The default `tree` is TREE, cut to
-        the number of heads. Raises ValueError if the weights do not fit `target`.
+        """The heads' own output matrices are rounded to `stored`, the setting `draft_dtype`. The default `tree` is
+        TREE, cut to the number of heads. Raises ValueError if the weights do not fit `target`.
         """
         count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
         layers = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
-        width, own = target.width, f"{layers}.weight"
+        width, output_name = target.width, f"{layers}.weight"
         shapes: dict[str, tuple[int, ...]] = {f"{i}.linear.weight": (width, width) for i in range(layers)}
         shapes |= {f"{i}.linear.bias": (width,) for i in range(layers)}
-        if f"0.{own}" in weights:
-            shapes[own] = (target.vocabulary, width)
+        if f"0.{output_name}" in weights:
+            shapes[output_name] = (target.vocabulary, width)
         check_tensors(weights, {f"{head}.{part}": shape for head in range(count) for part, shape in shapes.items()})
         if tree is None:
             tree = [path for path in TREE if len(path) <= count]
@@ -67,13 +67,13 @@ class MedusaHeads:
             (of_all_heads(f"{i}.linear.weight").transpose(1, 2).contiguous(), of_all_heads(f"{i}.linear.bias")[:, None])
             for i in range(layers)
         ]
-        outputs = [weights[f"{head}.{own}"].float() for head in range(count)] if own in shapes else []
+        outputs = [weights[f"{head}.{output_name}"].float() for head in range(count)] if output_name in shapes else []
         self.outputs = [pack_weight(output, target.dtype, target.device, stored) for output in outputs]
 
     def logits(self, state: Tensor, count: int) -> Tensor:
         """Return logits of the first `count` heads, from the target's state after its last layer.
 
-        At that state the target itself predicts a token; head 0 predicts the one after it.  # [1, hidden] -> [count, V]
+        From it the target predicts the next token, and head 0 the token after that.  # [1, hidden] -> [count, V]
         """
         x = self.target.normed(state).expand(count, 1, -1)
         for weight, bias in self.blocks:
@@ -113,7 +113,7 @@ class MedusaDrafter(ChainDrafter):
 
 
 class MedusaTreeDrafter:
-    """Drafts a tree of fixed shape. Its tokens are the heads' best choices if greedy, otherwise drawn siblings."""
+    """Drafts a tree of fixed shape: a head's best choices if greedy, otherwise tokens drawn without replacement."""
 
     name = "medusa:tree"
 
@@ -136,10 +136,10 @@ class MedusaTreeDrafter:
             choices = [[*siblings(distribution, width, sampler, level)] for level, distribution in rows]
         # A distribution with few tokens has no token for some ranks.
         paths = [path for path in paths if all(rank < len(choices[level]) for level, rank in enumerate(path))]
-        place = {(): -1, **{path: node for node, path in enumerate(paths)}}
+        node_of = {(): -1, **{path: node for node, path in enumerate(paths)}}
         chosen = [choices[len(path) - 1][path[-1]] for path in paths]
         distributions = [distribution for _, distribution in chosen if distribution is not None]
-        parents = tuple(place[path[:-1]] for path in paths)
+        parents = tuple(node_of[path[:-1]] for path in paths)
         seconds = (time.perf_counter() - started, *[0.0] * (len(paths) - 1))  # all are computed at once
         return Proposal(
             tuple(token for token, _ in chosen), parents, torch.stack(distributions) if distributions else None, seconds

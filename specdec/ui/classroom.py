@@ -31,7 +31,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .components.drawn import as_text
+from .components.drawn import as_json
 from .components.player import pack, player_words
 from .gateway.language import preferred, supported
 from .gateway.visitors import LEADS
@@ -300,15 +300,15 @@ def written(language: str) -> str:
     with speaking(language):
         words = strings("class")["phone"]
         data = {
-            "player": {"value": "", "words": as_text(player_words() | {"empty": words["waiting"]})},
-            "step": {"words": as_text(strings("step"))},
-            "phone": {"words": as_text(strings("class")), "quiz": as_text(strings("guide")["quiz"])},
+            "player": {"value": "", "words": as_json(player_words() | {"empty": words["waiting"]})},
+            "step": {"words": as_json(strings("step"))},
+            "phone": {"words": as_json(strings("class")), "quiz": as_json(strings("guide")["quiz"])},
         }
         parts = {
             "language": TAGS[language],
             "title": html.escape(f"{words['title']} · {strings('page')['brand']}"),
             "style": "".join(map(asset, STYLES)),
-            "data": pack(as_text(data)),
+            "data": pack(as_json(data)),
             "modules": served(),
         }
     return filled("class/phone.html", parts)

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from ..families import star
-from .components.drawn import as_text
+from .components.drawn import as_json
 from .text import ASSETS, PAGE
 
 FIRST = ("race", "shared/head", "shared/arrival", "shared/local", "handlers/changed")  # needed at the first click
@@ -59,7 +59,7 @@ def carried(*begin: str) -> str:
 
 def carrying(*names: str) -> str:
     """Write a script that adds an import map with these modules to the page that loads it."""
-    text = as_text(import_text(inlined(*names)))
+    text = as_json(import_text(inlined(*names)))
     made = f'Object.assign(document.createElement("script"), {{ type: "importmap", textContent: {text} }})'
     return f"document.head.append({made});\n"
 
@@ -75,4 +75,4 @@ def import_map(places: dict[str, str]) -> str:
 
 
 def import_text(places: dict[str, str]) -> str:
-    return as_text({"imports": places}).replace("<", "\\u003c")
+    return as_json({"imports": places}).replace("<", "\\u003c")

@@ -17,7 +17,7 @@ from ..settings import SETTINGS
 from ..traces.file import MAX_BYTES
 from . import browser, session
 from .build import page
-from .components.drawn import as_text
+from .components.drawn import as_json
 from .tabs import TABS
 from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, strings
 
@@ -28,27 +28,27 @@ LINKED = ("prompt", "drafter")  # the settings in a link to a recorded run
 Runs = Mapping[str, Mapping[str, str]]
 
 
-def datum(name: str, value: str) -> str:
+def data_script(name: str, value: str) -> str:
     """Write a script that sets `specdec[name]`; `value` is JavaScript."""
-    return f"\n(self.specdec ||= {{}})[{as_text(name)}] = {value};\n"
+    return f"\n(self.specdec ||= {{}})[{as_json(name)}] = {value};\n"
 
 
-def merged(words: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
-    """Put `others` into their places in `words`, at any depth."""
-    deep = {name: merged(words[name], inner) for name, inner in others.items() if isinstance(inner, dict)}
-    return {**words, **others, **deep}
+def merged(words: dict[str, Any], replacements: dict[str, Any]) -> dict[str, Any]:
+    """Put `replacements` into their places in `words`, at any depth."""
+    deep = {name: merged(words[name], inner) for name, inner in replacements.items() if isinstance(inner, dict)}
+    return {**words, **replacements, **deep}
 
 
 class Sheet:
     """The page in the current language. English is at the root of the site, other languages are in folders.
 
-    `runs` are the files of recorded runs by kind and drafter, and `begin` is that of the first screen. `engine` has the
-    path and size of the files of the engine in a browser, by family.
+    `runs` are the files of recorded runs by kind and drafter, and `begin` is the file of the run on the first screen.
+    `engine` lists, by family, the files that the engine in the browser loads, with path and size.
     """
 
     def __init__(self, runs: Runs, begin: str, engine: Mapping[str, Any]) -> None:
         self.words, self.runs, self.begin, self.engine = strings("site"), runs, begin, engine
-        self.up, folder = ("", "") if language() == ENGLISH else ("../", f"{language()}/")
+        self.to_root, folder = ("", "") if language() == ENGLISH else ("../", f"{language()}/")
         self.index, self.data = f"{folder}index.html", f"data/{language()}"
         self.files: dict[str, str] = {}
         self.parts: list[dict[str, Any]] = []  # the components that scripts draw
@@ -56,7 +56,7 @@ class Sheet:
         demo = gr.Blocks(analytics_enabled=False)
         page(demo, teaching=False)
         self.body = self.inside(demo)
-        self.files[f"{self.data}/page.js"] = datum("page", as_text(self.host_data()))
+        self.files[f"{self.data}/page.js"] = data_script("page", as_json(self.host_data()))
 
     def host_data(self) -> dict[str, Any]:
         """Collect what `host.js` needs to stand in for Gradio."""
@@ -67,7 +67,7 @@ class Sheet:
             "parts": self.parts,
             "runs": {kind: {"prompt": prompts()[kind][0], "files": files} for kind, files in self.runs.items()},
             "begin": self.begin,
-            "up": self.up,
+            "up": self.to_root,
             "order": list(SETTINGS),
             "drafters": of_drafters("name"),
             "limit": MAX_BYTES,
@@ -103,27 +103,27 @@ class Sheet:
         module = MODULE.search(block.js_on_load or "")
         if module and module[1] in APP_ONLY:
             return ""
-        number = f' data-at="{len(self.parts)}"' if module else ""
+        mark = f' data-at="{len(self.parts)}"' if module else ""
         if module:
             self.parts.append(self.part(block, module[1]))
         inside = block.html_template.replace("${value}", str(block.value or ""))
         inside = inside.replace("@children", self.inside(block))
         for name in LANGUAGES:
             folder = "" if name == ENGLISH else f"{name}/"
-            inside = inside.replace(f'href="?lang={name}"', f'href="{self.up}{folder}index.html"')
-        return self.box(block, "block", f'<div class="html-container"{number}>{inside}</div>')
+            inside = inside.replace(f'href="?lang={name}"', f'href="{self.to_root}{folder}index.html"')
+        return self.box(block, "block", f'<div class="html-container"{mark}>{inside}</div>')
 
     def part(self, block: Any, name: str) -> dict[str, Any]:
-        """Describe a component as the host mounts it."""
+        """Describe a component to `host.js`, which mounts it."""
         props, instead = {**block.props, "value": block.value}, self.words["instead"].get(name)
         if name == "shared/keep":
-            props["names"] = "[]"  # the host writes the address
+            props["names"] = "[]"  # keeps no settings in the address, because `host.js` writes it
         elif name == "race/player":
-            props["value"] = ""  # a file of its own
+            props["value"] = ""  # `host.js` loads the log from a file of its own
         elif name == "traces/traces":
-            props["settings"] = as_text([s for s in json.loads(props["settings"]) if s["name"] in LINKED])
+            props["settings"] = as_json([s for s in json.loads(props["settings"]) if s["name"] in LINKED])
         if isinstance(instead, dict):
-            props["words"] = as_text(merged(json.loads(props["words"]), instead))
+            props["words"] = as_json(merged(json.loads(props["words"]), instead))
         elif instead:
             props["words"] = instead
         return {"at": len(self.parts), "tab": self.tab, "script": name, "props": props, "server": self.answers(block)}
@@ -140,15 +140,15 @@ class Sheet:
             answers["file"] = f"{self.data}/{len(self.parts)}-*"
             for kind in block.value:
                 name = answers["file"].replace("*", kind)
-                self.files[f"{name}.js"] = datum(name, as_text(functions["file"](kind)))
+                self.files[f"{name}.js"] = data_script(name, as_json(functions["file"](kind)))
         return answers
 
     def tablist(self, block: Any) -> str:
         buttons, panels = "", ""
         for tab in block.children:
             name = self.tab = tab.elem_id
-            first = ' class="selected" aria-selected="true"' if not buttons else ' aria-selected="false" tabindex="-1"'
-            buttons += f'<button type="button" id="{name}-button" role="tab" aria-controls="{name}"{first}>'
+            state = ' class="selected" aria-selected="true"' if not buttons else ' aria-selected="false" tabindex="-1"'
+            buttons += f'<button type="button" id="{name}-button" role="tab" aria-controls="{name}"{state}>'
             buttons += f"{html.escape(tab.label)}</button>"
             hidden = " hidden" if panels else ""
             panels += f'<div id="{name}" class="tabitem" role="tabpanel" aria-labelledby="{name}-button"{hidden}>'
@@ -175,8 +175,8 @@ class Sheet:
         return f'<button type="button" id="run" class="lg primary">{html.escape(self.words["run"])}</button>'
 
     def pills(self, block: Any) -> str:
-        names, begin = strings("page")["settings"]["examples"], '<button type="button" class="sm sd-pill" data-kind='
-        inside = "".join(f'{begin}"{kind}">{html.escape(names[kind])}</button>' for kind in self.runs)
+        names, opening = strings("page")["settings"]["examples"], '<button type="button" class="sm sd-pill" data-kind='
+        inside = "".join(f'{opening}"{kind}">{html.escape(names[kind])}</button>' for kind in self.runs)
         return self.box(block, "row", inside)
 
     def settings(self, block: Any) -> str:

@@ -16,11 +16,11 @@ from ..methods import EMBEDDED
 from ..traces.file import recording
 from . import menu, session
 from .browser import listed
-from .components.drawn import as_text
+from .components.drawn import as_json
 from .gateway import first
 from .request import PAIRS
 from .scripts import carrying, layers, sources
-from .sheet import datum, Sheet
+from .sheet import data_script, Sheet
 from .standalone import asset, filled, fonts
 from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
 from .theme import STYLES
@@ -86,12 +86,12 @@ def document(sheet: Sheet, version: str, base: str) -> str:
     words, scripts = strings("site"), ("assets/modules.js", f"{begin()}.js", f"{sheet.data}/page.js")
     parts = {
         "language": TAGS[language()],
-        "head": first.tags(language(), f"{base}/preview.png" if base else f"{sheet.up}preview.png"),
-        "up": sheet.up,
+        "head": first.tags(language(), f"{base}/preview.png" if base else f"{sheet.to_root}preview.png"),
+        "up": sheet.to_root,
         "body": sheet.body,
         "foot": html.escape(words["foot"].format(version=version)),
         "noscript": html.escape(words["noscript"]),
-        "scripts": "\n".join(f'<script src="{sheet.up}{name}"></script>' for name in scripts),
+        "scripts": "\n".join(f'<script src="{sheet.to_root}{name}"></script>' for name in scripts),
     }
     return filled("site/index.html", parts)
 
@@ -106,11 +106,11 @@ def shared() -> dict[str, str]:
     files |= {name: text for name, text in sources().items() if name.startswith("engine/")}
     for pair in PAIRS:
         name = f"certificates/{pair}"
-        files[f"{name}.js"] = datum(name, as_text(session.recorded_certificates(pair)))
+        files[f"{name}.js"] = data_script(name, as_json(session.recorded_certificates(pair)))
     for kind in session.recorded_names():
         for drafter, name in runs_of(kind).items():
             log = session.recorded(kind, "" if drafter == menu.drafter_of(kind) else drafter)
-            files[f"{name}.js"] = datum(name, quoted(log))
+            files[f"{name}.js"] = data_script(name, quoted(log))
     return files
 
 

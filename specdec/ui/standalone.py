@@ -12,7 +12,7 @@ import re
 from functools import cache
 
 from ..traces.file import Trace
-from .components.drawn import as_text
+from .components.drawn import as_json
 from .components.player import pack, player_words
 from .gateway.gradio_private import font
 from .scripts import carried
@@ -31,8 +31,8 @@ ADDRESS = re.compile(r"https?://[^\s\"'<>]{1,500}")
 def standalone(trace: Trace, home: str = "") -> str:
     """Write a page that plays the run. It links to `home`, the page that made it, if that is a web address."""
     data = {
-        "player": {"value": trace.dumps(), "words": as_text(player_words())},
-        "step": {"words": as_text(strings("step"))},
+        "player": {"value": trace.dumps(), "words": as_json(player_words())},
+        "step": {"words": as_json(strings("step"))},
     }
     words = strings("page")
     brand, heading = html.escape(words["brand"]), html.escape(" ".join(trace.header.prompt[:TITLE].split()))
@@ -43,7 +43,7 @@ def standalone(trace: Trace, home: str = "") -> str:
         "brand": f'<a href="{html.escape(home)}">{brand}</a>' if ADDRESS.fullmatch(home) else brand,
         "tagline": html.escape(words["tagline"]),
         "style": fonts() + asset("shared/style.css") + asset("race/race.css") + asset("step/step.css"),
-        "data": pack(as_text(data)),
+        "data": pack(as_json(data)),
         "modules": carried("race/", "step/", "shared/arrival"),
     }
     return filled("traces/standalone.html", parts)

@@ -52,7 +52,7 @@ def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         for module in (data, target):
             patch.setattr(module, "VOCABULARY", 512)
         patch.setattr(train, "CORPUS_TEXTS", 30)
-        patch.setattr(train, "OWN_TEXTS", 16)
+        patch.setattr(train, "TARGET_TEXTS", 16)
         patch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 512})
         patch.setattr("specdec.training.writing.MAX_ANSWER", 16)
         patch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)

@@ -1,7 +1,8 @@
-"""`python -m tools.train all --corpus DIR --out DIR`: train the embedded family on plain text files.
+"""`python -m tools.train all --corpus DIR --out DIR`: train the embedded family.
 
-This trains the tokenizer, the target, Medusa heads, the block drafter and the MTP layer. The code of `specdec train`
-trains `draft_model` and `eagle3`, on texts of the corpus and of the target.
+The corpus is the plain text files in DIR, Python's standard library and generated facts. This trains the tokenizer, the
+target, Medusa heads, the block drafter and the MTP layer. The code of `specdec train` trains `draft_model` and
+`eagle3`, on the corpus and on texts that the target wrote.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ SHARD = "8MB"
 SHARES = {
     "stem": 0.2, "target": 0.4, "draft_model": 0.12, "eagle3": 0.1, "medusa": 0.04, "block": 0.08, "mtp": 0.06,
 }  # fmt: skip
-CORPUS_TEXTS = 2_000  # windows of each domain of the corpus from which drafters learn
-OWN_TEXTS = 6_000  # texts that the target writes after the beginnings of documents
+CORPUS_TEXTS = 2_000  # windows per domain of the corpus, for training drafters
+TARGET_TEXTS = 6_000  # texts in which the target continues the beginning of a document
 
 
-class Workshop:
-    """The output folder, and what several stages need, made at its first use."""
+class Build:
+    """Holds the output folder, and what several stages share: each is made when it is first used."""
 
     def __init__(self, options: Options) -> None:
         self.options, self.out = options, options.out
@@ -66,7 +67,7 @@ class Workshop:
 
     @cached_property
     def streams(self) -> dict[str, np.ndarray]:
-        """The training texts of every domain as one stream of ids."""
+        """The training texts, one stream of ids for each domain."""
         return {name: data.encode(self.tokenizer, split.train) for name, split in self.texts.items()}
 
     @cached_property
@@ -82,48 +83,48 @@ class Workshop:
     def fit(
         self, stage: str, model: nn.Module, loss: Callable[[Tensor], Tensor], mixture: dict[str, float]
     ) -> Progress:
-        """Train one stage. AdamW trains embeddings, and the output matrices that are `nn.Embedding`."""
+        """Train one stage. Muon trains matrices, AdamW vectors and every `nn.Embedding`, which some outputs are."""
         options, dice = self.options, random.Random(self.options.seed)
         embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
         matrices = [p for p in model.parameters() if p.dim() == 2 and id(p) not in embeddings]
         rows = max(1, options.batch_tokens // options.length)
-        streams = self.streams if set(mixture) <= set(self.streams) else self.streams | {"own": self.own_writing()}
+        streams = self.streams if set(mixture) <= set(self.streams) else self.streams | {"own": self.target_texts()}
         batches = data.batches(streams, mixture, rows, options.length + 1, dice, options.device)
-        held_out = next(data.batches(streams, mixture, rows, options.length + 1, random.Random(-1), options.device))[0]
+        check = next(data.batches(streams, mixture, rows, options.length + 1, random.Random(-1), options.device))[0]
 
         @torch.no_grad()
         def measure(progress: Progress) -> None:
-            print(f"{stage}: {progress.tokens:,} tokens, {progress.seconds:.0f} s, loss {float(loss(held_out)):.3f}")
+            print(f"{stage}: {progress.tokens:,} tokens, {progress.seconds:.0f} s, loss {float(loss(check)):.3f}")
 
         checkpoint = self.out / "checkpoints" / f"{stage}.pt"
         return fit(model, matrices, loss, batches, self.seconds(stage), checkpoint, measure)
 
-    def own_writing(self) -> np.ndarray:
+    def target_texts(self) -> np.ndarray:
         """Return the texts that the target wrote as one stream of ids."""
         return examples.load([self.out / "texts" / "own.npz"], [0], len(self.tokenizer), 2**20).tokens
 
-    def note(self, stage: str, **facts: Any) -> None:
+    def record(self, stage: str, **facts: Any) -> None:
         """Record a stage in provenance.json."""
         path = self.out / "provenance.json"
-        record = json.loads(path.read_text()) if path.exists() else {}
-        record[stage] = {
+        stages = json.loads(path.read_text()) if path.exists() else {}
+        stages[stage] = {
             **facts,
             "seed": self.options.seed,
             "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
             "machine": machine.describe(),
         }
-        path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+        path.write_text(json.dumps(stages, indent=1, ensure_ascii=False) + "\n")
 
-    def head(self, stage: str, model: nn.Module, loss: Loss, config: dict[str, Any]) -> None:
-        """Train a head and store it in 8 bits, under the tensor names of its authors."""
+    def train_head(self, stage: str, model: nn.Module, loss: Loss, config: dict[str, Any]) -> None:
+        """Train a head and store it in 8 bits, under the tensor names that the method's authors use."""
         progress = self.fit(stage, model.to(self.options.device), loss, data.DRAFT_MIXTURE)
         folder = self.out / stage
         folder.mkdir(exist_ok=True)
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
         save_file(pack_rows(weights), folder / FILE, {"packed": ROWS})
         (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-        self.note(stage, **training_facts(progress, model), mixture=data.DRAFT_MIXTURE)
+        self.record(stage, **training_facts(progress, model), mixture=data.DRAFT_MIXTURE)
 
 
 def training_facts(progress: Progress, model: nn.Module) -> dict[str, Any]:
@@ -131,110 +132,110 @@ def training_facts(progress: Progress, model: nn.Module) -> dict[str, Any]:
     return {"parameters": parameters, "tokens_seen": progress.tokens, "minutes": minutes}
 
 
-def train_tokenizer(shop: Workshop) -> None:
-    data.train_tokenizer(shop.texts, shop.out / "tokenizer")
-    shop.note(
+def train_tokenizer(build: Build) -> None:
+    data.train_tokenizer(build.texts, build.out / "tokenizer")
+    build.record(
         "tokenizer",
-        vocabulary=len(shop.tokenizer),
-        documents={name: {"train": len(s.train), "held_out": len(s.held_out)} for name, s in shop.texts.items()},
+        vocabulary=len(build.tokenizer),
+        documents={name: {"train": len(s.train), "held_out": len(s.held_out)} for name, s in build.texts.items()},
         code=f"the standard library of Python {platform.python_version()}",
         stories_sha256={
             path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-            for path in sorted(shop.options.corpus.glob("*.txt"))
+            for path in sorted(build.options.corpus.glob("*.txt"))
         },
     )
 
 
-def train_target(shop: Workshop) -> None:
+def train_target(build: Build) -> None:
     """Train a stem of half the depth first, then the target with all layers."""
-    stem = target.build(target.STEM, shop.options.seed).to(shop.options.device)
-    early = shop.fit("stem", stem, target.TargetLoss(stem), data.MIXTURE)
+    stem = target.build(target.STEM, build.options.seed).to(build.options.device)
+    stem_progress = build.fit("stem", stem, target.TargetLoss(stem), data.MIXTURE)
     model = target.deepened(stem)
-    progress = shop.fit("target", model, target.TargetLoss(model), data.MIXTURE)
+    progress = build.fit("target", model, target.TargetLoss(model), data.MIXTURE)
     model.config.exit_layers = target.exit_layers(model)
-    model.bfloat16().save_pretrained(shop.out / "target", max_shard_size=SHARD)
-    quality = {name: data.bits_per_byte(model, shop.tokenizer, split.held_out) for name, split in shop.texts.items()}
-    shop.note(
+    model.bfloat16().save_pretrained(build.out / "target", max_shard_size=SHARD)
+    quality = {name: data.bits_per_byte(model, build.tokenizer, split.held_out) for name, split in build.texts.items()}
+    build.record(
         "target", **training_facts(progress, model), shape=target.SHAPE, exit_layers=model.config.exit_layers,
-        stem_tokens=early.tokens, bits_per_byte_held_out=quality,
+        stem_tokens=stem_progress.tokens, bits_per_byte_held_out=quality,
     )  # fmt: skip
 
 
-def write_texts(shop: Workshop) -> None:
+def write_texts(build: Build) -> None:
     """Write the texts for training drafters: windows of the corpus, and the target's continuations of documents."""
-    folder, dice, length = shop.out / "texts", random.Random(shop.options.seed), shop.options.length
+    folder, dice, length = build.out / "texts", random.Random(build.options.seed), build.options.length
     folder.mkdir(exist_ok=True)
-    for name, stream in shop.streams.items():
+    for name, stream in build.streams.items():
         windows = [Text(data.window(stream, length, dice).tolist(), 0) for _ in range(CORPUS_TEXTS)]
         examples.save(windows, folder / f"{name}.npz")
-    documents = [text for split in shop.texts.values() for text in split.train]
-    beginnings = [dice.choice(documents)[: dice.randint(20, 160)] for _ in range(OWN_TEXTS)]
+    documents = [text for split in build.texts.values() for text in split.train]
+    beginnings = [dice.choice(documents)[: dice.randint(20, 160)] for _ in range(TARGET_TEXTS)]
     written = list[Text]()
-    writer = Writer(load_target(str(shop.out), shop.options.device), beginnings)
+    writer = Writer(load_target(str(build.out), build.options.device), beginnings)
     for texts in writer.texts(lambda: False):
         written += texts
-        print(f"texts: {len(written):,} of {OWN_TEXTS:,}")
-        if len(written) >= OWN_TEXTS:
+        print(f"texts: {len(written):,} of {TARGET_TEXTS:,}")
+        if len(written) >= TARGET_TEXTS:
             break
     examples.save(written, folder / "own.npz")
-    shop.note("texts", own=len(written), corpus=CORPUS_TEXTS * len(shop.streams))
+    build.record("texts", own=len(written), corpus=CORPUS_TEXTS * len(build.streams))
 
 
-def train_draft(shop: Workshop, method: str) -> None:
-    paths = sorted((shop.out / "texts").glob("*.npz"))
+def train_draft(build: Build, method: str) -> None:
+    paths = sorted((build.out / "texts").glob("*.npz"))
     figures = train(
-        str(shop.out), shop.out / method, shop.seconds(method) / 60, method, device=shop.options.device, texts=paths
+        str(build.out), build.out / method, build.seconds(method) / 60, method, device=build.options.device, texts=paths
     )  # fmt: skip
-    shop.note(method, tokens_seen=figures["tokens"], minutes=round(figures["seconds"] / 60, 1), **figures)
+    build.record(method, tokens_seen=figures["tokens"], minutes=round(figures["seconds"] / 60, 1), **figures)
 
 
-def train_medusa(shop: Workshop) -> None:
-    heads = medusa.build(shop.teacher.lm_head.weight).to(shop.options.device)
+def train_medusa(build: Build) -> None:
+    heads = medusa.build(build.teacher.lm_head.weight).to(build.options.device)
     config = {"medusa_num_heads": medusa.HEADS, "medusa_num_layers": medusa.LAYERS, "base_model_name_or_path": "target"}
-    shop.head("medusa", heads, medusa.MedusaLoss(shop.teacher, heads), config)
+    build.train_head("medusa", heads, medusa.MedusaLoss(build.teacher, heads), config)
 
 
-def train_block(shop: Workshop) -> None:
-    taps = default_taps(shop.teacher.config.num_hidden_layers)
-    config = head_config(shop.teacher, block.LAYERS, tie_word_embeddings=False, block_taps=list(taps))
-    torch.manual_seed(shop.options.seed)
-    drafter = block.Block(config, shop.teacher, len(taps)).to(shop.options.device)
-    shop.head("block", drafter, block.BlockLoss(shop.teacher, drafter, config, taps), config.to_dict())
+def train_block(build: Build) -> None:
+    taps = default_taps(build.teacher.config.num_hidden_layers)
+    config = head_config(build.teacher, block.LAYERS, tie_word_embeddings=False, block_taps=list(taps))
+    torch.manual_seed(build.options.seed)
+    drafter = block.Block(config, build.teacher, len(taps)).to(build.options.device)
+    build.train_head("block", drafter, block.BlockLoss(build.teacher, drafter, config, taps), config.to_dict())
 
 
-def train_mtp(shop: Workshop) -> None:
-    config = head_config(shop.teacher, 1)
-    torch.manual_seed(shop.options.seed)
-    layer = mtp.MTP(config).to(shop.options.device)
-    shop.head("mtp", layer, mtp.MTPLoss(shop.teacher, layer, config), config.to_dict())
+def train_mtp(build: Build) -> None:
+    config = head_config(build.teacher, 1)
+    torch.manual_seed(build.options.seed)
+    layer = mtp.MTP(config).to(build.options.device)
+    build.train_head("mtp", layer, mtp.MTPLoss(build.teacher, layer, config), config.to_dict())
 
 
-STAGES: dict[str, Callable[[Workshop], None]] = {
+STAGES: dict[str, Callable[[Build], None]] = {
     "tokenizer": train_tokenizer,
     "target": train_target,
     "texts": write_texts,
-    "draft_model": lambda shop: train_draft(shop, "draft_model"),
-    "eagle3": lambda shop: train_draft(shop, "eagle3"),
+    "draft_model": lambda build: train_draft(build, "draft_model"),
+    "eagle3": lambda build: train_draft(build, "eagle3"),
     "medusa": train_medusa,
     "block": train_block,
     "mtp": train_mtp,
 }
 
 
-def build(options: Options) -> int:
-    """Run one stage, or all. Raises ValueError for an unknown stage."""
+def run_stages(options: Options) -> int:
+    """Run one stage, or all; skip those that provenance.json records. Raises ValueError for an unknown stage."""
     if options.stage not in (*STAGES, "all"):
         raise ValueError(f"there is no stage {options.stage!r}; choose from {', '.join((*STAGES, 'all'))}")
-    shop = Workshop(replace(options, device=resolve_device(options.device)))
-    record = shop.out / "provenance.json"
+    build = Build(replace(options, device=resolve_device(options.device)))
+    record = build.out / "provenance.json"
     for name in STAGES if options.stage == "all" else (options.stage,):
         if not record.exists() or name not in json.loads(record.read_text()):
-            STAGES[name](shop)
+            STAGES[name](build)
     return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    return run(build, Options, arguments, "tools.train")
+    return run(run_stages, Options, arguments, "tools.train")
 
 
 if __name__ == "__main__":

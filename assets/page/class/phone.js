@@ -15,7 +15,7 @@ export function mount(element, props, player, run, handlers) {
   const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
     labels = texts.phone,
-    { wordQuestion, createBars } = createQuestionTexts(texts, quiz),
+    { describeQuestion, createBars } = createQuestionTexts(texts, quiz),
     part = findParts(element);
   const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches,
     phone = phoneName();
@@ -127,7 +127,7 @@ export function mount(element, props, player, run, handlers) {
     part.question.hidden = !question;
     if (!question) return;
     const vote = view.voting && view.chosen.question === question.id && !answer ? view.chosen.choice : view.state.vote;
-    const worded = wordQuestion(question);
+    const worded = describeQuestion(question);
     if (part.question.dataset.id !== question.id) {
       part.question.dataset.id = question.id;
       part.text.replaceChildren(...worded.text);

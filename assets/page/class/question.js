@@ -4,16 +4,17 @@ import { html } from "#page/race/html.js";
 import { formatChance } from "#page/race/format.js";
 import { fillTemplate, formatPiece, fillText } from "#page/race/text.js";
 
-/* Computes the chance that a draft is accepted, and in which quarter from 0 to 1 the chance lies. */
+/* `acceptChance` is the chance that a draft is accepted; `quarterOf` is its quarter: 0 (below ¼) to 3 (¾ or more). */
 const acceptChance = (p, q) => (q > p ? p / q : 1);
 // 0.3/0.4 is a little less than ¾ in floating point
 export const quarterOf = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
-/* `texts` are those of `class.json`; `quiz` has the Guide's questions, to which a question's `number` points. */
+/* `texts` are those of `class.json`. `quiz` holds the Guide's questions; the `number` of a question is its index
+ * there. */
 export function createQuestionTexts(texts, quiz) {
   const labels = texts.question;
 
-  function wordQuestion({ kind, piece, number, choices, p, q }) {
+  function describeQuestion({ kind, piece, number, choices: choiceCount, p, q }) {
     const entry = quiz.list[number];
     if (kind === "quiz" && entry)
       return {
@@ -24,7 +25,7 @@ export function createQuestionTexts(texts, quiz) {
     if (kind === "count")
       return {
         text: [labels.count],
-        choices: Array.from({ length: choices }, (_, n) => String(n)),
+        choices: Array.from({ length: choiceCount }, (_, n) => String(n)),
         why: ({ right }) => fillText(labels.counted, { n: right }),
       };
     const values = {
@@ -39,22 +40,22 @@ export function createQuestionTexts(texts, quiz) {
     };
   }
 
-  /* Draws the share of each choice as a bar; marks the choice `right` once the answer is shown. */
-  function createBars(labels, counts, right) {
+  /* Draws the share of each choice as a bar; marks the choice `rightIndex`, which is -1 until the answer is shown. */
+  function createBars(choices, counts, rightIndex) {
     const total = Math.max(
       1,
       counts.reduce((sum, n) => sum + n, 0),
     );
-    return labels.map((label, i) =>
+    return choices.map((label, i) =>
       html(
         "div",
-        { class: "sd-cl-bar" + (i === right ? " sd-cl-right" : "") },
-        html("span", {}, i === right ? "✓ " : "", label),
+        { class: "sd-cl-bar" + (i === rightIndex ? " sd-cl-right" : "") },
+        html("span", {}, i === rightIndex ? "✓ " : "", label),
         html("span", { class: "sd-cl-track" }, html("i", { style: `width:${(100 * counts[i]) / total}%` })),
         html("b", {}, String(counts[i])),
       ),
     );
   }
 
-  return { wordQuestion, createBars };
+  return { describeQuestion, createBars };
 }

@@ -11,10 +11,10 @@ import { fillText } from "#page/race/text.js";
 import { quarterOf, createQuestionTexts } from "#page/class/question.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
-const POST_GAP_MS = 200,
-  RETRY_MS = 1000,
-  MAX_POST = 400000; // ms between two posts, ms after a failed post, characters of a post
-const KEY = "specdec.teach";
+const POST_GAP_MS = 200, // ms between two posts
+  RETRY_MS = 1000, // ms after a failed post
+  MAX_POST = 400000; // characters of the log in a post
+const SECRET_KEY = "specdec.teach";
 
 /* Loads a run in which coins decide, because the run of the first screen is greedy. */
 async function loadSampledRun(player, server) {
@@ -27,12 +27,12 @@ function mountPanel(element, props, player, secret) {
   const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
     labels = texts.teacher,
-    { wordQuestion, createBars } = createQuestionTexts(texts, quiz),
+    { describeQuestion, createBars } = createQuestionTexts(texts, quiz),
     part = findParts(element);
   const countText = (countTexts, n, more) => fillText(n === 1 ? countTexts.one : countTexts.many, { n, ...more });
   const showNotice = (text, wrong = false) => {
-    part.said.textContent = text;
-    part.said.classList.toggle("sd-wrong", wrong);
+    part.notice.textContent = text;
+    part.notice.classList.toggle("sd-wrong", wrong);
   };
   const waitMs = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -41,9 +41,9 @@ function mountPanel(element, props, player, secret) {
   let runName = "",
     sentLog = "",
     sentParts = 0,
-    sentCursor = "",
+    sentMoment = "",
     isSending = false,
-    isOver = false;
+    hasStopped = false;
 
   const post = (body) =>
     fetch("class/teach", {
@@ -52,17 +52,17 @@ function mountPanel(element, props, player, secret) {
       body: JSON.stringify(body),
     });
 
-  /* Sends what the class lacks of the run and its moment: at once, then at most once per `POST_GAP_MS`. */
+  /* Sends the class the part of the log that it lacks, and the moment on show, at most once per `POST_GAP_MS`. */
   async function send() {
-    if (isSending || isOver) return;
+    if (isSending || hasStopped) return;
     isSending = true;
     try {
-      for (let next = nextPost(); next && !isOver; next = nextPost()) {
+      for (let next = nextPost(); next && !hasStopped; next = nextPost()) {
         const answer = await post(next.body);
         if (answer.status === 403) return stopTeaching();
         if (answer.status === 409)
           runName = ""; // the app was restarted and lacks the beginning of the run
-        else if (answer.ok) next.done();
+        else if (answer.ok) next.markSent();
         else showNotice(fillText(labels.refused, { reason: await answer.text() }), true);
         await waitMs(answer.ok ? POST_GAP_MS : RETRY_MS);
       }
@@ -77,8 +77,8 @@ function mountPanel(element, props, player, secret) {
 
   function nextPost() {
     const log = player.log(),
-      cursor = player.moment(),
-      cursorText = JSON.stringify(cursor),
+      moment = player.moment(),
+      momentText = JSON.stringify(moment),
       body = {};
     if (!player.run()) return null;
     if (!runName || !log.startsWith(sentLog))
@@ -89,13 +89,13 @@ function mountPanel(element, props, player, secret) {
         part: sentParts,
         log: log.slice(sentLog.length, sentLog.length + MAX_POST),
       });
-    else if (cursorText === sentCursor) return null;
-    const done = () => {
-      sentCursor = cursorText;
+    else if (momentText === sentMoment) return null;
+    const markSent = () => {
+      sentMoment = momentText;
       if (body.run) [runName, sentParts, sentLog] = [body.run, body.part + 1, (body.part ? sentLog : "") + body.log];
-      if (part.said.textContent === labels.lost) showNotice("");
+      if (part.notice.textContent === labels.lost) showNotice("");
     };
-    return { body: { ...body, cursor }, done };
+    return { body: { ...body, cursor: moment }, markSent };
   }
 
   const createName = () =>
@@ -104,18 +104,19 @@ function mountPanel(element, props, player, secret) {
   /* -- questions -- */
 
   /** @type {any} */
-  let openQuestion = null; // { question, right, answer, at }
+  let openQuestion = null; // { answer, at }: `at` is the time in the run that shows the answer, or null
 
-  /* Moves the player and sends the moment; in a hidden tab the player draws nothing and so reports no move. */
-  function moveTo(t) {
-    player.show({ t });
+  /* Moves the player and sends the moment. A player that another tab of the app hides draws nothing, so it reports no
+   * move. */
+  function moveTo(timeMs) {
+    player.show({ t: timeMs });
     send();
   }
 
   const isJudged = (draft) => draft.state === "rej" || draft.state === "acc";
 
-  /* Finds the next cycle that judges a draft, preferably by a coin, and moves to the moment before the verdict. */
-  function findNextCycle() {
+  /* Moves to just before the next verdict on a draft, preferably one by a coin, and returns its cycle. */
+  function moveToNextVerdict() {
     const cycles = player.run() ? speculativeOf(player.run()).cycles : [],
       later = cycles
         .slice(countCyclesBy(cycles, player.moment().t))
@@ -128,7 +129,7 @@ function mountPanel(element, props, player, secret) {
 
   /* Asks about a draft that a coin decides, else about the rejected one or the last accepted one. */
   function askKeep() {
-    const cycle = findNextCycle(),
+    const cycle = moveToNextVerdict(),
       drafts = cycle ? cycle.drafts.filter(isJudged) : [],
       draft = drafts.find(isCoinDecided) || drafts.find((one) => one.state === "rej") || drafts.pop();
     const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
@@ -141,7 +142,7 @@ function mountPanel(element, props, player, secret) {
   }
 
   function askCount() {
-    const cycle = findNextCycle();
+    const cycle = moveToNextVerdict();
     if (cycle) ask({ kind: "count", choices: depthOf(cycle) + 1 }, { right: cycle.accepted }, cycle.endMs);
   }
 
@@ -178,7 +179,7 @@ function mountPanel(element, props, player, secret) {
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
     if (!question) return;
-    const worded = wordQuestion(question);
+    const worded = describeQuestion(question);
     part.text.replaceChildren(...worded.text);
     part.bars.replaceChildren(...createBars(worded.choices, counts, answer ? answer.right : -1));
     part.why.textContent = answer ? worded.why(answer) : "";
@@ -199,14 +200,14 @@ function mountPanel(element, props, player, secret) {
 
   /* Stops, because the app was restarted with another secret. */
   function stopTeaching() {
-    isOver = true;
-    sessionStorage.removeItem(KEY);
+    hasStopped = true;
+    sessionStorage.removeItem(SECRET_KEY);
     part.asks.hidden = part.question.hidden = true;
     showNotice(labels.wrong, true);
   }
 
   async function invite() {
-    if (isOver) return;
+    if (hasStopped) return;
     try {
       if ((await post({})).status === 403) return stopTeaching();
       const { address, qr } = await (await fetch("class/join")).json();
@@ -247,10 +248,10 @@ function takeSecret() {
     given = query.get("teach");
   if (given) {
     query.delete("teach");
-    sessionStorage.setItem(KEY, given);
+    sessionStorage.setItem(SECRET_KEY, given);
     history.replaceState(history.state, "", location.pathname + (String(query) ? "?" + query : "") + location.hash);
   }
-  return given || sessionStorage.getItem(KEY);
+  return given || sessionStorage.getItem(SECRET_KEY);
 }
 
 export function mount(element, props, watch, trigger, server) {

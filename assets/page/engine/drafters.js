@@ -1,5 +1,5 @@
-/* Defines the drafters: `propose(text, k, params, sampler)` returns a chain of at most `k` tokens, as in
- * `specdec/drafters`. One instance serves one run. */
+/* Defines the drafters: after the text `tokens`, `propose(tokens, k, params, sampler)` returns a `Proposal`, a chain of
+ * at most `k` tokens, as in `specdec/drafters`. One instance serves one run. */
 
 import { argmax, probabilities } from "./sampling.js";
 
@@ -14,8 +14,9 @@ export class NoDrafter {
   }
 }
 
-/* Copies tokens from earlier in the text; none is drawn, so each is a point mass. `around` is how many tokens of a chat
- * template stand before and after the prompt; these are not copied. */
+/* Copies tokens from earlier in the text, which a subclass chooses in `copyTokens(text, k)`. Nothing is sampled, so q
+ * is one-hot and `probs` is null. `around` is how many tokens of a chat template stand before and after the prompt;
+ * these are not copied. */
 class CopyingDrafter {
   name = "";
 
@@ -23,34 +24,35 @@ class CopyingDrafter {
     this.around = around;
     /** @type {number[]} */
     this.text = [];
-    this.read = 0;
+    this.readCount = 0;
   }
 
   /** @param {number[]} tokens @param {number} k @returns {import("./verify.js").Proposal} */
   propose(tokens, k) {
-    const [before, after] = this.read ? [0, 0] : this.around;
-    this.text.push(...tokens.slice(this.read + before, tokens.length - after));
-    this.read = tokens.length;
-    return { ...emptyProposal(), tokens: /** @type {any} */ (this).copied(this.text, k) };
+    const [before, after] = this.readCount ? [0, 0] : this.around;
+    this.text.push(...tokens.slice(this.readCount + before, tokens.length - after));
+    this.readCount = tokens.length;
+    return { ...emptyProposal(), tokens: /** @type {any} */ (this).copyTokens(this.text, k) };
   }
 }
 
-/* Copies what followed the latest occurrence of the text's longest ending of 3, 2 or 1 tokens (Saxena 2023). */
+/* Finds the text's longest ending (3, 2 or 1 tokens) that occurred before, and copies what followed it last (Saxena
+ * 2023). */
 export class PromptLookup extends CopyingDrafter {
   name = "prompt_lookup";
-  indexed = 0;
-  /** @type {Map<string, number>} where an ending's latest occurrence ended */
-  ends = new Map();
+  indexedCount = 0;
+  /** @type {Map<string, number>} maps an n-gram to the position after its latest occurrence */
+  latestEnds = new Map();
 
-  copied(text, k) {
-    for (let end = Math.max(1, this.indexed); end < text.length; end++)
-      for (let n = 1; n <= Math.min(3, end); n++) this.ends.set(text.slice(end - n, end).join(), end);
-    this.indexed = text.length;
+  copyTokens(text, k) {
+    for (let end = Math.max(1, this.indexedCount); end < text.length; end++)
+      for (let n = 1; n <= Math.min(3, end); n++) this.latestEnds.set(text.slice(end - n, end).join(), end);
+    this.indexedCount = text.length;
     for (let n = Math.min(3, text.length); n > 0; n--) {
-      const match = this.ends.get(text.slice(-n).join());
+      const match = this.latestEnds.get(text.slice(-n).join());
       if (match === undefined) continue;
       const source = [...text];
-      for (let i = match; i < match + k; i++) source.push(source[i]); // text that repeats itself goes on repeating
+      for (let i = match; i < match + k; i++) source.push(source[i]); // beyond the text's end it copies its own copies
       return source.slice(text.length);
     }
     return [];
@@ -71,8 +73,9 @@ export class DraftModel {
 
   /** @param {number[]} tokens @param {number} k @param {any} params @param {any} sampler */
   propose(tokens, k, params, sampler) {
-    let pending = tokens.slice(this.forget(tokens));
+    let pending = tokens.slice(this.cutBack(tokens));
     if (!k) {
+      // feeds the cache also without drafting, except the last token, which every call reads again
       if (pending.length > 1) this.step(pending.slice(0, -1));
       return emptyProposal();
     }
@@ -92,11 +95,12 @@ export class DraftModel {
     return { tokens: drafted, probs, seconds };
   }
 
-  /* Returns a token and the distribution that it was drawn from, or null for greedy decoding, which draws nothing. */
-  draw(logits, params, sampler, level) {
+  /* Returns a token and the distribution that it was drawn from, or null in place of the distribution if decoding is
+   * greedy, which draws nothing. */
+  draw(logits, params, sampler, depth) {
     if (!params.temperature) return /** @type {any[]} */ ([argmax(logits), null]);
     const q = probabilities(logits, params);
-    return [sampler.categorical(q, ["draft", level]), q];
+    return [sampler.categorical(q, ["draft", depth]), q];
   }
 
   /* Adds tokens to the cache and returns the logits after the last one. */
@@ -110,7 +114,7 @@ export class DraftModel {
   }
 
   /* Removes rejected drafts from the cache and returns its length. The last token of the text is always read again. */
-  forget(tokens) {
+  cutBack(tokens) {
     let same = 0;
     while (same < tokens.length - 1 && this.cached[same] === tokens[same]) same++;
     this.cached.length = same;

@@ -1,11 +1,11 @@
 /* Runs a Llama in WebAssembly: its layers are those of `specdec/models/native.cpp`, and `specdec/models/browser.py`
- * writes its file. It takes one sequence and returns rows of logits that equal Python's at int7 bit for bit. A row that
- * is checked among others equals plain decoding's. */
+ * writes its file. It takes one sequence and returns rows of logits, bit for bit those of Python with int7 weights. A
+ * token's row is the same whether it is computed with others or alone. */
 
 const MAGIC = 0x31445053, // "SPD1"
   ALIGNED = 64,
-  SIDE = 32, // number of outputs whose codes lie side by side, and of inputs that share a scale
-  MATRIX_BYTES = 56, // bytes of the struct
+  BLOCK = 32, // so many outputs have their codes side by side, and so many inputs share a scale
+  MATRIX_BYTES = 56, // bytes of `Matrix` in `native.cpp`
   LAYER_BYTES = 4 * MATRIX_BYTES + 8,
   PARTS = ["qkv", "out", "gate_up", "down"];
 
@@ -16,9 +16,9 @@ const wasiStub = new Proxy({}, { get: () => () => 0 }),
   instantiate = (module, memory) =>
     WebAssembly.instantiate(module, { wasi_snapshot_preview1: wasiStub, env: { memory } });
 
-/** Loads the layers that all models of a page share. For each further thread, `startThread` passes its argument to
- * `serveAsThread` in another worker, and resolves when the thread is ready.
- * @param {BufferSource} binary @param {number} [threads] @param {(told: any) => Promise<any>} [startThread] */
+/** Loads the compiled code of the layers, which all models of a page share. For each further thread, `startThread`
+ * passes its argument to `serveAsThread` in another worker, and resolves when the thread is ready.
+ * @param {BufferSource} binary @param {number} [threads] @param {(message: any) => Promise<any>} [startThread] */
 export async function loadLayers(binary, threads = 1, startThread) {
   const module = await WebAssembly.compile(binary),
     isShared = startThread && WebAssembly.Module.imports(module).some(({ kind }) => kind === "memory"),
@@ -29,14 +29,14 @@ export async function loadLayers(binary, threads = 1, startThread) {
   for (let number = 1; number < threads; number++) {
     const stack = exports.malloc(STACK_BYTES) + STACK_BYTES - 16,
       tlsAt = exports.malloc(exports.__tls_size.value + 64);
-    await startThread({ module, memory, number, stack, own: tlsAt });
+    await startThread({ module, memory, number, stack, tlsAt });
   }
   return { ...exports, memory, threads };
 }
 
 /** Serves as one of several threads as long as its worker lives: it does its share of every call.
- * @param {any} matrix @param {() => void} ready */
-export async function serveAsThread({ module, memory, number, stack, own: tlsAt }, ready) {
+ * @param {any} message what `loadLayers` passes to `startThread` @param {() => void} ready */
+export async function serveAsThread({ module, memory, number, stack, tlsAt }, ready) {
   const { exports } = /** @type {any} */ (await instantiate(module, memory));
   exports.__stack_pointer.value = Math.floor(stack / 16) * 16;
   exports.__wasm_init_tls(Math.ceil(tlsAt / 16) * 16);
@@ -45,20 +45,20 @@ export async function serveAsThread({ module, memory, number, stack, own: tlsAt 
 }
 
 export class Model {
-  /** @param {any} layers from `loadLayers` @param {ArrayBuffer} file */
-  constructor(layers, file) {
+  /** @param {any} wasm from `loadLayers` @param {ArrayBuffer} file */
+  constructor(wasm, file) {
     const view = new DataView(file);
     if (file.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new Error("these are no weights");
     const length = view.getUint32(4, true),
       head = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, length))),
       begin = Math.ceil((8 + length) / ALIGNED) * ALIGNED;
-    this.layers = layers;
+    this.wasm = wasm;
     this.head = head;
     this.vocabulary = head.vocabulary;
     this.context = head.context;
     this.weightsAt = this.allocate(file.byteLength - begin);
-    new Uint8Array(layers.memory.buffer, this.weightsAt).set(new Uint8Array(file, begin));
-    this.entries = 2 * head.kv_heads;
+    new Uint8Array(wasm.memory.buffer, this.weightsAt).set(new Uint8Array(file, begin));
+    this.cachedHeads = 2 * head.kv_heads;
     this.layerStructs = this.allocate(head.layers.length * LAYER_BYTES);
     head.layers.forEach((layer, i) => {
       PARTS.forEach((part, j) => this.writeMatrix(this.layerStructs + i * LAYER_BYTES + j * MATRIX_BYTES, layer[part]));
@@ -74,18 +74,18 @@ export class Model {
   }
 
   view() {
-    return new DataView(this.layers.memory.buffer);
+    return new DataView(this.wasm.memory.buffer);
   }
 
   /** @param {number} at @param {number} count */
   floats(at, count) {
-    return new Float32Array(this.layers.memory.buffer, at, count);
+    return new Float32Array(this.wasm.memory.buffer, at, count);
   }
 
   /* Allocates aligned bytes of the shared memory, which are never freed. */
   allocate(bytes) {
-    const at = this.layers.malloc(bytes + ALIGNED);
-    if (!at) throw new RangeError("there is no memory for it");
+    const at = this.wasm.malloc(bytes + ALIGNED);
+    if (!at) throw new RangeError("there is not enough memory for the model");
     return Math.ceil(at / ALIGNED) * ALIGNED;
   }
 
@@ -110,8 +110,8 @@ export class Model {
   }
 
   newCache(capacity) {
-    const { layers, size } = this.head;
-    const bytes = 4 * layers.length * this.entries * capacity * size,
+    const { layers, size: headSize } = this.head;
+    const bytes = 4 * layers.length * this.cachedHeads * capacity * headSize,
       free = this.freeRooms.find((one) => one.bytes >= bytes);
     if (free) this.freeRooms.splice(this.freeRooms.indexOf(free), 1);
     return new Cache(free || { at: this.allocate(bytes), bytes }, capacity, this.freeRooms);
@@ -120,7 +120,7 @@ export class Model {
   /** Appends `tokens` to the cache and returns the logits of the last `rows` of them.
    * @param {number[]} tokens @param {Cache} cache @param {number} [rows] @returns {Float32Array[]} */
   forward(tokens, cache, rows = 1) {
-    const { layers, width, size, floor, heads, kv_heads, output, angles } = this.head,
+    const { layers, width, size: headSize, floor, heads, kv_heads, output, angles } = this.head,
       count = tokens.length,
       start = cache.length;
     if (start + count > cache.capacity) throw new RangeError("the text is longer than its cache");
@@ -128,28 +128,29 @@ export class Model {
       logits = this.scratch("logits", 4 * rows * output.outputs),
       toLong = BigInt;
     this.embed(tokens, states);
-    this.layers.specdec_layers(
+    this.wasm.specdec_layers(
       this.layerStructs, toLong(layers.length), states, toLong(count), toLong(width), 0, cache.at,
-      toLong(this.entries * cache.capacity * size), toLong(cache.capacity), toLong(start), toLong(heads),
-      toLong(kv_heads), toLong(size), this.weightsAt + angles + 4 * start * size, 0, 1, floor, this.layers.threads,
+      toLong(this.cachedHeads * cache.capacity * headSize), toLong(cache.capacity), toLong(start), toLong(heads),
+      toLong(kv_heads), toLong(headSize), this.weightsAt + angles + 4 * start * headSize, 0, 1, floor,
+      this.wasm.threads,
     ); // prettier-ignore
     cache.keep(start + count);
     const last = states + 4 * (count - rows) * width;
-    this.layers.specdec_normalise(last, toLong(rows), toLong(width), floor, last);
-    this.layers.specdec_product(this.output, last, toLong(rows), logits, this.layers.threads);
+    this.wasm.specdec_normalise(last, toLong(rows), toLong(width), floor, last);
+    this.wasm.specdec_product(this.output, last, toLong(rows), logits, this.wasm.threads);
     return Array.from({ length: rows }, (_, i) =>
       this.floats(logits + 4 * i * output.outputs, this.vocabulary).slice(),
     );
   }
 
-  /* Writes the tokens' rows of the table, which holds the upper halves of float32, or of a tied output matrix. */
+  /* Writes the tokens' embeddings: rows of a bfloat16 table or, without one, of the output matrix. */
   embed(tokens, states) {
     const { width, embedding } = this.head;
     if (embedding === undefined)
       return tokens.forEach((token, r) => this.unpack(token, this.floats(states + 4 * r * width, width)));
-    const bits = new Uint32Array(this.layers.memory.buffer, states, tokens.length * width);
+    const bits = new Uint32Array(this.wasm.memory.buffer, states, tokens.length * width);
     tokens.forEach((token, r) => {
-      const row = new Uint16Array(this.layers.memory.buffer, this.weightsAt + embedding + 2 * token * width, width);
+      const row = new Uint16Array(this.wasm.memory.buffer, this.weightsAt + embedding + 2 * token * width, width);
       for (let i = 0; i < width; i++) bits[r * width + i] = row[i] << 16;
     });
   }
@@ -159,13 +160,13 @@ export class Model {
    * @param {number} token @param {Float32Array} into */
   unpack(token, into) {
     const { weights, scales, zero } = this.head.output,
-      { buffer } = this.layers.memory,
-      [block, lane] = [Math.floor(token / SIDE) * SIDE, token % SIDE],
+      { buffer } = this.wasm.memory,
+      [block, lane] = [Math.floor(token / BLOCK) * BLOCK, token % BLOCK],
       codes = new Uint8Array(buffer, this.weightsAt + weights + block * into.length),
-      steps = new Uint16Array(buffer, this.weightsAt + scales + (2 * block * into.length) / SIDE);
+      scaleBits = new Uint16Array(buffer, this.weightsAt + scales + (2 * block * into.length) / BLOCK);
     for (let i = 0; i < into.length; i++) {
-      const code = codes[((i >> 2) * SIDE + lane) * 4 + (i & 3)];
-      into[i] = fromHalf(steps[Math.floor(i / SIDE) * SIDE + lane]) * (code - zero);
+      const code = codes[((i >> 2) * BLOCK + lane) * 4 + (i & 3)];
+      into[i] = fromHalf(scaleBits[Math.floor(i / BLOCK) * BLOCK + lane]) * (code - zero);
     }
   }
 }
@@ -173,8 +174,8 @@ export class Model {
 /* Converts a float16 to a number. @param {number} bits */
 function fromHalf(bits) {
   const exponent = (bits >> 10) & 31,
-    whole = exponent ? 1 + (bits & 1023) / 1024 : (bits & 1023) / 512;
-  return (bits >> 15 ? -1 : 1) * whole * 2 ** (exponent - 15);
+    significand = exponent ? 1 + (bits & 1023) / 1024 : (bits & 1023) / 512;
+  return (bits >> 15 ? -1 : 1) * significand * 2 ** (exponent - 15);
 }
 
 /* Holds keys and values; a rollback only sets the length. */

@@ -11,16 +11,16 @@ export class Random {
     this.next = SIZE;
     state[0] = 19650218;
     for (let i = 1; i < SIZE; i++) state[i] = Math.imul(1812433253, state[i - 1] ^ (state[i - 1] >>> 30)) + i;
-    const before = (i) => state[i - 1] ^ (state[i - 1] >>> 30);
+    const mixedBefore = (i) => state[i - 1] ^ (state[i - 1] >>> 30);
     let i = 1;
-    const step = () => {
+    const advance = () => {
       if (++i < SIZE) return;
       state[0] = state[SIZE - 1];
       i = 1;
     };
-    for (let k = 0; k < Math.max(SIZE, key.length); k++, step())
-      state[i] = (state[i] ^ Math.imul(before(i), 1664525)) + key[k % key.length] + (k % key.length);
-    for (let k = 1; k < SIZE; k++, step()) state[i] = (state[i] ^ Math.imul(before(i), 1566083941)) - i;
+    for (let k = 0; k < Math.max(SIZE, key.length); k++, advance())
+      state[i] = (state[i] ^ Math.imul(mixedBefore(i), 1664525)) + key[k % key.length] + (k % key.length);
+    for (let k = 1; k < SIZE; k++, advance()) state[i] = (state[i] ^ Math.imul(mixedBefore(i), 1566083941)) - i;
     state[0] = 0x80000000;
   }
 
@@ -31,7 +31,7 @@ export class Random {
     return new Random(high ? [low, high] : [low]);
   }
 
-  bits() {
+  next32Bits() {
     if (this.next === SIZE) this.twist();
     let y = this.state[this.next++];
     y ^= y >>> 11;
@@ -51,11 +51,12 @@ export class Random {
 
   /** Returns a number in [0, 1) with 53 random bits. */
   random() {
-    return ((this.bits() >>> 5) * 2 ** 26 + (this.bits() >>> 6)) / 2 ** 53;
+    return ((this.next32Bits() >>> 5) * 2 ** 26 + (this.next32Bits() >>> 6)) / 2 ** 53;
   }
 }
 
-/* Draws tokens and decides trials for a run. Callers also pass a key of the decision, which this sampler ignores. */
+/* Draws tokens and decides trials for a run. Callers also pass a key that names the decision; this sampler takes no
+ * such argument. */
 export class RandomSampler {
   /** @param {number} seed */
   constructor(seed) {
@@ -65,15 +66,15 @@ export class RandomSampler {
   /** Draws an index from `probs`. @param {ArrayLike<number>} probs */
   categorical(probs) {
     let total = 0,
-      last = 0;
+      lastPossible = 0;
     for (let i = 0; i < probs.length; i++) total += probs[i];
     const wanted = this.source.random() * total;
     for (let i = 0, sum = 0; i < probs.length; i++) {
       sum += probs[i];
       if (sum > wanted) return i;
-      if (probs[i] > 0) last = i;
+      if (probs[i] > 0) lastPossible = i;
     }
-    return last;
+    return lastPossible;
   }
 
   /** Returns true with probability min(1, p/q), and the u that decided. @param {number} p @param {number} q */

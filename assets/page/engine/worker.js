@@ -112,7 +112,7 @@ function createHeader(prompt, family, { target, draft }) {
     lanes: ["speculative", "plain"],
     models: {
       ...{ ...about, ...details, dtype: about.target.weights, device: "browser" },
-      ...{ threads: target.layers.threads, kernels: "wasm" },
+      ...{ threads: target.wasm.threads, kernels: "wasm" },
     },
     machine: { cpu: navigator.userAgent.slice(0, 200), cores },
     created: new Date().toISOString().slice(0, 19) + "+00:00",

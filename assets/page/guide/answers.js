@@ -10,7 +10,7 @@ import { expectedAccepted } from "#page/theory/formulas.js";
 
 /* ---- the acceptance of a run as three figures ------------------------------------------------------------------ */
 
-const EXAMPLE = { name: "rate", value: 0.4, k: 4 }, // as somebody read it in a log
+const EXAMPLE = { name: "rate", value: 0.4, k: 4 }, // a rate as a log might report it
   MAX_K = 64; // drafts per cycle
 
 /* Finds α by bisection: accepted tokens grow with α. */
@@ -51,11 +51,11 @@ export const GROUPS = {
   price: ["bill", "energy", "prompt", "memory"],
 };
 
-/* Lists where the page shows more on a question: tabs, and sections of the Guide. */
+/* Lists where the page shows more on a question: tabs, a fold of the tab, and sections of the Guide. */
 export const SEE_ALSO = {
   behind: { tabs: ["step"] },
   siblings: { tabs: ["methods"] },
-  constant: { tabs: ["theory"], part: "clock" },
+  constant: { tabs: ["theory"], fold: "clock" },
   match: { tabs: ["lossless"], sections: ["practice"] },
   which: { tabs: ["methods"], sections: ["practice"] },
   best: { tabs: ["methods"] },
@@ -71,7 +71,7 @@ export const SEE_ALSO = {
   bill: { sections: ["mistakes"] },
   template: { sections: ["glossary"] },
   hybrid: { sections: ["glossary"] },
-  load: { tabs: ["theory"], part: "wall", sections: ["practice"] },
+  load: { tabs: ["theory"], fold: "wall", sections: ["practice"] },
   local: { sections: ["practice"] },
 };
 
@@ -83,13 +83,13 @@ export function createAnswers({ answers: texts, practice, sections: sectionNames
   const createText = (text, values) =>
     typeof text === "string" ? html("p", {}, markCode(fillText(text, values))) : html("ol", {}, text.map(createStep));
 
-  const createWays = ({ tabs: shown = [], part, sections = [] }) =>
+  const createLinks = ({ tabs: shown = [], fold, sections = [] }) =>
     html(
       "p",
-      { class: "sd-gd-ways" },
+      { class: "sd-gd-links" },
       sections.map((name) => html("a", { href: GUIDE_URL + name }, fillText(seeText, { tab: sectionNames[name] }))),
       shown.map((name) =>
-        createButton(fillText(seeText, { tab: tabs[name] }), tabOpener(name, part), "sd-link sd-inline"),
+        createButton(fillText(seeText, { tab: tabs[name] }), tabOpener(name, fold), "sd-link sd-inline"),
       ),
     );
 
@@ -101,7 +101,7 @@ export function createAnswers({ answers: texts, practice, sections: sectionNames
       ask,
       id === "convert" ? createConverter(texts) : null,
       say.map((text) => createText(text, values)),
-      id in SEE_ALSO ? createWays(SEE_ALSO[id]) : null,
+      id in SEE_ALSO ? createLinks(SEE_ALSO[id]) : null,
       sourcesRead.map((source) => createSourceNote(practice.checked, source)),
     );
     folded.dataset.answer = id;
@@ -117,7 +117,7 @@ function createConverter(texts) {
   const DIGITS = { rate: 1, alpha: 3, tau: 2 },
     scaleOf = (name) => (name === "rate" ? 100 : 1),
     notice = html("p", { class: "sd-sub", role: "status" });
-  const createField = (max, createStep) => html("input", { type: "number", min: 0, max, step: createStep }),
+  const createField = (max, step) => html("input", { type: "number", min: 0, max, step }),
     inputs = {
       rate: createField(100, 1),
       alpha: createField(1, 0.01),

@@ -50,7 +50,7 @@ export function mount(element, props) {
     glossary: () =>
       html(
         "dl",
-        { class: "sd-gd-words" },
+        { class: "sd-gd-glossary" },
         texts.glossary.map(([term, meaning]) => html("div", {}, html("dt", {}, term), html("dd", {}, meaning))),
       ),
     mistakes: () => [createLead(texts.mistakes_words.lead), createColumns(texts.mistakes.map(createMistake))],

@@ -16,10 +16,10 @@ export function createLessons(texts) {
         html(
           "ol",
           { class: "sd-gd-plan" },
-          steps.map(([n, what]) =>
-            html("li", {}, html("b", {}, fillText(labels.minutes, { n })), html("span", {}, what)),
+          steps.map(([minutes, activity]) =>
+            html("li", {}, html("b", {}, fillText(labels.minutes, { n: minutes })), html("span", {}, activity)),
           ),
         ),
       );
-  return [createLead(labels.lead), html("div", { class: "sd-gd-three" }, labels.plans.map(createPlan))];
+  return [createLead(labels.lead), html("div", { class: "sd-gd-lessons" }, labels.plans.map(createPlan))];
 }

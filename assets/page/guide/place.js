@@ -1,9 +1,9 @@
 /* Chooses where the tour's panel stands and how far the page scrolls, so that the target of a step is visible. */
 
-export const MARGIN = 16,
-  TARGET_GAP = 12,
-  RING_GAP = 7,
-  NARROW_PX = 720; // px: panel to window, panel to target, ring to target, widest window with one column
+export const MARGIN = 16, // px between panel and window
+  TARGET_GAP = 12, // px at least between panel and target
+  RING_GAP = 7, // px between ring and target
+  NARROW_PX = 720; // a narrower window gets one column
 
 export const areApart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
 const growBox = ({ left, right, top, bottom }, px) => ({
@@ -21,8 +21,8 @@ export function cornerBox(corner, panel, view) {
   return { left, top, right: left + panel.width, bottom: top + panel.height };
 }
 
-/* Chooses a corner in which the panel covers neither `target` nor `keepFree`, preferably `lastPlace`; if there is none,
- * "sheet", which is along the bottom. */
+/* Chooses a corner in which the panel covers neither `target` nor `keepFree`, preferably `lastPlace`. If there is none,
+ * or the window is narrow, it chooses "sheet", which is along the bottom. */
 export function choosePlace(target, panel, view, lastPlace, keepFree = target) {
   if (view.width < NARROW_PX) return "sheet";
   const isFree = (corner) =>

@@ -41,14 +41,14 @@ export const createSourceNote = (template, { checked: date, links }) =>
     links.map((url) => [" ", createLink(url, url.replace(/^https:\/\/(www\.)?/, ""))]),
   );
 
-/* Returns a function that opens a tab and, with `part`, also a section of the tab. */
-export const tabOpener = (name, part) => () => {
+/* Returns a function that opens a tab and, with `fold`, also a fold of the tab. */
+export const tabOpener = (name, fold) => () => {
   document.getElementById(name + "-button")?.click();
   scrollTo({ top: 0 });
-  if (part) unfold(`#${name} [data-fold="${part}"]`);
+  if (fold) unfold(`#${name} [data-fold="${fold}"]`);
 };
 
-/* Opens a section; waits up to 600 frames for it, because a tab is drawn when it is first opened. */
+/* Opens a fold; waits up to 600 frames for it, because a tab is drawn when it is first opened. */
 function unfold(selector, frames = 600) {
   const section = /** @type {HTMLDetailsElement | null} */ (document.querySelector(selector));
   if (!section?.getClientRects().length) {

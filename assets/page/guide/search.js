@@ -24,20 +24,20 @@ export function createSearchBox(texts, root, showHits) {
       placeholder: texts.search.label,
       "aria-label": texts.search.label,
     }),
-    count = html("span", { class: "sd-sub", role: "status" });
+    status = html("span", { class: "sd-sub", role: "status" });
   const visible = (node) => node.getClientRects().length > 0;
 
   function update() {
     const hits = findHits(texts, input.value);
     for (const node of root.querySelectorAll("[data-answer]"))
       node.hidden = hits !== null && !hits.questions.includes(node.dataset.answer);
-    root.querySelectorAll(".sd-gd-words > div").forEach((node, i) => {
+    root.querySelectorAll(".sd-gd-glossary > div").forEach((node, i) => {
       node.hidden = hits !== null && !hits.terms.includes(i);
     });
     root.toggleAttribute("data-search", Boolean(hits));
     showHits(hits);
     const [questions, terms] = hits ? [hits.questions.length, hits.terms.length] : [0, 0];
-    count.textContent = !hits
+    status.textContent = !hits
       ? ""
       : questions + terms
         ? fillText(texts.search.hits, { questions, terms })
@@ -54,8 +54,8 @@ export function createSearchBox(texts, root, showHits) {
   input.onkeydown = (event) => {
     if (event.key === "Escape") clear();
     if (event.key !== "Enter") return;
-    event.preventDefault(); // otherwise Enter would open what gets the focus
+    event.preventDefault(); // otherwise this Enter would also open the answer that is focused below
     [...root.querySelectorAll("[data-answer] > summary")].find(visible)?.focus();
   };
-  return { box: html("div", { class: "sd-gd-row sd-gd-search" }, input, count), clear };
+  return { box: html("div", { class: "sd-gd-row sd-gd-search" }, input, status), clear };
 }

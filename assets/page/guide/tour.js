@@ -52,8 +52,8 @@ function mountTour(element, props, server, player) {
         rejection().drafts.findIndex((draft) => draft.state === "rej"),
       ),
     apart(node) {
-      player.wanted = { cycle: rejection().number, node };
-      player.dispatchEvent(new Event("sd-apart"));
+      player.wantedStep = { cycle: rejection().number, node };
+      player.dispatchEvent(new Event("sd-step-through"));
     },
   };
 

@@ -8,13 +8,13 @@ import { EXACT, isExact } from "#page/lossless/reading.js";
 import { formatRoughly, formatFigure } from "#page/lossless/format.js";
 import { createNote } from "#page/lossless/stamps.js";
 
-export function createClosedForm(texts, setLevel) {
+export function createClosedForm(texts, setCheck) {
   function paintClosed(certificate) {
     const labels = texts.closed,
       { error, overlap, needed } = certificate.closed,
       passed = isExact(certificate),
       box = html("div", {});
-    setLevel(
+    setCheck(
       "closed",
       passed,
       labels.title,

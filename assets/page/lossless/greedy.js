@@ -1,4 +1,4 @@
-/* Compares greedy text with plain decoding's token by token, and shows where it first differs. */
+/* Shows the speculative and the plain greedy text token by token, and where they first differ. */
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
@@ -7,23 +7,23 @@ import { NEAR_TIE } from "#page/lossless/reading.js";
 import { formatFigure } from "#page/lossless/format.js";
 import { createNote } from "#page/lossless/stamps.js";
 
-export function createGreedyText(texts, playerTexts, setLevel) {
+export function createGreedyText(texts, playerTexts, setCheck) {
   function paintGreedy(certificate) {
     const labels = texts.greedy,
-      { equal, of: length, start, gap } = certificate.greedy,
-      passed = equal === length,
-      differsAt = passed ? -1 : equal - start,
+      { equal: equalCount, of: length, start: firstShown, gap: logitGap } = certificate.greedy,
+      passed = equalCount === length,
+      differsAt = passed ? -1 : equalCount - firstShown,
       notes = [];
     const createTokens = (pieces, isSpeculative) =>
       html(
         "div",
         { class: "sd-chips" },
-        start ? "… " : null,
+        firstShown ? "… " : null,
         pieces.map((piece, i) =>
           createChip(
             playerTexts,
             piece,
-            isSpeculative && i === differsAt ? "rej" : "pla",
+            isSpeculative && i === differsAt ? "rej" : "pla", // has the colour of a rejected draft, but was written
             "span",
             !isSpeculative
               ? labels.plain
@@ -31,21 +31,21 @@ export function createGreedyText(texts, playerTexts, setLevel) {
                 ? labels.same
                 : i === differsAt
                   ? labels.other
-                  : labels.behind,
+                  : labels.after,
           ),
         ),
-        start + pieces.length < length ? " …" : null,
+        firstShown + pieces.length < length ? " …" : null,
       );
-    if (gap !== null)
+    if (logitGap !== null)
       notes.push(
-        fillText(labels.gap, { gap: formatFigure(gap) }),
-        certificate.mistake ? "" : gap > NEAR_TIE ? labels.far : labels.near,
+        fillText(labels.gap, { gap: formatFigure(logitGap) }),
+        certificate.mistake ? "" : logitGap > NEAR_TIE ? labels.far : labels.near,
       );
-    setLevel(
+    setCheck(
       "greedy",
       passed,
       labels.title,
-      fillText(passed ? labels.equal : labels.differs, { of: length, n: equal + 1 }),
+      fillText(passed ? labels.equal : labels.differs, { of: length, n: equalCount + 1 }),
       labels.lead,
       html(
         "div",

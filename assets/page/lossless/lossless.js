@@ -6,7 +6,7 @@
 import { html, createChoice, findParts } from "#page/race/html.js";
 import { fillText, makeVisible } from "#page/race/text.js";
 import { formatCount } from "#page/lossless/format.js";
-import { createSigns } from "#page/lossless/stamps.js";
+import { createStamps } from "#page/lossless/stamps.js";
 import { createVerdictTexts } from "#page/lossless/verdict.js";
 import { createClosedForm } from "#page/lossless/closed.js";
 import { createSampled } from "#page/lossless/sampled.js";
@@ -32,11 +32,11 @@ function mountLossless(element, props, watch, trigger, server, player) {
   };
 
   const recordedOf = (pair, mistake) => (recordedPairs[pair] || {})[mistake] || null;
-  const stamps = createSigns(texts, part),
+  const stamps = createStamps(texts, part),
     describeVerdict = createVerdictTexts(texts, texts.mistakes),
-    paintClosed = createClosedForm(texts, stamps.setLevel),
-    paintSampled = createSampled(texts, stamps.setLevel),
-    paintGreedy = createGreedyText(texts, playerTexts, stamps.setLevel),
+    paintClosed = createClosedForm(texts, stamps.setCheck),
+    paintSampled = createSampled(texts, stamps.setCheck),
+    paintGreedy = createGreedyText(texts, playerTexts, stamps.setCheck),
     paintMistakes = createMistakes(
       texts,
       root,

@@ -8,33 +8,34 @@ import { FALSE_ALARM, sampleAt, isImplausible, checksOf } from "#page/lossless/r
 import { formatCount, formatRoughly, formatFigure } from "#page/lossless/format.js";
 import { createNote } from "#page/lossless/stamps.js";
 
-export function createSampled(texts, setLevel) {
-  function paintSampled(certificate, requested) {
+export function createSampled(texts, setCheck) {
+  function paintSampled(certificate, requestedDraws) {
     const labels = texts.sampled,
-      sample = sampleAt(certificate, requested),
-      exact = certificate.mistake && certificate.closed.error !== null ? certificate.exact : null,
-      { sampled: passed } = checksOf(certificate, requested),
+      sample = sampleAt(certificate, requestedDraws),
+      // the right rule has distance 0; a rule that divides 0 by 0 has no distribution
+      enumerated = certificate.mistake && certificate.closed.error !== null ? certificate.exact : null,
+      { sampled: passed } = checksOf(certificate, requestedDraws),
       draws = formatCount(sample ? sample[0] : 0),
       box = html("div", {}),
       notes = [];
-    const [, , statistic, degrees, tail, impossible] = sample ? sample[1][sample[1].length - 1] : [];
+    const [, , statistic, degrees, pBound, impossible] = sample ? sample[1][sample[1].length - 1] : [];
     const chanceText =
-      tail < FALSE_ALARM
+      pBound < FALSE_ALARM
         ? labels.tiny
-        : tail < 1
-          ? fillText(labels.chance, { p: tail < 0.005 ? formatFigure(tail) : tail.toFixed(2) })
+        : pBound < 1
+          ? fillText(labels.chance, { p: pBound < 0.005 ? formatFigure(pBound) : pBound.toFixed(2) })
           : labels.usual;
     const result = !sample
       ? "–"
       : statistic === null
         ? fillText(labels.ruled_out, { n: formatCount(impossible), draws })
         : fillText(labels.figure, { g: formatCount(statistic), degrees, chance: chanceText });
-    if (exact)
+    if (enumerated)
       notes.push(
-        fillText(labels.exact, { paths: formatCount(exact.paths), tv: formatFigure(exact.tv[2]) }),
-        exact.needed && fillText(labels.needed, { needed: formatRoughly(exact.needed) }),
+        fillText(labels.exact, { paths: formatCount(enumerated.paths), tv: formatFigure(enumerated.tv[2]) }),
+        enumerated.needed && fillText(labels.needed, { needed: formatRoughly(enumerated.needed) }),
       );
-    setLevel(
+    setCheck(
       "sampled",
       passed,
       fillText(labels.title, { draws }),
@@ -43,30 +44,31 @@ export function createSampled(texts, setLevel) {
       box,
       createNote(joinSentences(notes)),
     );
-    if (sample) box.append(distances(sample[1], exact, box.clientWidth));
+    if (sample) box.append(drawDistances(sample[1], enumerated, box.clientWidth));
   }
 
-  function distances(rows, exact, width) {
+  function drawDistances(rows, enumerated, width) {
     const left = 96,
       plotWidth = width - left - 56,
-      highest = Math.max(0.02, ...rows.flatMap(([tv, band]) => [tv, band]), ...(exact ? exact.tv : [])) * 1.08,
+      highest = Math.max(0.02, ...rows.flatMap((row) => row.slice(0, 2)), ...(enumerated ? enumerated.tv : [])) * 1.08,
       x = (v) => left + (v / highest) * plotWidth,
       chart = svgRoot(width, 134, texts.sampled.aria);
-    rows.forEach(([tv, band, ...rest], i) => {
-      const y = 18 + i * 32,
-        isRed = isImplausible([tv, band, ...rest]),
+    rows.forEach((distance, i) => {
+      const [tv, plainLimit] = distance, // what plain decoding stays below
+        y = 18 + i * 32,
+        isRed = isImplausible(distance),
         pointX = x(tv);
       chart.append(
         svgText(0, y + 4, texts.sampled.rows[i], "sd-k"),
         svgLine(left, y, width, y, "sd-grid"),
-        svgRect(left, y - 9, x(band) - left, 18, { class: "sd-f-pla" }),
+        svgRect(left, y - 9, x(plainLimit) - left, 18, { class: "sd-f-pla" }),
       );
-      if (exact) chart.append(svgLine(x(exact.tv[i]), y - 12, x(exact.tv[i]), y + 12, "sd-mean"));
+      if (enumerated) chart.append(svgLine(x(enumerated.tv[i]), y - 12, x(enumerated.tv[i]), y + 12, "sd-mean"));
       chart.append(
         isRed
           ? svg("path", { d: `M${pointX - 6} ${y - 6}l12 12m0 -12l-12 12`, class: "sd-cross" })
-          : svg("circle", { cx: pointX, cy: y, r: 6, class: "sd-f-acc sd-fine" }),
-        svgText(Math.max(pointX, exact ? x(exact.tv[i]) : 0) + 13, y + 4, tv.toFixed(3), "sd-b"),
+          : svg("circle", { cx: pointX, cy: y, r: 6, class: "sd-f-acc sd-plausible" }),
+        svgText(Math.max(pointX, enumerated ? x(enumerated.tv[i]) : 0) + 13, y + 4, tv.toFixed(3), "sd-b"),
       );
     });
     chart.append(svgLine(left, 104, width, 104, "sd-ax"));

@@ -1,10 +1,10 @@
-/* Draws the stamp and the text of the verdict, and those of each check. */
+/* Draws the verdict and each check: a stamp and its text. */
 
 import { html } from "#page/race/html.js";
 
 export const createNote = (...inner) => html("p", { class: "sd-sub sd-after" }, inner);
 
-export function createSigns(texts, part) {
+export function createStamps(texts, part) {
   const LABELS = {
     good: texts.verdict.passed,
     bad: texts.verdict.failed,
@@ -24,8 +24,8 @@ export function createSigns(texts, part) {
   /* Writes the verdict only when it changes, because screen readers announce each change of a status line. */
   function setVerdict(kind, title, sentence) {
     const key = kind + title + sentence;
-    if (part.verdict.dataset.said === key && part.verdict.firstChild) return;
-    part.verdict.dataset.said = key;
+    if (part.verdict.dataset.key === key && part.verdict.firstChild) return;
+    part.verdict.dataset.key = key;
     part.verdict.replaceChildren(
       createStamp(kind, false),
       html("div", {}, html("h2", {}, title), html("p", {}, sentence)),
@@ -36,16 +36,16 @@ export function createSigns(texts, part) {
   const createBody = (title, result, lead, ...more) =>
     html(
       "div",
-      { class: "sd-levelbody" },
-      html("div", { class: "sd-levelhead" }, html("h2", {}, title), html("b", {}, result)),
+      { class: "sd-checkbody" },
+      html("div", { class: "sd-checkhead" }, html("h2", {}, title), html("b", {}, result)),
       html("p", { class: "sd-sub" }, lead),
       ...more,
     );
 
-  function setLevel(name, passed, ...more) {
+  function setCheck(name, passed, ...more) {
     const kind = passed === false ? "bad" : passed === null ? "missed" : "good";
     part[name].replaceChildren(createStamp(kind, true), createBody(.../** @type {[any, any, any]} */ (more)));
   }
 
-  return { setVerdict, setLevel };
+  return { setVerdict, setCheck };
 }

@@ -11,18 +11,18 @@ export function createAccount(texts, part, view, term) {
       [speculative, plain, peer] = lanesOf(view.run),
       peerFigures = figures.peer,
       formatMs = (ms) => (ms ? formatDuration(ms) : "–"),
-      ratio = (ms) => (ms == null ? "–" : toFixed(ms) + (peer ? "" : " " + labels.passes_unit));
-    const tpot = (lane) => (lane.tokens ? formatMs(lane.endMs / lane.tokens) : "–"),
-      drafting = (lane) => (lane.endMs ? toFixed((lane.draftMs / lane.endMs) * 100, 0) + " %" : "–");
-    const acceptance = (lane) =>
-      lane.drafted ? toFixed(lane.accepted / lane.drafted) + (peer ? "" : ` (${lane.accepted}/${lane.drafted})`) : "–";
+      formatCost = (passes) => (passes == null ? "–" : toFixed(passes) + (peer ? "" : " " + labels.passes_unit));
+    const tpot = ({ tokens, endMs }) => (tokens ? formatMs(endMs / tokens) : "–"),
+      drafting = ({ draftMs, endMs }) => (endMs ? toFixed((draftMs / endMs) * 100, 0) + " %" : "–");
+    const acceptance = ({ accepted, drafted }) =>
+      drafted ? toFixed(accepted / drafted) + (peer ? "" : ` (${accepted}/${drafted})`) : "–";
     const peerCell = (figure) => (reportsDrafts(peer) ? figure() : "–"); // a peer may report only its tokens
     const onServer = isServed(view.run),
       gap = (lane, kind) => {
         const gaps = gapsOf(lane, view.timeMs);
         return gaps ? formatMs(gaps[kind]) : "–";
       },
-      dar = onServer ? (figures.dar == null ? "–" : toFixed(figures.dar)) : acceptance(figures.speculative);
+      draftAcceptance = onServer ? (figures.dar == null ? "–" : toFixed(figures.dar)) : acceptance(figures.speculative);
     const rows = [
       [
         "ttft",
@@ -46,7 +46,7 @@ export function createAccount(texts, part, view, term) {
         peerFigures && toFixed(peerFigures.passes ? peerFigures.tokens / peerFigures.passes : 0),
         plain && "1",
       ],
-      ["dar", dar, peerFigures && peerCell(() => acceptance(peerFigures)), plain && ""],
+      ["dar", draftAcceptance, peerFigures && peerCell(() => acceptance(peerFigures)), plain && ""],
     ]
       .concat(
         onServer
@@ -54,14 +54,16 @@ export function createAccount(texts, part, view, term) {
           : [
               [
                 "c",
-                ratio(figures.c),
-                peerFigures && peerCell(() => ratio(figures.inPlainPasses(peerFigures.draftMs, peerFigures.drafted))),
+                formatCost(figures.c),
+                peerFigures &&
+                  peerCell(() => formatCost(figures.inPlainPasses(peerFigures.draftMs, peerFigures.drafted))),
                 plain && "",
               ],
               [
                 "v",
-                ratio(figures.v),
-                peerFigures && peerCell(() => ratio(figures.inPlainPasses(peerFigures.checkMs, peerFigures.checks))),
+                formatCost(figures.v),
+                peerFigures &&
+                  peerCell(() => formatCost(figures.inPlainPasses(peerFigures.checkMs, peerFigures.checks))),
                 plain && (figures.plain.passes ? "1" : ""),
               ],
               [

@@ -1,10 +1,10 @@
-/* Shows a card beside a token or a term under the pointer or with the focus; a click pins it. */
+/* Shows a card at the token or the term that is pointed at or has the focus; a click pins it. */
 
 import { html } from "#page/race/html.js";
 import { clamp } from "#page/race/format.js";
 import { createTokenCards } from "#page/race/tokencards.js";
 
-export function createCards(texts, root, part, view, takeOver) {
+export function createCards(texts, root, part, view, markTouched) {
   const { createDraftCard, createTargetCard } = createTokenCards(texts, view);
   /** @type {{ anchor: any, pinned: boolean } | null} */
   let card = null;
@@ -19,14 +19,14 @@ export function createCards(texts, root, part, view, takeOver) {
     const rootBox = root.getBoundingClientRect(),
       anchorBox = anchor.getBoundingClientRect(),
       cardBox = part.card.getBoundingClientRect();
-    const fits = anchorBox.bottom + 8 + cardBox.height <= innerHeight,
-      beside =
+    const fitsBelow = anchorBox.bottom + 8 + cardBox.height <= innerHeight,
+      besideLeft =
         anchorBox.right + 12 + cardBox.width <= rootBox.right
           ? anchorBox.right + 12
           : anchorBox.left - 12 - cardBox.width;
-    const aside = !fits && beside >= rootBox.left; // without room below, the card stands beside the token
-    const left = aside ? beside : anchorBox.left - 20,
-      top = aside ? Math.max(8, innerHeight - 8 - cardBox.height) : anchorBox.bottom + 8;
+    const standsBeside = !fitsBelow && besideLeft >= rootBox.left;
+    const left = standsBeside ? besideLeft : anchorBox.left - 20,
+      top = standsBeside ? Math.max(8, innerHeight - 8 - cardBox.height) : anchorBox.bottom + 8;
     const zoom = root.currentCSSZoom || 1; // on a large screen the page is zoomed, and measured boxes include the zoom
     part.card.style.left = clamp(left - rootBox.left, 0, Math.max(0, rootBox.width - cardBox.width)) / zoom + "px";
     part.card.style.top = (top - rootBox.top) / zoom + "px";
@@ -40,25 +40,27 @@ export function createCards(texts, root, part, view, takeOver) {
     part.card.hidden = true;
   }
 
+  /* Shows the card of a token, unless the token is still to come ("fut"). */
   const showToken = (item, pinned) =>
-    item.now !== "fut" && showCard(item.node, item.draft ? createDraftCard(item) : createTargetCard(item), pinned);
+    item.shownState !== "fut" &&
+    showCard(item.node, item.draft ? createDraftCard(item) : createTargetCard(item), pinned);
   const showTerm = (node, pinned) =>
     showCard(node, [html("b", {}, node.textContent), html("p", { class: "sd-sub" }, node.definition)], pinned);
 
-  const pinned = () => card && card.pinned;
+  const isPinned = () => card && card.pinned;
   const termOrToken = (event) => event.target.closest(".sd-tok[role=button], .sd-term");
-  const open = (node, isPinned) => (node.item ? showToken(node.item, isPinned) : showTerm(node, isPinned));
+  const open = (node, pinned) => (node.item ? showToken(node.item, pinned) : showTerm(node, pinned));
   root.addEventListener("pointerover", (event) => {
     const node = termOrToken(event);
-    if (node && event.pointerType === "mouse" && !pinned()) open(node, false);
+    if (node && event.pointerType === "mouse" && !isPinned()) open(node, false);
   });
   root.addEventListener("pointerout", (event) => {
-    if (termOrToken(event) && !pinned()) hideCard();
+    if (termOrToken(event) && !isPinned()) hideCard();
   });
   root.addEventListener("focusin", (event) => {
     const node = termOrToken(event);
     if (node && node.matches(":focus-visible")) {
-      takeOver();
+      markTouched();
       open(node, false);
     }
   });
@@ -66,13 +68,13 @@ export function createCards(texts, root, part, view, takeOver) {
   root.addEventListener("click", (event) => {
     const node = termOrToken(event);
     if (node) {
-      takeOver();
-      pinned() && card?.anchor === node ? hideCard() : open(node, true);
+      markTouched();
+      isPinned() && card?.anchor === node ? hideCard() : open(node, true);
     }
   });
   document.addEventListener("pointerdown", (event) => {
-    if (pinned() && !termOrToken(event) && !(/** @type {HTMLElement} */ (event.target).closest(".sd-inline")))
-      hideCard();
+    const link = /** @type {HTMLElement} */ (event.target).closest(".sd-inline"); // may open a card itself
+    if (isPinned() && !link && !termOrToken(event)) hideCard();
   });
   document.addEventListener("keydown", (event) => event.key === "Escape" && hideCard()); // wherever the focus is
   root.addEventListener("keydown", (event) => {

@@ -6,10 +6,10 @@ import { fillText } from "#page/race/text.js";
 import { AUTO, formatSpeed } from "#page/race/labels.js";
 import { EPS, lanesOf } from "#page/race/run.js";
 
-export const SPEEDS = [1, 10, 100, 400]; // each replays a run so many times slower than it ran
-const CLOCK_MS = 120; // ms at least between two repaints of a clock, because the engine needs the core
+export const SPEEDS = [1, 10, 100, 400]; // factors by which the replay is slower than the run
+const REPAINT_INTERVAL_MS = 120; // ms at least between two repaints while playing: they take time from the engine
 
-export function createControls(texts, part, view, time, draw, log) {
+export function createControls(texts, part, view, time, draw, getLog) {
   function handleKey(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const onButton = event.target.closest("button, [role=button]"),
@@ -27,19 +27,19 @@ export function createControls(texts, part, view, time, draw, log) {
   part.play.onclick = time.toggle;
   part.back.onclick = () => time.step(-1);
   part.next.onclick = () => time.step(1);
-  part.download.onclick = () => saveFile(new Blob([log()], { type: "application/x-ndjson" }), view.run, ".jsonl");
-  part.scrub.oninput = () => time.takeOver(+part.scrub.value);
+  part.download.onclick = () => saveFile(new Blob([getLog()], { type: "application/x-ndjson" }), view.run, ".jsonl");
+  part.scrub.oninput = () => time.seekByHand(+part.scrub.value);
   part.scrub.onchange = time.announce;
   part.speed.onclick = (event) => {
     const speeds = [AUTO, ...SPEEDS.map(String)],
-      place = speeds.indexOf(event.target.dataset.slow),
+      index = speeds.indexOf(event.target.dataset.slow),
       isSingle = event.currentTarget.clientWidth < 140; // on a phone one button goes through all speeds
-    const chosen = speeds[isSingle ? (place + 1) % speeds.length : place];
-    if (place >= 0) time.setSpeed(chosen === AUTO ? AUTO : +chosen);
+    const chosen = speeds[isSingle ? (index + 1) % speeds.length : index];
+    if (index >= 0) time.setSpeed(chosen === AUTO ? AUTO : +chosen);
   };
-  part.all.onclick = () => {
+  part.showAll.onclick = () => {
     view.asChips = !view.asChips;
-    part.all.setAttribute("aria-pressed", String(view.asChips));
+    part.showAll.setAttribute("aria-pressed", String(view.asChips));
     for (const box of [part.lane0, part.lane1, part.lane2, part.legend])
       box.classList.toggle("sd-prose", !view.asChips);
     draw();
@@ -61,8 +61,8 @@ export function createControls(texts, part, view, time, draw, log) {
         html("span", {}, " " + (view.playing ? texts.transport.pause : texts.transport.play)),
       );
     setProperty(part.scrub, "max", String(Math.max(end, EPS)));
-    if (view.playing && now - view.clockPaintedAt < CLOCK_MS) return;
-    view.clockPaintedAt = now;
+    if (view.playing && now - view.paintedAt < REPAINT_INTERVAL_MS) return;
+    view.paintedAt = now;
     part.scrub.value = view.timeMs;
     setAttribute(part.scrub, "aria-valuetext", fillText(texts.transport.tokens, { n: figures.speculative.written }));
     lanesOf(view.run).forEach((lane, laneIndex) => {

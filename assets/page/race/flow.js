@@ -140,8 +140,8 @@ export function createFlow(box, texts) {
     for (const item of items) {
       if (item.x === undefined) continue; // it does not fit
       const now = isJudged ? item.state : "pen";
-      if (item.now !== now) {
-        item.now = now;
+      if (item.shownState !== now) {
+        item.shownState = now;
         item.node.className = `sd-tok sd-${now}` + (now === "pen" ? " sd-unmarked" : "");
       }
       if (item.isTarget) {

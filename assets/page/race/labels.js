@@ -1,11 +1,12 @@
-/* Writes the labels of the player: titles, names for screen readers, the legend, the buttons of zoom and speed. */
+/* Writes the labels of the player: titles, names for screen readers, the legend, the buttons of zoom and speed. It also
+ * gives the card and the facts on a run their ids, and lets the badge fold those facts. */
 
 import { html, createId } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
 
 export const AUTO = "auto"; // the speed that the page chooses from moment to moment
 
-export const formatSpeed = (slow) => (slow === 1 ? "1×" : "1/" + slow);
+export const formatSpeed = (slowdown) => (slowdown === 1 ? "1×" : "1/" + slowdown);
 
 export function labelPlayer(texts, part, speeds) {
   const labels = {
@@ -13,11 +14,11 @@ export function labelPlayer(texts, part, speeds) {
     name1: texts.lane.plain,
     name2: texts.lane.peer,
     oflabel: texts.of,
-    another: texts.another,
+    otherSettings: texts.another,
     time: texts.time.title,
-    all: texts.all,
+    showAll: texts.all,
     how: texts.how,
-    door: texts.door,
+    tour: texts.tour,
     barstitle: texts.charts.bars,
     barssub: texts.charts.bars_sub,
     curvetitle: texts.charts.curve,
@@ -27,7 +28,7 @@ export function labelPlayer(texts, part, speeds) {
     download: texts.transport.download,
   };
   for (const [name, label] of Object.entries(labels)) part[name].textContent = label;
-  part.another.title = texts.another;
+  part.otherSettings.title = texts.another;
   part.card.id = createId("card");
   part.meta.id = createId("meta");
   part.badge.setAttribute("aria-controls", part.meta.id);
@@ -46,10 +47,10 @@ export function labelPlayer(texts, part, speeds) {
   part.lossy.textContent = texts.lossy;
   part.legend.prepend(
     ...["acc", "rej", "dis", "res", "bon", "pen"].map((state) =>
-      html("span", { class: "sd-it" }, legendChip(texts, state), texts.status[state]),
+      html("span", { class: "sd-legend-entry" }, legendChip(texts, state), texts.status[state]),
     ),
   );
-  part.legend.late = part.legend.children[2].lastChild;
+  part.legend.discardedText = part.legend.children[2].lastChild;
   part.swatches.append(
     html("i", { class: "sd-sw-draft" }),
     texts.time.draft + " ",
@@ -61,13 +62,13 @@ export function labelPlayer(texts, part, speeds) {
   );
   part.speed.append(
     html("button", { type: "button", class: "sd-auto", "data-slow": AUTO }),
-    ...speeds.map((slow) => html("button", { type: "button", "data-slow": slow }, formatSpeed(slow))),
+    ...speeds.map((slowdown) => html("button", { type: "button", "data-slow": slowdown }, formatSpeed(slowdown))),
   );
 }
 
 function legendChip(texts, state) {
   const node = createChip(texts, texts.sample, state, "span");
-  node.prepend(html("span", { class: "sd-w" }, texts.sample));
+  node.prepend(html("span", { class: "sd-token-text" }, texts.sample));
   node.setAttribute("aria-hidden", "true");
   node.removeAttribute("aria-label");
   return node;

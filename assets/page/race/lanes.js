@@ -119,7 +119,7 @@ export function createLanes(texts, part, view) {
       isPartial = text === "" && piece !== ""; // a later token completes its character
     (inText ? splitAtBreak(text || piece) : [piece]).forEach((text, i) => {
       const node = addPiece(laneIndex, parent, text, ...more);
-      if (isPartial) node.querySelector(".sd-w").replaceChildren();
+      if (isPartial) node.querySelector(".sd-token-text").replaceChildren();
       if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // a token has one mark
       if (inText && /\n/.test(text)) parent.append(html("br"));
     });
@@ -131,7 +131,7 @@ export function createLanes(texts, part, view) {
     setUp(node, { role: "button", tabindex: -1 }, []);
     node.prepend(...proseParts(piece, node.hasAttribute("data-unnamed")));
     node.classList.add("sd-fut");
-    const item = { node, state, shownMs, judgedMs, now: "fut", lane: laneIndex, piece, ...details };
+    const item = { node, state, shownMs, judgedMs, shownState: "fut", lane: laneIndex, piece, ...details };
     node.item = item;
     chips.push(item);
     parent.append(node);
@@ -143,7 +143,7 @@ export function createLanes(texts, part, view) {
     const [, spaces, rest] = /** @type {RegExpExecArray} */ (/^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, "")));
     return [
       html("span", { class: "sd-lead" }, spaces),
-      rest || unnamed ? html("span", { class: "sd-w" }, makeVisible(rest) || "…") : "",
+      rest || unnamed ? html("span", { class: "sd-token-text" }, makeVisible(rest) || "…") : "",
     ];
   }
 
@@ -156,8 +156,8 @@ export function createLanes(texts, part, view) {
       const now = view.timeMs + EPS < item.shownMs ? "fut" : view.timeMs + EPS < item.judgedMs ? "pen" : item.state;
       const reach = now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle ? 0 : -1;
       if (item.tabIndex !== reach) item.node.tabIndex = item.tabIndex = reach;
-      if (item.now === now) continue;
-      item.now = now;
+      if (item.shownState === now) continue;
+      item.shownState = now;
       item.node.className = "sd-tok " + (now === "fut" ? "sd-fut sd-" + item.state : "sd-" + now);
       item.node.classList.toggle("sd-unmarked", now === "pen");
       item.node.classList.toggle("sd-kept", ["acc", "res", "bon"].includes(now));

@@ -4,13 +4,14 @@ import { speculativeOf } from "#page/race/run.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { html } from "#page/race/html.js";
 
-/* Connects the links to the reading help and the tour. On a small screen they stand below the stage. */
-export function connectWays(part, inPage, reducedMotion) {
-  part.how.hidden = part.door.hidden = !inPage; // a player outside of the page has none of them
+/* Places the player's links, on a small screen below the stage, and connects the one to the reading help. The tour's
+ * link works by its `data-tour`. */
+export function connectHelpLinks(part, inPage, reducedMotion) {
+  part.how.hidden = part.tour.hidden = !inPage; // a player outside of the page has none of them
   const small = matchMedia("(max-width: 900px)"),
-    placeDoors = () => (small.matches ? part.foot.after(part.doors) : part.meta.before(part.doors));
-  small.onchange = placeDoors;
-  placeDoors();
+    placeLinks = () => (small.matches ? part.foot.after(part.links) : part.meta.before(part.links));
+  small.onchange = placeLinks;
+  placeLinks();
   part.how.onclick = () => {
     /** @type {HTMLElement | null} */
     const heading = document.querySelector(".sd-reading .label-wrap");
@@ -27,14 +28,15 @@ export function connectWays(part, inPage, reducedMotion) {
 
 /* Makes the links from a sentence about a draft to its numbers, and to its cycle in the tab Step through. */
 export function createDraftLinks({ texts, view, root, lanes, cards, markTouched }) {
-  /* Opens the tab Step through at this draft; `root.wanted` waits for a tab that was never opened. */
-  function takeApart(draft) {
+  /* Opens the tab Step through at this draft. If the tab was never opened, it reads `root.wantedStep` when it is
+   * mounted. */
+  function openStepThrough(draft) {
     markTouched();
     const cycle = countCyclesBy(speculativeOf(view.run).cycles, view.timeMs);
-    root.wanted = { cycle, node: speculativeOf(view.run).cycles[cycle - 1].drafts.indexOf(draft) };
+    root.wantedStep = { cycle, node: speculativeOf(view.run).cycles[cycle - 1].drafts.indexOf(draft) };
     const tab = document.getElementById("step-button");
     if (tab) tab.click();
-    root.dispatchEvent(new Event("sd-apart"));
+    root.dispatchEvent(new Event("sd-step-through"));
   }
 
   return (draft) => {
@@ -44,8 +46,8 @@ export function createDraftLinks({ texts, view, root, lanes, cards, markTouched 
       const item = lanes.itemOf(draft);
       item && cards.showToken(item, true);
     };
-    const apartLink = html("button", { type: "button", class: "sd-link sd-inline" }, texts.say.apart);
-    apartLink.onclick = () => takeApart(draft);
-    return html("span", {}, numbersLink, " · ", apartLink);
+    const stepThroughLink = html("button", { type: "button", class: "sd-link sd-inline" }, texts.say.apart);
+    stepThroughLink.onclick = () => openStepThrough(draft);
+    return html("span", {}, numbersLink, " · ", stepThroughLink);
   };
 }

@@ -1,5 +1,5 @@
-/* Draws a race as a picture to share: the moment when the speculative lane is done, with the text of both lanes in
- * the colours of its tokens, and their times. */
+/* Draws a race as a picture to share: its state when the speculative lane ends, with both lanes' coloured tokens and
+ * times. */
 
 import { EPS, speculativeOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
 import { countCyclesBy, figuresAt, wasMachineBusy, findDivergence } from "#page/race/measure.js";
@@ -9,11 +9,11 @@ import { formatDuration, toFixed } from "#page/race/format.js";
 
 const WIDTH = 1200,
   HEIGHT = 630, // the size of a link's preview on other pages
-  EDGE = 56;
+  PADDING = 56;
 const FONT_PX = 25,
   LINE_PX = 33,
   MAX_LINES = 5, // lines per lane
-  ON_TINT = "#0b0f14"; // text on a tinted token, light and dark
+  ON_TINT = "#0b0f14"; // colour of text on a tinted token, in both themes
 
 /* Summarizes a finished run: tokens, passes and time of both lanes, and which was faster. */
 export function summarize(texts, run) {
@@ -54,14 +54,15 @@ export function summarize(texts, run) {
   };
 }
 
-/* Says which lane was faster and whether the texts agree; "" if the lanes cannot be compared. */
+/* Says which lane was faster and, where that holds, that the words or the odds are the same; on a busy machine it says
+ * only that. Returns "" if the lanes cannot be compared. */
 function headline(texts, run, figures) {
   const { params, rule, lossless } = speculativeOf(run).started || {},
     headlines = texts.finish.headline;
   if (!figures.speedup || !params) return "";
   if (wasMachineBusy(run)) return texts.figures.busy;
   const sampled = params.temperature > 0 && rule !== SHARED_NOISE,
-    sameText =
+    agreement =
       serverOf(speculativeOf(run)) || (sampled && lossless === false)
         ? ""
         : sampled
@@ -73,7 +74,7 @@ function headline(texts, run, figures) {
   return (
     fillText(headlines[outcome], {
       times: toFixed(figures.speedup, outcome === "slower" ? 2 : 1),
-    }) + sameText
+    }) + agreement
   );
 }
 
@@ -81,15 +82,16 @@ function headline(texts, run, figures) {
 const tokensAt = (lane, ms) =>
   [
     ...(lane.prefill ? lane.prefill.texts.map((piece) => ({ piece, state: "pla" })) : []),
-    ...lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).flatMap(({ texts: pieces, targetToken: own }) =>
+    ...lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).flatMap(({ texts: pieces, targetToken }) =>
       pieces.map((piece, i) => ({
         piece,
-        state: own && i === pieces.length - 1 ? own.state : "acc",
+        state: targetToken && i === pieces.length - 1 ? targetToken.state : "acc",
       })),
     ),
   ].filter(({ piece }) => piece);
 
-/* Breaks tokens into lines, before words and at line breaks, and places their parts; drops empty lines. */
+/* Breaks tokens into lines: at line breaks, before words, and within a word too long for a line. Returns each part of a
+ * line with its x and width; drops empty lines. */
 function linesOf(tokens, widthOf, maxWidth) {
   const lines = /** @type {any[][]} */ ([[]]);
   let x = 0;
@@ -120,58 +122,58 @@ function linesOf(tokens, widthOf, maxWidth) {
 /* Paints the picture in the present colours and font of the page. */
 function paintPicture(canvas, texts, run) {
   const context = canvas.getContext("2d"),
-    ms = speculativeOf(run).endMs,
+    endMs = speculativeOf(run).endMs,
     { title, rows, speedup, longest } = summarize(texts, run),
     styles = getComputedStyle(/** @type {Element} */ (document.querySelector(".sd-player"))),
     font = styles.fontFamily,
     colourOf = (name) => styles.getPropertyValue("--sd-" + name).trim(),
-    bar = document.querySelector(".dark") ? "acc" : "acc-l";
+    barColour = document.querySelector(".dark") ? "acc" : "acc-l";
   const drawText = (text, x, y, size, weight, fill, right = false) => {
     context.font = `${weight} ${size}px ${font}`;
     context.fillStyle = colourOf(fill);
     context.textAlign = right ? "right" : "left";
-    context.fillText(text, x, y, right ? undefined : WIDTH - x - EDGE);
+    context.fillText(text, x, y, right ? undefined : WIDTH - x - PADDING);
   };
   Object.assign(canvas, { width: WIDTH, height: HEIGHT });
   context.fillStyle = colourOf("page");
   context.fillRect(0, 0, WIDTH, HEIGHT);
-  drawText(texts.finish.brand, EDGE, 58, 22, 600, "ink-2");
-  drawText(title, EDGE, 112, 40, 600, "ink");
+  drawText(texts.finish.brand, PADDING, 58, 22, 600, "ink-2");
+  drawText(title, PADDING, 112, 40, 600, "ink");
   rows.forEach(({ name, kind, lane, time, label }, i) => {
     const y = 164 + i * 226,
-      tokens = tokensAt(lane, ms);
-    drawText(name, EDGE, y, 24, 600, "ink");
+      tokens = tokensAt(lane, endMs);
+    drawText(name, PADDING, y, 24, 600, "ink");
     const clock = fillText(texts.lane.clock, { tokens: tokens.length });
-    drawText(ms + EPS >= time ? label : clock, WIDTH - EDGE, y, 22, 400, "ink-2", true);
+    drawText(endMs + EPS >= time ? label : clock, WIDTH - PADDING, y, 22, 400, "ink-2", true);
     context.fillStyle = colourOf("surface-2");
-    context.fillRect(EDGE, y + 12, WIDTH - 2 * EDGE, 8);
-    context.fillStyle = colourOf(kind === "plain" ? "ink-2" : bar);
-    context.fillRect(EDGE, y + 12, ((WIDTH - 2 * EDGE) * Math.min(ms, time)) / (longest || 1), 8);
+    context.fillRect(PADDING, y + 12, WIDTH - 2 * PADDING, 8);
+    context.fillStyle = colourOf(kind === "plain" ? "ink-2" : barColour);
+    context.fillRect(PADDING, y + 12, ((WIDTH - 2 * PADDING) * Math.min(endMs, time)) / (longest || 1), 8);
     context.font = `400 ${FONT_PX}px ${font}`;
     context.textAlign = "left";
-    const lines = linesOf(tokens, (text) => context.measureText(text).width, WIDTH - 2 * EDGE);
-    if (lines.length > MAX_LINES) drawText("…", EDGE - 26, y + 48, FONT_PX, 400, "ink-2");
+    const lines = linesOf(tokens, (text) => context.measureText(text).width, WIDTH - 2 * PADDING);
+    if (lines.length > MAX_LINES) drawText("…", PADDING - 26, y + 48, FONT_PX, 400, "ink-2");
     lines.slice(-MAX_LINES).forEach((line, n) => {
       const baseline = y + 48 + n * LINE_PX;
       for (const { shown, state, x, width } of line) {
         const indent = context.measureText(shown.slice(0, shown.search(/\S|$/))).width;
         if (state !== "pla") {
           context.fillStyle = colourOf(state);
-          context.fillRect(EDGE + x + indent, baseline - 24, width - indent, 30);
+          context.fillRect(PADDING + x + indent, baseline - 24, width - indent, 30);
           context.fillStyle = colourOf(state + "-l");
-          context.fillRect(EDGE + x + indent, baseline + 4, width - indent, 3);
+          context.fillRect(PADDING + x + indent, baseline + 4, width - indent, 3);
         }
         context.fillStyle = state === "pla" ? colourOf("ink") : ON_TINT;
-        context.fillText(shown, EDGE + x, baseline);
+        context.fillText(shown, PADDING + x, baseline);
       }
     });
   });
   if (speedup) {
     const measured = fillText(texts.finish.measured, { times: toFixed(speedup) });
-    drawText(wasMachineBusy(run) ? texts.say.busy : measured, EDGE, HEIGHT - 24, 28, 600, "ink");
+    drawText(wasMachineBusy(run) ? texts.say.busy : measured, PADDING, HEIGHT - 24, 28, 600, "ink");
   }
   if (location.protocol === "https:")
-    drawText(location.host + location.pathname, WIDTH - EDGE, HEIGHT - 24, 22, 400, "ink-2", true);
+    drawText(location.host + location.pathname, WIDTH - PADDING, HEIGHT - 24, 22, 400, "ink-2", true);
 }
 
 /* Returns a promise of the picture as a PNG file. */

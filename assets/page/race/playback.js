@@ -30,7 +30,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
       next = cycles[done],
       nextMs = view.timeMs + elapsed / view.slowdown;
     if (next && nextMs >= next.endMs && isSlowMotion(done)) return commitInSlowMotion(next);
-    const rejection = view.hold === "armed" ? findFirstRejection(view.run) : null;
+    const rejection = view.rejectionPause === "armed" ? findFirstRejection(view.run) : null;
     if (rejection && nextMs >= rejection.endMs) return holdAt(rejection.endMs);
     view.timeMs = clamp(nextMs, 0, end);
     if (view.autoSpeed) view.slowdown = chooseSpeed();
@@ -53,10 +53,10 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   /* Commits a cycle in slow motion: time stands still while its verdicts move and its sentence is read. */
   function commitInSlowMotion(cycle) {
     const { settle, read } = FIRST_CYCLES[countCyclesBy(speculativeOf(view.run).cycles, cycle.endMs) - 1],
-      holds = view.hold === "armed" && findFirstRejection(view.run) === cycle;
+      holds = view.rejectionPause === "armed" && findFirstRejection(view.run) === cycle;
     Object.assign(view, {
       timeMs: cycle.endMs,
-      settled: 0,
+      settleProgress: 0,
       settleMs: settle,
       pauseMs: settle + (holds ? 0 : read),
     });
@@ -65,10 +65,10 @@ export function createPlayback(view, reducedMotion, draw, announce) {
 
   function waitPause(elapsed) {
     view.pauseMs -= elapsed;
-    const settle = Math.min(1, view.settled + elapsed / view.settleMs),
-      moved = settle !== view.settled;
-    view.settled = settle;
-    const rejection = view.hold === "armed" ? findFirstRejection(view.run) : null;
+    const settle = Math.min(1, view.settleProgress + elapsed / view.settleMs),
+      moved = settle !== view.settleProgress;
+    view.settleProgress = settle;
+    const rejection = view.rejectionPause === "armed" ? findFirstRejection(view.run) : null;
     if (view.pauseMs <= 0 && rejection && Math.abs(rejection.endMs - view.timeMs) < EPS) return holdAt(rejection.endMs);
     if (moved) draw();
   }
@@ -81,7 +81,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   function play(shouldPlay) {
     if (!view.run) return;
     clearTimeout(view.timer);
-    if (view.hold === "holding") view.hold = "spent";
+    if (view.rejectionPause === "holding") view.rejectionPause = "spent";
     if (shouldPlay && isOver(view.run) && isAtEnd(view)) {
       view.timeMs = 0;
       if (!view.zoomChosen) view.zoom = "close";
@@ -91,8 +91,8 @@ export function createPlayback(view, reducedMotion, draw, announce) {
       playing: shouldPlay,
       lastFrameMs: performance.now(),
       pauseMs: 0,
-      settled: 1,
-      clockPaintedAt: 0,
+      settleProgress: 1,
+      paintedAt: 0,
     });
     if (shouldPlay && view.autoSpeed) view.slowdown = chooseSpeed();
     draw();
@@ -102,9 +102,9 @@ export function createPlayback(view, reducedMotion, draw, announce) {
 
   /* Pauses the first replay once, at its first rejection, and plays on if the visitor does not take over. */
   function holdAt(t) {
-    Object.assign(view, { timeMs: t, playing: false, hold: "holding", settled: 1, pauseMs: 0 });
+    Object.assign(view, { timeMs: t, playing: false, rejectionPause: "holding", settleProgress: 1, pauseMs: 0 });
     draw();
-    if (!view.touched) view.timer = setTimeout(() => view.hold === "holding" && play(true), HOLD_MS);
+    if (!view.touched) view.timer = setTimeout(() => view.rejectionPause === "holding" && play(true), HOLD_MS);
   }
 
   function markTouched() {
@@ -113,15 +113,15 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   }
 
   /* Moves the time by hand; from then on nothing plays by itself. */
-  function takeOver(t) {
+  function seekByHand(t) {
     if (!view.run) return;
     markTouched();
-    Object.assign(view, { playing: false, hold: "spent", settled: 1, pauseMs: 0 });
+    Object.assign(view, { playing: false, rejectionPause: "spent", settleProgress: 1, pauseMs: 0 });
     seek(t);
   }
 
   function jump(t) {
-    takeOver(t);
+    seekByHand(t);
     announce();
   }
 
@@ -136,7 +136,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   /* Describes the moment on show to another page; `showMoment` shows a moment that another page sent. */
   const moment = () => ({
     t: view.timeMs,
-    settle: view.settled,
+    settle: view.settleProgress,
     playing: view.playing,
     slow: view.slowdown,
     closed: Boolean(view.run && view.run.closed),
@@ -145,7 +145,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     if (!view.run) return;
     markTouched();
     cancelAnimationFrame(view.frameId);
-    Object.assign(view, { settled: settle, playing, slowdown: slow, hold: "spent", pauseMs: 0 });
+    Object.assign(view, { settleProgress: settle, playing, slowdown: slow, rejectionPause: "spent", pauseMs: 0 });
     seek(t);
   }
 
@@ -154,7 +154,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     Object.assign(view, {
       slowdown: !automatic ? slowdown : view.run ? chooseSpeed() : 100,
       autoSpeed: automatic,
-      clockPaintedAt: 0,
+      paintedAt: 0,
     });
     draw();
   }
@@ -168,7 +168,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   return {
     play,
     markTouched,
-    takeOver,
+    seekByHand,
     step,
     jump,
     announce,

@@ -19,7 +19,7 @@ import { createPlayback } from "#page/race/playback.js";
 import { SPEEDS, createControls } from "#page/race/controls.js";
 import { createFlow, progressAt } from "#page/race/flow.js";
 import { createFinish } from "#page/race/finish.js";
-import { createDraftLinks, connectWays } from "#page/race/links.js";
+import { createDraftLinks, connectHelpLinks } from "#page/race/links.js";
 import { labelPlayer } from "#page/race/labels.js";
 import { createHeading } from "#page/race/heading.js";
 import { createMeters } from "#page/race/meters.js";
@@ -48,12 +48,12 @@ function mountPlayer(element, props, watch, trigger) {
     slowdown: 100,
     zoom: "close",
     zoomChosen: false,
-    hold: "armed",
+    rejectionPause: "armed", // or "holding" or "spent"
     timer: /** @type {any} */ (0),
     touched: false,
     lastFrameMs: 0,
     autoSpeed: true,
-    settled: 1,
+    settleProgress: 1, // 0 to 1: how far the verdicts of the last cycle have moved
     onScreen: true,
     chartsOnScreen: false,
   };
@@ -77,21 +77,21 @@ function mountPlayer(element, props, watch, trigger) {
 
   /* -- reading the log -- */
 
-  function takeIn() {
+  function readNewLog() {
     const isNew = readLog(reader, log());
-    const isOther = reader.run && (isNew || view.run === null || reader.run !== view.run);
+    const isOtherRun = reader.run && (isNew || view.run === null || reader.run !== view.run);
     view.run = reader.run;
-    if (!view.run) return empty();
-    view.run.closed ||= view.run.header.source !== "live"; // a recording is complete, even of a stopped run
+    if (!view.run) return showEmpty();
+    view.run.closed ||= view.run.header.source !== "live"; // a recording no longer grows, even if its run was stopped
     view.firstRun ??= view.run;
-    if (isOther) beginRun(isNew);
+    if (isOtherRun) beginRun(isNew);
     lanes.build();
     if (reducedMotion && view.run.header.source === "live") view.timeMs = replayEnd(view.run);
     draw();
     root.dispatchEvent(new Event("sd-run"));
   }
 
-  /* Closes a run whose stream is over, by its end, by Stop or by a failure, so that it may be played to its end. */
+  /* Closes a run when its stream has finished, stopped or failed, so that it can be played to its end. */
   function markEnded() {
     if (!view.run || view.run.header.source !== "live") return;
     view.run.closed = true;
@@ -106,12 +106,12 @@ function mountPlayer(element, props, watch, trigger) {
     Object.assign(reader, createReader());
     view.run = null;
     view.fromLink = fromLink; // a run from a link opens at its end
-    takeIn();
-    view.fromLink = false; // `takeIn` has read it
+    readNewLog();
+    view.fromLink = false; // `readNewLog` has read it
     if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) });
   }
 
-  function empty() {
+  function showEmpty() {
     cards.hide();
     view.playing = false;
     part.say.textContent = texts.empty;
@@ -124,15 +124,15 @@ function mountPlayer(element, props, watch, trigger) {
     clearTimeout(view.timer);
     cards.hide();
     const live = view.run.header.source === "live",
-      // a finished run of a server arrives a second time, with its counts
+      // when a server's run has finished, it is sent again with its counts
       openAtEnd = view.fromLink || (isNew && live && isServed(view.run) && isOver(view.run));
     view.linkedRun = view.fromLink ? view.run : null;
     Object.assign(view, {
       timeMs: openAtEnd ? replayEnd(view.run) : 0,
       zoom: view.zoomChosen ? view.zoom : openAtEnd ? "run" : "close",
-      hold: live || view.touched ? "spent" : "armed",
+      rejectionPause: live || view.touched ? "spent" : "armed",
       playing: false,
-      settled: 1,
+      settleProgress: 1,
     });
     if (view.autoSpeed) view.slowdown = playback.chooseSpeed();
     lanes.clear();
@@ -153,7 +153,7 @@ function mountPlayer(element, props, watch, trigger) {
   function openStill() {
     lanes.build();
     const rejection = findFirstRejection(view.run);
-    view.hold = "spent";
+    view.rejectionPause = "spent";
     view.timeMs = rejection ? rejection.endMs : replayEnd(view.run);
   }
 
@@ -194,7 +194,7 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-drawn"));
   }
 
-  /* Draws the charts below the lanes; `draw` calls it when the cycles changed and the charts may be seen. */
+  /* Draws the charts below the lanes. `draw` calls it when they changed, while they are on screen or nothing plays. */
   function drawBelow(figures, end) {
     view.chartsStale = false;
     drawBars(figures);
@@ -228,18 +228,18 @@ function mountPlayer(element, props, watch, trigger) {
     else
       flow.draw(
         lastCycle || nextCycle,
-        lastCycle ? progressAt(lastCycle, view.timeMs, reducedMotion ? 1 : view.settled) : 0,
+        lastCycle ? progressAt(lastCycle, view.timeMs, reducedMotion ? 1 : view.settleProgress) : 0,
       );
   }
 
   function redraw() {
     flow.reset();
     drawnKey = null;
-    draw(true); // draws off the screen too, or else the old, wider drawing would stay
+    draw(true); // draws even if the player is off screen, or else the old, wider drawing would stay
   }
 
   function stateName(end, isComplete) {
-    if (view.hold === "holding") return "first-rejection";
+    if (view.rejectionPause === "holding") return "first-rejection";
     if (isAtEnd(view)) return isComplete ? "done" : "waiting";
     return view.playing ? "playing" : "paused";
   }
@@ -256,17 +256,17 @@ function mountPlayer(element, props, watch, trigger) {
     load,
     grow(log) {
       props.value = log;
-      takeIn();
+      readNewLog();
     },
     ended: markEnded,
     moment: playback.moment,
     show: playback.showMoment,
   }); // for the other views of the same run
   labelPlayer(texts, part, SPEEDS);
-  const watchProps = () => [watch("value", takeIn), watch("ended", markEnded)];
-  connectWays(part, Boolean(trigger), reducedMotion);
+  const watchProps = () => [watch("value", readNewLog), watch("ended", markEnded)];
+  connectHelpLinks(part, Boolean(trigger), reducedMotion);
   watchSizes(root, part, view, draw, redraw);
-  takeIn();
+  readNewLog();
   watchProps();
 
   /* Moves the player, which `shared/first.js` drew before Gradio was loaded, into Gradio's component. */
@@ -276,15 +276,15 @@ function mountPlayer(element, props, watch, trigger) {
     if (root.contains(focused)) focused.focus({ preventScroll: true });
     [props, watch, trigger] = [itsProps, itsWatch, itsTrigger];
     watchProps();
-    takeIn();
+    readNewLog();
   };
 }
 
 export function mount(element, props, watch, trigger = null) {
   const firstScreen = document.getElementById("first"),
-    isUnderway = firstScreen && firstScreen.querySelector(".sd-player");
-  if (isUnderway && isUnderway.moveTo && !firstScreen.contains(element))
-    isUnderway.moveTo(element, props, watch, trigger);
+    earlyPlayer = firstScreen && firstScreen.querySelector(".sd-player");
+  if (earlyPlayer && earlyPlayer.moveTo && !firstScreen.contains(element))
+    earlyPlayer.moveTo(element, props, watch, trigger);
   else mountPlayer(element, props, watch, trigger);
   if (firstScreen && !firstScreen.contains(element)) firstScreen.remove();
 }

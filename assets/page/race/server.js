@@ -1,35 +1,36 @@
-/* Writes the sentences on a server that was watched from outside: it reports which drafts it accepted, but not why. */
+/* Writes the sentences on a server that was watched from outside: it may report which drafts it accepted, never why. */
 
 import { speculativeOf, plainOf, findFirstRejection, reportsDrafts, serverOf, countedOf } from "#page/race/run.js";
 import { toFixed } from "#page/race/format.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { setProperty } from "#page/race/html.js";
 
-/* `view` holds the run on show and its moment; `tinted` and `numbersOf` come from `story.js`. */
-export function createServerSentences(texts, view, tinted, numbersOf) {
+/* `view` holds the run and the time on show. `createMark` makes a coloured token, `createNumbersButtons` the buttons
+ * that lead to a draft's numbers. */
+export function createServerSentences(texts, view, createMark, createNumbersButtons) {
   const serverTexts = texts.server;
 
-  function sentence(cycle, about) {
-    const i = cycle.drafts.findIndex((draft) => draft.state === "rej"),
+  function sentence(cycle, counts) {
+    const rejectedAt = cycle.drafts.findIndex((draft) => draft.state === "rej"),
       n = cycle.drafts.length;
     if (!reportsDrafts(speculativeOf(view.run)))
-      return [fillText(cycle.gained === 1 ? serverTexts.arrived_one : serverTexts.arrived, about)];
-    if (!n) return [fillText(texts.say.nothing, about)];
-    if (!cycle.targetToken) return [fillText(texts.say.ended, about)];
-    const own = tinted(cycle.targetToken.state, cycle.targetToken.piece);
-    if (i < 0)
+      return [fillText(cycle.gained === 1 ? serverTexts.arrived_one : serverTexts.arrived, counts)];
+    if (!n) return [fillText(texts.say.nothing, counts)];
+    if (!cycle.targetToken) return [fillText(texts.say.ended, counts)];
+    const targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece);
+    if (rejectedAt < 0)
       return fillTemplate(n === 1 ? texts.say.bonus_one : texts.say.bonus, {
-        ...about,
-        bonus: own,
+        ...counts,
+        bonus: targetMark,
       });
     return [
-      findFirstRejection(view.run) === cycle ? texts.say.first : fillText(texts.say.cycle, about),
-      ...fillTemplate(serverTexts.rejected, { ...about, kept: i, own }),
-      numbersOf(cycle.drafts[i]),
+      findFirstRejection(view.run) === cycle ? texts.say.first : fillText(texts.say.cycle, counts),
+      ...fillTemplate(serverTexts.rejected, { ...counts, kept: rejectedAt, own: targetMark }),
+      createNumbersButtons(cycle.drafts[rejectedAt]),
     ];
   }
 
-  /* Sums up a run: gives a speed-up only beside a plain server, and warns if every draft was rejected. */
+  /* Sums up a run: gives a speed-up only if a plain server ran too, and warns if no draft was reported or accepted. */
   function endSentences(figures, values) {
     const totals = speculativeOf(view.run).finished || {},
       drafted = figures.reported ? figures.speculative.drafted : totals.drafted || 0,
@@ -50,10 +51,11 @@ export function createServerSentences(texts, view, tinted, numbersOf) {
   return { sentence, endSentences };
 }
 
-/* Shows how the cycles of a server were counted, as a badge with its definition. */
+/* Shows a badge, with its definition, that says how a server's tokens were divided into cycles: exactly, afterwards, or
+ * not at all, because it reports only totals or does not speculate. */
 export function showCountMethod(texts, node, lane) {
   const serverTexts = texts.server,
-    name = serverOf(lane) && lane.finished ? countedOf(lane) || "untold" : "";
+    name = serverOf(lane) && lane.finished ? countedOf(lane) || "no_speculation" : "";
   node.hidden = !name;
   if (!name) return;
   setProperty(node, "textContent", serverTexts.counted[name]);
@@ -61,7 +63,7 @@ export function showCountMethod(texts, node, lane) {
   node.dataset.counted = name;
 }
 
-/* Writes the server's name and version, from the trace header, for the heading of a lane. */
+/* Writes a server's name and version, and its number of drafts if it speculates, for the heading of a lane. */
 export const describeServer = (texts, { kind, version, k }) =>
   fillText(k ? texts.server.drafts : texts.server.watched, {
     server: formatServerName({ kind, version }),

@@ -34,11 +34,12 @@ export function findWinningDepth(figures, k, rest) {
   return best;
 }
 
-/* `view` holds the run on show and its moment. `numbersOf(draft)` makes the buttons that lead to a draft's numbers.
- * `triggerOf()` returns Gradio's trigger once Gradio is loaded; from then on, a run that lost offers another run. */
-export function createStory(texts, view, numbersOf, triggerOf) {
+/* `view` holds the run and the time on show. `createNumbersButtons(draft)` makes the buttons that lead to a draft's
+ * numbers. `triggerOf()` returns Gradio's trigger once Gradio is loaded; from then on, a run that lost offers another
+ * run. */
+export function createStory(texts, view, createNumbersButtons, triggerOf) {
   const createMark = (state, piece) => html("mark", { class: "sd-" + state }, formatPiece(piece)),
-    serverStory = createServerSentences(texts, view, createMark, numbersOf);
+    serverStory = createServerSentences(texts, view, createMark, createNumbersButtons);
 
   function sentence(figures) {
     const says = texts.say,
@@ -103,7 +104,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
       findFirstRejection(view.run) === cycle ? says.first : fillText(says.cycle, counts),
       ...fillTemplate(reason, values),
       fillText(restText, { n: left }),
-      numbersOf(cycle.drafts[i]),
+      createNumbersButtons(cycle.drafts[i]),
     ];
   }
 
@@ -131,7 +132,7 @@ export function createStory(texts, view, numbersOf, triggerOf) {
       findFirstRejection(view.run) === cycle ? says.first : fillText(says.cycle, counts),
       ...acceptedPath,
       ...ending,
-      ...(siblings.length ? [numbersOf(siblings[0])] : []),
+      ...(siblings.length ? [createNumbersButtons(siblings[0])] : []),
     ];
   }
 

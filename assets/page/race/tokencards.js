@@ -13,8 +13,8 @@ export function createTokenCards(texts, view) {
     html(
       "div",
       { class: "sd-cardhead" },
-      createChip(texts, item.piece, item.now, "span"),
-      html("b", {}, statusOf(texts, item.now, item)),
+      createChip(texts, item.piece, item.shownState, "span"),
+      html("b", {}, statusOf(texts, item.shownState, item)),
     ),
     html("p", { class: "sd-sub" }, placeText),
   ];
@@ -31,7 +31,7 @@ export function createTokenCards(texts, view) {
         levels: depthOf(cycle),
       };
     const head = createHead(item, fillText(cycle.tree ? labels.tree_place : labels.place, values));
-    if (item.now === "pen") return head;
+    if (item.shownState === "pen") return head;
     const rows = serverOf(laneAt(item.lane))
       ? draft.p == null
         ? []

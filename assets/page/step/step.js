@@ -47,7 +47,7 @@ function mountStepper(element, props, server, player) {
   function takeIn() {
     const shown = player.run();
     if (ownRun && ownRun.besideRun !== shown) ownRun = null;
-    if (!hasSought && server && player.isFirst() && isGreedyRun(shown) && !player.wanted) return loadSampledRun();
+    if (!hasSought && server && player.isFirst() && isGreedyRun(shown) && !player.wantedStep) return loadSampledRun();
     const next = ownRun ? ownRun.run : shown;
     if (!next || !speculativeOf(next).cycles.length) {
       root.dataset.state = "empty";
@@ -67,7 +67,7 @@ function mountStepper(element, props, server, player) {
     const evidence = player.run(),
       reader = createReader();
     readLog(reader, await server.sampled_run().catch(() => ""));
-    if (reader.run && !player.wanted) ownRun = { run: reader.run, besideRun: evidence };
+    if (reader.run && !player.wantedStep) ownRun = { run: reader.run, besideRun: evidence };
     takeIn();
   }
 
@@ -274,11 +274,11 @@ function mountStepper(element, props, server, player) {
     questions = createQuestions(page, evidence.focusedNode),
     transport = createTransport(page);
 
-  /* Opens the decision that the race put into `player.wanted`, perhaps before this tab was mounted. */
-  function takeWanted() {
-    if (!player.wanted || !run) return;
-    const { cycle, node } = player.wanted;
-    player.wanted = null;
+  /* Opens the decision that the race put into `player.wantedStep`, perhaps before this tab was mounted. */
+  function openWantedStep() {
+    if (!player.wantedStep || !run) return;
+    const { cycle, node } = player.wantedStep;
+    player.wantedStep = null;
     if (ownRun || run !== player.run()) showRaceRun();
     goTo(cycle - 1, node);
   }
@@ -287,13 +287,13 @@ function mountStepper(element, props, server, player) {
   for (const [name, label] of Object.entries(texts.aria)) part[name].setAttribute("aria-label", label);
   for (const input of [part.coin, part.k, part.rule]) input.addEventListener("change", announce);
   player.addEventListener("sd-run", takeIn);
-  player.addEventListener("sd-apart", takeWanted);
+  player.addEventListener("sd-step-through", openWantedStep);
   new ResizeObserver(() => {
     if (run) draw();
     else takeIn();
   }).observe(root);
   takeIn();
-  takeWanted();
+  openWantedStep();
 }
 
 export const mount = (element, props, watch, trigger, server) =>

@@ -28,7 +28,7 @@ def drawn(
     """
     properties["words"] = strings(name.rpartition("/")[2]) if words is None else words
     texts = {
-        key: as_text(content)
+        key: as_json(content)
         for key, content in properties.items()
         if isinstance(content, (dict, list)) and key != "server_functions"
     }
@@ -41,7 +41,7 @@ def drawn(
     )
 
 
-def as_text(content: Any) -> str:
+def as_json(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -56,5 +56,5 @@ def mounting(name: str, events: Sequence[str]) -> str:
 
 def handler(name: str, **properties: Any) -> str:
     """Write the `js` of an event: it calls the function that `handlers/NAME.js` makes of `properties`."""
-    made = f'(await import("#page/handlers/{name}.js")).handler({as_text(properties)})'
+    made = f'(await import("#page/handlers/{name}.js")).handler({as_json(properties)})'
     return f"async (...values) => {made}(...values)"

@@ -49,7 +49,7 @@ def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_pag
     page = open_page(locale="en-GB")  # a context of its own, for its clock
     page.clock.install()
     expect(page.locator(".sd-badge").first).to_have_text("Recorded")
-    expect(part(page, "another")).to_be_hidden()  # whatever the page chose is what the default asks for
+    expect(part(page, "otherSettings")).to_be_hidden()  # whatever the page chose is what the default asks for
     until(page, "first-rejection")
     told = says(page).inner_text()
     assert "first rejection" in told and "the big one own2" in told  # whose word stands there instead
@@ -91,7 +91,7 @@ def test_every_token_state_is_drawn_and_no_token_runs_as_code(open_page):
     wait_for(page, "done")
     for kind in ("acc", "rej", "dis", "res", "bon", "pla"):
         assert page.locator(f"[data-part=lane0] .sd-{kind}:not(.sd-fut)").count() > 0, kind
-    part(page, "all").click()  # at the end the thrown away ones are ticks
+    part(page, "showAll").click()  # at the end the thrown away ones are ticks
     text = page.inner_text("[data-part=lane0]")
     assert "<script>alert(1)</script>" in text and "${alert(1)}" in text and "⟨202E⟩evil" in text
     assert page.locator("[data-part=lane0] script").count() == 0
@@ -136,7 +136,7 @@ def test_each_tab_opens_on_a_phone_and_nothing_is_cut_off(open_page):
     page.locator("#race-button").click()
     for name in ("say", "flow", "play", "lane0"):
         assert part(page, name).bounding_box()["y"] < 812, name
-    expect(part(page, "door")).to_be_visible()  # below the stage
+    expect(part(page, "tour")).to_be_visible()  # below the stage
 
 
 def test_axe_finds_nothing(open_page):
@@ -191,7 +191,7 @@ def test_the_stage_says_whose_prompt_it_shows_and_that_a_link_asks_for_another(o
     page = open_page(query="?prompt=Another&k=4", reduced_motion="reduce")
     expect(page.locator("#prompt textarea")).to_have_value("Another")
     expect(page.locator(".sd-player[data-other]")).to_be_visible()
-    expect(part(page, "another")).to_be_visible()
+    expect(part(page, "otherSettings")).to_be_visible()
     expect(part(page, "prompt")).not_to_have_text("Another")
     page.locator(".sd-badge").first.click()
     expect(part(page, "meta")).to_be_visible()

@@ -107,7 +107,7 @@ def test_after_a_restart_the_teachers_page_says_so_and_asks_no_more(refused_page
     teacher.on("request", lambda one: [found.append(one.url) for path, found in seen.items() if path in one.url])
     monkeypatch.setattr(room, "secret", "another")
     part(teacher, "stage").press("Home")
-    said = teacher.locator(".sd-class [data-part=said]")
+    said = teacher.locator(".sd-class [data-part=notice]")
     expect(said).to_contain_text("The terminal prints the right one")
     posts.clear()
     streams.clear()

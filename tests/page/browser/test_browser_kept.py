@@ -163,7 +163,7 @@ def test_a_standalone_page_plays_from_its_file(alone):
     until(page, "playing")  # by itself
     until(page, "done")
     assert "Done:" in page.inner_text(".sd-player [data-part=say]")
-    page.locator(".sd-player [data-part=all]").click()  # at the end what was thrown away is a tick
+    page.locator(".sd-player [data-part=showAll]").click()  # at the end what was thrown away is a tick
     assert "<script>alert(1)</script>" in page.inner_text("[data-part=lane0]")
     page.press("[data-part=stage]", "Home")
     page.press("[data-part=stage]", "ArrowRight")

@@ -26,12 +26,12 @@ from specdec.traces.file import Trace
 from specdec.ui import session
 from specdec.ui.text import ASSETS
 
-SEEN = ("lane0", "lane1", "figures", "gantt", "play", "say", "why", "all")
+SEEN = ("lane0", "lane1", "figures", "gantt", "play", "say", "why", "showAll")
 SHOW = """(share) => {
     const player = document.querySelector(".sd-player");
     player.show({ t: share * Math.max(...Object.values(player.run().lanes).map((lane) => lane.endMs)) });
 }"""
-WRITTEN = """() => [...document.querySelectorAll(".sd-lane .sd-tok:not(.sd-rej, .sd-dis, .sd-cut) > .sd-w")]
+WRITTEN = """() => [...document.querySelectorAll(".sd-lane .sd-tok:not(.sd-rej, .sd-dis, .sd-cut) > .sd-token-text")]
     .map((word) => word.textContent).join("")"""
 PLACES = """(names) => names.map((name) => {
     const { x, y, right, bottom } = document.querySelector(`.sd-player [data-part=${name}]`).getBoundingClientRect();
@@ -86,15 +86,15 @@ def test_a_lane_reads_as_prose_until_all_of_it_is_asked_for(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
     page.press("[data-part=stage]", "End")
     rejected = page.locator("[data-part=lane0] .sd-past .sd-rej:not(.sd-fut)")
-    past, word = rejected.first, rejected.filter(has_text="alert").locator(".sd-w")
+    past, word = rejected.first, rejected.filter(has_text="alert").locator(".sd-token-text")
     assert past.inner_text().strip() == "" and 0 < past.bounding_box()["width"] < 6  # spaces: a tick
     expect(word).to_have_css("text-decoration-line", "line-through")  # letters: small and struck
     expect(word).to_have_css("font-size", "13.12px")
     assert page.locator("[data-part=lane0] .sd-m:visible, [data-part=lane0] .sd-sp:visible").count() == 0
-    part(page, "all").click()
-    expect(part(page, "all")).to_have_attribute("aria-pressed", "true")
+    part(page, "showAll").click()
+    expect(part(page, "showAll")).to_have_attribute("aria-pressed", "true")
     assert "✗" in past.inner_text() and past.bounding_box()["width"] > 20
-    part(page, "all").click()
+    part(page, "showAll").click()
     past.focus()
     page.keyboard.press("Enter")  # it is a button still
     expect(part(page, "card")).to_be_visible()
@@ -132,7 +132,7 @@ def test_a_tree_hangs_its_siblings_below_each_other_and_leaves_its_path_when_pas
     play_recorded(page, "Facts")
     step(page)
     assert page.locator(".sd-tree .sd-tok:visible").count() == 3  # as prose the path alone
-    part(page, "all").click()
+    part(page, "showAll").click()
     page.focus("[data-part=stage]")
     expect(says(page)).to_contain_text("one path, t1 t5")
     assert "2 of 2 levels" in part(page, "figures").text_content()

@@ -293,7 +293,7 @@ def test_a_search_leaves_the_hits_and_any_way_out_of_it_brings_all_back(open_pag
     box, answers, terms = (
         page.get_by_role("searchbox"),
         page.locator("[data-answer]"),
-        page.locator(".sd-gd-words > div"),
+        page.locator(".sd-gd-glossary > div"),
     )
     everything = answers.count()
     box.fill("Prefill")

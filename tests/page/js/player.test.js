@@ -270,7 +270,15 @@ test("in slow motion time stands still after each of the first cycles, while its
   let frame = /** @type {any} */ (null);
   globalThis.requestAnimationFrame = (callback) => ((frame = callback), 1);
   globalThis.cancelAnimationFrame = () => {};
-  const view = { run, timeMs: 0, onScreen: true, autoSpeed: true, slowdown: 1, hold: "spent", playing: false },
+  const view = {
+      run,
+      timeMs: 0,
+      onScreen: true,
+      autoSpeed: true,
+      slowdown: 1,
+      rejectionPause: "spent",
+      playing: false,
+    },
     playback = createPlayback(
       /** @type {any} */ (view),
       false,
@@ -283,7 +291,7 @@ test("in slow motion time stands still after each of the first cycles, while its
   const settled = [];
   for (let i = 0; i < 4000 && view.timeMs <= firstEnd; i++) {
     frame((now += 50));
-    if (view.timeMs === firstEnd) settled.push(view.settled);
+    if (view.timeMs === firstEnd) settled.push(view.settleProgress);
   }
   const { settle, read } = (await import("#page/race/slowdown.js")).FIRST_CYCLES[0];
   assert.ok(settled[0] < 0.1 && settled.includes(1) && settled.some((share) => share > 0.3 && share < 0.7));
