@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -290,16 +291,15 @@ def test_a_reader_who_has_seen_enough_is_no_failure() -> None:
     "start", [["-m", "specdec"], ["-c", "from specdec.__main__ import main; raise SystemExit(main())"], ["app.py"]]
 )
 def test_ctrl_c_is_quiet_while_modules_are_imported(tmp_path: Path, start: list[str]) -> None:
-    press = """
-import signal, time
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background job lacks
-signal.raise_signal(signal.SIGINT)
-time.sleep(60)
-"""
-    (tmp_path / "typer.py").write_text(press)
+    (tmp_path / "typer.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)")
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     done = subprocess.run(
-        [sys.executable, *start], cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, timeout=60
+        [sys.executable, *start],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"specdec: stopped\n")
 
