@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import pairwise, starmap
 
 import torch
 from torch import Tensor
@@ -20,6 +22,9 @@ from ..types import SamplingParams
 from .accept import accept, draw, HEAD, numbers, packed, ratio, Record, Test
 from .drafting import depth_of, Draft, look_up, steps_of, target_for, Text
 from .graphs import aligned, bucket_for, Graphs
+
+Mark = float | torch.cuda.Event
+MOMENTS = ("start", "prefilled", "drafted", "verified", "copied")  # of a cycle, in this order
 
 
 class Cycle:
@@ -64,6 +69,8 @@ class Cycle:
         self._results = [self.record, *([self.rows, self.distributions] if details else [])]
         self._on_gpu = self.record.is_cuda
         self._host = [torch.empty_like(t, device="cpu", pin_memory=True) for t in self._results] if self._on_gpu else []
+        new_mark = partial(torch.cuda.Event, enable_timing=True) if self._on_gpu else float
+        self._marks: dict[str, Mark] = {moment: new_mark() for moment in MOMENTS}
         self.graphs = Graphs(device)
         self.syncs = 0  # how often the host has waited
         self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # times of the last cycle
@@ -79,7 +86,8 @@ class Cycle:
         """
         if not 0 < len(prompt) < end <= self.capacity:
             raise ValueError(f"{len(prompt)} tokens growing to {end} do not fit {self.capacity}")
-        start = self._mark()
+        for moment in MOMENTS[:3]:
+            self._mark(moment)
         self.text[: len(prompt)] = torch.tensor(prompt, device=self.text.device)
         self.length.fill_(len(prompt))
         self.end.fill_(end)
@@ -88,7 +96,7 @@ class Cycle:
         self.numbers.copy_(numbers(seed, len(self.numbers), self.k))
         self._host_length, self._unread = len(prompt), prompt
         self._judge(self.target.prefill(prompt), self.drafted[:0], None)
-        return self._read(0, start, start, start)
+        return self._read(0)
 
     @torch.inference_mode()
     def prepare(self, first: int, end: int, depths: Iterable[int] = ()) -> None:
@@ -108,13 +116,15 @@ class Cycle:
     def run(self, k: int | None = None) -> Record:
         """Run one cycle, which drafts `k` tokens, by default the largest K. Drafts beyond the end are ignored."""
         k = self.k if k is None else k
-        start = self._mark()
+        self._mark("start")
         self._catch_up(k)
-        marks = [self._mark()]
-        for key, step in self._plan(self._bucket(self._host_length, k), k):
+        self._mark("prefilled")
+        *draft, verify = self._plan(self._bucket(self._host_length, k), k)
+        for key, step in draft:
             self.graphs.run(key, step, self.length)
-            marks.append(self._mark())
-        return self._read(k, start, marks[0], marks[-2])
+        self._mark("drafted")
+        self.graphs.run(*verify, self.length)
+        return self._read(k)
 
     def _catch_up(self, k: int) -> None:
         """Let the draft read what its first step does not read: the prompt, and tokens of cycles without a draft."""
@@ -188,33 +198,30 @@ class Cycle:
         self.record[: len(record)].copy_(record)
         self.length.add_(outcome.accepted + 1)
 
-    def _read(self, k: int, start: Mark, prefilled: Mark, drafted: Mark) -> Record:
+    def _read(self, k: int) -> Record:
         """Wait for the device and read the record of the cycle. The host waits nowhere else."""
-        verified = self._mark()
+        self._mark("verified")
         for host, result in zip(self._host, self._results, strict=False):
             host.copy_(result, non_blocking=True)
-        if self._on_gpu:
-            done = torch.cuda.Event()
-            done.record()
-            done.synchronize()
+        self._mark("copied")
+        if isinstance(copied := self._marks["copied"], torch.cuda.Event):
+            copied.synchronize()
         self.syncs += 1
         record = Record.unpack((self._host or self._results)[0][: HEAD + 4 * k].tolist())
         if self.steps is not None and k:
             self._seen = self._host_length + self.steps.valid_drafts(record.accepted, k)
         self._host_length += record.accepted + 1
-        self.prefill_seconds = seconds(start, prefilled)
-        self.draft_seconds, self.verify_seconds = seconds(prefilled, drafted), seconds(drafted, verified)
+        *marks, _ = self._marks.values()
+        self.prefill_seconds, self.draft_seconds, self.verify_seconds = starmap(seconds, pairwise(marks))
         return record
 
-    def _mark(self) -> Mark:
-        if not self._on_gpu:
-            return time.perf_counter()
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-
-Mark = float | torch.cuda.Event
+    def _mark(self, moment: str) -> None:
+        """Note when the device reaches this moment of a cycle."""
+        mark = self._marks[moment]
+        if isinstance(mark, torch.cuda.Event):
+            mark.record()
+        else:
+            self._marks[moment] = time.perf_counter()
 
 
 def seconds(a: Mark, b: Mark) -> float:
