@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
 import pytest
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # tests start many processes, and each would compile all modules
+sys.dont_write_bytecode = False
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # each of xdist's processes has a core
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")

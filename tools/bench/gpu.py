@@ -114,7 +114,7 @@ def steps(at: Scale) -> Iterator[Row]:
             yield {
                 "context": context,
                 "k": k,
-                "draft_ms": 1e3 * median(drafts),
+                "draft_ms": 1e3 * median(drafts) if k else 0.0,
                 "verify_ms": 1e3 * median(checks),
                 "kernels": count_kernels(cycle, prompt, end),
                 "capture_seconds": cycle.graphs.seconds,
