@@ -54,8 +54,8 @@ export function summarize(texts, run) {
   };
 }
 
-/* Says which lane was faster and, where that holds, that the words or the odds are the same; on a busy machine it says
- * only that. Returns "" if the lanes cannot be compared. */
+/* Says which lane was faster. Adds that the words or the odds are the same, if they are. For a busy machine, says only
+ * that it was busy. Returns "" if the lanes cannot be compared. */
 function headline(texts, run, figures) {
   const { params, rule, lossless } = speculativeOf(run).started || {},
     headlines = texts.finish.headline;
