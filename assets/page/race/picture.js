@@ -3,7 +3,6 @@
 
 import { EPS, speculativeOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
 import { countCyclesBy, figuresAt, wasMachineBusy, findDivergence } from "#page/race/measure.js";
-
 import { fillText, makeVisible } from "#page/race/text.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 
