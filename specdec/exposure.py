@@ -11,7 +11,7 @@ import socket
 from dataclasses import dataclass, replace
 
 SPACE = "SPACE_ID"  # set on every Hugging Face Space
-EXPOSURE = "SPECDEC_EXPOSURE"  # its value is a key of TABLE; the command line sets it, and child processes inherit it
+EXPOSURE = "SPECDEC_EXPOSURE"  # the command line sets this variable to a key of TABLE; child processes inherit it
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Exposure:
     runs_of_address: int = 10_000  # runs a minute from one address
     any_pair: bool = True  # visitors may name any pair of models, also by folder; if False, only those in SPECDEC_PAIRS
     body: int = 8_000_000  # bytes of a request
-    in_browser: bool = False  # by default, runs are computed in the visitor's browser
+    in_browser: bool = False  # the visitor's browser computes runs, unless the visitor chooses the machine
     any_host: bool = False  # serve any host name; if False, only this machine's and those in SPECDEC_HOSTS
 
 

@@ -48,15 +48,15 @@ class NoDrafter:
 class CopyingDrafter(ABC):
     """Copies tokens from earlier in the text.
 
-    `around` is the number of a chat template's tokens before and after the prompt. They are not searched: an answer
-    does not repeat them.
+    `around` counts a chat template's tokens: (those before the prompt, those after it). They are not searched, because
+    an answer does not repeat them.
     """
 
     around = (0, 0)
 
     def __init__(self) -> None:
         self._text: list[int] = []  # prompt and answer, without the template
-        self._seen = 0  # tokens of the whole text
+        self._seen = 0  # length of `tokens` in the last call, which includes the template
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         before, after = (0, 0) if self._seen else self.around
@@ -117,8 +117,8 @@ class ChainDrafter:
 def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float:
     """Return how confident the draft is in a token: its probability in `distribution` [V], if it was drawn.
 
-    For a greedy token it is the probability against the second-best token alone, from `logits` [1, V]: the best of many
-    tokens may have a small probability, and still be the target's choice.
+    For a greedy token, it is the softmax of `logits` [1, V] over the two best tokens only. A softmax over all tokens
+    may be small for a token that the target would choose, too.
     """
     if distribution is not None:
         return float(distribution[token])
@@ -144,8 +144,8 @@ class Head(Protocol):
 H = TypeVar("H", bound=Head)
 
 
-class Reader(Generic[H]):
-    """Keeps a head's cache in step with the text. For committed tokens it holds entries of the target's features."""
+class HeadDrafter(Generic[H]):
+    """Keeps a head's cache in step with the text. Committed tokens are read with features of the target's states."""
 
     def __init__(self, view: TargetView, head: H, capacity: int) -> None:
         self.view, self.head, self.capacity = view, head, capacity
@@ -158,7 +158,7 @@ class Reader(Generic[H]):
         return self.head.new_cache(self.capacity)
 
     def catch_up(self, tokens: Sequence[int]) -> list[int]:
-        """Remove the last draft from the cache. Return the committed tokens to read before the next one, at least one.
+        """Remove the last draft from the cache. Return the committed tokens that the head must read next, at least one.
 
         The target's cache must not be empty.
         """
@@ -184,7 +184,7 @@ class Reader(Generic[H]):
         return self._features
 
 
-class ReadingChain(Reader[H], ChainDrafter):
+class HeadChainDrafter(HeadDrafter[H], ChainDrafter):
     """Drafts a chain, token by token, with a head."""
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:

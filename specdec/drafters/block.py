@@ -2,8 +2,8 @@
 
 A few layers denoise all masked slots at once. The slots attend to each other and to the text, whose keys and values are
 projections of the target's states. So a draft of any length costs one pass, but the slots do not know each other's
-tokens. To correct this, a low-rank table of token pairs adds to each slot's logits, given the token before it, as in
-DSpark (arXiv 2607.05147). The slots are drawn in order, each from its corrected distribution, which becomes its q.
+tokens. A low-rank table [V, V] corrects this, as in DSpark (arXiv 2607.05147): its row for the token before a slot is
+added to the slot's logits. The slots are drawn in order, each from its corrected distribution, which becomes its q.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..models.transformer import layer_tensors, Transformer
 from ..models.view import TargetView
 from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter, Reader
+from .base import ChainDrafter, HeadDrafter
 
 TAPS = "block_taps"  # key of config.json: the target's layers whose inputs are fused
 W1 = "markov_head.markov_w1.weight"
@@ -45,10 +45,10 @@ class BlockHead:
         taps: Sequence[int],
         stored: torch.dtype | None = None,
     ) -> None:
-        """Matrices are rounded to `stored` (`draft_dtype`). Raises ValueError if the weights do not fit `target`."""
+        """`stored` is the type to round matrices to, or None. Raises ValueError if the weights do not fit `target`."""
         check_tensors(weights, head_tensors(config, weights, target, len(taps)))
         self.slots, self.taps = 1 + len(weights["slots.weight"]), tuple(taps)
-        # A block may follow the last token of the context, so there are more positions.
+        # The first slot may be at the last position of the target's context, so the block needs positions beyond it.
         positions = target.context + self.slots
         shape = replace(config, tie_word_embeddings=False, max_position_embeddings=positions)
         layers = {name if name == "lm_head.weight" else f"model.{name}": weight for name, weight in weights.items()}
@@ -61,8 +61,8 @@ class BlockHead:
             for name in ("embed_norm", "hidden_norm")
         )
         self.masked = weights["slots.weight"].to(target.device, target.dtype)  # [slots - 1, hidden]
-        self.before = weights[W1].to(target.device, target.dtype)  # [V, rank]
-        self.after = pack_weight(weights[W2].float(), target.dtype, target.device, stored)
+        self.table_left = weights[W1].to(target.device, target.dtype)  # [V, rank]
+        self.table_right = pack_weight(weights[W2].float(), target.dtype, target.device, stored)
         self.parameters = sum(tensor.numel() for tensor in weights.values())
 
     def new_cache(self, capacity: int) -> StaticCache:
@@ -85,13 +85,13 @@ class BlockHead:
 
     def correct(self, logits: Tensor, token: int) -> Tensor:
         """Correct a slot's logits by the `token` before it.  # [1, V] -> [1, V]"""
-        return linear(self.before[token][None], self.after, logits)
+        return linear(self.table_left[token][None], self.table_right, logits)
 
 
 def head_tensors(
     config: Config, weights: Mapping[str, Tensor], target: Target, taps: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of a head's tensors, given the slots and the rank that its own tensors have."""
+    """Return the names and shapes that a head's tensors must have. Slots and rank are those of `weights`."""
     width, words = target.width, target.vocabulary
     slots, table = weights.get("slots.weight", torch.empty(0)), weights.get(W1, torch.empty(0))
     layers = range(config.num_hidden_layers)
@@ -106,7 +106,7 @@ def head_tensors(
     }
 
 
-class BlockDrafter(Reader[BlockHead], ChainDrafter):
+class BlockDrafter(HeadDrafter[BlockHead], ChainDrafter):
     """Draws tokens slot by slot from one pass: at most as many as there are slots."""
 
     name = "block"
@@ -120,11 +120,11 @@ class BlockDrafter(Reader[BlockHead], ChainDrafter):
         if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
             return Proposal()
         k, pending = min(k, self.head.slots), self.catch_up(tokens)
-        self._slots = self._one_by_one(pending, k)
+        self._slots = self._logits_of_slots(pending, k)
         return self.chain(pending[-1:], k, params, sampler)
 
     def step(self, pending: list[int]) -> Tensor:
         return self.head.correct(next(self._slots), pending[-1])
 
-    def _one_by_one(self, pending: list[int], k: int) -> Iterator[Tensor]:
+    def _logits_of_slots(self, pending: list[int], k: int) -> Iterator[Tensor]:
         yield from self.head.decoder.logits(self.forward(pending)[:k])[:, None]

@@ -26,7 +26,7 @@ from ..models.reduced import MAP, output_rows, parse_map, WRITES
 from ..models.transformer import layer_tensors, Transformer
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
-from .base import Reader, ReadingChain, siblings
+from .base import HeadChainDrafter, HeadDrafter, siblings
 
 WIDTH = 3  # a tree expands so many nodes of each level, and each has so many children
 DEPTH = 8  # levels of a tree
@@ -186,7 +186,7 @@ def decoder_weights(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
     }
 
 
-class Eagle3Drafter(ReadingChain[Eagle3Head]):
+class Eagle3Drafter(HeadChainDrafter[Eagle3Head]):
     """Drafts a chain, token by token, with an EAGLE-3 head."""
 
     name = "eagle3"
@@ -213,7 +213,7 @@ class Node:
     feature: Tensor  # [hidden], the head's state at its parent
 
 
-class Eagle3TreeDrafter(Reader[Eagle3Head]):
+class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
     """Drafts a tree. If greedy, it is that of EAGLE-2 (arXiv 2406.16858), which has the likeliest of all nodes.
 
     To choose among drawn tokens would change their distribution, so drawn trees have a fixed shape: a chain whose

@@ -21,7 +21,7 @@ from ..models.checkpoint import check_tensors
 from ..models.config import Config
 from ..models.matrix import linear
 from ..models.transformer import layer_tensors, Transformer
-from .base import ReadingChain
+from .base import HeadChainDrafter
 
 NORM = "shared_head.norm.weight"  # the norm before the output matrix, which the layer shares with the target
 
@@ -68,7 +68,7 @@ class MTPHead:
         return states
 
 
-class MTPDrafter(ReadingChain[MTPHead]):
+class MTPDrafter(HeadChainDrafter[MTPHead]):
     """Drafts a chain, token by token, with a multi-token-prediction layer."""
 
     name = "mtp"

@@ -37,7 +37,7 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
         "least_k": mistake.least_k if mistake else 1,
         "temperature": pair.params.temperature,
         "top_k": pair.params.top_k,
-        "text": [pair.piece(token) for token in pair.words[-WINDOW:]],
+        "text": [pair.piece(token) for token in pair.shown_text[-WINDOW:]],
         "closed": closed_form(pair, mistake),
         "greedy": greedy(pair, mistake),
         "sampled": [],

@@ -130,19 +130,19 @@ def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     row round differently, so a near tie is no mistake.
     """
     target, draft = pair.models
-    params = SamplingParams(max_tokens=pair.greedy, ignore_end=True)
+    params = SamplingParams(max_tokens=pair.greedy_limit, ignore_end=True)
     plain_task = Task(target, pair.text, params, NoDrafter(), 0, details=False)
     task = replace(plain_task, drafter=drafter_of(mistake, draft), k=GREEDY_K)
     plain, speculative = (
         [token for event in generate(each_task) if isinstance(event, Committed) for token in event.tokens]
         for each_task in (plain_task, mistake.apply(task, draft) if mistake else task)
     )
-    same = next((i for i in range(pair.greedy) if plain[i : i + 1] != speculative[i : i + 1]), pair.greedy)
-    start = 0 if same == pair.greedy else max(0, same - WINDOW // 2)
-    result: dict[str, Any] = {"equal": same, "of": pair.greedy, "start": start, "gap": None}
+    same = next((i for i in range(pair.greedy_limit) if plain[i : i + 1] != speculative[i : i + 1]), pair.greedy_limit)
+    start = 0 if same == pair.greedy_limit else max(0, same - WINDOW // 2)
+    result: dict[str, Any] = {"equal": same, "of": pair.greedy_limit, "start": start, "gap": None}
     for name, text in (("plain", plain), ("speculative", speculative)):
         result[name] = [pair.piece(token) for token in text[start : start + WINDOW]]
-    if same < pair.greedy:
+    if same < pair.greedy_limit:
         text = [*pair.text, *plain[:same]]
         row = target.forward(text, target.new_cache(len(text)))[-1].double()
         best = row.topk(2).values

@@ -1,4 +1,4 @@
-"""A pair of models at one place of a text, which a certificate judges."""
+"""A target and a draft model, with the text that they continue while a certificate judges them."""
 
 from __future__ import annotations
 
@@ -70,23 +70,23 @@ class ModelPair:
         text: Sequence[int],
         params: SamplingParams,
         piece: Callable[[int], str],
-        greedy: int,
+        greedy_limit: int,
         control: int = 0,
     ) -> None:
-        self.name, self.text, self.params, self.piece, self.greedy = name, tuple(text), params, piece, greedy
-        self.k, self.models = 2, (target, draft)
-        self.words = self.text[control:]
+        self.name, self.text, self.params, self.piece = name, tuple(text), params, piece
+        self.k, self.models, self.greedy_limit = 2, (target, draft), greedy_limit
+        self.shown_text = self.text[control:]
         self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
 
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
-        """Make the task of decoding `length` tokens after the text. The prefill yields the text's last token."""
+        """Make the task of decoding `length` tokens after the text. `Given` must draw the text's last token first."""
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
         drafter = drafter_of(mistake, self.draft)
         task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)
         return mistake.apply(task, self.draft) if mistake else task
 
     def row(self, tokens: tuple[int, ...] = ()) -> Tensor:
-        """Return the target's distribution [V] after the text and `tokens`, by the second warp (`warp.py`)."""
+        """Return the target's distribution [V] after the text and `tokens`, by `warp.py` and not by `sampling.py`."""
         logits = self.target.logits(self.text + tokens)
         return torch.tensor(warped(logits.tolist(), self.params), dtype=torch.float64)
 
@@ -164,8 +164,6 @@ def brief(value: float | Tensor) -> float | None:
 
 
 def next_tokens(pair: ModelPair, mistake: Mistake | None) -> Callable[[Sampler], tuple[int, ...]]:
-    """Return the shipped loop after the text as a function of its sampler: to the next three tokens, or () if it
-    failed.
-    """
+    """Return a function that decodes the next three tokens with a sampler. It returns () if the loop failed."""
     run = run_loop(lambda: pair.task(mistake, pair.k, LENGTH))
     return lambda sampler: run(Given(sampler, pair.text[-1]))[1:]

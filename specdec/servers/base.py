@@ -90,7 +90,7 @@ class Server(Protocol):
     def stream(
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        """Yield one text as it arrives, then `Ending`. Each token has `top` alternatives. Closing stops the server."""
+        """Yield one text as it arrives, then `Ending`. Each token has `top` alternatives. Closing ends the request."""
         ...
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:

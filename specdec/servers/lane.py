@@ -1,8 +1,8 @@
 """Turn a server's answers into lanes of events.
 
 Times are those at which answers arrive. Lanes run one after the other, because two servers on one machine would disturb
-each other. While a text arrives, its events contain what is certain so far. When the server has reported its counts,
-`FinalTrace` contains all events again.
+each other. While a text arrives, only events that are certain are yielded. At the end the server reports its counts;
+then `FinalTrace` holds all events, made with these counts.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def tokens(server: Server, prompt: str) -> tuple[int, ...]:
 def watch(
     server: Server, prompt: Sequence[int], params: SamplingParams, lane: str = SPECULATIVE, top: int = 5
 ) -> Generator[Event, None, list[Event]]:
-    """Yield one lane's events as they arrive; return them with the server's final counts. Closing stops the server."""
+    """Yield one lane's events as they arrive; return them with the server's final counts. Closing ends the request."""
     facts = server.facts
     most = min(params.max_tokens, facts.context - len(prompt) if facts.context else params.max_tokens)
     k = facts.k or 0 if facts.speculates is not False else 0
@@ -117,12 +117,12 @@ def watch(
     except ServerError as error:
         ending = replace(NOT_ENDED, reason="failed")
         failures = [Failed(lane, cycles.cycle, "target", error.sentence, True, cycles.at)]
-    again = Cycles(lane)
+    final = Cycles(lane)
     steps, how = counted(chunks, ending, facts.speculates)
-    events = [event for step in steps for event in again.events(step)]
+    events = [event for step in steps for event in final.events(step)]
     # All time after the first token counts as the target's: servers do not report how they split it.
-    text, decode_s = "".join(chunk.text for chunk in chunks), again.at - again.first
-    finished = Finished(lane, ending.reason, again.total, text, again.at, again.first, 0.0, decode_s, 0.0)
+    text, decode_s = "".join(chunk.text for chunk in chunks), final.at - final.first
+    finished = Finished(lane, ending.reason, final.total, text, final.at, final.first, 0.0, decode_s, 0.0)
     if not failures:
         drafted, accepted = (ending.drafted, ending.accepted) if how == "totals" else (None, None)
         finished = replace(finished, counted=how, drafted=drafted, accepted=accepted)
@@ -164,8 +164,8 @@ class Cycles:
         drafted = (accepted if step.drafted is None else step.drafted) if self.cycle else 0
         positions = tuple(position(node, accepted, step.tokens) for node in range(drafted))
         own = step.tokens[accepted] if accepted <= last else None
-        whole = drafted == accepted  # if so, the target's own token was drawn from its row, else from the residual
-        row = distribution(own) if own and whole else None
+        all_accepted = drafted == accepted  # then `own` was drawn from the target's row, else from the residual
+        row = distribution(own) if own and all_accepted else None
         if positions:
             ids, pieces = tuple(x.token for x in positions), tuple(x.piece for x in positions)
             yield Drafted(self.lane, self.cycle, ids, pieces, tuple(range(-1, drafted - 1)), self.at, self.at)
@@ -173,14 +173,14 @@ class Cycles:
         yield Verified(self.lane, self.cycle, positions, self.at, step.at, row, chance(own), bonus=bonus)
         self.at, self.total = step.at, self.total + len(step.tokens)
         self.first = self.first or step.at
-        ids, pieces = tuple(map(number, step.tokens)), tuple(x.piece for x in step.tokens)
-        taken, kind = min(accepted, len(ids)), KINDS[whole]
+        ids, pieces = tuple(map(id_of, step.tokens)), tuple(x.piece for x in step.tokens)
+        taken, kind = min(accepted, len(ids)), KINDS[all_accepted]
         yield Committed(self.lane, self.cycle, ids, pieces, taken, kind, step.text, self.total, step.at)
         self.cycle += 1
 
 
 def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
-    """Make the position of a drafted token: those before `accepted` are accepted, that one is rejected."""
+    """Make the position of a drafted token. The first `accepted` nodes are accepted, the next one is rejected."""
     token = tokens[node] if node < len(tokens) else None
     row = distribution(token) if token is not None and node <= accepted else None
     if node >= accepted:
@@ -188,10 +188,10 @@ def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
         return Position(node, UNNAMED, "", status, None, None, None, target=row)  # type: ignore[arg-type]
     if token is None:
         return Position(node, UNNAMED, "", "accepted", None, None, None)
-    return Position(node, number(token), token.piece, "accepted", chance(token), None, None, target=row)
+    return Position(node, id_of(token), token.piece, "accepted", chance(token), None, None, target=row)
 
 
-def number(token: Token) -> int:
+def id_of(token: Token) -> int:
     return UNNAMED if token.id is None else token.id
 
 
@@ -207,7 +207,7 @@ def distribution(token: Token) -> Distribution | None:
     if not token.top:
         return None
     candidates = [
-        Candidate(number(token) if piece == token.piece else UNNAMED, piece, math.exp(value))
+        Candidate(id_of(token) if piece == token.piece else UNNAMED, piece, math.exp(value))
         for piece, value in token.top
     ]
     candidates.sort(key=lambda x: -x.prob)

@@ -15,7 +15,7 @@ STYLES = {
 }
 
 
-def drawn(prompt: str, tokens: Iterable[tuple[str, str]], figures: dict[str, Any]) -> str:
+def draw(prompt: str, tokens: Iterable[tuple[str, str]], figures: dict[str, Any]) -> str:
     """Draw `tokens`, which are pieces with their status ("" without a draft). `figures` that are None are left out."""
     text = [f"<span>{escape(prompt)}</span>"]
     for piece, status in tokens:

@@ -19,8 +19,8 @@ from ..figures import machine
 from ..figures.stats import Comparison, summary
 from ..types import TranslatableText
 from .cycle import cycles
-from .drawn import drawn
-from .shape import Shape
+from .drawn import draw
+from .shape import ShapeCheck
 
 MAX_BYTES = 16_000_000
 MAX_LINE = 1_000_000  # characters; parsed, a line may take 24 times as much memory
@@ -113,7 +113,7 @@ class Trace:
         tokens = [pair for cycle in cycles(self.events, lane) for pair in cycle.shown()]
         errors = [event.reason for event in self.events if isinstance(event, Failed) and event.lane == lane]
         figures = {name: value for name, value in summary["figures"].items() if isinstance(value, int | float)}
-        return drawn(self.header.prompt, [*tokens, *((reason, "") for reason in errors)], summary["settings"] | figures)
+        return draw(self.header.prompt, [*tokens, *((reason, "") for reason in errors)], summary["settings"] | figures)
 
     def dumps(self) -> str:
         return self.header.line() + "".join(map(line, self.events))
@@ -130,12 +130,12 @@ class Trace:
         if not text.strip():
             raise TraceError("the trace is empty")
         header = read_header(parse(lines[0], 1))
-        events, shape = list[Event](), Shape()
+        events, shape = list[Event](), ShapeCheck()
         for number, content in enumerate(lines[1:], start=2):
             data = parse(content, number)
             try:
                 events.append(from_dict(data))
-                shape.take(events[-1])
+                shape.check(events[-1])
             except ValueError as error:
                 reason = error.args[0] if len(str(error)) <= MAX_EXCERPT else str(error)[:MAX_EXCERPT]
                 raise TraceError("line {number}: {reason}", number=number, reason=reason) from error

@@ -13,14 +13,14 @@ from ..types import TranslatableText, Tree
 MAX_TRACE_DRAFT = 256  # tokens of one draft in a file; the engine's own bound is `types.MAX_DRAFT_TOKENS`
 
 
-class Shape:
+class ShapeCheck:
     """Checks the events of a file one after the other. Raises ValueError if they are no run."""
 
     def __init__(self) -> None:
         self.drafted: Counter[str] = Counter()  # lane -> nodes that are not verified yet
         self.servers: set[str] = set()  # lanes of servers
 
-    def take(self, event: Event) -> None:
+    def check(self, event: Event) -> None:
         server = event.lane in self.servers
         if isinstance(event, Drafted | Committed):
             if UNNAMED in event.tokens and not server:

@@ -41,15 +41,15 @@ def say(error: str, **values: Any) -> str:
 def check(*settings: Any, **named: Any) -> RunRequest:
     """Return the checked request. Raises InputError for the first setting that is wrong.
 
-    Settings are given in the order of the table, or by name. A peer that is not supported is dropped silently.
+    Settings are given in the order of the table, or by name. If transformers cannot run it, `peer` becomes False.
     """
-    given = CALL.bind(*settings, **named)
+    given = SIGNATURE.bind(*settings, **named)
     given.apply_defaults()
     values = {name: check_setting(SETTINGS[name], given.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
-    if values["peer"] and drafter == DEFAULT_DRAFTER:  # transformers must have it; it cannot run SmolLM2's draft model
-        whole = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.STAR
-        drafter = values["drafter"] = DRAFT_MODEL if whole else LOOKUP
+    if values["peer"] and drafter == DEFAULT_DRAFTER:  # take one that transformers has, too; not SmolLM2's draft model
+        runs_draft_model = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.STAR
+        drafter = values["drafter"] = DRAFT_MODEL if runs_draft_model else LOOKUP
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise InputError(say("chains_only"))
     # transformers has no target in 8 bits
@@ -129,7 +129,7 @@ def check_stops(lines: Any) -> tuple[str, ...]:
     raise InputError(say("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
 
 
-CALL = inspect.Signature([setting.parameter for setting in SETTINGS.values()])
+SIGNATURE = inspect.Signature([setting.parameter for setting in SETTINGS.values()])
 IN_TURN = sorted(SETTINGS, key=lambda name: name != "family")  # the family first, since the drafter depends on it
 CHECKS: dict[str, Callable[[Any], Any]] = {
     "prompt": check_prompt,
@@ -145,7 +145,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class CertificateRequest:
-    """A checked certificate request. `mistake` "" is the shipped rule; the embedded pair is certified after `text`."""
+    """A checked request for a certificate. `mistake` "" is the shipped rule. Only the embedded pair has a `text`."""
 
     pair: str
     mistake: str
@@ -171,10 +171,10 @@ def check_certificate(
 # ---- links ----
 
 
-def from_link(query: Mapping[str, str], target: str = EMBEDDED) -> tuple[dict[str, Any], str]:
+def from_link(query: Mapping[str, str], default_family: str = EMBEDDED) -> tuple[dict[str, Any], str]:
     """Return the valid settings of a link by name, and a sentence about the others.
 
-    If the link has no family, its drafter must be one of `target`.
+    If the link has no family, its drafter must be one that `default_family` has.
     """
     good: dict[str, Any] = {}
     wrong = [translated(GONE[f"--{name}"]) for name in query if f"--{name}" in GONE]
@@ -182,7 +182,7 @@ def from_link(query: Mapping[str, str], target: str = EMBEDDED) -> tuple[dict[st
         if name in query:
             value = as_typed(SETTINGS[name], query[name])
             try:
-                check(**{"prompt": "any", "family": target, **good, name: value})
+                check(**{"prompt": "any", "family": default_family, **good, name: value})
                 good[name] = value
             except InputError as error:
                 wrong.append(str(error))

@@ -122,7 +122,7 @@ def test_training_and_drafting_compute_the_same_blocks() -> None:
         last, features = states_of(ids)
         anchors = torch.tensor([2, 5, 6])
         with torch.no_grad():
-            states = block(F.embedding(ids, loss.words), features, anchors, loss.rotary)
+            states = block(F.embedding(ids, loss.embedding), features, anchors, loss.rotary)
             rows = states[0] @ block.lm_head.weight.T
             before = block.markov_head(ids[0])
         for anchor, row in zip(anchors.tolist(), rows, strict=True):
@@ -140,7 +140,7 @@ def test_training_and_drafting_compute_the_same_mtp_steps() -> None:
     loss = train_mtp.MTPLoss(MODEL, layer, config)
     ids = torch.tensor([text])
     with torch.no_grad():
-        steps = layer(F.embedding(ids, loss.words), states_of(ids)[0], loss.rotary)
+        steps = layer(F.embedding(ids, loss.embedding), states_of(ids)[0], loss.rotary)
     for step, states in enumerate(steps):
         for i in range(len(text) - train_mtp.STEPS):
             expected = naive_mtp(mtp_weights(), text[: i + 2], text[i + 2 : i + 2 + step])

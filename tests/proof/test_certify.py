@@ -257,8 +257,8 @@ def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> N
     """The page's pair is the larger one; the smaller distribution is a part of it."""
     pairs.embedded.cache_clear()
     pair = pairs.embedded("Once upon a time there was a")
-    assert (pair.params.top_k, pair.greedy) == (20, 48)
-    pair.params, pair.greedy = replace(pair.params, top_k=top_k), tokens
+    assert (pair.params.top_k, pair.greedy_limit) == (20, 48)
+    pair.params, pair.greedy_limit = replace(pair.params, top_k=top_k), tokens
     assert closed_form(pair, None)["error"] < 1e-12
     result = greedy(pair, None)
     assert result["equal"] == result["of"]

@@ -13,7 +13,7 @@ from torch import nn, Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, LlamaMLP, LlamaRMSNorm
 
-from .heads import divergence, log_distribution, Loss, Pair, Projections, weighted_sum
+from .heads import divergence, log_distribution, Loss, Projections, TensorPair, weighted_sum
 
 LAYERS = 2
 SLOTS = 6
@@ -24,7 +24,7 @@ STRIDE = 3  # tokens from one block of a text to the next
 class Attention(Projections):
     """A slot attends to the features of the text before its block, and to all slots of the block."""
 
-    def forward(self, x: Tensor, text: Tensor, places: Pair, text_places: Pair, hidden: Tensor) -> Tensor:
+    def forward(self, x: Tensor, text: Tensor, places: TensorPair, text_places: TensorPair, hidden: Tensor) -> Tensor:
         """Attend from `x` [rows, blocks, slots, hidden] to `text` [rows, n, hidden], both normed, and to `x`.
 
         `hidden` [blocks · slots, n] is True where a slot may not attend.
@@ -59,7 +59,7 @@ class Layer(nn.Module):
             LlamaRMSNorm(config.hidden_size, config.rms_norm_eps) for _ in range(2)
         )
 
-    def forward(self, x: Tensor, text: Tensor, places: Pair, text_places: Pair, hidden: Tensor) -> Tensor:
+    def forward(self, x: Tensor, text: Tensor, places: TensorPair, text_places: TensorPair, hidden: Tensor) -> Tensor:
         norm = self.input_layernorm
         x = x + self.self_attn(norm(x), norm(text), places, text_places, hidden)
         return x + self.mlp(self.post_attention_layernorm(x))
@@ -106,7 +106,7 @@ class Block(nn.Module):
             self.norm.weight.copy_(teacher.model.norm.weight)
             self.lm_head.weight.copy_(teacher.lm_head.weight)
 
-    def forward(self, words: Tensor, features: Tensor, anchors: Tensor, rotary: Pair) -> Tensor:
+    def forward(self, words: Tensor, features: Tensor, anchors: Tensor, rotary: TensorPair) -> Tensor:
         """Return the states of all slots, for blocks that begin with the tokens at `anchors` [blocks].
 
         words [rows, n, hidden], features [rows, n, taps · hidden] -> [rows, blocks, SLOTS, hidden]
@@ -137,7 +137,7 @@ class BlockLoss(Loss):
         self.first = 1 + self.first % STRIDE
         anchors = torch.arange(self.first, ids.shape[1] - SLOTS, STRIDE, device=ids.device)
         p = self.target(last)
-        states = self.block(F.embedding(ids, self.words), features, anchors, self.rotary)
+        states = self.block(F.embedding(ids, self.embedding), features, anchors, self.rotary)
         divergences = []
         for slot in range(SLOTS):
             before = self.block.markov_head(ids[:, anchors + slot])

@@ -16,7 +16,7 @@ from specdec.training.loss import DECAY, VARIATION
 # Below 1, because people decode greedily or at low temperatures.
 TEMPERATURE = 0.7
 
-Pair = tuple[Tensor, Tensor]
+TensorPair = tuple[Tensor, Tensor]
 
 
 class Projections(nn.Module):
@@ -30,23 +30,23 @@ class Projections(nn.Module):
 
 
 class Loss:
-    """The divergence between a head's distributions and the target's, on ids [rows, n] that the target reads first."""
+    """Computes the divergence of a head from the target, for token ids [rows, n], which the target reads first."""
 
     taps: tuple[int, ...] = ()
 
     def __init__(self, teacher: LlamaForCausalLM, config: LlamaConfig) -> None:
         self.teacher = teacher
-        self.words = teacher.model.embed_tokens.weight.detach().clone()
+        self.embedding = teacher.model.embed_tokens.weight.detach().clone()
         self.output = teacher.lm_head.weight.detach().clone()
-        places = torch.arange(config.max_position_embeddings, device=self.words.device)[None]
-        self.rotary: Pair = LlamaRotaryEmbedding(config).to(places.device)(self.words, places)
+        places = torch.arange(config.max_position_embeddings, device=self.embedding.device)[None]
+        self.rotary: TensorPair = LlamaRotaryEmbedding(config).to(places.device)(self.embedding, places)
 
     def __call__(self, ids: Tensor) -> Tensor:
         with torch.no_grad():
-            read = self.teacher.model(input_ids=ids, use_cache=False, output_hidden_states=bool(self.taps))
-        features = [read.hidden_states[tap] for tap in self.taps]
+            outputs = self.teacher.model(input_ids=ids, use_cache=False, output_hidden_states=bool(self.taps))
+        features = [outputs.hidden_states[tap] for tap in self.taps]
         with torch.autocast(ids.device.type, torch.bfloat16, enabled=multiplies_bfloat16(str(ids.device))):
-            return self.of_states(ids, read.last_hidden_state, torch.cat(features, -1) if features else None)
+            return self.of_states(ids, outputs.last_hidden_state, torch.cat(features, -1) if features else None)
 
     def of_states(self, ids: Tensor, last: Tensor, features: Tensor | None) -> Tensor:
         """Return the loss. `last` [rows, n, hidden] is after the final norm, `features` is [rows, n, taps · hidden]."""
@@ -59,7 +59,7 @@ class Loss:
 
 
 def head_config(teacher: LlamaForCausalLM, layers: int, **more: object) -> LlamaConfig:
-    """Make the config of a head with the target's shape and `layers` layers, without the path of its folder."""
+    """Make the config of a head: that of the target with `layers` layers, and without the path of its folder."""
     config = copy.deepcopy(teacher.config)
     config.num_hidden_layers, config.num_key_value_heads = layers, config.num_attention_heads
     config.architectures, config.name_or_path = None, ""
@@ -73,7 +73,7 @@ def log_distribution(logits: Tensor) -> Tensor:
 
 
 def divergence(p: Tensor, q: Tensor) -> Tensor:
-    """Return KL(p ‖ q) plus the total variation, given log-probabilities.  # [..., V] -> []"""
+    """Return KL(p ‖ q) plus `VARIATION` times the total variation, given log-probabilities.  # [..., V] -> []"""
     chance = p.exp()
     variation = 0.5 * (chance - q.exp()).abs().sum(-1).mean()
     return (chance * (p - q)).sum(-1).mean() + VARIATION * variation

@@ -12,7 +12,7 @@ from torch import nn, Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, LlamaMLP, LlamaRMSNorm
 
-from .heads import divergence, log_distribution, Loss, Pair, Projections, weighted_sum
+from .heads import divergence, log_distribution, Loss, Projections, TensorPair, weighted_sum
 
 STEPS = 3  # tokens of a draft that are learned
 
@@ -20,7 +20,7 @@ STEPS = 3  # tokens of a draft that are learned
 class Attention(Projections):
     """A token attends to the first step's keys up to its own, and to its own keys of later steps."""
 
-    def forward(self, x: Tensor, rotary: Pair, steps: list[Pair]) -> Tensor:
+    def forward(self, x: Tensor, rotary: TensorPair, steps: list[TensorPair]) -> Tensor:
         """Attend to `steps`, the keys and values of the steps so far, and append those of this step."""
         rows, n, _ = x.shape
         q, k, v = (p(x).view(rows, n, self.heads, -1).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
@@ -55,13 +55,13 @@ class MTP(nn.Module):
             self.self_attn.o_proj.weight.zero_()
             self.mlp.down_proj.weight.zero_()
 
-    def forward(self, words: Tensor, last: Tensor, rotary: Pair) -> list[Tensor]:
+    def forward(self, words: Tensor, last: Tensor, rotary: TensorPair) -> list[Tensor]:
         """Return normed states of every step, [rows, n - STEPS, hidden] each. Row i of step s predicts token i + s + 2.
 
         It reads the target's last state at token i, in later steps its own state, and the embedding of token i + s + 1.
         """
         count = words.shape[1] - STEPS
-        state, seen, normed = last[:, :count], list[Pair](), []
+        state, seen, normed = last[:, :count], list[TensorPair](), []
         for step in range(STEPS):
             places = tuple(table[:, step : step + count] for table in rotary)
             word = words[:, step + 1 : step + 1 + count]
@@ -81,6 +81,6 @@ class MTPLoss(Loss):
 
     def of_states(self, ids: Tensor, last: Tensor, features: Tensor | None = None) -> Tensor:
         p = self.target(last[:, 1:])
-        steps = self.layer(F.embedding(ids, self.words), last, self.rotary)
+        steps = self.layer(F.embedding(ids, self.embedding), last, self.rotary)
         q = [log_distribution(state @ self.output.T) for state in steps]
         return weighted_sum([divergence(p[:, i : i + part.shape[1]], part) for i, part in enumerate(q)])

@@ -4,10 +4,10 @@ import { html } from "#page/race/html.js";
 import { formatChance } from "#page/race/format.js";
 import { fillTemplate, formatPiece, fillText } from "#page/race/text.js";
 
-/* `acceptChance` is the chance that a draft is accepted; `quarterOf` is its quarter: 0 (below ¼) to 3 (¾ or more). */
+/* `acceptChance` is the chance that a draft is accepted. `quarterOfChance` is 0 for one below ¼, … 3 for ¾ or more. */
 const acceptChance = (p, q) => (q > p ? p / q : 1);
 // 0.3/0.4 is a little less than ¾ in floating point
-export const quarterOf = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
+export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
 /* `texts` are those of `class.json`. `quiz` holds the Guide's questions; the `number` of a question is its index
  * there. */

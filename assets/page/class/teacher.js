@@ -8,7 +8,7 @@ import { speculativeOf, isGreedy } from "#page/race/run.js";
 import { depthOf, isCoinDecided } from "#page/race/cycle.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { fillText } from "#page/race/text.js";
-import { quarterOf, createQuestionTexts } from "#page/class/question.js";
+import { quarterOfChance, createQuestionTexts } from "#page/class/question.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const POST_GAP_MS = 200, // ms between two posts
@@ -29,7 +29,7 @@ function mountPanel(element, props, player, secret) {
     labels = texts.teacher,
     { describeQuestion, createBars } = createQuestionTexts(texts, quiz),
     part = findParts(element);
-  const countText = (countTexts, n, more) => fillText(n === 1 ? countTexts.one : countTexts.many, { n, ...more });
+  const countText = (countTexts, n) => fillText(n === 1 ? countTexts.one : countTexts.many, { n });
   const showNotice = (text, wrong = false) => {
     part.notice.textContent = text;
     part.notice.classList.toggle("sd-wrong", wrong);
@@ -104,10 +104,10 @@ function mountPanel(element, props, player, secret) {
   /* -- questions -- */
 
   /** @type {any} */
-  let openQuestion = null; // { answer, at }: `at` is the time in the run that shows the answer, or null
+  let openQuestion = null; // { answer, at }: the answer comes with a move of the player to the time `at`, if any
 
-  /* Moves the player and sends the moment. A player that another tab of the app hides draws nothing, so it reports no
-   * move. */
+  /* Moves the player, then calls `send` itself: while another tab of the app hides the player, it draws nothing, so the
+   * event "sd-drawn" does not call it. */
   function moveTo(timeMs) {
     player.show({ t: timeMs });
     send();
@@ -136,7 +136,7 @@ function mountPanel(element, props, player, secret) {
     if (draft)
       ask(
         { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q },
-        { right: quarterOf(p, q) },
+        { right: quarterOfChance(p, q) },
         cycle.endMs,
       );
   }
@@ -212,7 +212,7 @@ function mountPanel(element, props, player, secret) {
       if ((await post({})).status === 403) return stopTeaching();
       const { address, qr } = await (await fetch("class/join")).json();
       part.address.textContent = address.replace("http://", "");
-      part.short.textContent = part.address.textContent;
+      part.summaryaddress.textContent = part.address.textContent;
       part.qr.innerHTML = qr; // the app drew this image of its own address
       part.qr.firstElementChild.setAttribute("aria-hidden", "true");
     } catch {

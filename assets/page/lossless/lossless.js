@@ -110,8 +110,8 @@ function mountLossless(element, props, watch, trigger, server, player) {
   }
 
   function showStatus(text, wrong = false) {
-    if (part.said.textContent !== text) part.said.textContent = text;
-    part.said.classList.toggle("sd-wrong", wrong);
+    if (part.status.textContent !== text) part.status.textContent = text;
+    part.status.classList.toggle("sd-wrong", wrong);
   }
 
   function setChoice(change) {

@@ -9,10 +9,10 @@ import { fillText } from "#page/race/text.js";
 import { timeAxisEnd } from "#page/race/axes.js";
 
 export const MIN_TOKENS = 16; // tokens; a speed-up over fewer means nothing
-const SPARK_PX = 48; // px; a lower chart has no labels
+const SPARK_PX = 48; // px; a chart of less height has no labels
 const MAX_POINTS = 240; // at most so many points make a line
 
-/* Returns the speed-up so far, or null while it means nothing: in a run that gains, an early loss is noise. */
+/* Returns the speed-up so far, or null while it means nothing: after few tokens, or below 1 in a run that gains. */
 export function speedupSoFar(run, figures) {
   if (!figures.speedup || figures.speculative.written < MIN_TOKENS) return null;
   const gains = isOver(run) && (figuresAt(run, Infinity).speedup || 0) >= 1;
@@ -22,7 +22,7 @@ export function speedupSoFar(run, figures) {
 /* Counts the saved passes of the target: plain decoding needs one per token. */
 export const countSavedPasses = (figures) => figures.speculative.tokens - figures.speculative.passes;
 
-export function createMeters(texts, root, part, view, term) {
+export function createMeters(texts, root, part, view, createTerm) {
   const labels = texts.figures,
     sizes = new Map();
   let points = [],
@@ -78,7 +78,7 @@ export function createMeters(texts, root, part, view, term) {
         const row = html(
           "div",
           { class: name === "speedup" ? "sd-hero" : null },
-          html("dt", {}, term(name, ""), tag),
+          html("dt", {}, createTerm(name, ""), tag),
           html("dd", {}),
           html("dd", {}, chart),
         );
@@ -87,7 +87,7 @@ export function createMeters(texts, root, part, view, term) {
     );
   }
 
-  function paint(figures, end) {
+  function paint(figures, replayEnd) {
     if (!part.figures.firstChild) build();
     [speedRow(figures), alphaRow(figures)].forEach(([label, value, unit, meaning], i) => {
       const [dt, dd] = part.figures.children[i].children;
@@ -96,11 +96,11 @@ export function createMeters(texts, root, part, view, term) {
       if (dd.painted !== (dd.painted = value + unit))
         dd.replaceChildren(value, ...(unit ? [html("small", {}, unit)] : []));
     });
-    lastPaint = { figures, end };
+    lastPaint = { figures, replayEnd };
     drawCharts(lastPaint);
   }
 
-  /* Computes both figures at the end of each cycle, once per run and not once per drawing. */
+  /* Computes both figures at the end of each cycle, again only when the run has more cycles or is over. */
   function updatePoints() {
     const run = view.run,
       lanes = [speculativeOf(run), plainOf(run)].filter(Boolean);
@@ -117,18 +117,18 @@ export function createMeters(texts, root, part, view, term) {
       });
   }
 
-  function drawCharts({ figures, end }) {
+  function drawCharts({ figures, replayEnd }) {
     updatePoints();
     const highest = Math.max(2, ...points.map((point) => point.speedup || 0)) * 1.12,
       [speed, alpha] = part.figures.children;
-    drawMeter(speed.chart, end, {
+    drawMeter(speed.chart, replayEnd, {
       name: "speedup",
       top: highest,
       marks: [[1, "1×"]],
       label: texts.charts.speed_aria,
       blank: speedRow(figures)[3] === "saved", // the row shows saved passes instead
     });
-    drawMeter(alpha.chart, end, {
+    drawMeter(alpha.chart, replayEnd, {
       name: "alpha",
       top: 1.08,
       marks: [
@@ -141,13 +141,13 @@ export function createMeters(texts, root, part, view, term) {
   }
 
   /* Draws one figure over time: its past as a line, its future in a pale colour. */
-  function drawMeter(box, end, { name, top: highest, marks, label, blank = false }) {
+  function drawMeter(box, replayEnd, { name, top: highest, marks, label, blank = false }) {
     const [width, height] = sizes.get(box) || [0, 0];
     if (!width || !height) return;
     const spark = height < SPARK_PX,
       left = spark ? 2 : 40,
       right = 6,
-      span = timeAxisEnd(view.run, end);
+      span = timeAxisEnd(view.run, replayEnd);
     const x = (ms) => left + (ms / span) * (width - left - right),
       y = (v) => height - 2 - (clamp(v, 0, highest) / highest) * (height - 6);
     const chart = svgRoot(width, height, label, svg("desc", {}, describe(name)));

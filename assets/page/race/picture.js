@@ -3,7 +3,6 @@
 
 import { EPS, speculativeOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
 import { countCyclesBy, figuresAt, wasMachineBusy, findDivergence } from "#page/race/measure.js";
-
 import { fillText, makeVisible } from "#page/race/text.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 
@@ -54,8 +53,8 @@ export function summarize(texts, run) {
   };
 }
 
-/* Says which lane was faster and, where that holds, that the words or the odds are the same; on a busy machine it says
- * only that. Returns "" if the lanes cannot be compared. */
+/* Says which lane was faster. Adds that the words or the odds are the same, if they are. For a busy machine, says only
+ * that it was busy. Returns "" if the lanes cannot be compared. */
 function headline(texts, run, figures) {
   const { params, rule, lossless } = speculativeOf(run).started || {},
     headlines = texts.finish.headline;

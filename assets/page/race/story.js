@@ -22,21 +22,21 @@ import { createServerSentences } from "#page/race/server.js";
 import { rejectedWords } from "#page/race/spelling.js";
 
 /* Returns the draft length at which a run with this acceptance and these costs should win, or 0 if there is none. */
-export function findWinningDepth(figures, k, rest) {
+export function findWinningDepth(figures, k, otherCost) {
   let best = 0,
     speed = 1.02,
     tokens = 1;
   for (let depth = 1, chance = 1; depth < k; depth++) {
     tokens += chance *= figures.alpha;
-    const cost = 1 + rest + ((figures.passCost - 1 + figures.draftCost) * depth) / k;
+    const cost = 1 + otherCost + ((figures.passCost - 1 + figures.draftCost) * depth) / k;
     if (tokens / cost > speed) [best, speed] = [depth, tokens / cost];
   }
   return best;
 }
 
 /* `view` holds the run and the time on show. `createNumbersButtons(draft)` makes the buttons that lead to a draft's
- * numbers. `triggerOf()` returns Gradio's trigger once Gradio is loaded; from then on, a run that lost offers another
- * run. */
+ * numbers. `triggerOf()` returns Gradio's trigger, or nothing before Gradio is loaded. With a trigger, the sentence on
+ * a slower run ends with a button that starts another one. */
 export function createStory(texts, view, createNumbersButtons, triggerOf) {
   const createMark = (state, piece) => html("mark", { class: "sd-" + state }, formatPiece(piece)),
     serverStory = createServerSentences(texts, view, createMark, createNumbersButtons);
@@ -160,26 +160,26 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
           endReasons(),
         ),
       ];
-    const rest = Math.max(0, figures.cost - figures.draftCost - figures.passCost);
+    const otherCost = Math.max(0, figures.cost - figures.draftCost - figures.passCost);
     Object.assign(values, {
       cost: toFixed(figures.cost),
       drafting: toFixed(figures.draftCost),
       checking: toFixed(figures.passCost),
-      rest: toFixed(rest),
+      rest: toFixed(otherCost),
     });
     const lost = figures.speedup < 0.98,
       outcome = fillText(figures.speedup >= 1.02 ? says.done : lost ? says.slower : says.even, values);
     return [
       joinSentences(outcome, peerSentence(figures), endReasons()),
-      ...(lost ? offerAnother(figures, speculativeOf(view.run).started, rest) : []),
+      ...(lost ? offerAnother(figures, speculativeOf(view.run).started, otherCost) : []),
     ];
   }
 
   /* Offers a button after a live run that lost: it starts a run that should win. */
-  function offerAnother(figures, { k }, rest) {
+  function offerAnother(figures, { k }, otherCost) {
     const { source, models } = view.run.header;
     if (!triggerOf() || source !== "live" || models.device === "browser") return [];
-    const depth = findWinningDepth(figures, k, rest),
+    const depth = findWinningDepth(figures, k, otherCost),
       label = depth ? fillText(texts.say.try_k, { k: depth }) : texts.say.try_default;
     return [" ", createButton(label, () => triggerOf()("tried", { k: depth }), "sd-quiet")];
   }
@@ -195,17 +195,17 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
       : "";
   }
 
-  /* Says why a lane wrote fewer tokens than were requested. */
+  /* Says why lanes wrote fewer tokens than were requested, or that both wrote the same text to its end. */
   function endReasons() {
     const lanes = [speculativeOf(view.run), plainOf(view.run)].filter(Boolean),
       [a, b] = lanes.map((lane) => lane.finished.reason);
-    const lane = (who, reason) => fillText(texts.reason[reason] || "", { who });
-    if (!plainOf(view.run)) return [lane(texts.lane.speculative, a)];
+    const explain = (who, reason) => fillText(texts.reason[reason] || "", { who });
+    if (!plainOf(view.run)) return [explain(texts.lane.speculative, a)];
     if (a === "end" && b === "end" && isGreedy(view.run)) {
       const { at, of: compared } = findDivergence(view.run);
       if (at < 0) return [fillText(texts.foot.same, { n: compared })];
     }
-    return a === b ? [lane(texts.lane.both, a)] : [lane(texts.lane.speculative, a), lane(texts.lane.plain, b)];
+    return a === b ? [explain(texts.lane.both, a)] : [explain(texts.lane.speculative, a), explain(texts.lane.plain, b)];
   }
 
   function footnote() {

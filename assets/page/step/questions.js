@@ -1,4 +1,4 @@
-/* Asks what if the coin, the draft length or the rule of a cycle had been different, and explains its notation. */
+/* Asks what if the coin, the draft length or the rule of a cycle were different; offers the choice of a notation. */
 
 import { html, createChoice } from "#page/race/html.js";
 import { clamp } from "#page/race/format.js";
@@ -67,7 +67,7 @@ export function createQuestions(page, focusedNode) {
               ? labels.coin_below
               : labels.coin_above
             : trial.accepted
-              ? isNextFresh(node)
+              ? isNextCoinFresh(node)
                 ? labels.coin_next
                 : labels.coin_stays
               : labels.coin_goes,
@@ -75,7 +75,7 @@ export function createQuestions(page, focusedNode) {
     );
   }
 
-  function isNextFresh(node) {
+  function isNextCoinFresh(node) {
     const { verdict, cycle } = page.current(),
       next = verdict.order[verdict.order.indexOf(node) + 1];
     return next != null && cycle.drafts[next].u == null;
@@ -117,13 +117,13 @@ export function createQuestions(page, focusedNode) {
       ranRule = page.rule(),
       reasons = [];
     for (const option of part.rule.options) {
-      // the trace holds only the draws that its draft shared
-      const tied = ranRule === SHARED_NOISE && option.value === SAMPLE_AND_MATCH && "tied";
-      const missingFor = cycle.drafts.length
-        ? (cycle.served || option.value !== ranRule) && (tied || whatIsMissing(cycle, option.value))
+      // sample and match needs draws of the target that are independent of the draft's
+      const noiseReason = ranRule === SHARED_NOISE && option.value === SAMPLE_AND_MATCH && "tied";
+      const reason = cycle.drafts.length
+        ? (cycle.served || option.value !== ranRule) && (noiseReason || whatIsMissing(cycle, option.value))
         : "nothing";
-      option.disabled = Boolean(missingFor);
-      if (missingFor && !reasons.includes(missingFor)) reasons.push(missingFor);
+      option.disabled = Boolean(reason);
+      if (reason && !reasons.includes(reason)) reasons.push(reason);
     }
     part.rule.value = cycle.served ? "" : verdict.rule;
     setEnabled(part.rule, cycle.drafts.length > 0 && !cycle.served);
@@ -137,13 +137,13 @@ export function createQuestions(page, focusedNode) {
           );
     part.ruleanswer.textContent = joinSentences(
       values,
-      reasons.map((missingFor) => texts.lacks[missingFor]),
+      reasons.map((reason) => texts.lacks[reason]),
     );
   }
 
-  /* Asks a question about this cycle; a choice that equals the recorded one is no question. */
+  /* Asks how this cycle ends with the choices in `change`; drops those that equal what was recorded. */
   function askQuestion(change) {
-    page.byHand(() => {
+    page.pauseAnd(() => {
       view.choice = { ...view.choice, ...change };
       if (view.choice.rule === page.rule()) delete view.choice.rule;
       if (

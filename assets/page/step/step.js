@@ -184,13 +184,13 @@ function mountStepper(element, props, server, player) {
     return true;
   }
 
-  const byHand = (act) => {
+  const pauseAnd = (act) => {
     transport.play(false);
     act();
   };
 
   const showStep = (step, coin = null) =>
-    byHand(() => {
+    pauseAnd(() => {
       Object.assign(view, { step, coin });
       draw(true);
     });
@@ -240,7 +240,7 @@ function mountStepper(element, props, server, player) {
     return [" ", createPress(texts.shortcuts.sampled, "sd-link", load)];
   }
 
-  const createPress = (label, cls, act) => createButton(label, () => byHand(act), cls);
+  const createPress = (label, cls, act) => createButton(label, () => pauseAnd(act), cls);
 
   /* -- the parts and the event handlers -- */
 
@@ -260,7 +260,7 @@ function mountStepper(element, props, server, player) {
     draw,
     goTo,
     stepBy,
-    byHand,
+    pauseAnd,
     showStep,
   };
   const chips = createChips(page),

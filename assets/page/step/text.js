@@ -41,7 +41,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
           },
           makeVisible(piece),
         );
-        node.onclick = () => page.byHand(() => page.goTo(i, stepOf(cycle, index)));
+        node.onclick = () => page.pauseAnd(() => page.goTo(i, stepOf(cycle, index)));
         return node;
       }),
     );

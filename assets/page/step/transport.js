@@ -6,7 +6,7 @@ import { clamp } from "#page/race/format.js";
 const STEP_MS = 2500; // ms per sub-step
 
 export function createTransport(page) {
-  const { texts, view, root, part, cycles, current, stepBy, byHand } = page;
+  const { texts, view, root, part, cycles, current, stepBy, pauseAnd } = page;
 
   function play(shouldPlay) {
     clearTimeout(view.timer);
@@ -50,20 +50,20 @@ export function createTransport(page) {
   function handleKey(event) {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.matches("input, select")) return;
     const onButton = event.target.closest("button");
-    if (event.key === " " && !onButton) byHand(() => stepBy(event.shiftKey ? -1 : 1));
-    else if (event.key === "ArrowRight") byHand(() => moveCycles(1));
-    else if (event.key === "ArrowLeft") byHand(() => moveCycles(-1));
-    else if (event.key === "Home") byHand(() => moveCycles(-view.cycle));
-    else if (event.key === "End") byHand(() => moveCycles(cycles().length - 1 - view.cycle));
+    if (event.key === " " && !onButton) pauseAnd(() => stepBy(event.shiftKey ? -1 : 1));
+    else if (event.key === "ArrowRight") pauseAnd(() => moveCycles(1));
+    else if (event.key === "ArrowLeft") pauseAnd(() => moveCycles(-1));
+    else if (event.key === "Home") pauseAnd(() => moveCycles(-view.cycle));
+    else if (event.key === "End") pauseAnd(() => moveCycles(cycles().length - 1 - view.cycle));
     else if (event.key === "p") play(!view.playing);
     else return;
     event.preventDefault();
   }
 
-  part.previous.onclick = () => byHand(() => moveCycles(-1));
-  part.following.onclick = () => byHand(() => moveCycles(1));
-  part.back.onclick = () => byHand(() => stepBy(-1));
-  part.next.onclick = () => byHand(() => stepBy(1));
+  part.previous.onclick = () => pauseAnd(() => moveCycles(-1));
+  part.following.onclick = () => pauseAnd(() => moveCycles(1));
+  part.back.onclick = () => pauseAnd(() => stepBy(-1));
+  part.next.onclick = () => pauseAnd(() => stepBy(1));
   part.play.onclick = () => play(!view.playing);
   part.scrub.oninput = () => scrubTo(+part.scrub.value);
   root.addEventListener("keydown", handleKey);

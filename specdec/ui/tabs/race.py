@@ -20,7 +20,7 @@ from ..components.engine import BROWSER, engine
 from ..components.player import pack, player
 from ..components.section import ended, notice, tell
 from ..components.traces import traces
-from ..request import CALL, check, check_family, from_link, InputError
+from ..request import check, check_family, from_link, InputError, SIGNATURE
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND = 8
@@ -397,6 +397,6 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
 
 # Gradio makes the endpoint's documentation from these.
 run.__annotations__ = {name: setting.type_ for name, setting in SETTINGS.items()} | {"return": Iterator[str]}
-run.__signature__ = CALL.replace(return_annotation=Iterator[str])  # type: ignore[attr-defined]
+run.__signature__ = SIGNATURE.replace(return_annotation=Iterator[str])  # type: ignore[attr-defined]
 _settings_help = "\n        ".join(f"{name}: {setting.help_with_bounds}" for name, setting in SETTINGS.items())
 run.__doc__ = str(run.__doc__).replace("{settings}", _settings_help)

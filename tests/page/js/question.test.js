@@ -1,7 +1,7 @@
 // A question to the class asks for a chance that can be worked out, not for the fall of a coin.
 import test from "node:test";
 import assert from "node:assert";
-import { quarterOf } from "#page/class/question.js";
+import { quarterOfChance } from "#page/class/question.js";
 
 test("a chance falls into one quarter", () => {
   for (const [p, q, quarter] of [
@@ -12,5 +12,5 @@ test("a chance falls into one quarter", () => {
     [0.6, 0.3, 3],
     [0, 0, 3],
   ])
-    assert.equal(quarterOf(p, q), quarter, `${p} ${q}`);
+    assert.equal(quarterOfChance(p, q), quarter, `${p} ${q}`);
 });
