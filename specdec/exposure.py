@@ -56,7 +56,7 @@ def name() -> str:
     return chosen if chosen in TABLE else "public"
 
 
-def row_of(host: str, teaching: bool = False) -> str:
+def name_for(host: str, teaching: bool = False) -> str:
     """Return the key of the row for a page that listens at `host`. Raises OSError or UnicodeError for a bad address."""
     if teaching:
         return "class"

@@ -28,7 +28,7 @@ commands = sys.modules["specdec.cli.commands"]
     ],
 )
 def test_where_the_page_listens_says_who_can_reach_it(host: str, row: str) -> None:
-    assert exposure.row_of(host) == row and exposure.row_of(host, teaching=True) == "class"
+    assert exposure.name_for(host) == row and exposure.name_for(host, teaching=True) == "class"
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ Plain = Annotated[str, Option(help="beside --server: one that serves the same mo
 
 
 def app(
-    host: Annotated[str | None, Option(help="where to listen; 0.0.0.0 for a classroom [default: here]")] = None,
+    host: Annotated[str | None, Option(help="where to listen [default: 127.0.0.1; with --class 0.0.0.0]")] = None,
     port: Annotated[int | None, Option(min=1, max=65535, help="[default: the first free one from 7860]")] = None,
     device: Annotated[Device, Option(help="of live runs; auto: an NVIDIA GPU, where there is one")] = "auto",
     target: Annotated[
-        str | None, Option(help="to begin with: a pair's name, a folder, a GGUF file, or a name on the Hub")
+        str | None, Option(help="what the page begins with: a pair's name, a folder, a GGUF file, or a name on the Hub")
     ] = None,
     draft: Drafts = [],  # noqa: B006
     public: Annotated[bool, Option("--public", help="for strangers: smaller runs, and not too many a minute")] = False,
@@ -39,11 +39,11 @@ def app(
         raise ValueError("the app no longer runs on ZeroGPU: give the Space a CPU, or a GPU of its own")
     host = host or ("0.0.0.0" if teach else os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1")
     try:
-        row = exposure.row_of(host, teach)
+        exposure_name = exposure.name_for(host, teach)
     except (OSError, UnicodeError) as error:
         raise ValueError(f"--host {host} is no address of this machine") from error
     begin_with(target, draft)
-    os.environ[exposure.EXPOSURE] = row
+    os.environ[exposure.EXPOSURE] = exposure_name
     if public:
         os.environ["SPECDEC_PUBLIC"] = "1"
     from ..figures import machine
@@ -76,8 +76,8 @@ def begin_with(target: str | None, draft: list[str]) -> None:
     chosen = presets.format_pair(target, draft) if target else presets.host_pair()
     if chosen not in (EMBEDDED, *ROUNDED) and presets.parse_pair(chosen) is None:
         raise ValueError(
-            f"{chosen} is no pair; name {presets.STAR}, or write 'TARGET + DRAFT' with names on the Hub (OWNER/MODEL), "
-            "folders or GGUF files"
+            f"{chosen} is no pair; name {presets.SMOLLM2}, or write 'TARGET + DRAFT' with names on the Hub "
+            "(OWNER/MODEL), folders or GGUF files"
         )
     os.environ["SPECDEC_PAIR"] = chosen
 
@@ -120,7 +120,7 @@ def certify(
     server: Annotated[str, Option(help="its address", show_default=False)],
     plain: Plain = "",
     target: Annotated[str, Option(help="the weights of its model, as a folder or a name on the Hub")] = "",
-    draws: Annotated[int, Option(min=100, help="texts at each context")] = 3_000,
+    draws: Annotated[int, Option(min=100, help="how many texts are drawn after each context")] = 3_000,
     temperature: Annotated[float, Option(min=0.0, max=100.0, help="of sampled texts; 0 leaves them out")] = 0.8,
     json: Annotated[str, Option(help="a file for the certificate")] = "",
 ) -> int:
@@ -148,10 +148,10 @@ def prove(
 
 def train(
     target: Annotated[str, Option(help="a folder, a GGUF file, or a name on the Hub", show_default=False)],
-    out: Annotated[Path, Option(help="a new folder; the same command goes on in it", show_default=False)],
+    out: Annotated[Path, Option(help="a new folder; a repeated command continues in it", show_default=False)],
     method: Annotated[str, Option(help="what is trained: draft_model, eagle3")] = "draft_model",
     minutes: Annotated[
-        float, Option(min=0.1, max=10_000.0, help="all together: to write examples, and to learn")
+        float, Option(min=0.1, max=10_000.0, help="for the whole command, which writes examples and learns from them")
     ] = 60.0,
     prompts: Annotated[
         Path | None, Option(help="a file with one prompt a line [default: the target writes its own]")
@@ -183,7 +183,7 @@ def bench(
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
     k: Annotated[list[int], Option("-k", min=1, max=64, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
-    dtype: Annotated[Precision | None, Option(help="the target's, another distribution in each")] = None,
+    dtype: Annotated[Precision | None, Option(help="the target's; each type has its own distribution")] = None,
     drafter: Annotated[list[str], Option(help="these alone; may be repeated")] = [],  # noqa: B006
 ) -> int:
     """Measure drafters; print a table of figures and, at last, one line of JSON."""

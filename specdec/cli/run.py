@@ -68,7 +68,7 @@ def run(
     draft: Drafts = [],  # noqa: B006
     dtype: Annotated[
         Precision | None,
-        Option(help="of the target, another distribution in each; int8: its matrices [default: by its size]"),
+        Option(help="of the target; each type has its own distribution; int8: its matrices [default: by its size]"),
     ] = None,
     device: Annotated[Device, Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
     server: Annotated[

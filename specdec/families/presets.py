@@ -17,7 +17,7 @@ from ..methods import DRAFT_MODEL, EMBEDDED, METHODS, methods_sharing_parts, QUA
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
 from . import chat, hub
-from .star import NAME as STAR
+from .star import NAME as SMOLLM2
 
 BESIDE = " + "
 ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # methods that need only the target
@@ -41,18 +41,18 @@ class Pair:
 
 def drafters_of(target: str) -> list[Path]:
     """Return the folders of the package's drafters for a target; only SmolLM2 (`star.py`) has any."""
-    return sorted(file.parent for file in (ASSETS / "models" / target).glob("*/config.json")) if target == STAR else []
+    return sorted(one.parent for one in (ASSETS / "models" / target).glob("*/config.json")) if target == SMOLLM2 else []
 
 
 def star_pair() -> Pair:
-    folders = {folder.name for folder in drafters_of(STAR)}
+    folders = {folder.name for folder in drafters_of(SMOLLM2)}
     trained = (method.name for method in METHODS.values() if method.folder in folders)
-    return Pair(STAR, methods=tuple(dict.fromkeys((*trained, *ALONE))))
+    return Pair(SMOLLM2, methods=tuple(dict.fromkeys((*trained, *ALONE))))
 
 
 def parse_pair(spec: str) -> Pair | None:
     """Parse `TARGET + DRAFT`, or the name of SmolLM2; None for a family of our own, or anything else."""
-    if spec == STAR:
+    if spec == SMOLLM2:
         return star_pair()
     target, *drafts = (part.strip() for part in spec.split(BESIDE))
     if not all(map(is_model, (target, *drafts))):
@@ -65,7 +65,7 @@ def parse_pair(spec: str) -> Pair | None:
 def is_model(name: str) -> bool:
     """Whether this may name a checkpoint: SmolLM2, OWNER/MODEL, a folder with a config.json, or a GGUF file."""
     return (
-        name == STAR
+        name == SMOLLM2
         or bool(ON_THE_HUB.fullmatch(name))
         or is_named(name)
         or os.path.isfile(os.path.join(name, "config.json"))
@@ -78,7 +78,7 @@ def answers(spec: str) -> bool:
     True for a target that is not on this machine yet, because most have one.
     """
     pair = parse_pair(spec)
-    if pair is None or pair.target == STAR:
+    if pair is None or pair.target == SMOLLM2:
         return pair is not None
     with contextlib.suppress(ValueError):
         place = Path(pair.target) if hub.is_on_disk(pair.target) else hub.cached(pair.target)
@@ -95,7 +95,7 @@ def host_pair() -> str:
     return os.environ.get("SPECDEC_PAIR", "").strip() or EMBEDDED
 
 
-def allowed() -> tuple[str, ...] | None:
+def allowed_pairs() -> tuple[str, ...] | None:
     """Return the pairs that a visitor may name (SPECDEC_PAIRS, separated by commas); None if any is allowed.
 
     If others can reach the page, the default is only the host's own pair, because a new one would be downloaded.

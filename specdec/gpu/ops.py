@@ -19,17 +19,17 @@ from ..models.transformer import apply_rope, Floor, Layer, rms_normalise, Transf
 
 @dataclass(frozen=True)
 class Sight:
-    """The positions below `bucket` to which new tokens at `places` [n] attend: all up to their own, or a window."""
+    """Says which positions new tokens at `places` [n] attend to: all up to their own, or only the last `window`."""
 
     places: Tensor
-    bucket: int
+    bucket: int  # the cached positions that are read: those below it
     window: int | None
     mask: Tensor | None = None  # [n, bucket], -inf where a token may not attend; None if the kernel computes it
 
 
 @dataclass(frozen=True)
 class Operations:
-    """The operations in torch, for a model with these heads. `rms_normalise` takes `floor` and `head_floor`."""
+    """Computes the operations in torch, for a model with these heads. The floors keep the norms' divisors above 0."""
 
     heads: int
     kv_heads: int
@@ -69,16 +69,16 @@ class Operations:
             product.mul_(self._factor(stream))
         if layer.qkv_bias is not None:
             product.add_(layer.qkv_bias)
-        every, rotated = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
-        own = exact = every[:, :rotated]
-        if layer.head_norm is not None:  # also normalises the values, which is not used: whole rows save a kernel
-            exact = rms_normalise(every, self.head_floor)[:, :rotated] * layer.head_norm.transpose(0, 1)
-        exact = exact.float()
-        apply_rope(exact.transpose(0, 1), angles)
-        if exact is not own:
-            own.copy_(exact)
-        stored.index_copy_(1, places, every[:, self.heads :].transpose(0, 1))
-        return every[:, : self.heads]
+        all_heads, rotated_heads = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
+        destination = rotated = all_heads[:, :rotated_heads]
+        if layer.head_norm is not None:  # the values are normalised in vain: to leave them out takes a kernel more
+            rotated = rms_normalise(all_heads, self.head_floor)[:, :rotated_heads] * layer.head_norm.transpose(0, 1)
+        rotated = rotated.float()
+        apply_rope(rotated.transpose(0, 1), angles)
+        if rotated is not destination:
+            destination.copy_(rotated)
+        stored.index_copy_(1, places, all_heads[:, self.heads :].transpose(0, 1))
+        return all_heads[:, : self.heads]
 
     def attend(self, queries: Tensor, stored: Tensor, sight: Sight) -> Tensor:
         """Attend to a layer's cache; heads that share keys are rows of one product.  # [n, heads · head_dim]"""

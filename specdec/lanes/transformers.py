@@ -63,9 +63,9 @@ def assisted(task: Task) -> Generator[Event, None, None]:
     if not isinstance(task.drafter, DraftModelDrafter | PromptLookupDrafter):
         name = task.drafter.name
         raise ValueError(f"Assisted generation is raced with a draft model or prompt lookup, not with {name}.")
-    if checked(task.target).stored in CODES:
+    if unwrapped(task.target).stored in CODES:
         raise ValueError(NO_CODES)
-    draft = checked(task.drafter.model) if isinstance(task.drafter, DraftModelDrafter) else None
+    draft = unwrapped(task.drafter.model) if isinstance(task.drafter, DraftModelDrafter) else None
     return as_server_events(engine.generate(task, executor=AssistedExecutor(task, draft)))
 
 
@@ -77,7 +77,7 @@ def as_server_events(events: Iterator[Event]) -> Generator[Event, None, None]:
         yield replace(event, counted="totals") if isinstance(event, Finished) else event
 
 
-def checked(model: object) -> Peered:
+def unwrapped(model: object) -> Peered:
     """Return the model itself, without a view. Raises ValueError if transformers cannot read it."""
     model = model.model if isinstance(model, TargetView) else model
     if isinstance(model, ReducedDraft):
@@ -170,14 +170,14 @@ def generate(task: Task, draft: Peered | None, wanted: int, streamer: Any) -> No
     """Call the library's `generate`, with K drafts in every cycle and the sampling of the other lanes."""
     from transformers import GenerationConfig
 
-    params, device = task.params, torch.device(checked(task.target).device)
+    params, device = task.params, torch.device(unwrapped(task.target).device)
     # Transformers 5.23 divides the draft's logits by the temperature twice: `_get_logits_processor` appends its
     # warpers to a list that has the target's already. So the square must not be below MIN_TEMPERATURE.
     temperature = max(params.temperature, MIN_TEMPERATURE**0.5)
     sampling = {"temperature": temperature, "top_k": params.top_k, "top_p": params.top_p}
     with quiet(), torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(params.seed)
-        model = library_model(checked(task.target))
+        model = library_model(unwrapped(task.target))
         options: dict[str, Any] = {}
         if draft is not None:
             options["assistant_model"] = assistant = library_model(draft)

@@ -21,8 +21,8 @@ def connect_pair(
 ) -> tuple[Server, Server | None]:
     """Connect to the server at `address`, and to the one without speculation at `plain`, if one is named.
 
-    The second gets the key only if `takes_key` allows it. Raises ServerError as `connect` does; for a malformed address
-    before any request is sent.
+    The second gets the key only if `takes_key` allows it. Raises ServerError as `connect` does. Both addresses
+    are parsed before the first request is sent.
     """
     other_key = key if plain and takes_key(plain, address) else ""
     server = connect(address, key, limits)

@@ -38,9 +38,9 @@ MAX_PAIR = 300  # characters of two names
 def families() -> list[str]:
     """List the embedded family and the pairs of this host. In 8 bits the family is offered only without a GPU."""
     ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
-    allowed = presets.allowed()
-    if allowed is None or hub.is_here(presets.STAR):
-        ours.append(presets.STAR)
+    allowed = presets.allowed_pairs()
+    if allowed is None or hub.is_here(presets.SMOLLM2):
+        ours.append(presets.SMOLLM2)
     return list(dict.fromkeys((*ours, *([presets.host_pair()] if allowed is None else allowed))))
 
 
@@ -54,14 +54,14 @@ def answers(family: str) -> bool:
     return not is_ours(family) and presets.answers(family)
 
 
-def target_of(kind: str) -> str:
-    """Return the family whose runs of this kind are recorded."""
-    return presets.STAR if kind in questions() else EMBEDDED
+def family_of(kind: str) -> str:
+    """Return the family that the recordings of this kind were made with."""
+    return presets.SMOLLM2 if kind in questions() else EMBEDDED
 
 
 def drafter_of(kind: str) -> str:
     """Return the drafter of the first recording of this kind."""
-    return drafters(presets.STAR)[0] if kind in questions() else DRAFT_MODEL
+    return drafters(presets.SMOLLM2)[0] if kind in questions() else DRAFT_MODEL
 
 
 @functools.cache
@@ -74,7 +74,7 @@ def is_offered(family: Any) -> bool:
     """Whether a visitor may run this family: one in the menu or, if the host allows it, any pair on the Hub or disk."""
     if family in families():
         return True
-    typed = isinstance(family, str) and len(family) <= MAX_PAIR and presets.allowed() is None
+    typed = isinstance(family, str) and len(family) <= MAX_PAIR and presets.allowed_pairs() is None
     return typed and presets.parse_pair(family) is not None
 
 
@@ -107,10 +107,10 @@ def family_line(family: str) -> str:
     """Describe a family in a sentence."""
     words = strings("page")["settings"]
     if family == EMBEDDED:
-        return sentences(words["embedded_line"], words["target_note"] if presets.allowed() is None else "")
+        return sentences(words["embedded_line"], words["target_note"] if presets.allowed_pairs() is None else "")
     if family in ROUNDED:
         return words["rounded_line"]
-    if family == presets.STAR:
+    if family == presets.SMOLLM2:
         return strings("pairs")[family]["shows"]
     return words["own_pair"]
 

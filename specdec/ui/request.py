@@ -48,7 +48,7 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     values = {name: check_setting(SETTINGS[name], given.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
     if values["peer"] and drafter == DEFAULT_DRAFTER:  # take one that transformers has, too; not SmolLM2's draft model
-        runs_draft_model = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.STAR
+        runs_draft_model = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.SMOLLM2
         drafter = values["drafter"] = DRAFT_MODEL if runs_draft_model else LOOKUP
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise InputError(say("chains_only"))
@@ -98,7 +98,7 @@ def check_family(name: Any) -> str:
     if gone := GONE.get("--universal" if "+ ~" in str(name) else f"--family {name}"):
         raise InputError(translated(gone))
     if not is_offered(name):
-        error = "family" if presets.allowed() is not None else "family_or_pair"
+        error = "family" if presets.allowed_pairs() is not None else "family_or_pair"
         raise InputError(say(error, names=", ".join(families())))
     return name
 

@@ -30,15 +30,15 @@ def test_a_pair_is_written(tmp_path: Path) -> None:
 def test_a_host_says_what_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID"):
         monkeypatch.delenv(name, raising=False)
-    assert (presets.host_pair(), presets.allowed()) == ("embedded", None)
+    assert (presets.host_pair(), presets.allowed_pairs()) == ("embedded", None)
     monkeypatch.setenv("SPACE_ID", "somebody/specdec")
-    assert presets.allowed() == ()
+    assert presets.allowed_pairs() == ()
     monkeypatch.setenv("SPECDEC_PAIR", "e/f")
-    assert (presets.host_pair(), presets.allowed()) == ("e/f", ("e/f",))
+    assert (presets.host_pair(), presets.allowed_pairs()) == ("e/f", ("e/f",))
     monkeypatch.setenv("SPECDEC_PAIRS", "a/b + c/d, smollm2,")
-    assert presets.allowed() == ("e/f", "a/b + c/d", "smollm2")
+    assert presets.allowed_pairs() == ("e/f", "a/b + c/d", "smollm2")
     monkeypatch.delenv("SPACE_ID")
-    assert presets.allowed() is not None
+    assert presets.allowed_pairs() is not None
 
 
 def test_a_pair_runs_from_the_cache_and_gives_its_place_to_the_next(

@@ -152,7 +152,7 @@ def test_models_without_files_are_refused() -> None:
 
 def test_its_model_is_read_once_and_ends_with_ours(shallow: str) -> None:
     family = zoo.load_folder(Path(shallow), "shallow", torch.float32)
-    target = peer.checked(family.target)
+    target = peer.unwrapped(family.target)
     list(race(family, "Once", "prompt_lookup", 2, SamplingParams(max_tokens=2), peer=True))
     model = weakref.ref(peer.library_model(target))
     list(race(family, "Once", "prompt_lookup", 2, SamplingParams(max_tokens=2), peer=True))

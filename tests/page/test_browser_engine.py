@@ -21,7 +21,7 @@ from specdec.families.browser import files
 from specdec.families.chat import Chat, load_chat
 from specdec.families.published import load_tokenizer
 from specdec.families.star import find
-from specdec.families.star import NAME as STAR
+from specdec.families.star import NAME as SMOLLM2
 from specdec.families.zoo import Family, load, load_pair
 from specdec.models import native
 from specdec.models.browser import weights
@@ -65,7 +65,7 @@ def run(number: int, family: Family) -> dict[str, object]:
 def hold(folder: Path, numbers: range, star: bool = False) -> dict[str, int]:
     """Let Node run and compare the same; return its counts."""
     assert native.library() is not None, "the bits are those of native.cpp"
-    family = load_pair(STAR, dtype=FILE) if star else load("embedded", INT7)
+    family = load_pair(SMOLLM2, dtype=FILE) if star else load("embedded", INT7)
     content = {name.upper(): data for name, data in files(family.name).items()}
     rows = family.target.forward(TOKENS, family.target.new_cache(64), (), len(TOKENS)).tolist()
     written = content | {
@@ -136,7 +136,7 @@ def test_an_odd_prompt_has_the_same_tokens_in_the_browser(
 def test_an_odd_prompt_has_the_stars_tokens_in_the_browser(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    place = hub.find(STAR)
+    place = hub.find(SMOLLM2)
     tokenizer, chat = load_tokenizer(place), load_chat(place)
     assert chat is not None
     record_property("prompts with Python's tokens", hold_odd_prompts(tmp_path, tokenizer, [chat], 5000))

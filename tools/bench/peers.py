@@ -15,7 +15,7 @@ from tqdm import tqdm
 from specdec.bench.measure import Case, run
 from specdec.families.zoo import Family
 from specdec.lanes.race import SPECULATIVE, tasks
-from specdec.lanes.transformers import checked, load_model
+from specdec.lanes.transformers import load_model, unwrapped
 
 ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default
 Write = Callable[[str, int], list[int]]  # prompt, number of tokens -> their ids
@@ -31,9 +31,9 @@ class Peer:
         self.target, self.draft = (
             load_model(folder, family.target.dtype, self.device)
             for model in (family.target, family.draft)
-            if (folder := checked(model).source)
+            if (folder := unwrapped(model).source)
         )
-        # Without an end token, every run has the same length, and needs no logits processor for that.
+        # Without an end token every run has the same length; `min_new_tokens` would add a logits processor.
         self.target.generation_config.eos_token_id = self.draft.generation_config.eos_token_id = None
 
     def generate(self, prompt: str, tokens: int, **options: Any) -> list[int]:
@@ -64,15 +64,15 @@ def generate(model: Any, prompt: Sequence[int], tokens: int, **options: Any) -> 
     return written
 
 
-def seconds_per_step(run: Callable[[int], int], tokens: int, device: str = "cpu") -> float:
+def seconds_per_step(run_and_count: Callable[[int], int], tokens: int, device: str = "cpu") -> float:
     """Return the seconds of a step: the time of a run of `tokens` minus that of 2, divided by the difference in steps.
 
-    So setup and prefill are not counted.
+    `run_and_count` writes that many tokens and returns its steps. Setup and prefill are not counted.
     """
     times, steps = [], []
     for count in (2, tokens):
         start = time.perf_counter()
-        steps.append(run(count))
+        steps.append(run_and_count(count))
         if device != "cpu":
             torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
@@ -90,7 +90,7 @@ def measure(
 ) -> dict[str, Any]:
     """Return tokens per second, as medians over the domains; for assisted generation with its best k.
 
-    Our two lanes, with the `best` case of each domain, run between the peers' runs, so that adjacent runs are compared.
+    Our lanes, with each domain's `best` case, take turns with transformers', so that a slow moment meets them all.
     """
     peer, same = Peer(family), 0
     plain = partial(write, family, Case("none", "", 0.0, 0))

@@ -3,15 +3,15 @@
 import { createButton, findParts } from "#page/race/html.js";
 import { createQuestionTexts } from "#page/class/question.js";
 
-const GLIDE_MS = 200,
-  FRAME_MS = 33,
-  MAX_GLIDE_MS = 1500; // ms: length of a glide, time between two drawings, and the longest jump that still glides
+const GLIDE_MS = 200, // how long a glide takes
+  FRAME_MS = 33, // between two drawings
+  MAX_GLIDE_MS = 1500; // a longer way, in ms of replay, is jumped
 const VOTE_GAP_MS = 200,
   RETRY_MS = 4000; // ms between two votes, and before the next try
 const KEY = "specdec.phone";
 
-/* `run.value` is the log of the player on this page; `handlers` are the player's own, for a log that grew or ended. */
-export function mount(element, props, player, run, handlers) {
+/* The player reads the log `playerProps.value`: `handlers.value` makes it read on, `handlers.ended` ends the run. */
+export function mount(element, props, player, playerProps, handlers) {
   const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
     labels = texts.phone,
@@ -76,14 +76,14 @@ export function mount(element, props, player, run, handlers) {
     if (!view.log) return;
     if (view.shownRun !== view.run || !view.log.startsWith(player.log())) player.load(view.log);
     else if (view.log !== player.log()) {
-      run.value = view.log;
+      playerProps.value = view.log;
       handlers.value();
     }
     view.shownRun = view.run;
     if (view.state.cursor && view.state.cursor.closed && !player.moment().closed) handlers.ended();
   }
 
-  /* Moves evenly to the moment that the teacher's page sent while it plays. */
+  /* Shows the moment that the teacher's page sent; if that page plays and the way is short, glides there evenly. */
   function glideTo(cursor) {
     cancelAnimationFrame(view.frame);
     if (!cursor) return;
@@ -117,7 +117,7 @@ export function mount(element, props, player, run, handlers) {
   function paintHead() {
     part.state.textContent = view.problem || (view.following ? labels.following : labels.own);
     part.state.classList.toggle("sd-wrong", Boolean(view.problem));
-    part.turn.textContent = view.following ? labels.leave : labels.follow;
+    part.toggle.textContent = view.following ? labels.leave : labels.follow;
   }
 
   /* -- questions -- */
@@ -164,14 +164,14 @@ export function mount(element, props, player, run, handlers) {
     view.voting = false;
   }
 
-  part.turn.onclick = toggleFollowing;
+  part.toggle.onclick = toggleFollowing;
   player.addEventListener(
     "keydown",
     (event) => {
       if (view.following) event.stopPropagation();
     },
     true,
-  ); // the keys move the time of the replay
+  ); // keys would move the replay away from the teacher's moment
   paintHead();
   listen();
 }

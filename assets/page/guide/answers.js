@@ -95,14 +95,14 @@ export function createAnswers({ answers: texts, practice, sections: sectionNames
 
   function createAnswer(id) {
     const { ask, say } = texts.list[id],
-      sourcesRead = sources.filter((source) => source.id === id),
-      values = Object.assign({}, ...sourcesRead.map((source) => source.values));
+      ownSources = sources.filter((source) => source.id === id),
+      values = Object.assign({}, ...ownSources.map((source) => source.values));
     const folded = createFold(
       ask,
       id === "convert" ? createConverter(texts) : null,
       say.map((text) => createText(text, values)),
       id in SEE_ALSO ? createLinks(SEE_ALSO[id]) : null,
-      sourcesRead.map((source) => createSourceNote(practice.checked, source)),
+      ownSources.map((source) => createSourceNote(practice.checked, source)),
     );
     folded.dataset.answer = id;
     return folded;
@@ -113,7 +113,7 @@ export function createAnswers({ answers: texts, practice, sections: sectionNames
 }
 
 function createConverter(texts) {
-  let { name: lastName, value } = EXAMPLE;
+  let { name: lastField, value } = EXAMPLE;
   const DIGITS = { rate: 1, alpha: 3, tau: 2 },
     scaleOf = (name) => (name === "rate" ? 100 : 1),
     notice = html("p", { class: "sd-sub", role: "status" });
@@ -125,18 +125,18 @@ function createConverter(texts) {
     };
   const k = html("input", { type: "number", min: 1, max: MAX_K, step: 1, value: EXAMPLE.k });
   function draw(typed) {
-    const converted = convert(lastName, value, +k.value);
+    const converted = convert(lastField, value, +k.value);
     notice.textContent = converted ? "" : fillText(texts.wrong, { most: MAX_K });
     for (const [name, input] of Object.entries(inputs))
       if (name !== typed) input.value = converted ? toFixed(converted[name] * scaleOf(name), DIGITS[name]) : "";
   }
   for (const [name, input] of Object.entries(inputs))
     input.oninput = () => {
-      lastName = name;
+      lastField = name;
       value = input.value === "" ? NaN : +input.value / scaleOf(name);
       draw(name);
     };
-  k.oninput = () => draw(lastName);
+  k.oninput = () => draw(lastField);
   draw();
   return html(
     "div",

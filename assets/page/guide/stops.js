@@ -16,15 +16,15 @@ export const PLAYER = ".sd-player [data-part=",
 const CARD = ".sd-player .sd-card:not([hidden])",
   VERDICT = ".sd-proof .sd-verdict";
 
-/* A step points at `at`; its panel covers neither `at` nor `keep`, and `act` runs once the tab is ready. If it has a
- * task, `show` does the task for the visitor, `done` returns whether it is done, `then` is what the step points at
+/* A step points at `at`; its panel covers neither `at` nor `keepFree`, and `act` runs once the tab is ready. If it has
+ * a task, `show` does the task for the visitor, `done` returns whether it is done, `thenAt` is what the step points at
  * afterwards, and `tidy` undoes the task when the step ends. */
 export const STEPS = [
   {
     id: "race",
     tab: "race",
     at: PLAYER + "play]",
-    keep: PLAYER + "figures]",
+    keepFree: PLAYER + "figures]",
     act: (page) => page.seek(0),
     show: (page) => page.press(PLAYER + "play]"),
     done: (page) => page.value(PLAYER + "scrub]") > 0,
@@ -33,32 +33,32 @@ export const STEPS = [
     id: "rejection",
     tab: "race",
     at: PLAYER + "lane0] .sd-rej:not(.sd-fut)",
-    act: (page) => page.seek(page.rejection().endMs),
+    act: (page) => page.seek(page.rejectionCycle().endMs),
     show: (page) => page.press(PLAYER + "lane0] .sd-rej:not(.sd-fut)"),
     done: (page) => page.has(PLAYER + "lane0] .sd-rej.sd-on"),
-    then: CARD,
+    thenAt: CARD,
   },
   { id: "speed", tab: "race", at: ".sd-player .sd-hero", act: (page) => page.seek(Infinity) },
   {
     id: "check",
     tab: "step",
     at: STEP + "grid]",
-    act: (page) => page.apart("draft"),
+    act: (page) => page.stepThrough("draft"),
     show: (page) => page.press(STEP + "next]"),
     done: (page) => !page.has(STEP + "rail] li:first-child[aria-current]"),
   },
-  { id: "coin", tab: "step", at: STEP + "right]", act: (page) => page.apart(page.rejected()) },
+  { id: "coin", tab: "step", at: STEP + "right]", act: (page) => page.stepThrough(page.rejectedIndex()) },
   {
     id: "what_if",
     tab: "step",
     at: STEP + "coin]",
     box: ".sd-ask",
-    act: (page) => page.apart(page.rejected()),
+    act: (page) => page.stepThrough(page.rejectedIndex()),
     show: (page) => page.slide(STEP + "coin]", 0),
     done: (page) => page.has(STEP + "hint] .sd-reset"),
     tidy: (page) => page.press(STEP + "hint] .sd-reset"),
   },
-  { id: "residual", tab: "step", at: STEP + "left]", act: (page) => page.apart("own") },
+  { id: "residual", tab: "step", at: STEP + "left]", act: (page) => page.stepThrough("own") },
   { id: "certificate", tab: "lossless", at: VERDICT },
   {
     id: "break",
@@ -66,7 +66,7 @@ export const STEPS = [
     at: BUG,
     show: (page) => page.press(BUG),
     done: (page) => page.has(BUG + "[aria-checked=true]"),
-    then: VERDICT,
+    thenAt: VERDICT,
     tidy: (page) => page.press(BUG + "[aria-checked=true]"),
   },
   { id: "methods", tab: "methods", at: "#findings" },

@@ -38,21 +38,21 @@ function mountTour(element, props, server, player) {
     node.value = value;
     node.dispatchEvent(new Event("input"));
   };
-  const rejection = () => findFirstRejection(player.run()) || speculativeOf(player.run()).cycles[0];
+  const rejectionCycle = () => findFirstRejection(player.run()) || speculativeOf(player.run()).cycles[0];
   const page = {
     press,
     slide: slideTo,
-    rejection,
+    rejectionCycle,
     has: (selector) => Boolean(visible(selector)),
     value: (selector) => Number(document.querySelector(selector).value),
     seek: (t) => slideTo(PLAYER + "scrub]", Math.min(t, replayEnd(player.run()))),
-    rejected: () =>
+    rejectedIndex: () =>
       Math.max(
         0,
-        rejection().drafts.findIndex((draft) => draft.state === "rej"),
+        rejectionCycle().drafts.findIndex((draft) => draft.state === "rej"),
       ),
-    apart(node) {
-      player.wantedStep = { cycle: rejection().number, node };
+    stepThrough(node) {
+      player.wantedStep = { cycle: rejectionCycle().number, node };
       player.dispatchEvent(new Event("sd-step-through"));
     },
   };
@@ -71,7 +71,7 @@ function mountTour(element, props, server, player) {
     view.visitorLog = player.log() === sampledRun ? null : player.log();
     if (view.visitorLog !== null) player.load(sampledRun);
     goTo(0);
-    view.frameId = requestAnimationFrame(followTarget);
+    view.frameId = requestAnimationFrame(followWidget);
   }
 
   function goTo(at) {
@@ -131,18 +131,18 @@ function mountTour(element, props, server, player) {
     part.panel.dataset.place = innerWidth < NARROW_PX ? "sheet" : CORNERS[0];
   }
 
-  /* -- following the target: tabs open late, replays move, visitors scroll -- */
+  /* -- following the widget of a step, while tabs open, replays move and visitors scroll -- */
 
-  function followTarget() {
+  function followWidget() {
     const step = STEPS[view.step];
     if (!step) return;
-    view.frameId = requestAnimationFrame(followTarget);
+    view.frameId = requestAnimationFrame(followWidget);
     if (!view.hasActed && visible(READY[step.tab])) {
       view.hasActed = true;
       if (step.act && speculativeOf(player.run()).cycles.length) step.act(page);
     }
-    const target = view.hasActed ? (view.isDone && step.then && visible(step.then)) || visible(step.at) : null;
-    pointAt(target && step.box ? target.closest(step.box) : target);
+    const widget = view.hasActed ? (view.isDone && step.thenAt && visible(step.thenAt)) || visible(step.at) : null;
+    pointAt(widget && step.box ? widget.closest(step.box) : widget);
     if (view.hasActed && step.done && !view.isDone && step.done(page)) {
       const hadFocus = document.activeElement === part.show;
       view.isDone = true;
@@ -152,12 +152,12 @@ function mountTour(element, props, server, player) {
     }
   }
 
-  function pointAt(target) {
+  function pointAt(widget) {
     const viewport = { width: document.documentElement.clientWidth, height: innerHeight },
       panel = part.panel.getBoundingClientRect();
-    part.ring.hidden = !target;
-    const box = target ? target.getBoundingClientRect() : { left: 0, right: 0, top: 0, bottom: 0 };
-    const alsoVisible = STEPS[view.step].keep && visible(STEPS[view.step].keep),
+    part.ring.hidden = !widget;
+    const box = widget ? widget.getBoundingClientRect() : { left: 0, right: 0, top: 0, bottom: 0 };
+    const alsoVisible = STEPS[view.step].keepFree && visible(STEPS[view.step].keepFree),
       place = choosePlace(box, panel, viewport, view.place, alsoVisible ? alsoVisible.getBoundingClientRect() : box),
       sheet = place === "sheet" ? panel.height : 0;
     if (place !== view.place || view.sheet !== sheet) {
@@ -165,8 +165,8 @@ function mountTour(element, props, server, player) {
       part.panel.dataset.place = place;
       document.documentElement.style.setProperty("--sd-sheet", sheet + "px");
     }
-    if (!target) return;
-    // changes with the page, but not when the visitor scrolls
+    if (!widget) return;
+    // this changes when the page moves the widget, but not when the visitor scrolls
     const standsAt = [Math.round(box.top + scrollY), sheet].join();
     if (standsAt !== view.standsAt) Object.assign(view, { standsAt, hasScrolled: false });
     if (!view.hasScrolled) {

@@ -2,8 +2,8 @@
  * target; all verdicts fall at once; rejected chips drop out, and the target's own token drops in.
  *
  * `createFlow(box, texts).draw(cycle, progress)` draws a cycle at a progress from 0 to 1, so it can be scrubbed. Chips
- * arrive until DRAFTED_SHARE, the pass runs until PASSED_SHARE, then the verdicts move. Between two moments only
- * transforms, opacities and one clip change. Screen readers skip it, because the sentence says the same. */
+ * arrive until DRAFTED_SHARE, the pass runs until PASSED_SHARE, then the verdicts move. Within each part a new frame
+ * changes only transforms, opacities and one clip. Screen readers skip it, because the sentence says the same. */
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
@@ -11,9 +11,9 @@ import { fillText } from "#page/race/text.js";
 import { clamp } from "#page/race/format.js";
 
 export const DRAFTED_SHARE = 0.4,
-  PASSED_SHARE = 0.7,
-  FLASHED_SHARE = 0.76;
-const MAX_DRAFTS = 7; // at most so many drafts are drawn: the last judged ones, then the others
+  PASSED_SHARE = 0.7;
+const FLASHED_SHARE = 0.76,
+  MAX_DRAFTS = 7; // a longer draft is drawn in part: its last judged tokens, then the next ones while there is room
 const GAP_PX = 6,
   FALL_PX = 62,
   DRAFT_BOX_PX = 74,
@@ -26,8 +26,8 @@ function ease(progress, from, to) {
   return x * x * (3 - 2 * x);
 }
 
-/* Returns a cycle's progress at the time `ms`. Drafting and checking take the shares above, however long they took. The
- * verdicts begin to move at the commit; `settled`, from 0 to 1, is how far they have moved. */
+/* Returns a cycle's progress at the time `ms`. Drafting always fills the progress up to DRAFTED_SHARE, the check up to
+ * PASSED_SHARE. The verdicts begin to move at the commit; `settled`, from 0 to 1, is how far they have moved. */
 export function progressAt(cycle, ms, settled = 1) {
   if (ms >= cycle.endMs) return PASSED_SHARE + (1 - PASSED_SHARE) * settled;
   const shareOf = (from, to) => (to > from ? clamp((ms - from) / (to - from), 0, 1) : 1);
@@ -66,7 +66,6 @@ export function createFlow(box, texts) {
         ? [...judgedDrafts.slice(-MAX_DRAFTS), ...otherDrafts].slice(0, MAX_DRAFTS)
         : cycle.drafts;
     items = drawnDrafts.map((draft, i) => ({
-      draft,
       state: draft.state,
       node: createChip(texts, draft.text || draft.piece, draft.state, "span"),
       i,
@@ -76,7 +75,6 @@ export function createFlow(box, texts) {
         state: cycle.targetToken.state,
         node: createChip(texts, cycle.targetToken.text || cycle.targetToken.piece, cycle.targetToken.state, "span"),
         isTarget: true,
-        i: drawnDrafts.length,
       });
     const n = cycle.drafts.length,
       label = fillText(n > 1 ? texts.flow.pass : n ? texts.flow.pass_one : texts.flow.alone, { n });
@@ -97,7 +95,7 @@ export function createFlow(box, texts) {
     arrange();
   }
 
-  /* Measures and places a cycle's chips once. The target's own token stands where the first rejected draft stood. */
+  /* Measures and places a cycle's chips once. The target's own token stands where the first dropped draft stood. */
   function arrange() {
     width = stage.clientWidth;
     for (const item of items) item.width = item.node.offsetWidth;
@@ -108,13 +106,13 @@ export function createFlow(box, texts) {
       scale = Math.min(1, roomPx / Math.max(total, 1));
     for (const { node } of items) node.hidden = true;
     let x = left + GAP_PX,
-      firstRejectedX = /** @type {any} */ (null);
+      firstDroppedX = /** @type {any} */ (null);
     fitted.forEach((item) => {
       item.node.hidden = false;
       item.x = x;
       item.scale = scale;
-      if (firstRejectedX === null && THROWN_AWAY.includes(item.state)) firstRejectedX = x;
-      if (item.isTarget && firstRejectedX !== null) item.x = firstRejectedX;
+      if (firstDroppedX === null && THROWN_AWAY.includes(item.state)) firstDroppedX = x;
+      if (item.isTarget && firstDroppedX !== null) item.x = firstDroppedX;
       x += (item.width + GAP_PX) * scale;
     });
   }
@@ -152,21 +150,21 @@ export function createFlow(box, texts) {
       const share = DRAFTED_SHARE / n,
         arrived = ease(progress, item.i * share, (item.i + 0.9) * share),
         leaving = THROWN_AWAY.includes(item.state) ? ease(progress, 0.78, 0.95) : 0;
-      const side = item.state === "rej" ? 1 : 0.6;
+      const strength = item.state === "rej" ? 1 : 0.6;
       move(
         item.node,
         14 + (item.x - 14) * arrived,
         FALL_PX * leaving,
         item.scale * (1 + 0.1 * flash),
-        5 * leaving * side,
-        arrived === 0 ? 0 : leaving ? 1 - leaving * (1 - side * 0.85) : 1,
+        5 * leaving * strength,
+        arrived === 0 ? 0 : leaving ? 1 - leaving * (1 - strength * 0.85) : 1,
       );
     }
   }
 
   const reset = () => {
     builtCycle = null;
-  }; // the next drawing creates the chips again; until then the box may show the finish
+  }; // the next `draw` creates the chips again, for a new width or in place of what `finish.js` drew
 
   return { draw, reset };
 }

@@ -43,7 +43,7 @@ export function createHeading(texts, root, part, view) {
           ? fillText(texts.meta.target_only, { target })
           : "";
     setProperty(part.prompt, "textContent", makeVisible(header.prompt || ""));
-    setProperty(part.of, "title", header.prompt || "");
+    setProperty(part.promptline, "title", header.prompt || "");
     const paceText =
       view.slowdown === 1
         ? texts.meta.real_time
@@ -121,21 +121,20 @@ export function createHeading(texts, root, part, view) {
   }
 
   /* Writes how many tokens each lane has written, and how fast. */
-  function paintClocks(figures) {
-    const clock = (lane, more = "") => [
+  function paintProgress(figures) {
+    const progressOf = (lane, more = "") => [
       html("b", {}, lane.written === 1 ? texts.lane.one_token : fillText(texts.lane.clock, { tokens: lane.written })),
       html("span", {}, lane.rate ? " · " + toFixed(lane.rate, 0) + " " + texts.figures.rate_unit + more : ""),
-      html("span", {}, ""),
     ];
-    part.clock0.replaceChildren(...clock(figures.speculative));
-    if (plainOf(view.run)) part.clock1.replaceChildren(...clock(figures.plain));
+    part.clock0.replaceChildren(...progressOf(figures.speculative));
+    if (plainOf(view.run)) part.clock1.replaceChildren(...progressOf(figures.plain));
     const peerSpeedup = figures.peerSpeedup
       ? " · " + fillText(texts.figures.against, { times: toFixed(figures.peerSpeedup) })
       : "";
-    if (figures.peer) part.clock2.replaceChildren(...clock(figures.peer, peerSpeedup));
+    if (figures.peer) part.clock2.replaceChildren(...progressOf(figures.peer, peerSpeedup));
   }
 
-  return { paint, createTerm, paintClocks };
+  return { paint, createTerm, paintProgress };
 }
 
 /* Returns whether SmolLM2, a file of 4 bits per weight, was unpacked to bfloat16. */

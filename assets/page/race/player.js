@@ -178,7 +178,7 @@ function mountPlayer(element, props, watch, trigger) {
     if (hasChanged) {
       drawnKey = key;
       heading.paint();
-      heading.paintClocks(figures);
+      heading.paintProgress(figures);
       paintMeters(figures, end);
       setProperty(part.why, "textContent", explainSpeed(texts, view.run, view.timeMs));
       part.say.replaceChildren(...story.sentence(figures));

@@ -26,13 +26,13 @@ export const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] :
  * cycles were counted. */
 export const serverOf = (lane) => (lane && lane.started && lane.started.server) || "";
 export const isServed = (run) => Boolean((run.header.models || {}).server || serverOf(speculativeOf(run)));
-export const countedOf = (lane) => (lane.finished && lane.finished.counted) || "";
+export const countMethodOf = (lane) => (lane.finished && lane.finished.counted) || "";
 export const reportsDrafts = (lane) =>
   // whether the lane reports which drafts were accepted in each cycle
-  !serverOf(lane) || ["exact", "merged"].includes(countedOf(lane)) || isPlainServer(lane);
+  !serverOf(lane) || ["exact", "merged"].includes(countMethodOf(lane)) || isPlainServer(lane);
 const isPlainServer = (lane) =>
   // whether the lane belongs to a server that does not speculate
-  Boolean(serverOf(lane) && lane.finished && lane.finished.reason !== "failed" && !countedOf(lane));
+  Boolean(serverOf(lane) && lane.finished && lane.finished.reason !== "failed" && !countMethodOf(lane));
 
 export const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
 export const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);

@@ -1,6 +1,6 @@
 /* Writes the sentences on a server that was watched from outside: it may report which drafts it accepted, never why. */
 
-import { speculativeOf, plainOf, findFirstRejection, reportsDrafts, serverOf, countedOf } from "#page/race/run.js";
+import { speculativeOf, plainOf, findFirstRejection, reportsDrafts, serverOf, countMethodOf } from "#page/race/run.js";
 import { toFixed } from "#page/race/format.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { setProperty } from "#page/race/html.js";
@@ -51,11 +51,11 @@ export function createServerSentences(texts, view, createMark, createNumbersButt
   return { sentence, endSentences };
 }
 
-/* Shows a badge, with its definition, that says how a server's tokens were divided into cycles: exactly, afterwards, or
- * not at all, because it reports only totals or does not speculate. */
+/* Shows, as a badge with a definition, how a server's tokens were divided into cycles: as they arrived, afterwards by
+ * the server's own list, or not at all, because it reports only totals or does not speculate. */
 export function showCountMethod(texts, node, lane) {
   const serverTexts = texts.server,
-    name = serverOf(lane) && lane.finished ? countedOf(lane) || "no_speculation" : "";
+    name = serverOf(lane) && lane.finished ? countMethodOf(lane) || "no_speculation" : "";
   node.hidden = !name;
   if (!name) return;
   setProperty(node, "textContent", serverTexts.counted[name]);

@@ -5,7 +5,7 @@ import { BLOCK_VERIFICATION } from "#page/race/run.js";
 export const MAX_ROWS = 6; // tokens in a chart; all others share one row
 
 /* Returns the weight of p: under block verification it is that of the prefix. */
-export const weightOf = ({ rule, weight }) => (rule === BLOCK_VERIFICATION ? weight : 1);
+export const prefixWeightOf = ({ rule, weight }) => (rule === BLOCK_VERIFICATION ? weight : 1);
 
 /* Returns both distributions over the tokens that have p and q, and all others as `rest`; p is times `weight`. */
 export function distributionsOf(draft, weight = 1) {

@@ -1,20 +1,20 @@
-/* Draws the evidence for the sentence. */
+/* Draws the evidence for what a step's sentence says: distributions beside a test or a draw. */
 
 import { html, createLegend } from "#page/race/html.js";
 import { fillText, formatPiece } from "#page/race/text.js";
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 import { REJECTION_SAMPLING, TYPICAL_ACCEPTANCE, firstSiblingOf } from "#page/step/judge.js";
-import { weightOf } from "#page/step/distributions.js";
+import { prefixWeightOf } from "#page/step/distributions.js";
 import { createTitle, createNote } from "#page/step/marks.js";
 import { createTrials } from "#page/step/trial.js";
 import { createResidualCharts } from "#page/step/residual.js";
 
-export function createEvidence(page, { drawBars, drawRow }, serverViews, guessTarget) {
+export function createEvidence(page, { drawBars, drawRow }, serverViews, describeLikeliest) {
   const { texts, view, part, current, isGreedy } = page;
   const drawTest = createTrials(page),
     { drawAreas, drawSurpluses } = createResidualCharts(page);
 
-  /* Returns the draft whose test is on show: the one that is judged now, or else the last that was judged. */
+  /* Returns the index of the draft on show: the one judged now, else the replaced or last judged one; or null. */
   function focusedNode() {
     const { verdict, targetToken, stepIndex } = current();
     if (typeof view.step === "number") return view.step;
@@ -87,7 +87,7 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, guessTa
         [createTitle(heading), html("p", {}, lead)],
       ];
     }
-    const weight = weightOf(verdict);
+    const weight = prefixWeightOf(verdict);
     return [
       [
         createTitle(labels.title),
@@ -97,7 +97,7 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, guessTa
       ],
       [
         createTitle(weight < 1 ? labels.draw : labels.equal),
-        ...drawSurpluses(draft, weight, part.right.clientWidth, guessTarget()),
+        ...drawSurpluses(draft, weight, part.right.clientWidth, describeLikeliest()),
       ],
     ];
   }

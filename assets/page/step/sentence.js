@@ -5,7 +5,7 @@ import { fillTemplate, fillText, formatPiece } from "#page/race/text.js";
 import { formatDuration, formatApart } from "#page/race/format.js";
 import { BLOCK_VERIFICATION, SHARED_NOISE } from "#page/race/run.js";
 import { SAMPLE_AND_MATCH, FIRST_CHOICE, TYPICAL_ACCEPTANCE } from "#page/step/judge.js";
-import { weightOf, distributionsOf } from "#page/step/distributions.js";
+import { prefixWeightOf, distributionsOf } from "#page/step/distributions.js";
 import { formatFigure, createMark } from "#page/step/marks.js";
 
 export function createSentences(page, serverViews) {
@@ -95,7 +95,7 @@ export function createSentences(page, serverViews) {
       says = texts.own_says;
     const name = targetToken.sample
       ? createMark(targetToken.state, targetToken.sample.piece)
-      : html("span", {}, guessTarget());
+      : html("span", {}, describeLikeliest());
     const key =
       targetToken.state === "pla"
         ? "pla"
@@ -113,7 +113,7 @@ export function createSentences(page, serverViews) {
   }
 
   /* Returns the likeliest token where the trace does not hold the draw. */
-  function guessTarget() {
+  function describeLikeliest() {
     const { targetToken, cycle, verdict } = current();
     const formatLikeliest = ({ piece }, p) =>
       fillText(texts.own_says.likeliest, { x: formatPiece(piece), p: formatFigure(p) });
@@ -121,12 +121,12 @@ export function createSentences(page, serverViews) {
       const likeliestToken = targetToken.distribution && targetToken.distribution.top[0];
       return likeliestToken ? formatLikeliest(likeliestToken, likeliestToken.prob) : texts.own_says.unknown;
     }
-    const distributions = distributionsOf(cycle.drafts[targetToken.node], weightOf(verdict)),
+    const distributions = distributionsOf(cycle.drafts[targetToken.node], prefixWeightOf(verdict)),
       likeliestRow = [...distributions.known].sort((a, b) => b.p - b.q - a.p + a.q)[0];
     return likeliestRow && likeliestRow.p > likeliestRow.q
       ? formatLikeliest(likeliestRow, (likeliestRow.p - likeliestRow.q) / distributions.surplus)
       : texts.own_says.unknown;
   }
 
-  return { sentence, guessTarget };
+  return { sentence, describeLikeliest };
 }

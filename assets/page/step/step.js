@@ -270,7 +270,7 @@ function mountStepper(element, props, server, player) {
     probabilityBars = createProbabilityBars(page),
     serverViews = createServerViews(page, probabilityBars.drawRow),
     sentences = createSentences(page, serverViews),
-    evidence = createEvidence(page, probabilityBars, serverViews, sentences.guessTarget),
+    evidence = createEvidence(page, probabilityBars, serverViews, sentences.describeLikeliest),
     questions = createQuestions(page, evidence.focusedNode),
     transport = createTransport(page);
 

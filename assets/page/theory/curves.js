@@ -1,4 +1,4 @@
-/* Draws the speed-up by draft length K, as curves and as a table, and why not a longer draft. */
+/* Draws the speed-up by draft length K, as curves and as a table, and says why a longer draft does not pay. */
 
 import { html, createHeadRow, createRow } from "#page/race/html.js";
 import { svgText, svgLine } from "#page/race/svg.js";
@@ -42,7 +42,7 @@ export function createCurves({
     const label = (alpha) => (isWide ? "α " : "") + toFixed(alpha, alpha === settings.alpha ? 2 : 1),
       usedHeights = [y(speedupAt(LARGEST_K))];
     for (const alpha of ALPHAS.filter((one) => Math.abs(one - settings.alpha) > 0.035)) {
-      const points = ks.map((k) => [x(k), y(speedupAt(k, alpha))]).filter(([, endY]) => endY >= frame.top),
+      const points = ks.map((k) => [x(k), y(speedupAt(k, alpha))]).filter(([, pointY]) => pointY >= frame.top),
         [, endY] = points[points.length - 1];
       if (points.length < LARGEST_K) continue;
       chart.append(svgPath(points, "sd-th-bend"));
@@ -64,9 +64,9 @@ export function createCurves({
     part.curves.replaceChildren(chart);
   }
 
-  /* Marks the current and the best K. Labels stand where the curve falls: right of a K past the best, else left. */
+  /* Marks the current and the best K. The current K's label is left of its point before the best K, and right after. */
   function paintPoints({ chart, floor, left, wide }, x, y) {
-    const k = findBestK(),
+    const best = findBestK(),
       current = speedupAt(settings.k),
       pointX = x(settings.k),
       pointY = y(current),
@@ -76,18 +76,18 @@ export function createCurves({
             measured: formatTimes(measured().speedup),
           })
         : formatTimes(current),
-      labelsLeft = settings.k < k || pointX > left + wide - 130,
+      labelsLeft = settings.k < best || pointX > left + wide - 130,
       alignsEnd = labelsLeft && pointX > left + (settings.usesRun ? 250 : 130),
-      offsetY = labelsLeft && !alignsEnd ? 24 : -12, // a rising curve leaves room below it at the right
+      offsetY = labelsLeft && !alignsEnd ? 24 : -12, // no room at the left: it goes right, below the rising curve
       offsetX = alignsEnd ? -12 : 12,
-      distance = k ? (x(k) - pointX) * Math.sign(offsetX) : 0;
-    if (k) chart.append(svgDot(x(k), y(speedupAt(k)), 4.5, "sd-dot-b"));
-    if (k && Math.abs(k - settings.k) > 1 && (distance < 0 || distance > (settings.usesRun ? 220 : 80)))
+      bestAheadPx = best ? (x(best) - pointX) * Math.sign(offsetX) : 0; // in the label's direction
+    if (best) chart.append(svgDot(x(best), y(speedupAt(best)), 4.5, "sd-dot-b"));
+    if (best && Math.abs(best - settings.k) > 1 && (bestAheadPx < 0 || bestAheadPx > (settings.usesRun ? 220 : 80)))
       chart.append(
         svgText(
-          clamp(x(k), left + 40, left + wide - 36),
-          y(speedupAt(k)) - 12,
-          fillText(texts.curves.best, { k }),
+          clamp(x(best), left + 40, left + wide - 36),
+          y(speedupAt(best)) - 12,
+          fillText(texts.curves.best, { k: best }),
           "sd-b",
           "middle",
         ),
@@ -101,13 +101,13 @@ export function createCurves({
   }
 
   function paintTable() {
-    const bestK = findBestK(),
-      ks = range(1, LARGEST_K).filter((k) => k <= 10 || k === settings.k || k === bestK),
+    const best = findBestK(),
+      ks = range(1, LARGEST_K).filter((k) => k <= 10 || k === settings.k || k === best),
       highest = Math.max(...ks.map((k) => speedupAt(k)));
     const tagsOf = (k) =>
       [
         k === settings.k ? (settings.usesRun ? texts.table.mine : texts.table.set) : null,
-        k === bestK ? texts.table.best : null,
+        k === best ? texts.table.best : null,
       ]
         .filter(Boolean)
         .join(", ");
@@ -118,16 +118,16 @@ export function createCurves({
           toFixed(expectedTokens(settings.alpha, k)),
           toFixed(k * settings.c + checkCost(k) + settings.o),
           formatTimes(speedupAt(k)),
-          createBarCell(speedupAt(k) / highest, k === bestK),
+          createBarCell(speedupAt(k) / highest, k === best),
         ],
-        k === bestK ? "sd-th-best" : null,
+        k === best ? "sd-th-best" : null,
       );
     part.table.replaceChildren(
       createHeadRow([...Object.values(texts.table.heads), html("td")]),
       html("tbody", {}, ks.map(row)),
     );
-    part.tablesub.textContent = bestK
-      ? joinSentences(fillText(texts.table.sub, { k: bestK }), whyNotLonger(bestK))
+    part.tablesub.textContent = best
+      ? joinSentences(fillText(texts.table.sub, { k: best }), whyNotLonger(best))
       : texts.table.none;
   }
 

@@ -18,7 +18,7 @@ import { formatTimes, findById, formatSeconds, formatBytes } from "#page/theory/
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
   COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
-/* These are two places at temperature 1: draft and target agree on the first choice, or they do not. */
+/* Holds [p, q] at temperature 1 for two places: target and draft agree on the first choice, or they do not. */
 const PLACES = {
   agree: [
     [0.5, 0.25, 0.15, 0.1],
@@ -32,7 +32,7 @@ const PLACES = {
 const TEMPERATURES = [0, 0.5, 1, 2];
 
 export function createOpening({ texts, part, settings, widths, speedupAt }, { machines, models }) {
-  /* Draws the time to read a model's weights beside the time to compute one row, and the rows of a check. */
+  /* Draws the memory wall as bars: the time to read the weights, and to compute one token or a check's rows. */
   function paintWall() {
     const machine = toMachine(findById(machines, settings.machine)),
       target = toModel(findById(models, settings.target)),
@@ -154,8 +154,8 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
     part.heat.replaceChildren(chart);
   }
 
-  /* Draws what is accepted at one place in three cases: of a drawn draft, by either rule, and of the draft's first
-   * choice. */
+  /* Draws how likely each token is accepted at one place: drawn from q under rejection sampling, drawn from q under
+   * sample-and-match, and q's first choice, proposed without a draw. */
   function paintRules() {
     const [p, q] = PLACES.agree,
       width = widths.rules,

@@ -137,7 +137,7 @@ def field(setting: Setting, shown: dict[str, Any]) -> Any:
 
 def family_menu(chosen: str) -> gr.Dropdown:
     """Add the menu of targets with their drafts. If the host allows it, any other pair can be typed."""
-    any_pair = presets.allowed() is None
+    any_pair = presets.allowed_pairs() is None
     return gr.Dropdown(
         [(menu.family_name(name), name) for name in menu.families()],
         value=chosen,
@@ -236,22 +236,22 @@ def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[A
     If there is none, if its prompt is already filled in, or if another model is chosen, fill in the next example
     instead. Then the run on show stays, and the line says so.
     """
-    examples, target, ours = prompts()[kind], menu.target_of(kind), menu.is_ours(family)
-    other_model = not ours and family != target and menu.answers(family) == menu.answers(target)
+    examples, recorded, ours = prompts()[kind], menu.family_of(kind), menu.is_ours(family)
+    other_model = not ours and family != recorded and menu.answers(family) == menu.answers(recorded)
     if not other_model and kind in session.recorded_names() and prompt != examples[0]:
         return played(kind, drafter)
     settings: dict[str, Any] = {"prompt": examples[0]}
     if prompt in examples:
         settings["prompt"] = examples[(examples.index(prompt) + 1) % len(examples)]
-    if menu.answers(family) != menu.answers(target):
-        settings |= {"family": target, "drafter": DEFAULT_DRAFTER}
+    if menu.answers(family) != menu.answers(recorded):
+        settings |= {"family": recorded, "drafter": DEFAULT_DRAFTER}
     return [gr.skip(), tell(strings("page")["notice"]["not_recorded"]), *filled_in(settings)]
 
 
 def show_drafter(prompt: str, drafter: str, family: str) -> list[Any]:
     """Play the recording of another drafter on a recorded prompt. Without a recording, nothing changes."""
     kind = kind_of(prompt)
-    is_recorded = kind in session.recorded_names() and prompt == prompts()[kind][0] and family == menu.target_of(kind)
+    is_recorded = kind in session.recorded_names() and prompt == prompts()[kind][0] and family == menu.family_of(kind)
     if not is_recorded or (drafter != menu.drafter_of(kind) and not session.recorded(kind, drafter)):
         return [gr.skip()] * (2 + len(SETTINGS))
     return played(kind, drafter)

@@ -198,7 +198,7 @@ test("a server's run has no split of its time, and what it does not tell is null
   const served = player.foldEvents(eventsOf("served")),
     figures = player.figuresAt(served, player.replayEnd(served)),
     [first, second] = served.lanes.speculative.cycles;
-  assert.ok(player.isServed(served) && figures.reported && player.countedOf(served.lanes.speculative) === "exact");
+  assert.ok(player.isServed(served) && figures.reported && player.countMethodOf(served.lanes.speculative) === "exact");
   assert.deepEqual([first.drafting, first.served, first.drafts[0].readyMs], [null, true, first.endMs]);
   assert.deepEqual(
     second.drafts.map((draft) => [draft.state, draft.token, draft.p]),
