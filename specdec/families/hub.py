@@ -61,7 +61,7 @@ def find(name: str | Path) -> Path:
 
 def is_on_disk(name: str | Path) -> bool:
     """Whether this is the path of a folder or a GGUF file. Raises ValueError for a GGUF file that does not exist."""
-    if gguf_header.is_named(name) and not Path(name).exists():
+    if gguf_header.has_gguf_name(name) and not Path(name).exists():
         raise ValueError(
             TranslatableText("There is no GGUF file {name} on this machine. Check the path.", name=str(name))
         )
