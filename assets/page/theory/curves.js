@@ -33,7 +33,7 @@ export function createCurves({
     const highestOwn = Math.max(...ks.map((k) => speedupAt(k)), settings.usesRun ? measured().speedup : 0),
       highest = Math.max(...ks.map((k) => speedupAt(k, ALPHAS[ALPHAS.length - 1]))),
       y = speedAxis(frame, Math.max(2, highestOwn * 1.1, Math.min(highest * 1.06, highestOwn * 2.2)), settings.k < 9),
-      x = (k) => frame.left + ((k - 1) / (LARGEST_K - 1)) * frame.wide;
+      x = (k) => frame.left + ((k - 1) / (LARGEST_K - 1)) * frame.plotWidth;
     drawTicks(
       frame,
       ks.filter((k) => isWide || k % 2 || k === settings.k).map((k) => [x(k), k, k === settings.k ? "sd-b" : ""]),
@@ -65,7 +65,7 @@ export function createCurves({
   }
 
   /* Marks the current and the best K. Labels stand where the curve falls: right of a K past the best, else left. */
-  function paintPoints({ chart, floor, left, wide }, x, y) {
+  function paintPoints({ chart, floor, left, plotWidth }, x, y) {
     const k = findBestK(),
       current = speedupAt(settings.k),
       pointX = x(settings.k),
@@ -76,7 +76,7 @@ export function createCurves({
             measured: formatTimes(measured().speedup),
           })
         : formatTimes(current),
-      labelsLeft = settings.k < k || pointX > left + wide - 130,
+      labelsLeft = settings.k < k || pointX > left + plotWidth - 130,
       alignsEnd = labelsLeft && pointX > left + (settings.usesRun ? 250 : 130),
       offsetY = labelsLeft && !alignsEnd ? 24 : -12, // a rising curve leaves room below it at the right
       offsetX = alignsEnd ? -12 : 12,
@@ -85,7 +85,7 @@ export function createCurves({
     if (k && Math.abs(k - settings.k) > 1 && (distance < 0 || distance > (settings.usesRun ? 220 : 80)))
       chart.append(
         svgText(
-          clamp(x(k), left + 40, left + wide - 36),
+          clamp(x(k), left + 40, left + plotWidth - 36),
           y(speedupAt(k)) - 12,
           fillText(texts.curves.best, { k }),
           "sd-b",
