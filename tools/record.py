@@ -13,7 +13,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from specdec.families import zoo
-from specdec.families.star import NAME as STAR
+from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.lanes.race import race
 from specdec.methods import ADAPTIVE, DRAFT_MODEL, EMBEDDED
 from specdec.paths import ASSETS
@@ -35,7 +35,7 @@ class Options:
     drafters: tuple[str, ...] = option((), "which; all of the family without", positional=True)
     tokens: int = option(48, "new tokens per run")
     out: Path = option(ASSETS / "traces", "one folder per drafter, one file per domain")
-    family: str = option(EMBEDDED, "whose runs; smollm2: its answers", choices=(EMBEDDED, STAR))
+    family: str = option(EMBEDDED, "whose runs; smollm2: its answers", choices=(EMBEDDED, SMOLLM2))
     temperature: float = option(TEMPERATURE, "of the runs; 0 is greedy")
 
 

@@ -76,8 +76,8 @@ def begin_with(target: str | None, draft: list[str]) -> None:
     chosen = presets.format_pair(target, draft) if target else presets.host_pair()
     if chosen not in (EMBEDDED, *ROUNDED) and presets.parse_pair(chosen) is None:
         raise ValueError(
-            f"{chosen} is no pair; name {presets.STAR}, or write 'TARGET + DRAFT' with names on the Hub (OWNER/MODEL), "
-            "folders or GGUF files"
+            f"{chosen} is no pair; name {presets.SMOLLM2}, or write 'TARGET + DRAFT' with names on the Hub "
+            "(OWNER/MODEL), folders or GGUF files"
         )
     os.environ["SPECDEC_PAIR"] = chosen
 

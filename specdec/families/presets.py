@@ -17,7 +17,7 @@ from ..methods import DRAFT_MODEL, EMBEDDED, METHODS, methods_sharing_parts, QUA
 from ..models.gguf_header import has_gguf_name
 from ..paths import ASSETS
 from . import chat, hub
-from .star import NAME as STAR
+from .smollm2 import NAME as SMOLLM2
 
 SEPARATOR = " + "
 TARGET_ONLY = tuple(m.name for m in METHODS.values() if not m.part)  # methods that need only the target
@@ -40,32 +40,32 @@ class Pair:
 
 
 def drafters_of(target: str) -> list[Path]:
-    """Return the folders of the package's drafters for a target; only SmolLM2 (`star.py`) has any."""
-    return sorted(file.parent for file in (ASSETS / "models" / target).glob("*/config.json")) if target == STAR else []
+    """Return the folders of the package's drafters for a target; only SmolLM2 (`smollm2.py`) has any."""
+    if target != SMOLLM2:
+        return []
+    return sorted(file.parent for file in (ASSETS / "models" / target).glob("*/config.json"))
 
 
-def star_pair() -> Pair:
-    folders = {folder.name for folder in drafters_of(STAR)}
+def smollm2_pair() -> Pair:
+    folders = {folder.name for folder in drafters_of(SMOLLM2)}
     trained = (method.name for method in METHODS.values() if method.folder in folders)
-    return Pair(STAR, methods=tuple(dict.fromkeys((*trained, *ALONE))))
+    return Pair(SMOLLM2, methods=tuple(dict.fromkeys((*trained, *ALONE))))
 
 
 def parse_pair(spec: str) -> Pair | None:
     """Parse `TARGET`, `TARGET + DRAFT`, or SmolLM2's name. Return None for our own family, and for anything else."""
-    if spec == STAR:
-        return star_pair()
+    if spec == SMOLLM2:
+        return smollm2_pair()
     target, *drafts = (part.strip() for part in spec.split(SEPARATOR))
     if not all(map(is_model, (target, *drafts))):
         return None
-    if not drafts:
-        return Pair(target, methods=ALONE)
-    return Pair(target, tuple(drafts))
+    return Pair(target, tuple(drafts)) if drafts else Pair(target, methods=ALONE)
 
 
 def is_model(name: str) -> bool:
     """Whether this may name a checkpoint: SmolLM2, OWNER/MODEL, a folder with a config.json, or a GGUF file."""
     return (
-        name == STAR
+        name == SMOLLM2
         or bool(ON_THE_HUB.fullmatch(name))
         or has_gguf_name(name)
         or os.path.isfile(os.path.join(name, "config.json"))
@@ -78,7 +78,7 @@ def has_chat_template(spec: str) -> bool:
     True for a target that is not on this machine yet, because most have one.
     """
     pair = parse_pair(spec)
-    if pair is None or pair.target == STAR:
+    if pair is None or pair.target == SMOLLM2:
         return pair is not None
     with contextlib.suppress(ValueError):
         place = Path(pair.target) if hub.is_on_disk(pair.target) else hub.cached(pair.target)

@@ -50,7 +50,7 @@ def offered() -> list[str]:
     """List the families that a browser can run; none if the embedded models are not on this machine."""
     if not any(path.suffix == ".safetensors" for path in built_in()):
         return []
-    return [EMBEDDED, *([presets.STAR] if hub.is_here(presets.STAR) else [])]
+    return [EMBEDDED, *([presets.SMOLLM2] if hub.is_here(presets.SMOLLM2) else [])]
 
 
 def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:

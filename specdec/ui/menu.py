@@ -39,8 +39,8 @@ def families() -> list[str]:
     """List the embedded family and the pairs of this host. In 8 bits the family is offered only without a GPU."""
     ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
     allowed = presets.allowed()
-    if allowed is None or hub.is_here(presets.STAR):
-        ours.append(presets.STAR)
+    if allowed is None or hub.is_here(presets.SMOLLM2):
+        ours.append(presets.SMOLLM2)
     return list(dict.fromkeys((*ours, *([presets.host_pair()] if allowed is None else allowed))))
 
 
@@ -56,12 +56,12 @@ def answers(family: str) -> bool:
 
 def target_of(kind: str) -> str:
     """Return the family whose runs of this kind are recorded."""
-    return presets.STAR if kind in questions() else EMBEDDED
+    return presets.SMOLLM2 if kind in questions() else EMBEDDED
 
 
 def drafter_of(kind: str) -> str:
     """Return the drafter of the first recording of this kind."""
-    return drafters(presets.STAR)[0] if kind in questions() else DRAFT_MODEL
+    return drafters(presets.SMOLLM2)[0] if kind in questions() else DRAFT_MODEL
 
 
 @functools.cache
@@ -110,7 +110,7 @@ def family_line(family: str) -> str:
         return sentences(words["embedded_line"], words["target_note"] if presets.allowed() is None else "")
     if family in ROUNDED:
         return words["rounded_line"]
-    if family == presets.STAR:
+    if family == presets.SMOLLM2:
         return strings("pairs")[family]["shows"]
     return words["own_pair"]
 

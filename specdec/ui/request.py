@@ -48,7 +48,7 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     values = {name: check_setting(SETTINGS[name], given.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
     if values["peer"] and drafter == DEFAULT_DRAFTER:  # transformers must have it; it cannot run SmolLM2's draft model
-        whole = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.STAR
+        whole = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.SMOLLM2
         drafter = values["drafter"] = DRAFT_MODEL if whole else LOOKUP
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise InputError(say("chains_only"))

@@ -102,7 +102,7 @@ def run(request: RunRequest) -> Iterator[News]:
     try:
         yield from fetch(request.family)  # before the turn, so that others need not wait for the download
     except ValueError as error:
-        if request.family != presets.STAR:
+        if request.family != presets.SMOLLM2:
             raise
         remark = sentences(translated(error.args[0]), notice("instead"))
         request = replace(request, family=EMBEDDED, drafter=DEFAULT_DRAFTER)

@@ -18,7 +18,7 @@ from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.events import Event, from_dict, to_dict, Verified
-from specdec.families.presets import STAR
+from specdec.families.presets import SMOLLM2
 from specdec.methods import EMBEDDED
 from specdec.paths import ASSETS
 from specdec.proof.mistakes import CATALOGUE
@@ -94,7 +94,7 @@ def test_every_rule_on_every_draft_passes(drafter: str, rule: str, params: Sampl
 
 
 def test_every_recorded_run_passes_and_every_drafter_has_one_in_every_domain() -> None:
-    kinds, who = {Trace.load(path).header.kind for path in TRACES}, {EMBEDDED: menu.drafters(), STAR: STARS}
+    kinds, who = {Trace.load(path).header.kind for path in TRACES}, {EMBEDDED: menu.drafters(), SMOLLM2: STARS}
     named = {trace.recording(FOLDER, kind, name) for kind in kinds for name in who.get(menu.target_of(kind), ())}
     assert set(OTHERS) == {path for path in named if path.parent.name not in ("draft_model", "none")}
     for path in TRACES + OTHERS:

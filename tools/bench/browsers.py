@@ -23,8 +23,8 @@ from typing import Any
 import pandas
 
 from specdec.families.browser import files
-from specdec.families.star import find
-from specdec.families.star import NAME as STAR
+from specdec.families.smollm2 import find
+from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.methods import EMBEDDED
 from specdec.ui.browser import listed
 from specdec.ui.scripts import layers, sources
@@ -37,10 +37,10 @@ BROWSERS = {  # the command before an address
     "chromium": ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir={profile}"),
     "firefox": ("firefox-esr", "--headless", "--no-remote", "--profile", "{profile}"),
 }
-KINDS = {EMBEDDED: ("story", "code", "facts"), STAR: ("coding", "summarization")}
+KINDS = {EMBEDDED: ("story", "code", "facts"), SMOLLM2: ("coding", "summarization")}
 DRAFTERS = {
     EMBEDDED: (("draft_model", 1), ("draft_model", 2), ("draft_model", 3), ("prompt_lookup", 4)),
-    STAR: (("prompt_lookup", 3),),
+    SMOLLM2: (("prompt_lookup", 3),),
 }
 PROMPTS = 4  # prompts of each kind
 DEADLINE_S = 1800.0  # for each browser
@@ -49,7 +49,7 @@ ISOLATION = {"Opener": "same-origin", "Embedder": "require-corp", "Resource": "c
 
 def report(options: Options) -> dict[str, Any]:
     rows, versions = [], {}
-    for family in (EMBEDDED, *([STAR] if find() else [])):
+    for family in (EMBEDDED, *([SMOLLM2] if find() else [])):
         for isolated in (False, True):
             with tempfile.TemporaryDirectory() as folder, serving(Path(folder), isolated) as (address, posted):
                 write(Path(folder), family, options)
