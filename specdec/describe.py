@@ -25,7 +25,7 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
 def verification(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> dict[str, Any]:
-    """Return the fields of `Verified` without its times. Distributions, with samples from `noise`, need `noise`."""
+    """Return the fields of `Verified` without its times. If `noise` is None, there are no distributions and samples."""
     fields: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
     if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
@@ -41,10 +41,10 @@ def verification(
 def positions(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> tuple[Position, ...]:
-    """Return one entry for each drafted token. Without noise it has only the numbers that the rule used."""
+    """Return one entry for each drafted token. Without noise it has only the status, p, q, u and h."""
     trials = {trial.node: trial for trial in verdict.trials}
     tossed = {trial.node for trial in verdict.trials if trial.u is not None}  # rules without coins have no residual
-    described, weight, distributions = [], 1.0, proposal.distributions(rows)
+    described, block_weight, distributions = [], 1.0, proposal.distributions(rows)
     chances = block_chances(proposal, rows) if noise is not None else iter(())
     for node, status in enumerate(statuses(proposal, verdict)):
         token, trial = proposal.tokens[node], trials.get(node)
@@ -56,24 +56,24 @@ def positions(
             fields = {"p": float(p[token]), "q": float(q[token]), "u": None} | fields
             if noise is not None:
                 level, shown = proposal.depth(node) - 1, {*likeliest(p), *likeliest(q), token}
-                own = {verdict.token} if status == "rejected" else set()
-                fields |= around_siblings(proposal, rows, node, fields["p"])
+                replacement = {verdict.token} if status == "rejected" else set()
+                fields |= before_and_after_siblings(proposal, rows, node, fields["p"])
                 fields |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
-                fields["target"] = with_sample(distribution(p, piece, shown | own), p, piece, noise, level)
-                fields["draft"] = distribution(q, piece, shown | own)
-                if tossed and weight > 0.0:  # a block of weight 0 is never accepted, so it has no residual
-                    difference = residual(weight * p, q, token)
-                    shown = {*likeliest(difference)} | own
+                fields["target"] = with_sample(distribution(p, piece, shown | replacement), p, piece, noise, level)
+                fields["draft"] = distribution(q, piece, shown | replacement)
+                if tossed and block_weight > 0.0:  # a block of weight 0 is never accepted, so it has no residual
+                    difference = residual(block_weight * p, q, token)
+                    shown = {*likeliest(difference)} | replacement
                     described_residual = distribution(difference, piece, shown)
                     fields["residual"] = with_sample(described_residual, difference, piece, noise, level)
         if trial is not None and trial.h is not None:
-            weight, fields["block"] = min(1.0, weight * trial.p / trial.q), None
+            block_weight, fields["block"] = min(1.0, block_weight * trial.p / trial.q), None
         described.append(Position(**fields))
     return tuple(described)
 
 
 def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
-    """Yield block verification's h at each token of a chain."""
+    """Yield for each token of a chain the chance that block verification accepts the block up to it (`Position.h`)."""
     if not proposal.is_chain:
         return
     weight, last, distributions = 1.0, len(proposal) - 1, proposal.distributions(rows)
@@ -94,8 +94,8 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
     return p
 
 
-def around_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> dict[str, float]:
-    """Return `Position.row` and `Position.behind` of a drawn token with earlier siblings, if they differ from `p`."""
+def before_and_after_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> dict[str, float]:
+    """Return a drawn token's probability before its earlier siblings and after them, each if it differs from `p`."""
     parent, token = proposal.parents[node], proposal.tokens[node]
     earlier = {sibling for sibling in proposal.children(parent) if sibling < node}
     if not earlier or proposal.probs is None:
@@ -121,6 +121,6 @@ def distribution(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[in
 def with_sample(
     distribution: Distribution, probs: Tensor, piece: Callable[[int], str], noise: Sampler, level: int
 ) -> Distribution:
-    """Add the token that the noise draws from `probs` after `level` drafted tokens."""
+    """Add a sample: the token that `noise` draws from `probs`, when `level` drafted tokens stand before it."""
     token = noise.categorical(probs, ("own", level - 1))
     return replace(distribution, sample=Candidate(token, piece(token), round(float(probs[token]), 7)))

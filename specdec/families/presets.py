@@ -14,15 +14,15 @@ from pathlib import Path
 
 from ..exposure import limits
 from ..methods import DRAFT_MODEL, EMBEDDED, METHODS, methods_sharing_parts, QUANTISED, ROUNDED
-from ..models.gguf_header import is_named
+from ..models.gguf_header import has_gguf_name
 from ..paths import ASSETS
 from . import chat, hub
-from .star import NAME as SMOLLM2
+from .smollm2 import NAME as SMOLLM2
 
-BESIDE = " + "
-ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # methods that need only the target
+SEPARATOR = " + "
+TARGET_ONLY = tuple(m.name for m in METHODS.values() if not m.part)  # methods that need only the target
 ALONE = ("suffix", "prompt_lookup", QUANTISED)  # methods for a target without a draft, the best first
-ANY = methods_sharing_parts(DRAFT_MODEL, "medusa", "eagle3")  # methods of published drafts
+PUBLISHED = methods_sharing_parts(DRAFT_MODEL, "medusa", "eagle3")  # methods of published drafts
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
@@ -32,7 +32,7 @@ class Pair:
 
     target: str
     drafts: tuple[str, ...] = ()
-    methods: tuple[str, ...] = ANY  # the kind of a draft is not known before it is loaded
+    methods: tuple[str, ...] = PUBLISHED  # the kind of a draft is not known before it is loaded
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -40,26 +40,26 @@ class Pair:
 
 
 def drafters_of(target: str) -> list[Path]:
-    """Return the folders of the package's drafters for a target; only SmolLM2 (`star.py`) has any."""
-    return sorted(one.parent for one in (ASSETS / "models" / target).glob("*/config.json")) if target == SMOLLM2 else []
+    """Return the folders of the package's drafters for a target; only SmolLM2 (`smollm2.py`) has any."""
+    if target != SMOLLM2:
+        return []
+    return sorted(file.parent for file in (ASSETS / "models" / target).glob("*/config.json"))
 
 
-def star_pair() -> Pair:
+def smollm2_pair() -> Pair:
     folders = {folder.name for folder in drafters_of(SMOLLM2)}
     trained = (method.name for method in METHODS.values() if method.folder in folders)
     return Pair(SMOLLM2, methods=tuple(dict.fromkeys((*trained, *ALONE))))
 
 
 def parse_pair(spec: str) -> Pair | None:
-    """Parse `TARGET + DRAFT`, or the name of SmolLM2; None for a family of our own, or anything else."""
+    """Parse `TARGET`, `TARGET + DRAFT`, or SmolLM2's name. Return None for our own family, and for anything else."""
     if spec == SMOLLM2:
-        return star_pair()
-    target, *drafts = (part.strip() for part in spec.split(BESIDE))
+        return smollm2_pair()
+    target, *drafts = (part.strip() for part in spec.split(SEPARATOR))
     if not all(map(is_model, (target, *drafts))):
         return None
-    if not drafts:
-        return Pair(target, methods=ALONE)
-    return Pair(target, tuple(drafts))
+    return Pair(target, tuple(drafts)) if drafts else Pair(target, methods=ALONE)
 
 
 def is_model(name: str) -> bool:
@@ -67,12 +67,12 @@ def is_model(name: str) -> bool:
     return (
         name == SMOLLM2
         or bool(ON_THE_HUB.fullmatch(name))
-        or is_named(name)
+        or has_gguf_name(name)
         or os.path.isfile(os.path.join(name, "config.json"))
     )
 
 
-def answers(spec: str) -> bool:
+def has_chat_template(spec: str) -> bool:
     """Whether the target of a pair has a chat template, and so answers a prompt instead of continuing it.
 
     True for a target that is not on this machine yet, because most have one.
@@ -87,7 +87,7 @@ def answers(spec: str) -> bool:
 
 
 def format_pair(target: str, drafts: Sequence[str] = ()) -> str:
-    return BESIDE.join((target, *drafts))
+    return SEPARATOR.join((target, *drafts))
 
 
 def host_pair() -> str:

@@ -311,7 +311,7 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
 def stored_bytes(place: Path) -> int:
     """Return the bytes of a checkpoint's weights. Those in a GGUF file count as 16 bits each."""
     if gguf_header.is_file(place):
-        return torch.bfloat16.itemsize * gguf_header.read_header(place).numbers
+        return torch.bfloat16.itemsize * gguf_header.read_header(place).weight_count
     if not any(place.glob("*.safetensors")):
         return 0  # loading raises the error
     return sum((place / file).stat().st_size for file in weight_files(place) if (place / file).is_file())

@@ -279,19 +279,19 @@ def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
         "alpha_by_position": [round(rate, 4) for rate in pooled_alpha(lanes)],
         "draft_acceptance_rate": ratio(accepted, sum(lane.drafted for lane in lanes)),
         "tau": round(pooled_tau(lanes), 4) if any(lane.cycles for lane in lanes) else None,
-        "draft_cost": middle(run.draft_cost for run in runs),
-        "verify_cost": middle(run.verify_cost for run in runs),
-        "overhead": middle(run.overhead for run in runs),
-        "plain_tokens_per_second": middle(run.plain.tokens_per_second for run in runs),
-        "tokens_per_second": middle(lane.tokens_per_second for lane in lanes),
-        "plain_first_token_seconds": middle(run.plain.prefill_seconds or None for run in runs),
-        "first_token_seconds": middle(lane.prefill_seconds or None for lane in lanes),
-        "measured_speedup": middle(run.measured_speedup for run in runs),
-        "accounted_speedup": middle(run.accounted_speedup for run in runs),
+        "draft_cost": rounded_median(run.draft_cost for run in runs),
+        "verify_cost": rounded_median(run.verify_cost for run in runs),
+        "overhead": rounded_median(run.overhead for run in runs),
+        "plain_tokens_per_second": rounded_median(run.plain.tokens_per_second for run in runs),
+        "tokens_per_second": rounded_median(lane.tokens_per_second for lane in lanes),
+        "plain_first_token_seconds": rounded_median(run.plain.prefill_seconds or None for run in runs),
+        "first_token_seconds": rounded_median(lane.prefill_seconds or None for lane in lanes),
+        "measured_speedup": rounded_median(run.measured_speedup for run in runs),
+        "accounted_speedup": rounded_median(run.accounted_speedup for run in runs),
     }
 
 
-def middle(values: Iterable[float | None]) -> float | None:
+def rounded_median(values: Iterable[float | None]) -> float | None:
     numbers = [value for value in values if value is not None]
     return round(median(numbers), 4) if numbers else None
 

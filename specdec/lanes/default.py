@@ -32,7 +32,7 @@ class Choice(NamedTuple):
 
 
 def candidates(family: Family, drafter: str, k: int) -> list[str]:
-    """List the drafters among which costs decide; empty if nothing is left open, or costs do not matter."""
+    """List the drafters to compare by costs: none if drafter and depth are given, or ACCEPTANCE lacks the drafter."""
     if k and drafter != DEFAULT_DRAFTER:
         return []
     return [name for name in ACCEPTANCE if name in family.drafters and drafter in (DEFAULT_DRAFTER, name)]
@@ -47,7 +47,7 @@ def has_to_measure(family: Family, drafter: str, k: int) -> bool:
 def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperature: float = 0.0) -> Choice:
     """Choose the drafter if it is `DEFAULT_DRAFTER`, and the depth if `k` is 0; given values stay.
 
-    If no draft is expected to pay, one token is drafted.
+    If no draft is expected to pay, one token is drafted. The drafter that `adaptive` wraps is measured in any case.
     """
     names = candidates(family, drafter, k)
     if inner_drafter(drafter):

@@ -20,13 +20,13 @@ STRING = 8
 ARRAY = 9
 
 
-def is_named(place: str | Path) -> bool:
+def has_gguf_name(place: str | Path) -> bool:
     """Whether the name is that of a GGUF file. The file need not exist."""
     return str(place).lower().endswith(".gguf")
 
 
 def is_file(place: str | Path) -> bool:
-    return is_named(place) and os.path.isfile(place)
+    return has_gguf_name(place) and os.path.isfile(place)
 
 
 class Entry(NamedTuple):
@@ -47,7 +47,7 @@ class Header:
     entries: dict[str, Entry] = field(default_factory=dict)
 
     @property
-    def numbers(self) -> int:
+    def weight_count(self) -> int:
         """The number of weights in all tensors."""
         return sum(math.prod(entry.shape) for entry in self.entries.values())
 
@@ -58,7 +58,7 @@ class Header:
         return value
 
     def of_model(self, name: str, default: Any = None) -> Any:
-        """Return a field whose name begins with the architecture."""
+        """Return a field of the model. Its name in the file begins with the architecture, as in `llama.block_count`."""
         return self.value(f"{self.fields['general.architecture']}.{name}", default)
 
 

@@ -1,4 +1,4 @@
-"""Read a server's JSON and check it: types, ranges of numbers, whole characters. Anything wrong raises ServerError."""
+"""Read values from a server's JSON and check their types and ranges. A wrong value raises ServerError."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def listed(value: Any, name: str) -> list[Any]:
     return value
 
 
-def ids(value: Any, name: str = "token ids") -> tuple[int, ...]:
+def integers(value: Any, name: str = "token ids") -> tuple[int, ...]:
     return tuple(integer(item, name) for item in listed(value, name))
 
 
@@ -38,7 +38,7 @@ def integer(value: Any, name: str, most: int = MAX_ID) -> int:
 
 
 def text(value: Any, name: str) -> str:
-    """Replace half characters, which no file can store."""
+    """Replace lone surrogates, which no UTF-8 file can store."""
     if not isinstance(value, str):
         raise unreadable(name)
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -46,7 +46,7 @@ class LlamaCpp:
         self._has_template = at(props, "chat_template") not in (None, "", NO_TEMPLATE)
 
     def tokenize(self, text: str) -> tuple[int, ...]:
-        return fields.ids(at(self._client.ask("/tokenize", {"content": text, "add_special": True}), "tokens"))
+        return fields.integers(at(self._client.ask("/tokenize", {"content": text, "add_special": True}), "tokens"))
 
     def tokenize_chat(self, prompt: str) -> tuple[int, ...]:
         if not self._has_template:
@@ -90,7 +90,7 @@ class LlamaCpp:
         texts = []
         for draw in range(draws):
             body = self._body(prompt, params) | {"return_tokens": True, "seed": (params.seed + draw) % SEEDS}
-            texts.append(fields.ids(at(self._client.ask("/completion", body), "tokens")))
+            texts.append(fields.integers(at(self._client.ask("/completion", body), "tokens")))
         return texts
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
@@ -123,7 +123,7 @@ class LlamaCpp:
 
 def token(data: Any) -> Token:
     """Read the token of a chunk, and the distribution that it was drawn from if the server reports it."""
-    ids = fields.ids(at(data, "tokens"))
+    ids = fields.integers(at(data, "tokens"))
     if len(ids) != 1:
         raise fields.unreadable("token ids")
     piece, reported = fields.text(at(data, "content"), "text"), at(data, "completion_probabilities", 0)

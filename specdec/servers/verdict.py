@@ -20,20 +20,20 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
     if error is not None:
         return verdict(UNKNOWN, error.sentence)
     idle = idleness(contexts)
-    different, red = greedy_differs(contexts), [context for context in contexts if any(context.get("red", ()))]
-    if result["reference"] == "weights" and any(context["red"][0] for context in red):
+    different, failing = greedy_differences(contexts), [context for context in contexts if any(context.get("red", ()))]
+    if result["reference"] == "weights" and any(context["red"][0] for context in failing):
         return verdict(
             UNKNOWN,
             "Even the first token, which is never drafted, does not follow the distribution of these weights: "
-            "other weights, another precision, or settings of its own.",
+            "the server uses other weights, another precision, or its own sampling settings.",
         )
-    if red or different:
-        return verdict(LOSSY, *map(describe_witness, red[:1]), *map(describe_difference, different[:1]), *idle)
+    if failing or different:
+        return verdict(LOSSY, *map(describe_witness, failing[:1]), *map(describe_difference, different[:1]), *idle)
     if idle:
         return verdict(IDLE, *idle)
     ties = []
     if near := sum(context["near_tie"] for context in contexts):
-        ties = [f"Greedy texts part at near-ties of two logits, in {near} contexts."]
+        ties = [f"In {near} contexts, the greedy texts differ, but only because two logits nearly tie."]
     if not result["temperature"]:
         return verdict(LOSSLESS, "Greedy text is token for token that of plain decoding.", *ties)
     draws, shown = result["draws"], len(shown_by(contexts, result["draws"]))
@@ -50,7 +50,7 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
     return verdict(LOSSLESS, sentence, *ties, *([] if speculated(contexts) else silent))
 
 
-def greedy_differs(contexts: Sequence[Any]) -> list[Any]:
+def greedy_differences(contexts: Sequence[Any]) -> list[Any]:
     """Return the contexts whose greedy text differs from plain decoding, and not because of a near-tie."""
     return [context for context in contexts if context["greedy"]["gap"] is not None and not context["near_tie"]]
 
@@ -91,7 +91,7 @@ def describe_witness(context: Any) -> str:
     before = context["text"][-30:] + "".join(seen["after"])
     return (
         f"Not lossless: after {before!r}, token {seen['place']} should be {seen['piece']!r} with probability "
-        f"{seen['expected']:.4g}, and is with {seen['seen']:.4g} (of {seen['of']} texts)."
+        f"{seen['expected']:.4g}, but is so in a share of {seen['seen']:.4g} (of {seen['of']} texts)."
     )
 
 

@@ -1,4 +1,4 @@
-"""Adapter for vLLM's completions API, by the source of 0.32.0 (November 2026).
+"""Adapter for vLLM's completions API, written from the source of 0.32.0 (November 2026).
 
 vLLM streams one chunk for each step, or joins steps for a slow reader. With `--per-request-spec-decode-metrics
 detailed` the last chunk reports the drafted and accepted tokens of each step, with `summary` their sums.
@@ -41,14 +41,14 @@ class VLLM:
         )
 
     def tokenize(self, text: str) -> tuple[int, ...]:
-        return fields.ids(at(self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text}), "tokens"))
+        return fields.integers(at(self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text}), "tokens"))
 
     def tokenize_chat(self, prompt: str) -> tuple[int, ...]:
         """Apply the chat template up to where the answer begins, with thinking switched off."""
         messages = [{"role": "user", "content": prompt}]
         body = {"model": self.facts.model, "messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
         try:
-            return fields.ids(at(self._client.ask("/tokenize", body), "tokens"))
+            return fields.integers(at(self._client.ask("/tokenize", body), "tokens"))
         except ServerError as error:
             if NO_TEMPLATE in error.sentence.values.get("message", ""):
                 return self.tokenize(prompt)
@@ -63,8 +63,8 @@ class VLLM:
     def stream(
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        whole = params.temperature == 1.0 and params.top_k == 0 and params.top_p == 1.0
-        exact = params.temperature == 0.0 or whole  # otherwise the reported distribution is not the sampled one
+        raw = params.temperature == 1.0 and params.top_k == 0 and params.top_p == 1.0
+        exact = params.temperature == 0.0 or raw  # otherwise the reported distribution is not the sampled one
         more = {"stream": True, "stream_options": {"include_usage": True}, "logprobs": top}
         reason: FinishReason | None = None
         last: Any = None
@@ -91,7 +91,7 @@ class VLLM:
             choices = fields.listed(at(payload, "choices"), "texts")
             if len(choices) != n:
                 raise fields.unreadable("texts")
-            texts += [fields.ids(at(choice, "token_ids")) for choice in choices]
+            texts += [fields.integers(at(choice, "token_ids")) for choice in choices]
         return texts
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
@@ -104,7 +104,7 @@ class VLLM:
         likeliest = at(self._choice(self._client.ask("/v1/completions", body)), "logprobs", "top_logprobs", 0)
         if not isinstance(likeliest, dict) or not likeliest:
             raise ServerError("The server reports no log-probabilities.")
-        return {number(name): fields.logprob(value) for name, value in likeliest.items()}
+        return {parse_token_id(name): fields.logprob(value) for name, value in likeliest.items()}
 
     def _body(self, prompt: Sequence[int], params: SamplingParams) -> dict[str, Any]:
         """Set every sampling parameter, since a model's generation_config.json may have other defaults."""
@@ -134,15 +134,15 @@ class VLLM:
 def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...]:
     """Read the tokens of a chunk. If `exact`, log-probabilities are those of the distribution that was sampled."""
     pieces = [fields.text(name, "tokens") for name in fields.listed(at(choice, "logprobs", "tokens") or [], "tokens")]
-    numbers = fields.ids(at(choice, "token_ids") or [])
+    token_ids = fields.integers(at(choice, "token_ids") or [])
     values = fields.listed(at(choice, "logprobs", "token_logprobs") or [], "log-probabilities")
     tops = fields.listed(at(choice, "logprobs", "top_logprobs") or [None] * len(pieces), "log-probabilities")
-    if len({len(pieces), len(values), len(tops), len(numbers)}) > 1:
+    if len({len(pieces), len(values), len(tops), len(token_ids)}) > 1:
         raise fields.unreadable("tokens")
     result = []
-    for piece, number, value, top in zip(pieces, numbers, values, tops, strict=True):
+    for piece, token_id, value, top in zip(pieces, token_ids, values, tops, strict=True):
         if not exact or value is None:
-            result.append(Token(piece, number))
+            result.append(Token(piece, token_id))
             continue
         if not isinstance(top, dict | None):
             raise fields.unreadable("log-probabilities")
@@ -152,7 +152,7 @@ def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...
             best, most = max(likeliest, key=lambda item: item[1], default=(piece, logprob))
             likeliest = ((piece if logprob >= most else best, 0.0),)
             logprob = 0.0 if logprob >= most else -math.inf
-        result.append(Token(piece, number, logprob, likeliest))
+        result.append(Token(piece, token_id, logprob, likeliest))
     return tuple(result)
 
 
@@ -173,14 +173,14 @@ def ending(reason: FinishReason, arrived: float, payload: Any) -> Ending:
     total, taken = (None if value is None else fields.integer(value, name) for value in sums)
     if at(payload, "per_step_drafted") is None:
         return Ending(reason, arrived, None, total, taken)
-    drafted, accepted = (fields.ids(at(payload, key), name) for key in ("per_step_drafted", "per_step_accepted"))
+    drafted, accepted = (fields.integers(at(payload, key), name) for key in ("per_step_drafted", "per_step_accepted"))
     steps = tuple(zip(drafted, accepted, strict=False))
     if len(drafted) != len(accepted) or not all(a <= d <= fields.MAX_DRAFT for d, a in steps):
         raise fields.unreadable(name)
     return Ending(reason, arrived, steps, total, taken)
 
 
-def number(name: str) -> int:
+def parse_token_id(name: str) -> int:
     digits = name.removeprefix(PLACEHOLDER)
     if digits == name or not digits.isdecimal() or len(digits) > 10:
         raise fields.unreadable("token ids")

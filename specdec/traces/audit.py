@@ -1,8 +1,8 @@
 """Audit a trace: compute every decision and every draw of a run again from its events.
 
-The engine's own rules compute the decisions (`replay.py`). Their numbers are compared with the recorded distributions
-(`distributions.py`) and with the text. What a trace lacks, because it is old, has no details or was cut, is counted as
-unchecked. So are the decisions of a server, which reports neither q nor coins.
+The engine's own rules compute the decisions (`replay.py`). The recorded probabilities are compared with the recorded
+distributions (`distributions.py`), and the tokens with the text. What a trace lacks, because it is old, has no details
+or was cut, is counted as unchecked. So are the decisions of a server, which reports neither q nor coins.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .cycle import (
 from .distributions import check_distributions, masses
 
 LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}  # by rule
-UNWRITTEN = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that differ from the text: bytes and control tokens
+NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that the text does not show so: bytes, control tokens
 
 
 def shown(name: str) -> str:
@@ -103,7 +103,7 @@ def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
     return audits
 
 
-def holds(audits: Iterable[LaneAudit]) -> bool:
+def faultless(audits: Iterable[LaneAudit]) -> bool:
     """Whether no lane has a fault."""
     return not any(result.faults for result in audits)
 
@@ -153,10 +153,10 @@ class Auditor:
         result = self.result
         if result.server:
             judged = sum(x.status != "discarded" for x in cycle.positions)
-            unnamed = sum(map(is_unnamed, cycle.positions))
-            result.not_reported("drafts whose token the server does not report", unnamed)
+            added = cycle.target_token is not None
+            result.not_reported("drafts whose token the server does not report", sum(map(is_unnamed, cycle.positions)))
             result.not_reported("decisions whose q and coin the server does not report", judged)
-            result.not_reported("draws whose whole distribution the server does not report", cycle.own is not None)
+            result.not_reported("draws whose whole distribution the server does not report", added)
             return
         if self.complete or not cycle.positions:
             yield from check_distributions(cycle, result.rule if result.rule in LOSSLESS else "")
@@ -182,19 +182,19 @@ class Auditor:
                 return  # this fault causes later ones
 
     def check_draw(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
-        own, verified, children = cycle.own, cycle.verified, cycle.tree.children(cycle.tip)
-        if own is None:
+        target_token, verified, children = cycle.target_token, cycle.verified, cycle.tree.children(cycle.tip)
+        if target_token is None:
             return
         distribution = verified.distribution if verified else None
-        listed = distribution is not None and own in masses(distribution)
+        listed = distribution is not None and target_token in masses(distribution)
         if distribution is None or not (listed or self.complete or distribution.rest <= ROUNDING):
             self.result.not_reported("draws whose distribution the trace does not hold")
             return
         self.result.draws += 1
         bonus = verified.bonus if verified and len(cycle.path) == len(cycle.positions) else None
         row = cycle.positions[children[0]].target if children else bonus
-        drawn = row.sample.token if row and row.sample and self.result.rule == NOISE else own
-        if not listed or own != drawn:
+        drawn = row.sample.token if row and row.sample and self.result.rule == NOISE else target_token
+        if not listed or target_token != drawn:
             piece = cycle.committed.pieces[-1][:MAX_NAME]
             yield TranslatableText("the target added {piece!r}, which was not drawn there", piece=piece)
 
@@ -202,7 +202,7 @@ class Auditor:
         result, finished, started = self.result, self.finished, self.started
         committed, last = [cycle.committed for cycle in self.cycles], max(0, result.cycles - 1)
         pieces = [piece for event in committed for piece in event.pieces]
-        if not (started and started.params.stop) and not any(map(UNWRITTEN.fullmatch, pieces)):
+        if not (started and started.params.stop) and not any(map(NOT_IN_TEXT.fullmatch, pieces)):
             for event in committed:
                 if event.text != "".join(event.pieces):
                     result.fault(event.cycle, "the text is not that of the tokens")

@@ -47,7 +47,7 @@ class AuditedCycle:
         return max(self.path, default=-1)
 
     @property
-    def own(self) -> int | None:
+    def target_token(self) -> int | None:
         """The token that the target added; None if the text ended inside the draft."""
         return self.committed.tokens[-1] if len(self.committed.tokens) > self.committed.accepted else None
 
@@ -56,13 +56,13 @@ class AuditedCycle:
 
         The status is "" if nothing was drafted. Drafts after the end of the text are left out.
         """
-        remaining, has_own = self.committed.accepted, self.own is not None
+        remaining, has_target_token = self.committed.accepted, self.target_token is not None
         for x in self.positions:
             remaining -= x.status == "accepted"
-            if remaining < 0 or (remaining == 0 and not has_own and x.status != "accepted"):
+            if remaining < 0 or (remaining == 0 and not has_target_token and x.status != "accepted"):
                 break
             yield x.piece, x.status
-        if has_own:
+        if has_target_token:
             yield self.committed.pieces[-1], self.committed.kind if self.positions else ""
 
     @cached_property

@@ -76,15 +76,15 @@ def wrong_value(name: str, value: float, x: Position) -> TranslatableText:
 
 def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
     """Check that the target's own token was drawn from the distribution that follows from the verdict."""
-    verified, own = cycle.verified, cycle.own
-    if verified is None or verified.distribution is None or own is None:
+    verified, target_token = cycle.verified, cycle.target_token
+    if verified is None or verified.distribution is None or target_token is None:
         return
     distribution, rejected = verified.distribution, [cycle.positions[node] for node in cycle.tree.children(cycle.tip)]
     bonus = verified.bonus if len(cycle.path) == len(cycle.positions) else None
     row = rejected[0].target if rejected else bonus
     if not sums_to_one(distribution):
         yield TranslatableText("the distribution of the target's own token does not sum to 1")
-    p = masses(row or distribution).get(own)
+    p = masses(row or distribution).get(target_token)
     if verified.p is not None and p is not None and abs(verified.p - p) > 2 * ROUNDING:
         yield TranslatableText("p = {p:.6g} of the target's own token is not what its row gives it", p=verified.p)
     if row is None or not rule:

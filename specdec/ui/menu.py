@@ -51,11 +51,11 @@ def kinds(answers: bool = False) -> list[str]:
 
 def answers(family: str) -> bool:
     """Say whether a family answers a prompt; others continue it."""
-    return not is_ours(family) and presets.answers(family)
+    return not is_ours(family) and presets.has_chat_template(family)
 
 
-def family_of(kind: str) -> str:
-    """Return the family that the recordings of this kind were made with."""
+def target_of(kind: str) -> str:
+    """Return the family whose runs of this kind are recorded."""
     return presets.SMOLLM2 if kind in questions() else EMBEDDED
 
 
@@ -87,7 +87,7 @@ def drafters(family: str = EMBEDDED) -> list[str]:
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
     else:
         pair = presets.parse_pair(family) or presets.Pair(family)
-        names = list(dict.fromkeys((*pair.methods, *presets.ALWAYS)))
+        names = list(dict.fromkeys((*pair.methods, *presets.TARGET_ONLY)))
     return [name for name in names if not (METHODS[name].tree and machine.gpu_memory())]
 
 

@@ -10,7 +10,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from ..families import star
+from ..families import smollm2
 from .components.drawn import as_json
 from .text import ASSETS, PAGE
 
@@ -38,7 +38,7 @@ def built_in() -> list[Path]:
 @cache
 def folder() -> str:
     """Return the address below which the app serves them. It changes with the scripts, the layers and the models."""
-    digest = hashlib.sha256("".join([*sources().values(), star.SHA256]).encode() + b"".join(layers().values()))
+    digest = hashlib.sha256("".join([*sources().values(), smollm2.SHA256]).encode() + b"".join(layers().values()))
     for path in built_in():
         digest.update(path.read_bytes())
     return f"/page/{digest.hexdigest()[:16]}"

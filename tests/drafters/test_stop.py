@@ -59,10 +59,10 @@ def test_a_calibration_finds_how_often_tokens_of_a_confidence_are_kept(low: floa
     seen = {confidence: list[float]() for confidence in chances}
     for n in range(4000):
         confidence = rng.choice(list(chances))
-        odds = found.odds(confidence)
+        log_odds = found.log_odds(confidence)
         if n >= 1000:
-            seen[confidence].append(found.chance(odds))
-        found.learn(odds, rng.random() < chances[confidence])
+            seen[confidence].append(found.chance(log_odds))
+        found.learn(log_odds, rng.random() < chances[confidence])
     for confidence, chance in chances.items():
         assert mean(seen[confidence]) == pytest.approx(chance, abs=0.05)
 

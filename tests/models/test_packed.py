@@ -54,6 +54,6 @@ def test_the_repository_stays_light() -> None:
     sizes = {name: (ROOT / name).stat().st_size for name in listed.stdout.split("\0") if (ROOT / name).is_file()}
     assert sum(sizes.values()) <= 64 * 2**20
     weights = {name: size for name, size in sizes.items() if name.endswith(".safetensors")}
-    star = sum(size for name, size in weights.items() if name.startswith("assets/models/"))
-    assert star <= 16e6 and sum(weights.values()) - star <= 48e6
+    smollm2 = sum(size for name, size in weights.items() if name.startswith("assets/models/"))
+    assert smollm2 <= 16e6 and sum(weights.values()) - smollm2 <= 48e6
     assert max(sizes.values()) < 9_000_000

@@ -20,8 +20,8 @@ from specdec.families import hub
 from specdec.families.browser import files
 from specdec.families.chat import Chat, load_chat
 from specdec.families.published import load_tokenizer
-from specdec.families.star import find
-from specdec.families.star import NAME as SMOLLM2
+from specdec.families.smollm2 import find
+from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.families.zoo import Family, load, load_pair
 from specdec.models import native
 from specdec.models.browser import weights
@@ -62,10 +62,10 @@ def run(number: int, family: Family) -> dict[str, object]:
     return told | {"events": events}
 
 
-def hold(folder: Path, numbers: range, star: bool = False) -> dict[str, int]:
+def hold(folder: Path, numbers: range, smollm2: bool = False) -> dict[str, int]:
     """Let Node run and compare the same; return its counts."""
     assert native.library() is not None, "the bits are those of native.cpp"
-    family = load_pair(SMOLLM2, dtype=FILE) if star else load("embedded", INT7)
+    family = load_pair(SMOLLM2, dtype=FILE) if smollm2 else load("embedded", INT7)
     content = {name.upper(): data for name, data in files(family.name).items()}
     rows = family.target.forward(TOKENS, family.target.new_cache(64), (), len(TOKENS)).tolist()
     written = content | {
@@ -75,7 +75,7 @@ def hold(folder: Path, numbers: range, star: bool = False) -> dict[str, int]:
     for name, data in written.items():
         (folder / name).write_bytes(data)
     for layers, node in MODULES.items():
-        if star and "relaxed" in layers:  # it does not multiply codes of 8 bits, which the output matrix has
+        if smollm2 and "relaxed" in layers:  # it does not multiply codes of 8 bits, which the output matrix has
             continue
         said = nodejs.check("python/engine.test.js", node(), **{name: folder / name for name in written}, LAYERS=layers)
         counted: dict[str, int] = json.loads(re.findall(r"# (\{.*\})", said)[0])
@@ -89,9 +89,9 @@ def test_the_browser_has_our_bits_and_our_runs(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")
-def test_the_browser_has_the_bits_of_the_star(tmp_path: Path) -> None:
+def test_the_browser_has_the_bits_of_smollm2(tmp_path: Path) -> None:
     """Test SmolLM2 in the codes of its file, with its template, tokenizer, and embeddings from the output matrix."""
-    assert hold(tmp_path, range(4), star=True)["runs"] == 4
+    assert hold(tmp_path, range(4), smollm2=True)["runs"] == 4
 
 
 SPACES = "\t \n\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u2003\u200b\u2028\u202f\u3000\ufeff"

@@ -122,7 +122,7 @@ def test_a_typed_pair_brings_drafters_or_a_sentence():
     assert "TARGET + DRAFT" in line["info"] and "choices" not in drafters
 
 
-# ---- the star, and models that answer ----
+# ---- SmolLM2, and models that answer ----
 
 
 def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
@@ -155,7 +155,7 @@ def test_questions_are_shown_beside_a_model_that_answers(tmp_path):
     assert menu.kinds(answers=True) == list(questions()) and not {*menu.kinds()} & {*questions()}
 
 
-def test_an_example_question_is_put_to_the_model_of_the_page_or_to_the_star(tmp_path, monkeypatch):
+def test_an_example_question_is_put_to_the_model_of_the_page_or_to_smollm2(tmp_path, monkeypatch):
     chat = str(toypairs.model_into(tmp_path / "chat", 1))
     monkeypatch.setattr(session, "recorded_names", list)
     for family, wanted in ((chat, {}), ("smollm2", {}), ("embedded", {"family": "smollm2", "drafter": "default"})):

@@ -24,7 +24,7 @@ from specdec.paths import ASSETS
 from specdec.proof.mistakes import CATALOGUE
 from specdec.proof.toys import LookupToy, TableModel, TreeDrafter
 from specdec.traces import file as trace
-from specdec.traces.audit import audit, Fault, holds, LaneAudit
+from specdec.traces.audit import audit, Fault, faultless, LaneAudit
 from specdec.traces.cycle import NOISE, REJECTION, TYPICAL
 from specdec.traces.file import Header, Trace
 from specdec.types import SamplingParams
@@ -100,7 +100,7 @@ def test_every_recorded_run_passes_and_every_drafter_has_one_in_every_domain() -
     for path in TRACES + OTHERS:
         recorded = Trace.load(path)
         accounts = audit(recorded.header.lanes, recorded.events)
-        assert holds(accounts) and not any(one.unchecked for one in accounts), path
+        assert faultless(accounts) and not any(one.unchecked for one in accounts), path
         checks = [event for event in recorded.events if isinstance(event, Verified) and event.lane == "speculative"]
         judged = [one for event in checks for one in event.positions if one.status in ("accepted", "rejected")]
         assert accounts[0].decisions == len(judged) > 0 < accounts[-1].draws, path
@@ -268,7 +268,7 @@ def test_a_mistake_that_calls_itself_rejection_sampling_is_found(mistake: Any) -
 def test_a_lane_that_the_header_does_not_name_is_a_fault() -> None:
     (named, other) = audit(("plain",), run())
     assert not named.faults and other.faults[0] == Fault("speculative", 0, "the header names no such lane")
-    assert not holds([named, other])
+    assert not faultless([named, other])
 
 
 # ---- what is missing, and what is forged ----
@@ -348,7 +348,7 @@ def test_random_edits_of_recorded_runs_are_found() -> None:
             holder, name, _ = dice.choice([place for place in places(lines) if place[2] == field])
             holder[name] = other(holder[name])
             try:
-                found.append(not holds(audit(recorded.header.lanes, map(from_dict, lines))))
+                found.append(not faultless(audit(recorded.header.lanes, map(from_dict, lines))))
             except ValueError:  # what `Trace.loads` names with its line
                 found.append(True)
     assert sum(found) >= 0.95 * len(found)

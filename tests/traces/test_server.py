@@ -12,7 +12,7 @@ import toyrun
 from specdec.cli.trace import audit_lines
 from specdec.events import Committed, Drafted, Event, from_dict, to_dict, UNNAMED, Verified
 from specdec.figures.stats import Comparison, summary
-from specdec.traces.audit import audit, holds
+from specdec.traces.audit import audit, faultless
 from specdec.traces.file import Trace, TraceError
 
 
@@ -40,7 +40,7 @@ def test_it_is_read_and_its_audit_says_what_it_could_not_check(counted: Any, bes
     read = Trace.loads(trace.dumps())
     assert read == trace
     accounts = audit(read.header.lanes, read.events)
-    assert holds(accounts)
+    assert faultless(accounts)
     one, unnamed = accounts[0], 3 if counted in ("exact", "merged") else 0
     assert (one.server, one.rule, one.lossless, one.decisions, one.draws) == ("vLLM 0.32.0", "", None, 0, 0)
     unchecked = {str(what): count for what, count in one.unchecked.items()}

@@ -23,8 +23,8 @@ from typing import Any
 import pandas
 
 from specdec.families.browser import files
-from specdec.families.star import find
-from specdec.families.star import NAME as SMOLLM2
+from specdec.families.smollm2 import find
+from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.methods import EMBEDDED
 from specdec.ui.browser import listed
 from specdec.ui.scripts import layers, sources

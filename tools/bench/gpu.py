@@ -28,7 +28,7 @@ from specdec import children
 from specdec.bench.measure import Case, measure_pairs, params_for, row, run
 from specdec.bench.prompts import PROMPTS, QUESTIONS
 from specdec.bench.suites import commit
-from specdec.families import star, zoo
+from specdec.families import smollm2, zoo
 from specdec.figures import machine
 from specdec.gpu import lane
 from specdec.gpu.accept import ratio, synthetic
@@ -151,9 +151,9 @@ def greedy_text_stays(family: zoo.Family, prompt: str, tokens: int) -> bool:
     return run(both[SPECULATIVE]).ids == run(both["plain"]).ids
 
 
-def smollm2(at: Scale) -> Iterator[Row]:
+def measure_smollm2(at: Scale) -> Iterator[Row]:
     """Measure SmolLM2-135M with each of its drafters on the bench's questions; with the best ones for several K."""
-    if not star.find():
+    if not smollm2.find():
         yield {"skipped": "SmolLM2's file is not on this machine"}
         return
     family = zoo.load("smollm2", torch.bfloat16, at.device)
@@ -191,7 +191,7 @@ Stage = Callable[[Scale], Iterator[Row]]
 STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the time limit of each in seconds
     "about": (about, 20),
     "embedded": (embedded, 40),
-    "smollm2": (smollm2, 200),
+    "smollm2": (measure_smollm2, 200),
     "steps": (steps, 60),
     "generate": (generate, 40),
     "tests": (tests, 170),

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from specdec.families import hub, star
+from specdec.families import hub, smollm2
 from specdec.families.zoo import compute_dtypes, PRECISIONS
 from specdec.lanes.transformers import load_model
 from specdec.models.native import Blocked
@@ -33,7 +33,7 @@ Pass = Callable[[int], object]  # runs a pass of so many rows, and rolls the cac
 
 
 def report(options: Options) -> dict[str, Any]:
-    file = hub.find(star.NAME)
+    file = hub.find(smollm2.NAME)
     prompt = [(7 * i) % 40_000 for i in range(CONTEXT)]
     lanes: dict[tuple[str, str], Pass] = {}
     size = {}  # bytes that a step reads, by precision
@@ -70,7 +70,7 @@ def report(options: Options) -> dict[str, Any]:
             print(*row.values())
             rows.append(row)
     version = metadata.version("llama-cpp-python") if find_spec("llama_cpp") else None
-    return {"rows": rows, "models": {"family": star.NAME}, "llama_cpp_python": version}
+    return {"rows": rows, "models": {"family": smollm2.NAME}, "llama_cpp_python": version}
 
 
 def timed(run: Pass, rows: int) -> float:

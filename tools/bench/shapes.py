@@ -18,7 +18,7 @@ import torch
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import Task
 from specdec.events import Finished
-from specdec.figures.stats import interval, LaneStats, middle, pooled_tau
+from specdec.figures.stats import interval, LaneStats, pooled_tau, rounded_median
 from specdec.gpu import lane
 from specdec.gpu.accept import ratio, synthetic
 from specdec.gpu.cycle import Cycle
@@ -94,7 +94,7 @@ def row(measured: Lane, plain: Lane, context: int) -> dict[str, Any]:
         "synthetic_alpha": SYNTHETIC_ALPHA if measured.k else None,
         "context": context,
         "k": measured.k,
-        "alpha": middle([sum(run.accepted for run in runs) / judged]) if judged else None,
+        "alpha": rounded_median([sum(run.accepted for run in runs) / judged]) if judged else None,
         "tau": round(pooled_tau(runs), 4),
         "seconds_per_token": median(seconds),
         "measured_speedup": round(median(ratios), 4),

@@ -3,7 +3,7 @@
 
 import { NO_TOTALS, serverOf } from "#page/race/run.js";
 
-const DRAFT_STATES = {
+const TOKEN_STATES = {
   accepted: "acc",
   rejected: "rej",
   discarded: "dis",
@@ -57,7 +57,7 @@ export function applyEvent(run, event) {
 const BYTES = /^(<0x[0-9A-F]{2}>)+$/,
   MAX_BYTES = 16; // bytes that may wait for the rest of a character
 
-/* Joins the bytes of a character: it stands at the last of its tokens, and the others become "". */
+/* Joins the bytes of a character that is split into tokens: the last of them becomes the character, the others "". */
 function joinBytes(lane, pieces) {
   return pieces.map((piece) => {
     if (!BYTES.test(piece)) {
@@ -93,7 +93,7 @@ function commit(lane, event) {
       distribution: pending.verified && pending.verified.law,
       p: pending.verified && pending.verified.p,
     };
-    // a peer may draft before it reads the prompt
+    // a peer, which is another engine, may draft before its target reads the prompt
     if (pending.drafted) lane.prefill.cycle = { ...createCycle(lane, pending, event, texts), number: 0 };
     return;
   }
@@ -123,7 +123,7 @@ function createCycle(lane, pending, event, texts) {
   const drafts = positions.map((position, i) => {
     const level = (levels[i] = parents[i] < 0 ? 1 : levels[parents[i]] + 1);
     // "cut" means that the text ended before this draft
-    const state = committed === event.accepted && level > committed ? "cut" : DRAFT_STATES[position.status] || "dis";
+    const state = committed === event.accepted && level > committed ? "cut" : TOKEN_STATES[position.status] || "dis";
     return {
       ...position,
       state,
@@ -168,12 +168,12 @@ const parentsOf = (parents, count) =>
     Number.isInteger(parents[i]) && parents[i] >= -1 && parents[i] < i ? parents[i] : i - 1,
   );
 
-function targetTokenOf(event, verified, drafted) {
+function targetTokenOf(event, verified, draftCount) {
   const last = event.tokens.length - 1;
   return {
     piece: event.pieces[last],
     token: event.tokens[last],
-    state: drafted ? DRAFT_STATES[event.kind] || "pla" : "pla",
+    state: draftCount ? TOKEN_STATES[event.kind] || "pla" : "pla",
     distribution: verified && verified.law,
     p: verified && verified.p,
   };
@@ -197,7 +197,7 @@ function addTotals(totals, cycle) {
   };
 }
 
-/* Creates the state of `readLog`, which reads a growing text by lines; another first line begins a new run. */
+/* Creates the state of `readLog`, which reads a growing text line by line. If the first line changes, it restarts. */
 export function createReader() {
   return { head: null, length: 0, run: null };
 }

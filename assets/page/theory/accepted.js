@@ -20,11 +20,11 @@ export function createKeptDrafts({ texts, part, settings, createFrame, measured:
             )
           : null;
     const highest = Math.max(...chances, ...(observed || [])),
-      step = frame.wide / chances.length,
+      step = frame.plotWidth / chances.length,
       x = (n) => frame.left + (n + 0.5) * step,
-      y = (v) => frame.floor - (v / highest) * frame.tall,
+      y = (v) => frame.floor - (v / highest) * frame.plotHeight,
       barWidth = Math.min(44, step * 0.68);
-    chart.append(svgLine(frame.left, frame.floor, frame.left + frame.wide, frame.floor, "sd-ax"));
+    chart.append(svgLine(frame.left, frame.floor, frame.left + frame.plotWidth, frame.floor, "sd-ax"));
     chances.forEach((chance, n) => {
       chart.append(
         svgRect(x(n) - barWidth / 2, y(chance), barWidth, frame.floor - y(chance), {

@@ -21,16 +21,16 @@ export function createAssumptions({ texts, part, createFrame, measured: measured
       }),
       { chart } = frame,
       count = measured.alphas.length,
-      step = frame.wide / Math.max(count, 3),
+      step = frame.plotWidth / Math.max(count, 3),
       x = (i) => frame.left + (i + 0.5) * step,
-      y = (value) => frame.floor - value * frame.tall;
+      y = (value) => frame.floor - value * frame.plotHeight;
     drawRows(
       frame,
       [0, 0.5, 1].map((value) => [y(value), String(value), value ? "" : "sd-ax"]),
     );
     chart.append(
-      svgLine(frame.left, y(measured.alpha), frame.left + frame.wide, y(measured.alpha), "sd-dots"),
-      svgText(frame.left + frame.wide + 6, y(measured.alpha) + 4, "α " + toFixed(measured.alpha), "sd-b"),
+      svgLine(frame.left, y(measured.alpha), frame.left + frame.plotWidth, y(measured.alpha), "sd-dots"),
+      svgText(frame.left + frame.plotWidth + 6, y(measured.alpha) + 4, "α " + toFixed(measured.alpha), "sd-b"),
     );
     measured.alphas.forEach((alpha, i) => {
       const [low, high] = wilson(measured.acceptedAt[i], measured.judgedAt[i]);

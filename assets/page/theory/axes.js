@@ -23,7 +23,7 @@ export const createBarCell = (share, strong) =>
       class: strong ? "sd-th-strong" : null,
     }),
   );
-/* Creates a table that scrolls by itself, also by keyboard, because it is wider than a phone. */
+/* Creates a table in a box of its own that scrolls, also by keyboard, because it is wider than a phone. */
 export const createScrollTable = (heads, rows) =>
   html("div", { class: "sd-th-scroll", tabindex: "0" }, createTable("sd-th-table", Object.values(heads), rows));
 
@@ -31,14 +31,14 @@ export const createScrollTable = (heads, rows) =>
 export function drawRows(frame, marks) {
   for (const [y, label, cls] of marks)
     frame.chart.append(
-      svgLine(frame.left, y, frame.left + frame.wide, y, cls || "sd-grid"),
+      svgLine(frame.left, y, frame.left + frame.plotWidth, y, cls || "sd-grid"),
       svgText(frame.left - 8, y + 4, label, "", "end"),
     );
 }
-export function drawTicks(frame, marks, name) {
+export function drawTicks(frame, marks, title) {
   for (const [x, label, cls] of marks)
     frame.chart.append(svgText(x, frame.floor + 18, String(label), cls || "", "middle"));
-  frame.chart.append(svgText(frame.left + frame.wide / 2, frame.height - 4, name, "", "middle"));
+  frame.chart.append(svgText(frame.left + frame.plotWidth / 2, frame.height - 4, title, "", "middle"));
 }
 /* Returns about `count` round numbers from 0 on. */
 export const stepsTo = (highest, count) =>
@@ -53,8 +53,8 @@ export function createAxes(texts, widths) {
       left,
       right,
       top,
-      wide: width - left - right,
-      tall: height - top - bottom,
+      plotWidth: width - left - right,
+      plotHeight: height - top - bottom,
       floor: height - bottom,
       chart: svgRoot(width, height, label),
     };
@@ -62,18 +62,18 @@ export function createAxes(texts, widths) {
 
   /* Draws an axis of speed-ups from 0 upwards; the part that is slower than plain decoding is shaded. */
   function speedAxis(frame, highest, alignRight) {
-    const y = (value) => frame.floor - (value / highest) * frame.tall,
+    const y = (value) => frame.floor - (value / highest) * frame.plotHeight,
       step = niceStep(highest, 5);
-    frame.chart.append(svgRect(frame.left, y(1), frame.wide, frame.floor - y(1), { class: "sd-th-shade" }));
+    frame.chart.append(svgRect(frame.left, y(1), frame.plotWidth, frame.floor - y(1), { class: "sd-th-shade" }));
     drawRows(
       frame,
       stepsTo(highest, 5).map((value) => [y(value), toFixed(value, step < 1 ? 1 : 0) + "×"]),
     );
-    frame.chart.append(svgLine(frame.left, y(1), frame.left + frame.wide, y(1), "sd-th-one"));
+    frame.chart.append(svgLine(frame.left, y(1), frame.left + frame.plotWidth, y(1), "sd-th-one"));
     if (frame.floor - y(1) > 26)
       frame.chart.append(
         svgText(
-          alignRight ? frame.left + frame.wide - 10 : frame.left + 10,
+          alignRight ? frame.left + frame.plotWidth - 10 : frame.left + 10,
           frame.floor - 9,
           texts.slower,
           "",

@@ -33,7 +33,7 @@ export function createCurves({
     const highestOwn = Math.max(...ks.map((k) => speedupAt(k)), settings.usesRun ? measured().speedup : 0),
       highest = Math.max(...ks.map((k) => speedupAt(k, ALPHAS[ALPHAS.length - 1]))),
       y = speedAxis(frame, Math.max(2, highestOwn * 1.1, Math.min(highest * 1.06, highestOwn * 2.2)), settings.k < 9),
-      x = (k) => frame.left + ((k - 1) / (LARGEST_K - 1)) * frame.wide;
+      x = (k) => frame.left + ((k - 1) / (LARGEST_K - 1)) * frame.plotWidth;
     drawTicks(
       frame,
       ks.filter((k) => isWide || k % 2 || k === settings.k).map((k) => [x(k), k, k === settings.k ? "sd-b" : ""]),
@@ -65,7 +65,7 @@ export function createCurves({
   }
 
   /* Marks the current and the best K. The current K's label is left of its point before the best K, and right after. */
-  function paintPoints({ chart, floor, left, wide }, x, y) {
+  function paintPoints({ chart, floor, left, plotWidth }, x, y) {
     const best = findBestK(),
       current = speedupAt(settings.k),
       pointX = x(settings.k),
@@ -76,7 +76,7 @@ export function createCurves({
             measured: formatTimes(measured().speedup),
           })
         : formatTimes(current),
-      labelsLeft = settings.k < best || pointX > left + wide - 130,
+      labelsLeft = settings.k < best || pointX > left + plotWidth - 130,
       alignsEnd = labelsLeft && pointX > left + (settings.usesRun ? 250 : 130),
       offsetY = labelsLeft && !alignsEnd ? 24 : -12, // no room at the left: it goes right, below the rising curve
       offsetX = alignsEnd ? -12 : 12,
@@ -85,7 +85,7 @@ export function createCurves({
     if (best && Math.abs(best - settings.k) > 1 && (bestAheadPx < 0 || bestAheadPx > (settings.usesRun ? 220 : 80)))
       chart.append(
         svgText(
-          clamp(x(best), left + 40, left + wide - 36),
+          clamp(x(best), left + 40, left + plotWidth - 36),
           y(speedupAt(best)) - 12,
           fillText(texts.curves.best, { k: best }),
           "sd-b",

@@ -88,14 +88,14 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
       lastRows = Math.max(4096, batch * 16),
       secondsOf = (rows) => passSeconds(machine, target, settings.bits, batch, rows / batch, settings.context);
     const span = Math.log2(lastRows),
-      x = (rows) => frame.left + (Math.log2(rows) / span) * frame.wide,
+      x = (rows) => frame.left + (Math.log2(rows) / span) * frame.plotWidth,
       highLog = Math.log(secondsOf(lastRows) * 1.2),
       lowLog = Math.log(plain / 2),
-      y = (v) => frame.floor - ((Math.log(v) - lowLog) / (highLog - lowLog)) * frame.tall,
+      y = (v) => frame.floor - ((Math.log(v) - lowLog) / (highLog - lowLog)) * frame.plotHeight,
       ridgeRows = free * batch;
     if (ridgeRows > batch && target.experts === 1)
       chart.append(
-        svgRect(x(batch), frame.top, x(Math.min(ridgeRows, lastRows)) - x(batch), frame.tall, {
+        svgRect(x(batch), frame.top, x(Math.min(ridgeRows, lastRows)) - x(batch), frame.plotHeight, {
           class: "sd-th-shade",
         }),
       );
@@ -117,7 +117,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
       range(0, Math.floor(span / 2)).map((power) => [x(4 ** power), 4 ** power]),
       texts.roof.axis,
     );
-    chart.append(svgLine(frame.left, frame.floor, frame.left + frame.wide, frame.floor, "sd-ax"));
+    chart.append(svgLine(frame.left, frame.floor, frame.left + frame.plotWidth, frame.floor, "sd-ax"));
     const points = range(0, 120).map((i) => batch * (lastRows / batch) ** (i / 120));
     chart.append(
       svgPath(
@@ -131,7 +131,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
         svgText(frame.left - 9, y(secondsOf(lastRows)) + 4, formatSeconds(secondsOf(lastRows)), "sd-k", "end"),
       );
     const checkRows = batch * (settings.k + 1),
-      alignsEnd = x(checkRows) > frame.left + frame.wide - 150;
+      alignsEnd = x(checkRows) > frame.left + frame.plotWidth - 150;
     chart.append(
       svgDot(x(batch), y(plain), 5, "sd-dot-b"),
       svgDot(x(checkRows), y(secondsOf(checkRows)), 6.5, "sd-th-you"),
@@ -140,7 +140,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
         y(plain) + 22,
         fillText(texts.roof.plain, { rows: batch }),
         "sd-k",
-        x(batch) > frame.left + frame.wide - 90 ? "end" : "start",
+        x(batch) > frame.left + frame.plotWidth - 90 ? "end" : "start",
       ),
     );
     const isSteep = checkRows > ridgeRows,

@@ -44,9 +44,9 @@ def lines(texts: Sequence[str], **more: Any) -> None:
 
 
 def table(caption: str, columns: dict[str, str], rows: Cells, even: float | None = None, **more: Any) -> None:
-    """Draw a table that can be sorted by its headings. `columns` are headings by figure; in `rows`, None is no figure.
+    """Draw a table that can be sorted by its headings. `columns` maps the name of each column to its heading.
 
-    Figures are tinted by how far they are above or below `even`.
+    A cell of `rows` is None if there is no figure. Figures are tinted by how far they are above or below `even`.
     """
     digits = [DIGITS.get(name, 2) for name in columns]
     heads = list(columns.values())
@@ -69,7 +69,7 @@ def notice(name: str = "notice") -> gr.HTML:
 
 
 def tell(words: str, wrong: bool = False, stopped: str = "", share: float = 1.0) -> Any:
-    """Update the line of `notice`. If `share` is below 1, a bar shows it.
+    """Update the line of `notice`. While the finished `share` of the work is below 1, a progress bar shows it.
 
     `stopped` replaces `words` if the work is stopped before the next update.
     """
@@ -77,5 +77,5 @@ def tell(words: str, wrong: bool = False, stopped: str = "", share: float = 1.0)
 
 
 def ended() -> Any:
-    """Tell a component that this work is over, for any reason."""
+    """Tell a component that its work has finished, failed or was stopped. The value is new at every call."""
     return gr.update(ended=str(time.time_ns()))

@@ -166,7 +166,7 @@ def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
     header, *events = log(page)
     assert header["prompt"] == "The fox said to the moon" and header["models"]["kernels"] == "wasm"
     trace = Trace.loads("\n".join(json.dumps(one) for one in (header, *events)))
-    assert audit.holds(audit.audit(trace.header.lanes, trace.events))
+    assert audit.faultless(audit.audit(trace.header.lanes, trace.events))
     known = page.evaluate("document.querySelector('.sd-player').log()")
     for name, value, refusal in (("k", "99", "Drafted per cycle, K: a number"), ("stop", "a\n" * 9, "At most 4 stop")):
         place = page.locator(f"#settings [name={name}]")

