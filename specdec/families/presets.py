@@ -41,9 +41,8 @@ class Pair:
 
 def drafters_of(target: str) -> list[Path]:
     """Return the folders of the package's drafters for a target; only SmolLM2 (`smollm2.py`) has any."""
-    if target != SMOLLM2:
-        return []
-    return sorted(file.parent for file in (ASSETS / "models" / target).glob("*/config.json"))
+    files = (ASSETS / "models" / target).glob("*/config.json") if target == SMOLLM2 else ()
+    return sorted(file.parent for file in files)
 
 
 def smollm2_pair() -> Pair:

@@ -69,7 +69,7 @@ def read_header(path: Path) -> Header:
         with path.open("rb") as file:
             header = parse(file, path)
     except (struct.error, KeyError, ValueError) as error:
-        raise ValueError("this is no GGUF file, or its header is damaged; download it again") from error
+        raise ValueError("this is no GGUF file, damaged, or newer than the package gguf; download it again") from error
     if (architecture := header.value("general.architecture")) not in ARCHITECTURES:
         raise ValueError(f"GGUF files of {architecture} models are not among {', '.join(ARCHITECTURES)}")
     if any(entry.start + entry.size > path.stat().st_size for entry in header.entries.values()):

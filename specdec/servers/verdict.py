@@ -33,7 +33,7 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
         return verdict(IDLE, *idle)
     ties = []
     if near := sum(context["near_tie"] for context in contexts):
-        ties = [f"In {near} contexts, the greedy texts differ, but only because two logits nearly tie."]
+        ties = [f"In {near} of the contexts, the greedy texts differ, but only because two logits nearly tie."]
     if not result["temperature"]:
         return verdict(LOSSLESS, "Greedy text is token for token that of plain decoding.", *ties)
     draws, shown = result["draws"], len(shown_by(contexts, result["draws"]))

@@ -54,7 +54,7 @@ def answers(family: str) -> bool:
     return not is_ours(family) and presets.has_chat_template(family)
 
 
-def target_of(kind: str) -> str:
+def family_of(kind: str) -> str:
     """Return the family whose runs of this kind are recorded."""
     return presets.SMOLLM2 if kind in questions() else EMBEDDED
 

@@ -162,7 +162,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 DAMAGED = {
     "no GGUF file": lambda data: b"PK\3\4" + data[4:],
-    "header is damaged": lambda data: data[:3_000],
+    "this is no GGUF file, damaged": lambda data: data[:3_000],
     "it ends too early": lambda data: data[: len(data) // 2],
     "mamba models are not among llama": lambda data: data.replace(b"llama", b"mamba", 1),
     "ffn_ux.weight, which none": lambda data: data.replace(b"blk.1.ffn_up", b"blk.1.ffn_ux"),

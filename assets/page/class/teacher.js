@@ -7,6 +7,7 @@ import { html, createButton, findParts } from "#page/race/html.js";
 import { speculativeOf, isGreedy } from "#page/race/run.js";
 import { depthOf, isCoinDecided } from "#page/race/cycle.js";
 import { countCyclesBy } from "#page/race/measure.js";
+import { REJECTION_SAMPLING } from "#page/step/judge.js";
 import { fillText } from "#page/race/text.js";
 import { quarterOfChance, createQuestionTexts } from "#page/class/question.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
@@ -129,6 +130,8 @@ function mountPanel(element, props, player, secret) {
 
   /* Asks about a draft that a coin decides, else about the rejected one or the last accepted one. */
   function askKeep() {
+    const { started } = speculativeOf(player.run());
+    if (!started || started.rule !== REJECTION_SAMPLING || started.server) return showNotice(labels.no_coin, true);
     const cycle = moveToNextVerdict(),
       drafts = cycle ? cycle.drafts.filter(isJudged) : [],
       draft = drafts.find(isCoinDecided) || drafts.find((one) => one.state === "rej") || drafts.pop();

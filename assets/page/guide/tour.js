@@ -63,11 +63,11 @@ function mountTour(element, props, server, player) {
   async function startTour(from) {
     view.opener = from;
     sampledRun ||= await server.sampled_run().catch(() => "");
-    sampledRun ||= player.log();
     if (view.step >= 0) return; // the button was pressed twice
     part.panel.hidden = false;
     part.panel.focus({ preventScroll: true });
     if (!player.run() || !isOver(player.run())) return paintBusy();
+    sampledRun ||= player.log();
     view.visitorLog = player.log() === sampledRun ? null : player.log();
     if (view.visitorLog !== null) player.load(sampledRun);
     goTo(0);
