@@ -18,6 +18,14 @@ os.environ["GRADIO_SERVER_PORT"] = str(10_000 + os.getpid() % 200 * 100)
 os.environ["RUST_BACKTRACE"] = "0"  # a panic that a test makes would read the debug information of all of Python
 
 
+LONG_FILES = ("tests/page/browser", "tests/test_", "tests/training", "tests/lanes", "tests/proof")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort long files to the front, so that at the end no process waits for another."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG_FILES))
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """One more than the machine has cores: tests often wait for the browser, or for another process."""
     from specdec.figures import machine
