@@ -154,7 +154,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["bench", "--family", "tuned"], "The target tuned on edits has gone"),
         (["export", "--out", "x", "--family", "tuned"], "The target tuned on edits has gone"),
         (["x", "--drafter", "adaptive:draft_model:large"], "The draft models large and scratch have gone"),
-        (["x", "--dtype", "int8", "--peer", "transformers"], "no target in these codes"),
+        (["x", "--dtype", "int8", "--peer", "transformers"], "cannot run a target in this precision"),
         (["serve", "--target", "x"], "`specdec serve` is gone; two lines of shell"),
         (["export", "llama_cpp", "--out", "x"], "llama.cpp's own converter does"),
         (["certify"], "Missing option"),

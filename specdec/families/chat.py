@@ -1,7 +1,7 @@
 """Chat templates: the text that a model trained on conversations expects before and after a prompt.
 
-A template is a program in the checkpoint; transformers renders it once, in a sandbox. Only the template yields special
-tokens, never a prompt. This does not import torch.
+A template is a program in the checkpoint; transformers renders it when a model loads, in a sandbox. Only the template
+yields special tokens, never a prompt. This does not import torch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..text import ids_of
 from . import gguf_tokenizer
 
 FILE = "chat_template.jinja"
-TABLE = "tokenizer_config.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
 MESSAGE = "speculative-decoding"  # placeholder for a prompt while the template is rendered
 
 
@@ -68,7 +68,7 @@ def load_chat(place: Path) -> Chat | None:
     except Exception as error:  # a template may raise any error
         raise ValueError(f"the chat template cannot be rendered: {' '.join(str(error).split())[:200]}") from error
     if not prompt or MESSAGE in after:
-        raise ValueError("the chat template does not hold a prompt once")
+        raise ValueError("the chat template does not contain the prompt exactly once")
     return Chat(before, after, f" {MESSAGE} " not in spaced)
 
 
@@ -77,7 +77,7 @@ def template_of(place: Path) -> tuple[str, dict[str, str]]:
     if gguf_header.is_file(place):
         header = gguf_header.read_header(place)
         return header.value("tokenizer.chat_template", ""), gguf_tokenizer.controls(header)
-    table = place / TABLE
+    table = place / TOKENIZER_CONFIG
     facts = json.loads(table.read_bytes()) if table.is_file() else {}
     controls = {
         name: value["content"] if isinstance(value, dict) else value

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from ..models.checkpoint import naming, read_json, read_weights, section, Weights
+from ..models.checkpoint import prefix_errors, read_json, read_weights, section, Weights
 from .zoo import draft_folders, folder_of
 
 TARGET = "target"
@@ -26,8 +26,8 @@ HEADS = ("eagle3", "medusa")
 def export(family: str, out: Path) -> list[Path]:
     """Write each model and head of a family into a folder below `out`, and return these folders.
 
-    `family` is a name ("embedded") or a folder with target/ and tokenizer/. Weights that are stored in 8 bits become
-    float32, which loses nothing. Raises ValueError for any other family, or if a folder exists already.
+    `family` is a name ("embedded") or a folder with target/ and tokenizer/. Weights in 8 bits become float32, which
+    loses nothing. Raises ValueError for other families, if a folder exists, or for Medusa heads without an own output.
     """
     folder = folder_of(family)
     tokenizer = folder / "tokenizer"
@@ -40,7 +40,7 @@ def export(family: str, out: Path) -> list[Path]:
         raise ValueError(f"{existing[0]} is there already; name another folder with --out, or remove it")
     target = read_json(folder / TARGET / "config.json")
     for name, source in (models | heads).items():
-        with naming(source):
+        with prefix_errors(source):
             config, weights = unpacked(source)
             if name == "eagle3":
                 config = eagle3_config(config)
@@ -67,7 +67,7 @@ def unpacked(folder: Path) -> tuple[dict[str, Any], Weights]:
 
 
 def eagle3_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Add the name of vLLM's class, and the layers to read under the key that its older releases expect."""
+    """Add the name of vLLM's class, and copy the tapped layers to the key where its older releases look."""
     key = "eagle_aux_hidden_state_layer_ids"
     layers = section(config, "eagle_config").get(key)
     return config | {"architectures": ["LlamaForCausalLMEagle3"]} | ({key: layers} if layers else {})

@@ -31,7 +31,7 @@ from ..models.checkpoint import (
     section,
 )
 from ..models.config import Config, is_ours
-from ..models.grouped import CODES, FILE
+from ..models.grouped import CODE_TYPES, GGUF
 from ..models.hugging_face import config_of, HuggingFaceModel
 from ..models.matrix import draft_dtype
 from ..models.packed import is_packed
@@ -49,7 +49,7 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
     """Load a model with our own decoder if it supports the model's type, else with transformers."""
     if is_ours(read_config(folder)):
         return Transformer.load(folder, dtype, device, stored)
-    if stored in CODES:
+    if stored in CODE_TYPES:
         raise ValueError("transformers runs this model, in float32 or bfloat16; codes are for our own decoder")
     return HuggingFaceModel.load(folder, stored or dtype, device)
 
@@ -129,11 +129,11 @@ def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel
     if is_ours(config):
         shape = Config.parse(config)
         check_tensors(weights, model_tensors(shape, weights))
-        own_codes = target.stored == FILE and isinstance(weights, gguf.Stored)
-        stored = torch.int8 if target.stored == FILE and not own_codes else target.stored
+        own_codes = target.stored == GGUF and isinstance(weights, gguf.Stored)
+        stored = torch.int8 if target.stored == GGUF and not own_codes else target.stored
         draft = Transformer(shape, weights, target.dtype, target.device, stored)
     else:
-        dtype = target.dtype if target.stored in CODES else target.stored
+        dtype = target.dtype if target.stored in CODE_TYPES else target.stored
         draft = HuggingFaceModel(config_of(config), dict(weights), dtype, target.device)
     draft.source = folder
     cut_vocabulary(draft, target.vocabulary)

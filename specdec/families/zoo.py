@@ -22,10 +22,10 @@ from ..figures import machine
 from ..methods import DRAFT_MODEL, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
-from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
+from ..models.checkpoint import prefix_errors, read_config, read_weights, section, weight_files
 from ..models.config import is_ours
 from ..models.device import multiplies_bfloat16
-from ..models.grouped import CODES, FILE, INT7
+from ..models.grouped import CODE_TYPES, GGUF, INT7
 from ..models.matrix import draft_dtype
 from ..models.quantised import QuantisedCopy
 from ..models.transformer import Transformer
@@ -37,7 +37,7 @@ from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
 # The precisions of a target. Browsers use `int7`; `gguf` means the codes of a GGUF file.
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": FILE}
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": GGUF}
 SMALL = 100_000_000  # bytes of weights; smaller models compute in float32 (`fastest_dtype`)
 # Cores left to other programs. The threads of one matrix product wait for each other, so one preempted thread delays
 # all. On two cores, beside a browser, a run with two threads was five times slower than with one.
@@ -157,7 +157,7 @@ def dtype_of(precision: str | None) -> torch.dtype | None:
 
 
 def facts_of(model: LoadedModel) -> dict[str, Any]:
-    bits = {"weights": precision_name(model.stored)} if model.stored in CODES else {}
+    bits = {"weights": precision_name(model.stored)} if model.stored in CODE_TYPES else {}
     return {"parameters": model.parameters, "layers": model.depth, "hidden_size": model.width} | bits
 
 
@@ -195,9 +195,9 @@ def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.
 
     The layers in C++ read bfloat16 and 8 bits, and compute in float32.
     """
-    if dtype in CODES and torch.device(device).type != "cpu":
+    if dtype in CODE_TYPES and torch.device(device).type != "cpu":
         raise ValueError(f"{precision_name(dtype)} is offered on a CPU alone; leave out --dtype, or --device")
-    computes_in_float32 = dtype in CODES or (dtype == torch.bfloat16 and native.runs_on(device))
+    computes_in_float32 = dtype in CODE_TYPES or (dtype == torch.bfloat16 and native.runs_on(device))
     return torch.float32 if computes_in_float32 else dtype, dtype
 
 
@@ -217,7 +217,7 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
     """Load a folder with `target/`, `tokenizer/`, and optional folders of drafters: `draft_model/`, `medusa/` …"""
     if not (folder / "target").is_dir():
         raise ValueError(f"{folder} holds no folder 'target' with a model in it")
-    with naming(folder):
+    with prefix_errors(folder):
         tokenizer = published.load_tokenizer(folder / "tokenizer")
         dtype, stored = compute_dtypes(dtype, device)
         stored_draft = draft_dtype(device, stored)
@@ -253,15 +253,15 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
     """
     device, drafts = resolve_device(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = map(hub.find, (target, *drafts))
-    with naming(target):
+    with prefix_errors(target):
         dtype = dtype or fastest_dtype(folder, device)
     check_room(list(zip((target, *drafts), (folder, *others), strict=True)), dtype, device)
-    with naming(target):
+    with prefix_errors(target):
         computed, stored = compute_dtypes(dtype, device)
         family = load_target(str(target), folder, folder, computed, device, stored)
         model, tokenizer = family.target, family.tokenizer
     for source, place in zip(drafts, others, strict=True):
-        with naming(source):
+        with prefix_errors(source):
             part = published.load_drafter(place, model, tokenizer)
         for method in methods_for(part, model):
             name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
@@ -299,7 +299,7 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
     """Raise ValueError if the weights of these checkpoints, given as (name, path), do not fit into free memory."""
     stored = 0
     for name, place in places:
-        with naming(name):
+        with prefix_errors(name):
             stored += stored_bytes(place)
     wide = torch.bfloat16.itemsize  # int8 counts the same: its embeddings stay wide
     needed = hub.MORE * stored * max(dtype.itemsize, wide) / wide

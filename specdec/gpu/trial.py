@@ -77,13 +77,13 @@ def difference(
     inner: int,
     start: int,
     bucket: int,
-    divided: bool = False,
+    prenormed: bool = False,
 ) -> float:
     """Return the largest relative difference between the results of two implementations for one layer.
 
     `stream` [n, hidden] stands at position `start`. The operations of `plain` are computed in float32: in bfloat16
-    torch rounds after every operation, which alone makes attention up to 3 % wrong. With `divided`, the inputs of the
-    products count as normed already.
+    torch rounds after every operation, which alone makes attention up to 3 % wrong. With `prenormed`, the inputs of
+    the products were normed, so that their results need no factor.
     """
     n, size, heads = len(stream), plain.head_dim, plain.heads + 2 * plain.kv_heads
     inputs = (
@@ -97,13 +97,13 @@ def difference(
     angles, places = torch.polar(torch.ones_like(angle), angle), start + torch.arange(n, device=stream.device)
     results = []
     for ops, dtype in ((kernels, stream.dtype), (plain, torch.float32)):
-        whole, product, queries, cache, gate_up = (
+        stream_copy, product, queries, cache, gate_up = (
             x.to(dtype, copy=True) for x in inputs
         )  # copies: some are overwritten
-        stored, behind = cache.clone(), None if divided else whole
-        queries_out = ops.rotate(product, behind, layer, angles, stored, places)
+        stored, residual_stream = cache.clone(), None if prenormed else stream_copy
+        queries_out = ops.rotate(product, residual_stream, layer, angles, stored, places)
         y = ops.attend(queries, cache, ops.sight(places, bucket, layer.window, dtype))
-        results.append((queries_out, stored, y, ops.gate(gate_up, behind)))
+        results.append((queries_out, stored, y, ops.gate(gate_up, residual_stream)))
     return float(torch.stack([relative(a, b) for a, b in zip(*results, strict=True)]).max())  # NaN if any is NaN
 
 

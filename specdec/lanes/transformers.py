@@ -30,7 +30,7 @@ from ..families.zoo import Family
 from ..methods import DRAFT_MODEL, LOOKUP
 from ..models.checkpoint import open_weights, read_config
 from ..models.config import as_library, quiet
-from ..models.grouped import CODES
+from ..models.grouped import CODE_TYPES
 from ..models.hugging_face import build, HuggingFaceModel
 from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
@@ -38,12 +38,12 @@ from ..models.view import TargetView
 from ..sampling import MIN_TEMPERATURE
 from ..types import Proposal, Verdict
 
-NO_CODES = "transformers has no target in these codes: leave out the peer, or choose another precision."
+NO_CODES = "transformers cannot run a target in this precision: leave out the peer, or choose another one."
 REDUCED = (
-    "The draft model reads and writes through the target's matrices, which transformers cannot: "
+    "The draft model uses the target's embedding and output matrices, which transformers cannot do: "
     "choose prompt_lookup, or leave out the peer."
 )
-Peered = Transformer | HuggingFaceModel
+FolderModel = Transformer | HuggingFaceModel
 _library_models: WeakKeyDictionary[Transformer, Any] = WeakKeyDictionary()  # our model -> theirs, freed together
 
 
@@ -63,7 +63,7 @@ def assisted(task: Task) -> Generator[Event, None, None]:
     if not isinstance(task.drafter, DraftModelDrafter | PromptLookupDrafter):
         name = task.drafter.name
         raise ValueError(f"Assisted generation is raced with a draft model or prompt lookup, not with {name}.")
-    if unwrapped(task.target).stored in CODES:
+    if unwrapped(task.target).stored in CODE_TYPES:
         raise ValueError(NO_CODES)
     draft = unwrapped(task.drafter.model) if isinstance(task.drafter, DraftModelDrafter) else None
     return as_server_events(engine.generate(task, executor=AssistedExecutor(task, draft)))
@@ -77,23 +77,23 @@ def as_server_events(events: Iterator[Event]) -> Generator[Event, None, None]:
         yield replace(event, counted="totals") if isinstance(event, Finished) else event
 
 
-def unwrapped(model: object) -> Peered:
+def unwrapped(model: object) -> FolderModel:
     """Return the model itself, without a view. Raises ValueError if transformers cannot read it."""
     model = model.model if isinstance(model, TargetView) else model
     if isinstance(model, ReducedDraft):
         raise ValueError(REDUCED)
-    if not isinstance(model, Peered) or model.source is None:
+    if not isinstance(model, FolderModel) or model.source is None:
         raise ValueError("transformers can run only models that come from a folder of files.")
     return model
 
 
-def library_model(model: Peered) -> Any:
+def library_model(model: FolderModel) -> Any:
     """Return transformers' model with the same weights. It is read at the first run."""
     if isinstance(model, HuggingFaceModel):
         return model.model
     if model not in _library_models:
         assert model.source is not None
-        dtype = model.dtype if model.stored in CODES else model.stored  # transformers has no such codes
+        dtype = model.dtype if model.stored in CODE_TYPES else model.stored  # transformers has no codes
         _library_models[model] = load_model(model.source, dtype, model.device)
     return _library_models[model]
 
@@ -110,9 +110,9 @@ class AssistedExecutor:
     `generate` runs in a thread, and this object is its streamer. The thread runs only while `cycle` waits for it.
     """
 
-    eager: str | None = None
+    eager: str | None = None  # a GPU's reason to run without captured graphs; none is given here
 
-    def __init__(self, task: Task, draft: Peered | None) -> None:
+    def __init__(self, task: Task, draft: FolderModel | None) -> None:
         self.task, self.draft = task, draft
         self.turns: SimpleQueue[bool] = SimpleQueue()
         self.answers: SimpleQueue[list[int] | BaseException] = SimpleQueue()
@@ -166,7 +166,7 @@ class AssistedExecutor:
         """Called by `generate` at the end of the text."""
 
 
-def generate(task: Task, draft: Peered | None, wanted: int, streamer: Any) -> None:
+def generate(task: Task, draft: FolderModel | None, wanted: int, streamer: Any) -> None:
     """Call the library's `generate`, with K drafts in every cycle and the sampling of the other lanes."""
     from transformers import GenerationConfig
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from . import gguf_header
-from .grouped import FILE, Grouped, INT7
+from .grouped import GGUF, Grouped, INT7
 from .native import Blocked, NativeLayers
 from .transformer import Transformer
 
@@ -66,7 +66,7 @@ def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
     Raises ValueError if `native.cpp` does not support all parts of the model.
     """
     coded = gguf_header.is_file(place)
-    model = ForBrowser.load(place, stored=FILE if coded else INT7)
+    model = ForBrowser.load(place, stored=GGUF if coded else INT7)
     if not isinstance(model.native, NativeLayers):
         raise ValueError(f"{place} has parts that a browser does not compute")
     output: Any = model.head

@@ -23,7 +23,7 @@ UNREAD = re.compile(r"rotary_emb\.inv_freq$")  # in old checkpoints; computed in
 
 
 @contextmanager
-def naming(name: str | Path) -> Iterator[None]:
+def prefix_errors(name: str | Path) -> Iterator[None]:
     """Put the name of a checkpoint before the reason of a ValueError."""
     try:
         yield

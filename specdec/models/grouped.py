@@ -16,10 +16,10 @@ from torch import Tensor
 GROUP = 32  # inputs that share a scale
 STEPS = 127  # the code of the largest input of a group
 NONE = 1e-30  # a group whose inputs are all smaller is rounded to zeros
-FILE = torch.quint4x2  # as a value of `stored`, it means the codes of a GGUF file, whatever their bits
+GGUF = torch.quint4x2  # stands for the codes of a GGUF file, of 4 or 8 bits, for which torch has no dtype
 INT7: torch.dtype = torch.int7  # type: ignore[attr-defined]  # codes of 7 bits, for a browser's relaxed SIMD
 LARGEST = {torch.int8: 127, INT7: 63}  # the code of the largest weight of a group
-CODES = (*LARGEST, FILE)
+CODE_TYPES = (*LARGEST, GGUF)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Grouped:
         """
         matrices = [self, *(other for other in others if isinstance(other, Grouped))]
         if len(matrices) <= len(others) or len({(m.zero, m.bits, m.minima is None) for m in matrices}) > 1:
-            raise ValueError("matrices that are multiplied at once have codes of several kinds; take int8")
+            raise ValueError("matrices that are joined into one, as q, k and v, are quantised differently; take int8")
         minima = [m.minima for m in matrices if m.minima is not None]
         codes, scales = (change(*parts) for parts in zip(*((m.codes, m.scales) for m in matrices), strict=True))
         return Grouped(codes, scales, change(*minima) if minima else None, self.zero, self.bits)

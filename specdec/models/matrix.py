@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import addmm, mm, Tensor
 
 from .device import multiplies_bfloat16, outputs_first
-from .grouped import CODES, GROUP, Grouped, INT7, rounded
+from .grouped import CODE_TYPES, GROUP, Grouped, INT7, rounded
 from .native import Blocked, runs_on
 
 WIDE = 2**17  # entries of a float32 matrix: for smaller ones, MKL's product is faster than calling oneDNN
@@ -86,8 +86,8 @@ def pack_weight(
     Products multiply inputs by `before` and outputs by `after`. Plain weights contain these factors before they are
     rounded; beside codes, and in `native.cpp`, they stay separate.
     """
-    number = dtype if stored is None or stored in CODES else stored
-    if isinstance(matrix, Tensor) and stored in CODES and matrix.shape[1] % GROUP == 0:
+    number = dtype if stored is None or stored in CODE_TYPES else stored
+    if isinstance(matrix, Tensor) and stored in CODE_TYPES and matrix.shape[1] % GROUP == 0:
         assert stored is not None
         matrix = Grouped.quantise(matrix, stored)
     if Blocked.pays(matrix, dtype, device):

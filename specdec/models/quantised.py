@@ -12,7 +12,7 @@ from functools import cached_property
 import torch
 
 from . import gguf_header, native
-from .grouped import CODES, FILE
+from .grouped import CODE_TYPES, GGUF
 from .transformer import Transformer
 
 MORE = 1.5  # bytes of memory for each weight, while the copy is made
@@ -28,7 +28,7 @@ class QuantisedCopy:
     @staticmethod
     def pays(target: Transformer) -> bool:
         """Whether the target has more bits, and this machine multiplies codes faster than such numbers."""
-        return target.source is not None and target.stored not in CODES and native.runs_on(target.device)
+        return target.source is not None and target.stored not in CODE_TYPES and native.runs_on(target.device)
 
     def model(self) -> Transformer:
         with self._lock:
@@ -39,7 +39,7 @@ class QuantisedCopy:
         source = self.target.source
         assert source is not None
         try:
-            copy = Transformer.load(source, stored=FILE if gguf_header.is_file(source) else torch.int8)
+            copy = Transformer.load(source, stored=GGUF if gguf_header.is_file(source) else torch.int8)
         except ValueError:  # the file has codes of a kind that is not multiplied here
             copy = Transformer.load(source, stored=torch.int8)
         copy.cut_vocabulary(self.target.vocabulary)

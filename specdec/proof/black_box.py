@@ -17,7 +17,7 @@ from ..models.base import LanguageModel
 from ..sampling import probabilities
 from ..types import SamplingParams
 from .enumeration import JointDistribution
-from .goodness_of_fit import beyond, Counts, divergence, GTest
+from .goodness_of_fit import Counts, divergence, GTest, solve_limit
 from .pair import CachedRows
 
 Row = Callable[[tuple[int, ...]], Mapping[int, float]]  # text -> probabilities of the likely next tokens
@@ -114,7 +114,7 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
 
 def limit_after_first(degrees: int, alarm: float) -> float:
     """Return the G at which the tail equals `alarm`."""
-    return beyond(DEGREE * degrees, -math.log(alarm))
+    return solve_limit(DEGREE * degrees, -math.log(alarm))
 
 
 class Witness(NamedTuple):

@@ -17,9 +17,9 @@ from .enumeration import JointDistribution, total_variation
 
 Counts = Mapping[tuple[int, ...], int]  # how often each text was drawn
 
-FALSE_ALARM = 1e-9  # a sample with a smaller tail is red; for plain decoding, this is less than one in a billion
+FALSE_ALARM = 1e-9  # a smaller `tail` is shown red: exact sampling has one less than once in a billion samples
 SMALLEST = 5.0  # smallest expected count of a cell; rarer texts share one cell
-MOST_DRAWS = 1e12  # an error that needs more draws is due to rounding
+MOST_DRAWS = 1e12  # a difference that shows only after more draws is due to rounding
 
 
 class GTest(NamedTuple):
@@ -57,7 +57,7 @@ def divergence(cells: Sequence[tuple[float, float]]) -> float:
 
 
 def growth_of(cells: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return how much G grows with each draw from cells (p, q) that follow q, and a quarter of its variance."""
+    """Return for draws from q in cells (p, q): G's mean growth with each draw, and the variance of ln(q / p)."""
     growth = divergence(cells)
     squares = math.fsum(q * math.log(q / p) ** 2 for p, q in cells if q > 0.0)
     return growth, max(0.0, squares - growth * growth / 4)
@@ -69,8 +69,8 @@ def false_alarm(statistic: float, cells: int, draws: float) -> float:
     The counts of n draws are independent Poisson variables under the condition that they sum to n, so
     P(G >= g) <= P(Σ d >= g) / P(Poisson(n) = n), d = 2 (x ln(x / e) - x + e) for each cell. Stirling:
     1 / P(Poisson(n) = n) <= √(2πn) e^(1 / 12n). Chernoff: P(Σ d >= g) <= e^(-tg) Π E e^(td) for each t in (0, 1/2).
-    And E e^(td) <= (1 - 2t)^(-c / 2), c = 1.08 for e >= 5 and 1.17 for any e (1 for a square of a Gaussian; both
-    computed, see the test of this bound). With w = Σ c the best t is (1 - w / g) / 2.
+    Computed (see the test of this bound): E e^(td) <= (1 - 2t)^(-c / 2) with c = 1.08 if e >= 5, else with c = 1.17; a
+    Gaussian's square would have c = 1. With w = Σ c the best t is (1 - w / g) / 2.
     """
     w = weight(cells)
     if cells < 2 or statistic <= w:
@@ -91,10 +91,10 @@ def conditioning(draws: float) -> float:
 
 def limit(cells: int, draws: float, alarm: float = FALSE_ALARM) -> float:
     """Return the G at which `false_alarm` equals `alarm`."""
-    return beyond(weight(cells), conditioning(draws) - math.log(alarm))
+    return solve_limit(weight(cells), conditioning(draws) - math.log(alarm))
 
 
-def beyond(w: float, surprise: float) -> float:
+def solve_limit(w: float, surprise: float) -> float:
     """Return the G for which (G - w (1 + ln(G / w))) / 2 is `surprise`, by Newton's method."""
     wanted = w + 2 * surprise
     g = wanted + w
@@ -149,8 +149,8 @@ def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | No
     """Estimate how many draws from `wrong` turn the G-test red in 999 of 1,000 samples; None if no number does.
 
     Over n draws, G is about df + n δ, δ = 2 KL(wrong || right), with variance 2 df + 4 n Var ln(wrong / right). The
-    result is the smallest n for which three deviations below that mean are above the limit. A single text that the
-    target excludes is enough.
+    result is the smallest n at which that mean, minus three standard deviations, exceeds the limit. A single text that
+    the target excludes is enough.
     """
     if any(math.isnan(chance) for chance in wrong.values()):
         return None

@@ -30,7 +30,7 @@ from ..lanes.interleave import interleave, PLAIN, SPECULATIVE
 from ..types import has_lone_surrogate, Kind, SamplingParams
 from . import fields
 from .base import Chunk, Ending, Server, ServerError, Token
-from .steps import counted, Step
+from .steps import make_steps, Step
 
 KINDS: dict[bool, Kind] = {True: "bonus", False: "resampled"}  # key: whether every drafted token was accepted
 NOT_ENDED = Ending("length", 0.0)  # used while a text still arrives
@@ -118,7 +118,7 @@ def watch(
         ending = replace(NOT_ENDED, reason="failed")
         failures = [Failed(lane, cycles.cycle, "target", error.sentence, True, cycles.at)]
     final = Cycles(lane)
-    steps, how = counted(chunks, ending, facts.speculates)
+    steps, how = make_steps(chunks, ending, facts.speculates)
     events = [event for step in steps for event in final.events(step)]
     # All time after the first token counts as the target's: servers do not report how they split it.
     text, decode_s = "".join(chunk.text for chunk in chunks), final.at - final.first
@@ -146,9 +146,9 @@ def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
     """Return the steps of the last chunk that are already certain."""
     *before, last = (chunk for chunk in chunks if chunk.tokens or chunk is chunks[-1])
     if not last.tokens or not before:
-        return counted([last], NOT_ENDED, speculates)[0]
+        return make_steps([last], NOT_ENDED, speculates)[0]
     earlier = Chunk("", (Token(""),), before[-1].at, before[-1].drafted, before[-1].accepted)
-    return counted([earlier, last], NOT_ENDED, speculates)[0][1:]
+    return make_steps([earlier, last], NOT_ENDED, speculates)[0][1:]
 
 
 class Cycles:

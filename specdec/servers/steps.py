@@ -23,14 +23,14 @@ class Step:
     accepted: int | None = None
 
 
-def counted(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) -> tuple[list[Step], Counted | None]:
+def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) -> tuple[list[Step], Counted | None]:
     """Return all steps, the prefill first, and how they were counted; None if nothing was drafted."""
     blocks = blocks_of(chunks)
     if not blocks:
         return [], None
     first, rest = blocks[0], blocks[1:]
     if all(chunk.drafted is not None for chunk in chunks) and speculates is not False:
-        return [first, *running(chunks)], "exact"
+        return [first, *steps_from_sums(chunks)], "exact"
     accepted = [taken for _, taken in ending.steps or ()]
     aligned = None if ending.steps is None else align_steps([len(block.tokens) for block in rest], accepted)
     if ending.steps is not None and aligned is not None:
@@ -39,9 +39,9 @@ def counted(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) ->
             for part, place in zip(cut(block, sizes(block, places, accepted)), places, strict=True):
                 counts = (0, 0) if place is None else ending.steps[place]
                 steps.append(Step(part.tokens, part.text, part.at, *counts))
-        alone = all(len(places) == 1 for places in aligned)
-        sure = 0 not in accepted or not any(None in places for places in aligned)
-        return steps, "exact" if alone and sure else "merged"
+        one_each = all(len(places) == 1 for places in aligned)
+        unambiguous = 0 not in accepted or not any(None in places for places in aligned)  # both are one token
+        return steps, "exact" if one_each and unambiguous else "merged"
     if speculates is False or ending.drafted == 0:
         return [first, *(step for block in rest for step in cut(block, [1] * len(block.tokens)))], None
     return [first, *rest], "totals"
@@ -62,7 +62,7 @@ def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
     return blocks
 
 
-def running(chunks: Sequence[Chunk]) -> list[Step]:
+def steps_from_sums(chunks: Sequence[Chunk]) -> list[Step]:
     """Make the steps from the running sums in each chunk."""
     steps, before = list[Step](), (0, 0)
     for place, chunk in enumerate(chunk for chunk in chunks if chunk.tokens):
@@ -77,8 +77,8 @@ def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int
     """Assign the server's listed steps to blocks, given the size of each block in tokens.
 
     Return for each block the indices of its steps in the list; None stands for a token that no listed step wrote. Each
-    listed step writes its accepted tokens and one more. Steps are assigned greedily from the left, which uses most of
-    the list. Returns None if the list does not fit the blocks.
+    listed step writes its accepted tokens and one more. Each step is assigned as far left as it fits, so that as
+    many as possible fit. Returns None if the list does not fit the blocks.
     """
     aligned, place = list[list[int | None]](), 0
     for number, remaining in enumerate(blocks):
@@ -106,7 +106,7 @@ def sizes(block: Step, places: Sequence[int | None], accepted: Sequence[int]) ->
 
 
 def cut(block: Step, parts: Sequence[int]) -> list[Step]:
-    """Cut a block into parts of these sizes. Each has the text of its pieces; without a match, the last has all."""
+    """Cut a block into parts of these sizes. A part's text is its pieces; if they do not match, the last has it all."""
     steps, text, start = list[Step](), block.text, 0
     for number, size in enumerate(parts):
         tokens = block.tokens[start : start + size]

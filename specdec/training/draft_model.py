@@ -53,29 +53,29 @@ class DraftModel(Draft):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Read tokens; return normed states.  # [rows, n] -> [rows, n, width]"""
-        (rows, count), low = tokens.shape, self.low
-        x = F.linear(F.embedding(tokens, self.embedding), self.reads.to(low)).float() * self.reads_scale
+        (rows, count), dtype = tokens.shape, self.dtype
+        x = F.linear(F.embedding(tokens, self.embedding), self.reads.to(dtype)).float() * self.reads_scale
         head = self.width // self.heads
-        turn = rotation(count, head, ROPE_THETA, tokens.device, low)
-        hidden = later(count, tokens.device, low)
+        turn = rotation(count, head, ROPE_THETA, tokens.device, dtype)
+        mask = causal_mask(count, tokens.device, dtype)
         for layer in self.blocks:
-            normed = F.rms_norm(x, (self.width,), layer.attention_norm, EPS).to(low)
-            qkv = F.linear(normed, layer.qkv.to(low)).view(rows, count, 3, self.heads, head)
+            normed = F.rms_norm(x, (self.width,), layer.attention_norm, EPS).to(dtype)
+            qkv = F.linear(normed, layer.qkv.to(dtype)).view(rows, count, 3, self.heads, head)
             q, k, v = qkv.permute(2, 0, 3, 1, 4)
             # In 16 bits on a CPU, torch's fused attention takes twice as long as these products.
             scores = torch.matmul(turned(q * head**-0.5, turn), turned(k, turn).transpose(-1, -2))
-            y = torch.matmul((scores + hidden).softmax(-1), v).transpose(1, 2).reshape(rows, count, self.width)
-            x = x + F.linear(y, layer.out.to(low))
-            normed = F.rms_norm(x, (self.width,), layer.mlp_norm, EPS).to(low)
-            gate, up = F.linear(normed, layer.gate_up.to(low)).chunk(2, -1)
-            x = x + F.linear(F.silu(gate) * up, layer.down.to(low))
+            y = torch.matmul((scores + mask).softmax(-1), v).transpose(1, 2).reshape(rows, count, self.width)
+            x = x + F.linear(y, layer.out.to(dtype))
+            normed = F.rms_norm(x, (self.width,), layer.mlp_norm, EPS).to(dtype)
+            gate, up = F.linear(normed, layer.gate_up.to(dtype)).chunk(2, -1)
+            x = x + F.linear(F.silu(gate) * up, layer.down.to(dtype))
         return F.rms_norm(x, (self.width,), self.norm, EPS)
 
     def outputs(self) -> Tensor:
-        return (self.target_rows @ self.writes.to(self.low).T) * self.writes_scale
+        return (self.target_rows @ self.writes.to(self.dtype).T) * self.writes_scale
 
     def predictions(self, reading: Reading) -> list[Tensor]:
-        return [self(reading.tokens).flatten(0, 1)[reading.places].to(self.low)]
+        return [self(reading.tokens).flatten(0, 1)[reading.places].to(self.dtype)]
 
     def weights(self) -> dict[str, Tensor]:
         """Return the tensors under the names of `ReducedDraft`."""
@@ -127,11 +127,11 @@ def llama_config(vocabulary: int, width: int, inner: int, layers: int, heads: in
     }
 
 
-def rotation(count: int, head: int, theta: float, device: torch.device, low: torch.dtype) -> tuple[Tensor, Tensor]:
+def rotation(count: int, head: int, theta: float, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Return cosines and sines of rotary positions.  # [count, head] each"""
     rates = theta ** (-torch.arange(0, head, 2, device=device) / head)
     angles = torch.outer(torch.arange(count, device=device).float(), rates).repeat(1, 2)
-    return angles.cos().to(low), angles.sin().to(low)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
 def turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
@@ -140,9 +140,9 @@ def turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
     return x * turn[0] + torch.cat((-second, first), -1) * turn[1]
 
 
-def later(count: int, device: torch.device, low: torch.dtype) -> Tensor:
+def causal_mask(count: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     """Return a causal mask with -inf where the column is later than the row.  # [count, count]"""
-    return torch.full((count, count), float("-inf"), dtype=low, device=device).triu(1)
+    return torch.full((count, count), float("-inf"), dtype=dtype, device=device).triu(1)
 
 
 def directions(rows: Tensor, count: int) -> tuple[Tensor, float]:

@@ -1,8 +1,8 @@
 """An EAGLE-3 head in training (arXiv 2503.01840); `drafters/eagle3.py` runs the trained one.
 
-The paper calls its method *training-time test*: at every token the head first reads the target's features, and in
-further steps its own output in their place, as it does when it drafts, but with the true tokens. Each step is compared
-with the target's distribution one token later.
+The paper calls its method *training-time test*: training takes several steps at every token, as drafting does. The
+first step reads the target's features, each further step the head's own output in their place. But unlike in drafting,
+all steps read the text's true tokens. Each step is compared with the target's distribution one token later.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import nn, Tensor
 from ..drafters.eagle3 import default_taps
 from ..models.reduced import MAP, WRITES
 from ..models.transformer import Transformer
-from .draft_model import EPS, HEAD_DIM, later, llama_config, matrix, ROPE_THETA, rotation, START_SCALE, turned
+from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotation, START_SCALE, turned
 from .loss import Draft, Reading
 
 STEPS = 4  # tokens of a draft that are learned; must be below `examples.EARLIEST`
@@ -24,7 +24,7 @@ SHARED = 3  # attention heads that share keys
 
 
 class Eagle3(Draft):
-    """The head. At first it passes on the target's high feature; its output matrix is the target's times `writes`."""
+    """The head; it starts by returning the highest tap. `writes` maps its states to inputs of the target's output."""
 
     def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS) -> None:
         super().__init__(target, draft_ids)
@@ -45,23 +45,23 @@ class Eagle3(Draft):
         self.to(target.device)
 
     def forward(self, tokens: Tensor, features: Tensor) -> list[Tensor]:
-        """Return the states for the output rows after every step. Row i of step s is the draft of token i + s + 2.
+        """Return the states of every step, as `outputs` reads them. Row i of step s drafts token i + s + 2.
 
         # [rows, n], [rows, n, taps · width] -> steps × [rows, n, width]
         """
-        (rows, count), low = tokens.shape, self.low
-        state = F.linear(features, self.fc.to(low)).float()
+        (rows, count), dtype = tokens.shape, self.dtype
+        state = F.linear(features, self.fc.to(dtype)).float()
         padded = F.pad(tokens, (0, self.steps))
-        words = F.rms_norm(F.embedding(padded, self.embedding).float(), (self.width,), self.word_norm, EPS).to(low)
-        cosines, sines = rotation(count + self.steps, self.head_dim, ROPE_THETA, tokens.device, low)
-        hidden = later(count, tokens.device, low)
+        words = F.rms_norm(F.embedding(padded, self.embedding).float(), (self.width,), self.word_norm, EPS).to(dtype)
+        cosines, sines = rotation(count + self.steps, self.head_dim, ROPE_THETA, tokens.device, dtype)
+        mask = causal_mask(count, tokens.device, dtype)
         qkv_, out, gate_up, down, writes = (
-            part.to(low) for part in (self.qkv, self.out, self.gate_up, self.down, self.writes)
+            part.to(dtype) for part in (self.qkv, self.out, self.gate_up, self.down, self.writes)
         )
         shared, drafts, own = self.heads // self.kv_heads, list[Tensor](), list[tuple[Tensor, Tensor]]()
         for step in range(self.steps):
             turn = cosines[step : step + count], sines[step : step + count]
-            normed = F.rms_norm(state, (self.width,), self.feature_norm, EPS).to(low)
+            normed = F.rms_norm(state, (self.width,), self.feature_norm, EPS).to(dtype)
             x = torch.cat((words[:, step + 1 : step + 1 + count], normed), -1)
             qkv = F.linear(x, qkv_).view(rows, count, -1, self.head_dim).transpose(1, 2)
             q, k, v = qkv.split((self.heads, self.kv_heads, self.kv_heads), 1)
@@ -72,16 +72,16 @@ class Eagle3(Draft):
             else:
                 own.append((k, v))
             # A token attends to the first step's entries up to its own, and to its own entries of later steps.
-            scores = [torch.matmul(q, keys.transpose(-1, -2)) + hidden]
+            scores = [torch.matmul(q, keys.transpose(-1, -2)) + mask]
             scores += [(q * key).sum(-1, keepdim=True) for key, _ in own]
             shares = torch.cat(scores, -1).softmax(-1)
             y = torch.matmul(shares[..., :count], values)
             for i, (_, value) in enumerate(own):
                 y = y + shares[..., count + i : count + i + 1] * value
             state = state + F.linear(y.flatten(1, 2).transpose(1, 2).flatten(2), out)
-            gate, up = F.linear(F.rms_norm(state, (self.width,), self.mlp_norm, EPS).to(low), gate_up).chunk(2, -1)
+            gate, up = F.linear(F.rms_norm(state, (self.width,), self.mlp_norm, EPS).to(dtype), gate_up).chunk(2, -1)
             state = state + F.linear(F.silu(gate) * up, down)
-            drafts.append(F.linear(F.rms_norm(state, (self.width,), self.norm, EPS).to(low), writes))
+            drafts.append(F.linear(F.rms_norm(state, (self.width,), self.norm, EPS).to(dtype), writes))
         return drafts
 
     def outputs(self) -> Tensor:

@@ -38,13 +38,13 @@ class Reading:
     features: Tensor  # [rows, n, taps · width]: the inputs of the target's layers `taps`
 
 
-def read_batch(target: Transformer, batch: Batch, taps: Sequence[int], low: torch.dtype) -> Reading:
+def read_batch(target: Transformer, batch: Batch, taps: Sequence[int], dtype: torch.dtype) -> Reading:
     """Read a batch by one pass of the target, without waiting for a GPU."""
     tokens, places = (to_device(torch.from_numpy(part), target.device) for part in (batch.tokens, batch.places))
     states, inputs = hidden_states(target, tokens, taps)
     with torch.no_grad():
-        normed = target.normed(states.flatten(0, 1)[places]).to(low)
-        features = torch.cat(inputs, -1).to(low) if taps else states[..., :0]
+        normed = target.normed(states.flatten(0, 1)[places]).to(dtype)
+        features = torch.cat(inputs, -1).to(dtype) if taps else states[..., :0]
     return Reading(tokens, places, normed, features)
 
 
@@ -62,11 +62,11 @@ class Draft(nn.Module):
 
     def __init__(self, target: Target, draft_ids: Tensor) -> None:
         super().__init__()
-        self.low = precision(target.device)
+        self.dtype = precision(target.device)
         rows = output_rows(target, draft_ids)
         self.rows_scale = float(rows.square().mean().rsqrt())
-        self.register_buffer("embedding", target.embedding.detach().to(self.low), persistent=False)
-        self.register_buffer("target_rows", rows.to(self.low), persistent=False)
+        self.register_buffer("embedding", target.embedding.detach().to(self.dtype), persistent=False)
+        self.register_buffer("target_rows", rows.to(self.dtype), persistent=False)
         self.register_buffer("draft_ids", draft_ids, persistent=False)
 
     def predictions(self, reading: Reading) -> list[Tensor]:

@@ -16,7 +16,7 @@ from safetensors.torch import save as serialised
 
 from ..families import hub, zoo
 from ..figures.machine import give_memory_back
-from ..models.checkpoint import naming
+from ..models.checkpoint import prefix_errors
 from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
 from . import examples as example_files
@@ -101,10 +101,10 @@ def train(
         f"{len(taught):,} texts to learn from, with {taught.answer_tokens:,} tokens of answers, and {len(held_out)} to "
         f"measure with; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
     )
-    low, size = precision(device), BATCH_TOKENS[kind]
+    dtype, size = precision(device), BATCH_TOKENS[kind]
 
     def reading(batch: Batch) -> Reading:
-        return read_batch(model, batch, draft.taps, low)
+        return read_batch(model, batch, draft.taps, dtype)
 
     measured_with = HeldOut(model, map(reading, examples.select(held_out).in_order(size)), draft_ids)
     batches = ((reading(batch), len(batch.places)) for batch in taught.shuffled(size, random.Random(seed)))
@@ -137,7 +137,7 @@ def load_target(target: str, device: str) -> zoo.Family:
     folder = tokenizer_folder = zoo.EMBEDDED if target == "embedded" else hub.find(target)
     if (folder / "target").is_dir():
         folder, tokenizer_folder = folder / "target", folder / "tokenizer"
-    with naming(target):
+    with prefix_errors(target):
         family = zoo.load_target(target, folder, tokenizer_folder, precision(device), device)
         if not isinstance(family.target, Transformer):
             raise ValueError("drafters are trained for models of our own decoder; transformers runs this one")

@@ -74,8 +74,8 @@ class Writer:
                 pool += self.new_prompts(stop)
             yield pool[: self.rows], [0.0, TEMPERATURE] * (self.rows // 2 + 1)
             del pool[: self.rows]
-        for temperature in chain([0.0], repeat(TEMPERATURE)) if self.prompts else ():
-            self.dice.shuffle(self.prompts)  # greedy answers are written once, since they do not change
+        for temperature in chain([0.0], repeat(TEMPERATURE)) if self.prompts else ():  # greedy once: it never changes
+            self.dice.shuffle(self.prompts)
             for first in range(0, len(self.prompts), self.rows):
                 yield self.prompts[first : first + self.rows], [temperature] * self.rows
         while True:
@@ -149,7 +149,7 @@ def continued(
     is_end = torch.zeros(target.vocabulary, dtype=torch.bool)
     is_end[list(end_tokens)] = True
     is_end = is_end.to(device)
-    # For the rows that have not ended: indices, tokens, initial lengths, temperatures, and whether they end now.
+    # Of each row that is still continued: index, tokens, initial length, temperature, and whether it has ended.
     active, rows = torch.arange(len(texts), device=device), tokens.clone()
     begin, heat = torch.tensor(lengths, device=device), torch.tensor(temperatures, device=device)[:, None]
     ended = torch.zeros(len(texts), dtype=torch.bool, device=device)
@@ -158,9 +158,9 @@ def continued(
     reached = first
     for place in range(first, capacity):
         drawn = draw(target.logits(states[:, -1]), heat, noise)
-        free = place >= begin
-        rows[:, place] = torch.where(free, drawn, rows[:, place])
-        ended |= free & (is_end[drawn] | (place + 1 >= begin + most))
+        beyond_text = place >= begin
+        rows[:, place] = torch.where(beyond_text, drawn, rows[:, place])
+        ended |= beyond_text & (is_end[drawn] | (place + 1 >= begin + most))
         reached = place + 1
         if reached == capacity:
             break
@@ -187,8 +187,8 @@ def draw(logits: Tensor, temperatures: Tensor, noise: torch.Generator) -> Tensor
     scores = logits.float()
     scores = scores.sub_(scores.amax(-1, keepdim=True)).div_(temperatures.clamp_min(1e-4))
     scores.masked_fill_(scores < math.log(LEAST_RATIO), float("-inf"))
-    chance = torch.empty_like(scores).exponential_(generator=noise).clamp_min_(1e-30)
-    return scores.sub_(chance.log_()).argmax(-1)
+    exponential = torch.empty_like(scores).exponential_(generator=noise).clamp_min_(1e-30)
+    return scores.sub_(exponential.log_()).argmax(-1)
 
 
 def is_varied(tokens: Sequence[int]) -> bool:

@@ -38,7 +38,7 @@ class Case:
     window: int | None = None
     bias: bool = False
     norm: bool = True
-    divided: bool = False  # before the products, not after them
+    prenormed: bool = False  # before the products, not after them
     by_length: bool = True  # as on a CPU
     width: int = 96
     inner: int = 80
@@ -93,7 +93,7 @@ def distance(case: Case) -> float:
     """Of the kernels from their specification."""
     stream = noise(case.rows, case.width, like=torch.zeros(1, dtype=case.dtype))
     pair = case.operations(kernels().Kernels), case.operations(Operations)
-    return difference(*pair, case.layer(), stream, case.inner, case.start, case.bucket, case.divided)
+    return difference(*pair, case.layer(), stream, case.inner, case.start, case.bucket, case.prenormed)
 
 
 @torch.inference_mode()

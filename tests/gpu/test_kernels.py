@@ -56,7 +56,7 @@ def cases() -> Iterator[Any]:
                     window=(None, 1, 7, 50)[number // 2 % 4],
                     bias=bool(number & 1),
                     norm=bool(number & 2),
-                    divided=number % 7 == 0,
+                    prenormed=number % 7 == 0,
                     by_length=bool(number & 4),
                     width=(96, 1025, 33)[number % 3],
                     inner=(80, 600)[number % 2],

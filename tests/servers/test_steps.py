@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from specdec.servers.base import Chunk, Ending, Token
-from specdec.servers.steps import align_steps, counted
+from specdec.servers.steps import align_steps, make_steps
 
 
 def chunks(*sizes: int) -> list[Chunk]:
@@ -24,7 +24,7 @@ def chunks(*sizes: int) -> list[Chunk]:
 def shape(
     told: list[Chunk], ending: Ending, speculates: bool | None = True
 ) -> tuple[list[tuple[Any, ...]], str | None]:
-    steps, how = counted(told, ending, speculates)
+    steps, how = make_steps(told, ending, speculates)
     assert "".join(step.text for step in steps) == "".join(chunk.text for chunk in told)
     assert all(step.text == "".join(token.piece for token in step.tokens) for step in steps)
     return [(len(step.tokens), step.drafted, step.accepted) for step in steps], how

@@ -198,7 +198,7 @@ def test_what_is_exported_computes_what_was_trained(family: zoo.Family, archive:
     tokens = torch.from_numpy(examples.tokens[:20])
     logits = draft.forward(tokens.tolist(), draft.new_cache(20), rows=20)[:, model.draft_ids]
     with torch.no_grad():
-        meant = (model(tokens[None])[0].to(model.low) @ model.outputs().T).float()
+        meant = (model(tokens[None])[0].to(model.dtype) @ model.outputs().T).float()
     assert float((logits - meant).abs().mean() / meant.abs().mean()) < 0.05
 
 
@@ -209,7 +209,7 @@ def test_a_head_computes_what_was_trained_at_every_step(family: zoo.Family, arch
     model = Eagle3(family.target, torch.from_numpy(examples.most_frequent(300, 4096)))
     for parameter in model.parameters():
         parameter.data += 0.02 * torch.randn_like(parameter)
-    reading = read_batch(family.target, next(examples.in_order(2_000)), model.taps, model.low)
+    reading = read_batch(family.target, next(examples.in_order(2_000)), model.taps, model.dtype)
     tokens, row = reading.tokens[0].tolist(), reading.tokens.shape[1]
     last = 12
     cache = family.target.new_cache(row, model.taps)
@@ -259,7 +259,7 @@ def test_batches_hold_what_was_written_and_learn_answers_alone(
 def test_the_held_out_figures_are_those_of_the_distributions(family: zoo.Family, archive: Path) -> None:
     examples = loaded(family, archive)
     model = DraftModel(family.target, torch.from_numpy(examples.most_frequent(300, 4096)), width=64, layers=1)
-    reading = read_batch(family.target, next(examples.in_order(1_000)), (), model.low)
+    reading = read_batch(family.target, next(examples.in_order(1_000)), (), model.dtype)
     agreement, overlap = HeldOut(family.target, [reading], model.draft_ids).measure(model)
     logits = family.target.project(reading.states.to(family.target.dtype)).float()
     with torch.no_grad():

@@ -1,8 +1,8 @@
 """Measure a pass of SmolLM2-135M by precision, threads and rows, in our engine, llama.cpp and transformers.
 
-All take turns in every round, and the figures are medians. *Reading* is the time of a vector's product with itself, of
-as many bytes as the matrices have. Caches are warm, as in decoding. llama.cpp reads the same file, if llama-cpp-python
-is installed.
+All take turns in every round, and the figures are medians. *Reading* is the time to read as many bytes as
+the matrices have, measured by a vector's product with itself. Caches are warm, as in decoding. llama.cpp reads the same
+file, if llama-cpp-python is installed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .options import Options
 ROWS = (1, 2, 3, 5, 6, 9, 17)
 CONTEXT = 64  # tokens in the cache before a pass
 TIMES = 5  # passes of each width in a round
-WARM = 1  # rounds of passes of one row before them, which are not counted
+WARM = 1  # a round begins with so many measurements of one row that are thrown away
 Pass = Callable[[int], object]  # runs a pass of so many rows, and rolls the cache back
 
 

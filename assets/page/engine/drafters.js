@@ -75,7 +75,7 @@ export class DraftModel {
   propose(tokens, k, params, sampler) {
     let pending = tokens.slice(this.cutBack(tokens));
     if (!k) {
-      // feeds the cache also without drafting, except the last token, which every call reads again
+      // fills the cache even if nothing is drafted, but for the last token, which every call reads again
       if (pending.length > 1) this.step(pending.slice(0, -1));
       return emptyProposal();
     }

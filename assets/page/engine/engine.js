@@ -28,7 +28,7 @@ class Stopwatch {
   }
 }
 
-/* Holds a lane's growing text and why it ended. Tokens are added one by one, so that the first end decides. */
+/* Holds a lane's growing text and why it ended. Tokens are added one by one, because each may end it. */
 class Transcript {
   /** @param {Task} task */
   constructor({ prompt, params, target, ends, bytes }) {
@@ -88,9 +88,9 @@ export function* generate(task) {
       // Draft at most as many tokens as are still requested, minus the token that the target adds.
       const k = cycle ? Math.min(maxDraft, transcript.wanted - 1) : 0,
         propose = () => drafter.propose(tokens, k, params, sampler),
-        [proposal, startedAt, drafted] = watch.time(propose),
+        [proposal, startedAt, draftedAt] = watch.time(propose),
         n = proposal.tokens.length;
-      addSpent("draft", drafted - startedAt);
+      addSpent("draft", draftedAt - startedAt);
       if (n)
         yield {
           event: "drafted",
@@ -98,7 +98,7 @@ export function* generate(task) {
           cycle,
           ...draftOf(proposal, piece, startedAt),
           start: startedAt,
-          end: drafted,
+          end: draftedAt,
         };
 
       // Verify in one pass over what the cache lacks and the whole draft; then judge and cut the cache.
@@ -141,7 +141,7 @@ function draftOf({ tokens, seconds }, piece, startedAt) {
   };
 }
 
-/** Runs lanes in turn: the lane whose clock since its first token shows the least time runs the next cycle.
+/** Runs lanes in turn: the next cycle is that of the lane which has taken the least time since its first token.
  * @param {Record<string, Generator<any>>} lanes */
 export function* interleave(lanes) {
   const clocks = Object.fromEntries(Object.keys(lanes).map((name) => [name, 0])),

@@ -17,8 +17,8 @@ const CARD = ".sd-player .sd-card:not([hidden])",
   VERDICT = ".sd-proof .sd-verdict";
 
 /* A step points at `at`; its panel covers neither `at` nor `keepFree`, and `act` runs once the tab is ready. If it has
- * a task, `show` does the task for the visitor, `done` returns whether it is done, `thenAt` is what the step points at
- * afterwards, and `tidy` undoes the task when the step ends. */
+ * a task, `show` does it for the visitor, `done` returns whether it is done, `thenAt` is what the step points at then,
+ * and `tidy` undoes the task when the step ends. With `enclosing`, the step points at that element around `at`. */
 export const STEPS = [
   {
     id: "race",
@@ -52,7 +52,7 @@ export const STEPS = [
     id: "what_if",
     tab: "step",
     at: STEP + "coin]",
-    box: ".sd-ask",
+    enclosing: ".sd-ask",
     act: (page) => page.stepThrough(page.rejectedIndex()),
     show: (page) => page.slide(STEP + "coin]", 0),
     done: (page) => page.has(STEP + "hint] .sd-reset"),
@@ -74,7 +74,7 @@ export const STEPS = [
     id: "alpha",
     tab: "theory",
     at: THEORY + "alpha]",
-    box: ".sd-ask",
+    enclosing: ".sd-ask",
     act: (page) => page.press(THEORY + "here]"),
     show: (page) => page.slide(THEORY + "alpha]", 0.2),
     done: (page) => page.value(THEORY + "alpha]") <= 0.3,

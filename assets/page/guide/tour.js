@@ -142,7 +142,7 @@ function mountTour(element, props, server, player) {
       if (step.act && speculativeOf(player.run()).cycles.length) step.act(page);
     }
     const widget = view.hasActed ? (view.isDone && step.thenAt && visible(step.thenAt)) || visible(step.at) : null;
-    pointAt(widget && step.box ? widget.closest(step.box) : widget);
+    pointAt(widget && step.enclosing ? widget.closest(step.enclosing) : widget);
     if (view.hasActed && step.done && !view.isDone && step.done(page)) {
       const hadFocus = document.activeElement === part.show;
       view.isDone = true;

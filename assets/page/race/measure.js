@@ -25,7 +25,7 @@ export function gapsOf(lane, ms) {
 }
 
 /* Computes the figures of a run at the time `ms`. Costs are in plain passes of the target; what a server does not
- * report is null. */
+ * report is null. `dar` is the draft acceptance rate, accepted / drafted. */
 export function figuresAt(run, ms) {
   const laneAt = (lane) => {
     if (!lane) return { passes: 0, last: null, ...NO_TOTALS, written: 0, endMs: 0, rate: 0 };
@@ -104,16 +104,16 @@ function medianOf(values) {
   return (sorted[(n - 1) >> 1] + sorted[n >> 1]) / 2;
 }
 
-/* Finds the first token at which a lane differs from the plain one, or -1; greedy lanes must agree. Where a server
- * reports no token ids, pieces are compared. */
+/* Returns where a lane first differs from the plain one (`at`, -1 if nowhere) and how many tokens were compared.
+ * Greedy lanes must agree. Where a server reports no token ids, pieces are compared. */
 export function findDivergence(run, lane = speculativeOf(run)) {
-  if (!plainOf(run)) return { at: -1, of: 0 };
+  if (!plainOf(run)) return { at: -1, compared: 0 };
   const all = (lane, kind) =>
     (lane.prefill ? lane.prefill[kind] : []).concat(...lane.cycles.map((cycle) => cycle[kind]));
   const kind = [lane, plainOf(run)].some((one) => all(one, "tokens").includes(UNNAMED)) ? "pieces" : "tokens";
   const tokens = all(lane, kind),
     plainTokens = all(plainOf(run), kind),
-    length = Math.min(tokens.length, plainTokens.length);
-  for (let i = 0; i < length; i++) if (tokens[i] !== plainTokens[i]) return { at: i, of: length };
-  return { at: -1, of: length };
+    compared = Math.min(tokens.length, plainTokens.length);
+  for (let i = 0; i < compared; i++) if (tokens[i] !== plainTokens[i]) return { at: i, compared };
+  return { at: -1, compared };
 }

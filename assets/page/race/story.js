@@ -202,7 +202,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     const explain = (who, reason) => fillText(texts.reason[reason] || "", { who });
     if (!plainOf(view.run)) return [explain(texts.lane.speculative, a)];
     if (a === "end" && b === "end" && isGreedy(view.run)) {
-      const { at, of: compared } = findDivergence(view.run);
+      const { at, compared } = findDivergence(view.run);
       if (at < 0) return [fillText(texts.foot.same, { n: compared })];
     }
     return a === b ? [explain(texts.lane.both, a)] : [explain(texts.lane.speculative, a), explain(texts.lane.plain, b)];
@@ -236,7 +236,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
   /* Says what the two texts have in common: the same words, the same odds, or neither. */
   function agreementSentence(says) {
     const { params, rule, lossless } = speculativeOf(view.run).started || {},
-      { at, of: compared } = findDivergence(view.run),
+      { at, compared } = findDivergence(view.run),
       over = isOver(view.run) && isAtEnd(view);
     if (!params || !compared) return "";
     const counts = { temperature: params.temperature, n: at < 0 ? compared : at + 1 },
@@ -254,7 +254,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
 
   function peerAgreement() {
     const lane = peerOf(view.run),
-      { at, of: compared } = lane ? findDivergence(view.run, lane) : { at: -1, of: 0 };
+      { at, compared } = lane ? findDivergence(view.run, lane) : { at: -1, compared: 0 };
     return compared ? fillText(at < 0 ? texts.peer.same : texts.peer.part, { n: at + 1 }) : "";
   }
 

@@ -9,7 +9,7 @@ import { drawTimeAxis, timeAxisEnd } from "#page/race/axes.js";
 
 const TOP_PX = 16,
   ROW_PX = 44,
-  BAR_PX = 22; // px
+  BAR_PX = 22;
 
 /* `view` holds the run on show, its moment `view.timeMs` and the widths of the charts, `view.widths`. */
 export function createTimeline(texts, part, view) {
@@ -65,7 +65,7 @@ export function createTimeline(texts, part, view) {
     Object.assign(drawing, { close: isClose, span, scale, labels: [], shownLabels: 0 });
     const x = (ms) => ms * scale,
       bars = createBarPaths(),
-      reveal = (ms, ...nodes) =>
+      revealAt = (ms, ...nodes) =>
         nodes.forEach((node) => {
           node.style.visibility = "hidden";
           drawing.labels.push({ ms, node });
@@ -77,7 +77,7 @@ export function createTimeline(texts, part, view) {
     ]) {
       for (const cycle of lane ? lane.cycles : []) {
         addDraftBars(cycle, y, x, isClose, bars);
-        reveal(cycle.endMs, ...addPassBar(cycle, y, x, isClose, bars, isSpeculative));
+        revealAt(cycle.endMs, ...addPassBar(cycle, y, x, isClose, bars, isSpeculative));
       }
     }
     const chart = svgRoot(
@@ -93,7 +93,7 @@ export function createTimeline(texts, part, view) {
         formatDuration(speculative.endMs),
         "",
       ].find((label) => 14 + 1.12 * estimateWidth(label) < fullWidth - x(speculative.endMs)); // 1.12: it is bold
-      reveal(
+      revealAt(
         speculative.endMs,
         svgLine(x(speculative.endMs) + 4, TOP_PX + BAR_PX / 2, x(plain.endMs), TOP_PX + BAR_PX / 2, "sd-ax", {
           "stroke-dasharray": "2 3",
@@ -172,7 +172,7 @@ export function createTimeline(texts, part, view) {
     return parts;
   }
 
-  /* Returns how many ms the close zoom shows: about four cycles, or about five plain passes if those take longer. */
+  /* Returns the ms that the close zoom shows: about 4 cycles, or 5 plain passes if longer; half if narrow. */
   function closeSpanMs(speculative, plain, width) {
     const cycles = speculative.cycles.length || !plain ? speculative.cycles : plain.cycles,
       meanMs = cycles.length ? cycles[cycles.length - 1].endMs / cycles.length : 1;

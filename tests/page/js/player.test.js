@@ -226,7 +226,7 @@ test("of sums alone there is no acceptance rate, and without a plain lane no spe
     [figures.reported, figures.alpha, figures.dar, figures.speedup, figures.plain.rate],
     [false, null, 5 / 8, null, 0],
   );
-  assert.deepEqual(player.findDivergence(sums), { at: -1, of: 0 });
+  assert.deepEqual(player.findDivergence(sums), { at: -1, compared: 0 });
   const going = player.foldEvents(eventsOf("served").filter((line) => line.event !== "finished"));
   assert.deepEqual(
     [player.figuresAt(going, Infinity).alpha, player.figuresAt(going, Infinity).reported],
