@@ -33,8 +33,8 @@ TESTS = (
     "proof/test_lossless.py",
     "test_rules.py",
 )  # the fastest first, after those of the mutant's own file
-TEST_SECONDS = 60  # a test that runs longer does not end; unchanged, none takes a fifth of it
-CPU_FACTOR = 3  # a test run may take so many times the processor's seconds of the unchanged one
+TEST_SECONDS = 60  # limit for one test, which then counts as failed; without a mutant, each takes less than a fifth
+CPU_FACTOR = 3  # limit for a whole test run: so many times the CPU time that it takes without a mutant
 MEMORY = 6 * 2**30  # limit in bytes; the tests need a quarter of it
 COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -197,7 +197,7 @@ def run_tests(mutant: Mutant) -> int:
     return int(pytest.main([*options, *(f"tests/{name}" for name in tests)]))
 
 
-def count(long: bool, files: Sequence[str] = FILES, seconds: float = math.inf) -> list[Figure]:
+def try_mutants(files: Sequence[str] = FILES, seconds: float = math.inf) -> list[Figure]:
     """Test mutants in random order for so many seconds, and return the figures."""
     import hypothesis
     import pytest
@@ -238,5 +238,5 @@ def count(long: bool, files: Sequence[str] = FILES, seconds: float = math.inf) -
 
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / room) for room in ("", "tests", "tests/proof", "tests/drafters", "tests/models")]
-    for figure in count(True, sys.argv[2:] or FILES, float((sys.argv[1:] or ["inf"])[0])):
+    for figure in try_mutants(sys.argv[2:] or FILES, float((sys.argv[1:] or ["inf"])[0])):
         print(figure.name, figure.figure, figure.target, figure.holds)

@@ -1,7 +1,7 @@
 """Medusa: heads on the target's last state predict several tokens at once (Cai et al. 2024, arXiv 2401.10774).
 
-The target's output matrix predicts the next token; head i, a residual block, predicts the token i + 1 places later. The
-heads do not know each other's tokens, so a chain is soon rejected; a tree also has further choices of a head.
+The target's output matrix predicts the next token; head i, a residual block, predicts the token i + 1 places later. No
+head knows the tokens that the others chose, so a chain is soon rejected; a tree drafts several choices of one head too.
 Any rule can verify the drafts; the paper's own, *typical acceptance*, is in `rules.py`.
 """
 
@@ -43,8 +43,8 @@ class MedusaHeads:
         tree: Tree | None = None,
         stored: torch.dtype | None = None,
     ) -> None:
-        """The heads' own output matrices are rounded to `stored`, the setting `draft_dtype`. The default `tree` is
-        TREE, cut to the number of heads. Raises ValueError if the weights do not fit `target`.
+        """The heads' own output matrices are rounded to the dtype `stored`, which the setting `draft_dtype` chooses.
+        The default `tree` is TREE, cut to the number of heads. Raises ValueError if the weights do not fit `target`.
         """
         count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
         layers = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)

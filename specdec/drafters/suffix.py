@@ -1,4 +1,4 @@
-"""Suffix decoding: find suffixes of the text earlier in it, and draft what followed them most often.
+"""Suffix decoding: find earlier copies of the text's last tokens, and draft what followed them most often.
 
 It needs no model. Unlike prompt lookup, which compares at most three tokens, it compares up to 32. After a longer match
 it drafts more tokens. Oliaro et al. 2024, arXiv 2411.04975.
@@ -16,10 +16,10 @@ class SuffixDrafter(CopyingDrafter):
     """Drafts the continuation from which most tokens are expected to be accepted, over all suffixes of the text.
 
     Instead of the paper's suffix tree, it keeps the list of places where a suffix ended, and narrows it token by token
-    from the end of the text backwards. A continuation takes the most frequent next token at each step. Its chance is
-    the product of the shares of these tokens; the sum of the chances over all steps is the expected number of accepted
-    tokens. A continuation has at most `k` and at most `factor` · (length of the suffix) + `offset` tokens, and ends
-    where its chance falls below `floor`. Copied tokens are not drawn, so each is a point mass.
+    from the end of the text backwards. A continuation takes the most frequent next token at each step: its share
+    is the part of the places that it follows. The product of the shares so far is the chance that it is accepted, and
+    the sum of these chances is the expected number of accepted tokens. A continuation ends where the chance falls below
+    `floor`, or at min(`k`, `factor` · (length of the suffix) + `offset`) tokens. Each of them is a point mass.
 
     The paper drafts as many tokens as the suffix has. This class drafts more, because checking a few more costs little.
     """
@@ -68,7 +68,7 @@ class SuffixDrafter(CopyingDrafter):
         source = list(text)
         chance, expected = 1.0, 0.0
         for step in range(depth):
-            # The copy may reach its own tokens: a loop in the text goes on.
+            # `source` ends with the draft itself, so a text that repeats itself goes on repeating.
             token = source[ends[0] + step]
             if len(ends) > 1:
                 following = [source[end + step] for end in ends]

@@ -1,4 +1,4 @@
-"""Describe this machine, for the labels beside measured figures."""
+"""Describe this machine, for the labels beside measured figures, and its free memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cores() -> int:
 
 
 def busy() -> bool:
-    """Whether other programs use this machine: the load of the last minute is larger than a run on all cores."""
+    """Whether other programs use this machine: the load of the last minute is more than our own run can cause."""
     return hasattr(os, "getloadavg") and os.getloadavg()[0] > 1.5 * cores()
 
 
@@ -50,7 +50,7 @@ def free_memory() -> int | None:
 def give_memory_back() -> None:
     """Let glibc return large pieces of memory to the system as soon as they are free.
 
-    By default it moves them to its heap, where small pieces then keep large gaps from being returned.
+    By default it takes later pieces from its heap, and keeps a free piece there while one above it is in use.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)

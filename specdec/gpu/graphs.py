@@ -99,7 +99,7 @@ class StaticDecoder:
     ) -> Tensor:
         """Send ids [n] or states [n, hidden] through the layers from `first` to below `last`.
 
-        As in `Transformer.run_layers`, `read` replaces the normed input of the first layer. It overwrites the states.
+        `read` replaces the first layer's normed input, as in the model's `run_layers`. Layers overwrite given states.
         """
         model, states = self.model, self.cache.states
         last = len(model.layers) if last is None else last
@@ -134,13 +134,13 @@ class StaticDecoder:
 class Graphs:
     """Captures each step at its first use, and replays it afterwards. Its tensors must stay in place.
 
-    One failed capture disables all graphs: every step then runs without, and `reason` says why. All graphs share one
+    After one failed capture, every step runs without a graph, and `reason` says why. All graphs share one
     memory pool, which is reused between steps, so steps write their results to tensors that were made before. They are
     warmed up and captured on a CUDA stream that no other living `Graphs` has (`lend`).
     """
 
     broken = ""  # why this process can capture no more graphs
-    spoiled = False  # whether memory ran out in a capture after that: only a new process helps
+    spoiled = False  # whether that is because memory ran out in a capture: this process must end
 
     def __init__(self, device: str) -> None:
         self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"

@@ -79,8 +79,8 @@ class ByPrefix:
 class TableModel(ByPrefix):
     """A toy language model: random float64 logits for every context, drawn once.
 
-    If `free` is given, at all other places one token has probability 1, the same as for `base`. Place 1 follows the
-    first token.
+    `free` lists the places whose rows are random; at every other place the model is sure of one token, and all models
+    of the same token. A place is the number of tokens before it. None means that every place is free.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class TreeDrafter:
 def drafted_siblings(
     distribution: Tensor, width: int, how: str, sampler: Sampler, level: int
 ) -> Iterable[tuple[int, Tensor]]:
-    """Draft up to `width` tokens for one place. Return each with its q, which "top" tokens do not use."""
+    """Draft up to `width` tokens for one place. Return (token, q) of each; the caller ignores the q of "top" tokens."""
     width = min(width, int((distribution > 0).sum()))
     if how == "without replacement":
         return siblings(distribution, width, sampler, level)
@@ -174,7 +174,7 @@ class Case:
     drafter: str = "model"  # model | point | sampled | without replacement | top
     seed: int = 0
     end: bool = False  # whether token V - 1 ends the text
-    free: tuple[int, ...] | None = None  # if given, at all other places one token has probability 1
+    free: tuple[int, ...] | None = None  # the places at which more than one token is possible; None: all of them
 
     def models(self) -> tuple[TableModel, TableModel]:
         return toy_models(self.vocabulary, self.seed, self.free)
@@ -197,7 +197,7 @@ class Case:
         return frozenset({self.vocabulary - 1} if self.end else ())
 
     def exact_distribution(self) -> JointDistribution:
-        """Return the target's distribution of the text: the product of its rows, by the second warp (`warp.py`)."""
+        """Return the target's distribution of texts: products of its rows, which `warp.py` computes independently."""
         target = self.models()[0]
 
         def row(text: tuple[int, ...]) -> list[float]:
@@ -214,7 +214,7 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]
         for event in generate(task_of(), sampler):
             if isinstance(event, Committed):
                 tokens += event.tokens
-            elif isinstance(event, Failed):  # without this, a crashing drafter would be proved as plain decoding
+            elif isinstance(event, Failed):  # else a crashing drafter would pass: the loop decodes on without it
                 return (-1,)
         return tuple(tokens)
 
@@ -246,7 +246,7 @@ def cases(rule: str = "rejection") -> list[Case]:
 
 
 def deep_loops(rule: str = "rejection") -> list[Case]:
-    """Return whole loops with drafts of up to sixteen tokens, in which two neighbouring places are free."""
+    """Return cases with drafts of up to sixteen tokens. Only two neighbouring places of each are free."""
     drafters = ("model", "top", "model", "without replacement") if RULES[rule].trees else ("model",)
     return [
         Case(3, DEEPEST, DEEPEST + 1, drafter=drafters[at % len(drafters)], seed=at, free=(at, at + 1))

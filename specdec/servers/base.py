@@ -84,7 +84,7 @@ class Server(Protocol):
         ...
 
     def tokenize_chat(self, prompt: str) -> tuple[int, ...]:
-        """Return the ids of a user's message in the model's chat template, if it has one, else as `tokenize`."""
+        """Return the ids of a user's message in the model's chat template; without a template, those of `tokenize`."""
         ...
 
     def stream(

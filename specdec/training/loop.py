@@ -20,7 +20,7 @@ WARM_UP = 0.01  # share of the time
 STEADY = 0.4  # share of the time after which the rates begin to fall
 FINAL = 0.02  # final rate, as a share of the highest
 AVERAGED = 0.998  # decay of the running mean of the weights, which is measured and exported
-REPORTS = 20  # measurements during the training, if their interval is within these bounds:
+REPORTS = 20  # measurements during the training, but the time between two has these bounds:
 REPORT_MIN_S = 10.0
 REPORT_MAX_S = 60.0
 
@@ -29,7 +29,7 @@ Batch = TypeVar("Batch")
 
 @dataclass
 class Progress:
-    """The sums over all calls for one checkpoint. A token counts every time it is learned from."""
+    """How long a checkpoint was trained, in all calls of `fit`. A token counts each time it is learned from."""
 
     steps: int = 0
     tokens: int = 0
@@ -55,9 +55,9 @@ def fit(
 ) -> Progress:
     """Train for so many seconds, and continue from the checkpoint if it exists.
 
-    Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. About
-    twenty times, and at the end, a checkpoint with `extra` is written, and `measure` is called while the model has the
-    averaged weights.
+    Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. At the
+    start, at intervals (`REPORTS`) and at the end, a checkpoint with `extra` is written, and `measure` is called while
+    the model has the averaged weights. Before the first step no checkpoint is written.
     """
     device = next(model.parameters()).device
     others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]

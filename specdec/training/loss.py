@@ -33,13 +33,13 @@ class Reading:
     """A batch, with the states of the target that has read it."""
 
     tokens: Tensor  # int64 [rows, n]
-    places: Tensor  # int64 [m]: indices into the flattened tokens, after which a token of an answer comes
+    places: Tensor  # int64 [m]: indices into the flattened tokens; the token after each is part of an answer
     states: Tensor  # [m, width]: the target's normed states at these places
     features: Tensor  # [rows, n, taps · width]: the inputs of the target's layers `taps`
 
 
 def read_batch(target: Transformer, batch: Batch, taps: Sequence[int], dtype: torch.dtype) -> Reading:
-    """Read a batch by one pass of the target, without waiting for a GPU."""
+    """Read a batch by one pass of the target, and return states of `dtype`. This does not wait for a GPU."""
     tokens, places = (to_device(torch.from_numpy(part), target.device) for part in (batch.tokens, batch.places))
     states, inputs = hidden_states(target, tokens, taps)
     with torch.no_grad():
@@ -62,15 +62,15 @@ class Draft(nn.Module):
 
     def __init__(self, target: Target, draft_ids: Tensor) -> None:
         super().__init__()
-        self.dtype = precision(target.device)
+        self.dtype = precision(target.device)  # the dtype of products; parameters are float32
         rows = output_rows(target, draft_ids)
-        self.rows_scale = float(rows.square().mean().rsqrt())
+        self.rows_scale = float(rows.square().mean().rsqrt())  # gives the rows a root mean square of 1
         self.register_buffer("embedding", target.embedding.detach().to(self.dtype), persistent=False)
         self.register_buffer("target_rows", rows.to(self.dtype), persistent=False)
         self.register_buffer("draft_ids", draft_ids, persistent=False)
 
     def predictions(self, reading: Reading) -> list[Tensor]:
-        """Return the states at the places from which a draft's first, second, … token follows.  # [m, inner] each"""
+        """Return the states that predict a draft's first, second, … token at each place.  # [m, inner] each"""
         raise NotImplementedError
 
     def outputs(self) -> Tensor:
@@ -119,9 +119,9 @@ class Divergence(torch.autograd.Function):
                 divergence = negative_entropy - log_q.mul_(p).sum()
                 variation = len(p) - torch.minimum(p, q).sum()
                 total += DECAY**i * (divergence + VARIATION * variation)
-                # The variation is 1 - Σ min(p, q), so its gradient is not 0 only where q < p.
-                short = q.where(q < p, 0.0).mul_(VARIATION)
-                gradient = q.mul_(1.0 + short.sum(-1, keepdim=True)).sub_(short).sub_(p)
+                # The variation is 1 - Σ min(p, q), so its derivative by q is -1 where q < p, and 0 elsewhere.
+                below = q.where(q < p, 0.0).mul_(VARIATION)
+                gradient = q.mul_(1.0 + below.sum(-1, keepdim=True)).sub_(below).sub_(p)
                 gradient = gradient.mul_(DECAY**i / (TEMPERATURE * count)).to(rows.dtype)
                 gradients[i][part] = gradient @ rows
                 if rows_gradient is not None:

@@ -35,7 +35,7 @@ from .components.drawn import as_json
 from .components.player import pack, player_words
 from .gateway.language import preferred, supported
 from .gateway.visitors import LEADS
-from .scripts import served
+from .scripts import link_modules
 from .standalone import asset, filled
 from .text import ENGLISH, speaking, strings, TAGS
 
@@ -45,7 +45,7 @@ MAX_PHONES = 200
 MAX_PAUSE_S = 5.0  # between two messages to a phone
 MIN_PAUSE_S = 0.05
 STREAM_LIFETIME_S = 60.0  # after that, a phone opens the next stream
-NAME = re.compile(r"[0-9a-f]{16,64}")
+PHONE_NAME = re.compile(r"[0-9a-f]{16,64}")
 STYLES = ("shared/style.css", "race/race.css", "step/step.css", "class/question.css", "class/phone.css")
 POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
@@ -84,13 +84,13 @@ class Room:
         return True
 
     def point(self, cursor: dict[str, Any]) -> None:
-        """Set the moment on show: `t` in ms of the run, how far its verdicts have moved, and how it plays."""
+        """Set the moment on show: `t` in ms of the run, how far its cycle is animated, if and how fast it plays."""
         self.cursor = cursor
         self.changed()
 
     def ask(self, question: dict[str, Any] | None) -> None:
-        """Ask a question, and clear the votes; None removes it. It has a kind and a number of `choices`, and either the
-        drafted token with p and q, or the number of a question in the Guide."""
+        """Ask a question, and clear the votes; None removes it. `question` holds its kind, the number of `choices`, and
+        either a drafted token with p and q, or the number of a question in the Guide."""
         self.question = question and question | {"id": secrets.token_hex(8)}
         self.answer, self.votes = None, {}
         self.changed()
@@ -216,7 +216,7 @@ class Classroom:
                 return PlainTextResponse("this is not the teacher's address", 403)
             return stream(self.room.watch())
         name = request.query_params.get("phone", "")
-        if not NAME.fullmatch(name):
+        if not PHONE_NAME.fullmatch(name):
             raise ValueError("a phone names itself by 16 to 64 hexadecimal digits")
         if not self.room.admits(name):
             return PlainTextResponse("no more phones can join", 503)
@@ -291,11 +291,11 @@ def invitation(address: str) -> dict[str, str]:
 async def phone_page(request: Request) -> Response:
     language = supported(request.query_params.get("lang", "")) or preferred(request.headers.get("accept-language", ""))
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache", "Vary": "Accept-Language"}
-    return HTMLResponse(written(language or ENGLISH), headers=headers)
+    return HTMLResponse(write_phone_page(language or ENGLISH), headers=headers)
 
 
 @functools.cache
-def written(language: str) -> str:
+def write_phone_page(language: str) -> str:
     """Write the phone's page: player and cycle view of the main page, and the script that follows the class."""
     with speaking(language):
         words = strings("class")["phone"]
@@ -309,6 +309,6 @@ def written(language: str) -> str:
             "title": html.escape(f"{words['title']} · {strings('page')['brand']}"),
             "style": "".join(map(asset, STYLES)),
             "data": pack(as_json(data)),
-            "modules": served(),
+            "modules": link_modules(),
         }
     return filled("class/phone.html", parts)

@@ -44,7 +44,7 @@ def folder() -> str:
     return f"/page/{digest.hexdigest()[:16]}"
 
 
-def served() -> str:
+def link_modules() -> str:
     """Write the markup for a page of the app: the import map, before any module, and what the first screen needs."""
     early = "".join(
         f'<link rel="modulepreload" href=".{folder()}/{name}">' for name in sources() if name.startswith(FIRST)
@@ -52,7 +52,7 @@ def served() -> str:
     return import_map({"#page/": f".{folder()}/"}) + early
 
 
-def carried(*begin: str) -> str:
+def inline_modules(*begin: str) -> str:
     """Write the markup for a page that is one file: an import map with the modules whose names begin so."""
     return import_map(inlined(*(name for name in sources() if name.startswith(begin))))
 

@@ -15,7 +15,7 @@ from ..traces.file import Trace
 from .components.drawn import as_json
 from .components.player import pack, player_words
 from .gateway.gradio_private import font
-from .scripts import carried
+from .scripts import inline_modules
 from .text import language, PAGE, strings, TAGS
 
 TITLE = 80  # characters of the prompt
@@ -44,7 +44,7 @@ def standalone(trace: Trace, home: str = "") -> str:
         "tagline": html.escape(words["tagline"]),
         "style": fonts() + asset("shared/style.css") + asset("race/race.css") + asset("step/step.css"),
         "data": pack(as_json(data)),
-        "modules": carried("race/", "step/", "shared/arrival"),
+        "modules": inline_modules("race/", "step/", "shared/arrival"),
     }
     return filled("traces/standalone.html", parts)
 

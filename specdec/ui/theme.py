@@ -22,7 +22,7 @@ STYLES = (
     "shared/first",
 )
 CLASS = ("class/question", "class/teacher")
-# Gradio's variables by the colour of ours that they get; `shared/style.css` sets those for light and dark.
+# Our colour -> Gradio's variables that get it. `shared/style.css` sets our colours for light and dark.
 COLOURS = {
     "page": (
         "body_background_fill",
@@ -113,7 +113,7 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
         "ssr_mode": False,
         "share": False,
         "state_session_capacity": 80,  # each takes half a megabyte, and every API call makes one
-        "max_threads": 64,  # more than can wait in `session`, so that the page still answers
+        "max_threads": 64,  # more than the visitors in the queue can hold, so that the page still answers
         "footer_links": ["api"],
         "app_kwargs": {
             "middleware": [

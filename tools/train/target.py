@@ -13,9 +13,9 @@ from specdec.models.device import multiplies_bfloat16
 
 from .data import VOCABULARY
 
-# It is deep and narrow, so that one layer of a draft costs a small part of a pass, as with large models.
+# With many narrow layers, a layer of a draft model costs a small part of a pass, as beside a large target.
 SHAPE = {"num_hidden_layers": 24, "hidden_size": 192, "intermediate_size": 512, "num_attention_heads": 3}
-# The first part of the training has half the depth, so that a token costs half as much.
+# A stem of half the depth is trained first, because a token then costs half as much.
 STEM = {**SHAPE, "num_hidden_layers": 12}
 EXIT_WEIGHT = 0.3
 

@@ -6,7 +6,7 @@ import { Random } from "./random.js";
 
 const TOP_TOKENS = 8; // of each distribution
 
-/* Draws a token with noise that seed and position fix (Gumbel); pages show such a draw as an example. */
+/* Draws example tokens for pages. The same seed and position always give the same noise (Gumbel). */
 export class Noise {
   /** @param {number} seed */
   constructor(seed) {
@@ -61,8 +61,8 @@ export function createDescriber(piece, noise, length) {
     prob: roundTo(probs[token], 7),
   });
 
-  /* Returns the probability of each of `tokens` that is possible, the likeliest first, that of all others together, and
-   * the entropy. */
+  /* Lists the possible ones of `tokens` with their probabilities, the likeliest first. Adds the probability of all the
+   * other tokens together, and the entropy. */
   function distribution(probs, tokens) {
     const top = [...new Set(tokens)]
       .filter((token) => probs[token] > 0)
@@ -72,7 +72,7 @@ export function createDescriber(piece, noise, length) {
     return { top, rest: roundTo(Math.max(0, 1 - listed), 7), entropy: roundTo(entropy(probs), 5) };
   }
 
-  /* Returns `distribution`, and as its sample the token that the noise draws after `level` drafted tokens. */
+  /* Adds a sample to `distribution`: the token that the noise draws, with `level` drafted tokens before it. */
   const withSample = (probs, tokens, level) => ({
     ...distribution(probs, tokens),
     sample: candidate(probs, noise.draw(probs, length + level)),

@@ -1,6 +1,6 @@
 /* Turns logits into distributions, as `specdec/sampling.py` does. Rows are Float32Array of the vocabulary's length. */
 
-const COLDEST = 1e-30; // smaller temperatures count as this one: one-hot, except where logits tie exactly
+const COLDEST = 1e-30; // replaces smaller temperatures; it gives a one-hot, except where logits tie exactly
 
 /** Returns the index of the highest value, the first of ties. @param {ArrayLike<number>} row */
 export function argmax(row) {
@@ -49,15 +49,15 @@ export function probabilities(logits, { temperature, top_k, top_p }) {
  * @param {Float32Array} probs @param {number} top_p */
 function applyTopP(probs, top_p) {
   if (top_p >= 1) return probs;
-  const threshold = (1 - top_p) / 2 / probs.length, // all tokens below it sum to less than half of what top-p omits
+  const threshold = (1 - top_p) / 2 / probs.length, // all below it sum to (1 - top_p) / 2 at most, and are omitted
     likely = [...probs.keys()].filter((i) => probs[i] >= threshold).sort((a, b) => probs[b] - probs[a] || a - b),
-    keptTokens = new Float32Array(probs.length);
+    keptProbs = new Float32Array(probs.length);
   let sum = 0;
   for (const i of likely) {
     if (sum >= top_p) break;
-    sum += keptTokens[i] = probs[i];
+    sum += keptProbs[i] = probs[i];
   }
-  return keptTokens.map((p) => p / sum);
+  return keptProbs.map((p) => p / sum);
 }
 
 /** Returns max(0, p - q), normalised; `q` null is a point mass on `token` (Leviathan et al. 2022, Algorithm 1).

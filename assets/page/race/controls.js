@@ -7,7 +7,7 @@ import { AUTO, formatSpeed } from "#page/race/labels.js";
 import { EPS, lanesOf } from "#page/race/run.js";
 
 export const SPEEDS = [1, 10, 100, 400]; // factors by which the replay is slower than the run
-const REPAINT_INTERVAL_MS = 120; // ms at least between two repaints while playing: they take time from the engine
+const REPAINT_INTERVAL_MS = 120; // minimum while playing, since an engine in this browser needs the time
 
 export function createControls(texts, part, view, time, draw, getLog) {
   function handleKey(event) {

@@ -9,7 +9,7 @@ const RUN = "specdec.run",
   PROMPT = "specdec.prompt";
 const LONGEST = 4000; // characters of an address; a longer prompt is stored
 
-/* Returns the query with these settings and whatever else it had; settings at their usual value are left out. */
+/* Writes these settings into a query, without those at their usual value. Its other parameters stay. */
 export function settingsQuery(search, names, values, usual) {
   const query = new URLSearchParams(search);
   names.forEach((name, i) => {
@@ -39,7 +39,7 @@ function withTab(search, tab, first) {
 
 const SAMPLING = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // the sampling settings that a run records
 
-const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // at these values the page chooses, so every choice fits
+const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // the page then chooses, so a run with any value fits
 
 /* Returns whether the run on show has another prompt or other settings than these. A server decides most settings
  * itself, and an adaptive drafter its draft length. */
@@ -47,9 +47,9 @@ export function hasOtherSettings(run, names, values) {
   const started = run.lanes[run.names[0]].started || {},
     { models = {}, prompt } = run.header,
     valueOf = (name) => values[names.indexOf(name)],
-    isOpen = (name) => CHOSEN_BY_PAGE[name] === String(valueOf(name)),
+    isChosenByPage = (name) => CHOSEN_BY_PAGE[name] === String(valueOf(name)),
     differs = (name, actual) =>
-      actual != null && valueOf(name) != null && !isOpen(name) && String(valueOf(name)) !== String(actual);
+      actual != null && valueOf(name) != null && !isChosenByPage(name) && String(valueOf(name)) !== String(actual);
   if (differs("prompt", prompt)) return true;
   if (started.server || !started.params) return false;
   return (

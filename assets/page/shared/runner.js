@@ -1,5 +1,5 @@
 /* Runs a visitor's prompt in this browser, in a worker: checks the request, fetches the models at the first run, and
- * extends the log. The Gradio page and the page of files share it. */
+ * extends the log. The Gradio page and the site without a server share it. */
 
 // This is the smallest module with a register of 128 bits: (func (result v128) (v128.const 0)).
 const SIMD = "AGFzbQEAAAABBQFgAAF7AwIBAAoWARQA/QwAAAAAAAAAAAAAAAAAAAAACw==";
@@ -8,9 +8,9 @@ const canCompute = () =>
   typeof WebAssembly === "object" &&
   WebAssembly.validate(Uint8Array.from(atob(SIMD), (one) => one.charCodeAt(0)));
 
-const CHOSEN_BY_PAGE = "default", // this drafter, or 0 as K, means the usual one, because no costs are measured here
+const CHOSEN_BY_PAGE = "default", // replaced by the usual drafter, as K 0 is by USUAL_K: no costs are measured here
   USUAL_K = 4,
-  ASK_ABOVE_BYTES = 50e6, // bytes that are fetched only after a second press
+  ASK_ABOVE_BYTES = 50e6, // a larger download waits for a second press
   sumBytes = (files) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
 
 const fillPlaceholders = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
@@ -18,7 +18,7 @@ const fillPlaceholders = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) 
 /** Returns the request for the worker, or a sentence that says what to change.
  * @param {any} texts @param {Record<string, any>} values by the names of settings
  * @param {Record<string, { low: number, high: number, step: number, label: string }>} numbers
- * @param {Record<string, Record<string, string>>} drafters by name, of every family here, the usual one first
+ * @param {Record<string, Record<string, string>>} drafters of each family, name to label, the usual one first
  * @returns {any} */
 export function checkRequest(texts, values, numbers, drafters) {
   const numbersRead = /** @type {any} */ ({}),

@@ -4,59 +4,58 @@ import { BLOCK_VERIFICATION } from "#page/race/run.js";
 
 export const MAX_ROWS = 6; // tokens in a chart; all others share one row
 
-/* Returns the weight of p: under block verification it is that of the prefix. */
+/* Returns what p is multiplied by: the weight of the prefix under block verification, else 1. */
 export const prefixWeightOf = ({ rule, weight }) => (rule === BLOCK_VERIFICATION ? weight : 1);
 
-/* Returns both distributions over the tokens that have p and q, and all others as `rest`; p is times `weight`. */
+/* Returns the tokens with p and q as `complete`, those with one of them as `partial`, and the sums of all other tokens
+ * as `rest`. Each p is multiplied by `weight`. */
 export function distributionsOf(draft, weight = 1) {
   const target = draft.target,
     draftRow = draft.draft,
     rows = new Map(),
-    isPaired = Boolean(target && target.sample); // in older traces each model lists its own likeliest tokens
+    listSameTokens = Boolean(target && target.sample); // in older traces each model lists only its own likeliest
   const addRow = (token, piece) =>
     rows.has(token) ||
     rows.set(token, {
       token,
       piece,
-      p: probabilityIn(target, token, isPaired),
-      q: probabilityIn(draftRow, token, isPaired),
+      p: probabilityIn(target, token, listSameTokens),
+      q: probabilityIn(draftRow, token, listSameTokens),
     });
   addRow(draft.token, draft.piece);
   for (const distribution of [target, draftRow])
     for (const entry of distribution ? distribution.top : []) addRow(entry.token, entry.piece);
   Object.assign(rows.get(draft.token), { p: draft.p, q: draft.q });
   const allRows = [...rows.values()],
-    known = allRows.filter((row) => row.p != null && row.q != null),
+    complete = allRows.filter((row) => row.p != null && row.q != null),
     sum = (list, of) => list.reduce((total, row) => total + of(row), 0);
-  known.forEach((row) => {
-    row.p *= weight;
-  });
+  for (const row of complete) row.p *= weight;
   const rest = {
-    p: Math.max(0, weight - sum(known, (row) => row.p)),
-    q: Math.max(0, 1 - sum(known, (row) => row.q)),
+    p: Math.max(0, weight - sum(complete, (row) => row.p)),
+    q: Math.max(0, 1 - sum(complete, (row) => row.q)),
     min: 0,
   };
   const beta = weight === 1 && draft.overlap != null ? draft.overlap : null,
-    overlap = sum(known, (row) => Math.min(row.p, row.q));
+    overlap = sum(complete, (row) => Math.min(row.p, row.q));
   rest.min = beta == null ? Math.min(rest.p, rest.q) : Math.min(rest.p, rest.q, Math.max(0, beta - overlap));
   return {
-    known,
-    partial: allRows.filter((row) => !known.includes(row)),
+    complete,
+    partial: allRows.filter((row) => !complete.includes(row)),
     rest,
     overlap: overlap + rest.min,
-    surplus: sum(known, (row) => Math.max(0, row.p - row.q)) + rest.p - rest.min,
+    surplus: sum(complete, (row) => Math.max(0, row.p - row.q)) + rest.p - rest.min,
   };
 }
 
-function probabilityIn(distribution, token, isPaired) {
+function probabilityIn(distribution, token, listSameTokens) {
   const entry = distribution && distribution.top.find((candidate) => candidate.token === token);
-  return entry ? entry.prob : distribution && (isPaired || distribution.rest < 1e-6) ? 0 : null;
+  return entry ? entry.prob : distribution && (listSameTokens || distribution.rest < 1e-6) ? 0 : null;
 }
 
 /* Chooses the rows of a chart: first the drafted token, then the replacement and the likeliest, then all others. */
 export function rowsToShow(draft, sampled, weight = 1) {
   const distributions = distributionsOf(draft, weight),
-    allRows = [...distributions.known, ...distributions.partial],
+    allRows = [...distributions.complete, ...distributions.partial],
     first = allRows.find((row) => row.token === draft.token),
     rank = (row) => (sampled && row.token === sampled.token ? 2 : Math.max(row.p || 0, row.q || 0));
   const others = allRows.filter((row) => row !== first).sort((a, b) => rank(b) - rank(a)),

@@ -129,7 +129,7 @@ export function createResidualCharts({ texts, view, current }) {
   /* Draws the target's surplus, scaled to 1, and marks the drawn token. */
   function drawStrip(chart, distributions, width, top) {
     const sample = drawnToken(),
-      shares = distributions.known
+      shares = distributions.complete
         .filter((row) => row.p > row.q)
         .map((row) => ({ ...row, share: (row.p - row.q) / distributions.surplus }))
         .sort((a, b) => b.share - a.share);

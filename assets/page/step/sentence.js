@@ -17,13 +17,11 @@ export function createSentences(page, serverViews) {
       drafted = states.filter((state) => state !== "out").length;
     if (cycle.served && ["draft", "check"].includes(view.step)) return serverViews.sentence(view.step, drafted);
     if (view.step === "draft")
-      return [
-        ...fillTemplate(cycle.tree ? says.draft_tree : drafted === 1 ? says.draft_one : says.draft, {
-          n: drafted,
-          time: cycle.drafting ? formatDuration(cycle.drafting.end - cycle.drafting.start) : "–",
-          levels: Math.max(...cycle.drafts.map((draft) => draft.level)),
-        }),
-      ];
+      return fillTemplate(cycle.tree ? says.draft_tree : drafted === 1 ? says.draft_one : says.draft, {
+        n: drafted,
+        time: cycle.drafting ? formatDuration(cycle.drafting.end - cycle.drafting.start) : "–",
+        levels: Math.max(...cycle.drafts.map((draft) => draft.level)),
+      });
     if (view.step === "check")
       return fillTemplate(drafted ? says.check : says.check_plain, {
         rows: drafted + 1,
@@ -65,7 +63,7 @@ export function createSentences(page, serverViews) {
       limit: trial.limit == null ? "–" : formatFigure(trial.limit),
       sample: trial.sample ? formatPiece(trial.sample.piece) : "–",
     };
-    const fresh =
+    const newCoinNote =
       trial.u != null && cycle.drafts[node].u == null && !(view.choice.coins && view.choice.coins[node] != null)
         ? [says.fresh]
         : [];
@@ -84,10 +82,10 @@ export function createSentences(page, serverViews) {
           ...values,
           verdict: html("b", {}, trial.accepted ? says.keep_block : says.reject_block),
         }),
-        ...fresh,
+        ...newCoinNote,
       ];
     if (isGreedy()) return fillTemplate(trial.accepted ? says.greedy : says.not_greedy, values);
-    return trial.p >= trial.q ? fillTemplate(says.sure, values) : [...fillTemplate(says.coin, values), ...fresh];
+    return trial.p >= trial.q ? fillTemplate(says.sure, values) : [...fillTemplate(says.coin, values), ...newCoinNote];
   }
 
   function targetSentence() {
@@ -112,7 +110,7 @@ export function createSentences(page, serverViews) {
     return fillTemplate(says[key], { own: name });
   }
 
-  /* Returns the likeliest token where the trace does not hold the draw. */
+  /* Names the token that was likeliest to be drawn, for traces that do not say which one the target drew. */
   function describeLikeliest() {
     const { targetToken, cycle, verdict } = current();
     const formatLikeliest = ({ piece }, p) =>
@@ -122,7 +120,7 @@ export function createSentences(page, serverViews) {
       return likeliestToken ? formatLikeliest(likeliestToken, likeliestToken.prob) : texts.own_says.unknown;
     }
     const distributions = distributionsOf(cycle.drafts[targetToken.node], prefixWeightOf(verdict)),
-      likeliestRow = [...distributions.known].sort((a, b) => b.p - b.q - a.p + a.q)[0];
+      likeliestRow = [...distributions.complete].sort((a, b) => b.p - b.q - a.p + a.q)[0];
     return likeliestRow && likeliestRow.p > likeliestRow.q
       ? formatLikeliest(likeliestRow, (likeliestRow.p - likeliestRow.q) / distributions.surplus)
       : texts.own_says.unknown;

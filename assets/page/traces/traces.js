@@ -18,7 +18,7 @@ function mountTraces(element, props, server, player) {
   const base = location.href.split(/[?#]/, 1)[0];
   player.share = share; // the finish of a race has a link button, too
   let askNumber = 0,
-    toldRun = player.run(),
+    answeredRun = player.run(), // the run that the shown answer is about
     isLoadingLink = false;
 
   /* Returns a link to the run, or to its settings alone if the run is too long for a link or still goes on. */
@@ -40,14 +40,14 @@ function mountTraces(element, props, server, player) {
     part.share.hidden = true;
   }
 
-  /* Clears the answer about the run before. */
+  /* Clears the answer about another run. */
   function forgetOtherRun() {
-    if (player.run() === toldRun) return;
-    toldRun = player.run();
+    if (player.run() === answeredRun) return;
+    answeredRun = player.run();
     askNumber++;
     showAnswer({});
     if (carriesRun(location.hash) && !isLoadingLink)
-      history.replaceState(history.state, "", location.pathname + location.search); // that fragment held the run before
+      history.replaceState(history.state, "", location.pathname + location.search); // it contains the other run
   }
 
   /* Calls a function of Python and uses the answer, unless a later call was made meanwhile. */
@@ -92,10 +92,10 @@ function mountTraces(element, props, server, player) {
   async function shareLink() {
     if (!hasRun()) return;
     showAnswer({});
-    const { link: shareLink, whole } = await share();
+    const { link, whole } = await share();
     part.copy.setAttribute("aria-label", texts.link_label);
     copyAndShow(
-      shareLink,
+      link,
       whole ? texts.link_copied : texts.link_settings_copied,
       whole ? texts.link_shown : texts.link_settings_shown,
     );

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from functools import cache
 
-from ..scripts import served
+from ..scripts import link_modules
 from ..text import ASSETS, PAGE, speaking, strings, TAGS
 from .gradio_private import address_in, before_app, scripts, with_head
 
@@ -24,7 +24,7 @@ def with_first_screen(page: bytes, language: str) -> bytes:
     """
     page = with_head(page, tags(language, address_in(page) + PREVIEW).encode())
     waits = "".join(f'<link rel="modulepreload" href="./assets/{name}" crossorigin>' for name in scripts())
-    page = page.replace(b"<head>", f"<head>{served()}{waits}".encode(), 1)
+    page = page.replace(b"<head>", f"<head>{link_modules()}{waits}".encode(), 1)
     return before_app(page, screen(language))
 
 
