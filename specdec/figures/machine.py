@@ -41,9 +41,10 @@ def free_memory() -> int | None:
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
         limits.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
-    with contextlib.suppress(OSError, ValueError):  # it is "max" without a limit
-        most, taken = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
-        limits.append(most - taken)
+    with contextlib.suppress(OSError, ValueError, StopIteration):  # it is "max" without a limit
+        most, taken, stat = (Path(f"/sys/fs/cgroup/memory.{name}").read_text() for name in ("max", "current", "stat"))
+        cached = next(line for line in stat.splitlines() if line.startswith("inactive_file"))  # files, dropped at need
+        limits.append(int(most) - int(taken) + int(cached.split()[1]))
     return min(limits, default=None)
 
 

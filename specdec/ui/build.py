@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 from ..exposure import limits
-from . import session
+from . import menu, session
 from .components import engine as servers
 from .components.drawn import drawn, handler
 from .components.section import notice, tell
@@ -67,7 +67,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
 def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
     """Store settings and tab in the address, and the run on `screen` in the browser's session storage."""
     usual = {name: field.value for name, field in fields.items()}
-    drawn("shared/keep", words={}, names=list(fields), usual=usual, tabs=list(TABS))
+    drawn("shared/keep", words={}, names=list(fields), usual=usual, tabs=list(TABS), rules=menu.RULE_KEYS)
     changes = [field.change for field in fields.values()]
     gr.on(changes, None, [*fields.values()], None, js=handler("changed", event="sd-settings"), **race.INSTANT)
     demo.load(None, None, [fields["prompt"], screen], js=handler("restore"), **race.INSTANT)

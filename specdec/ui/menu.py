@@ -31,7 +31,7 @@ from ..traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
 FAMILY = ASSETS / "family"
-RULE_NAMES = dict(zip(RULES, (REJECTION, MATCH, NOISE, BLOCK, TYPICAL), strict=True))  # the names in traces
+RULE_KEYS = dict(zip((REJECTION, MATCH, NOISE, BLOCK, TYPICAL), RULES, strict=True))  # by the names in traces
 MAX_PAIR = 300  # characters of two names
 
 

@@ -147,7 +147,7 @@ def test_the_menus_know_the_engines_names():
     from specdec.families import zoo
 
     assert tuple(rules.RULES) == RULES
-    assert {key: rule.name for key, rule in rules.RULES.items()} == menu.RULE_NAMES
+    assert {rule.name: key for key, rule in rules.RULES.items()} == menu.RULE_KEYS
     assert {key for key, rule in rules.RULES.items() if not rule.trees} == CHAINS_ONLY
     assert {key for key, rule in rules.RULES.items() if not rule.lossless} == LOSSY
     words, names = text.strings("player"), {rule.name for rule in rules.RULES.values()}

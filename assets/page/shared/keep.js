@@ -43,7 +43,7 @@ const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // the page then chooses,
 
 /* Returns whether the run on show has another prompt or other settings than these. A server decides most settings
  * itself, and an adaptive drafter its draft length. */
-export function hasOtherSettings(run, names, values) {
+export function hasOtherSettings(run, names, values, ruleKeys = {}) {
   const started = run.lanes[run.names[0]].started || {},
     { models = {}, prompt } = run.header,
     valueOf = (name) => values[names.indexOf(name)],
@@ -56,13 +56,18 @@ export function hasOtherSettings(run, names, values) {
     differs("drafter", started.drafter) ||
     (!/^adaptive/.test(started.drafter) && differs("k", started.k)) ||
     differs("family", models.family || "embedded") ||
+    differs("rule", ruleKeys[started.rule]) ||
+    differs("peer", run.names.length > 2) ||
+    differs("stop", (started.params.stop || []).join("\n")) ||
     SAMPLING.some((name) => differs(name, started.params[name]))
   );
 }
 
 function keepState(props, player) {
   const firstLog = player.log(),
-    [names, usual, order] = [props.names, props.usual, props.tabs].map((text) => JSON.parse(text));
+    [names, usual, order, ruleKeys] = [props.names, props.usual, props.tabs, props.rules].map((text) =>
+      JSON.parse(text),
+    );
   let values = latestValues.get("sd-settings") || null,
     timer = 0,
     openTab = null;
@@ -136,7 +141,7 @@ function keepState(props, player) {
       isLive = Boolean(run && run.header.source === "live" && !run.closed);
     player.toggleAttribute(
       "data-other",
-      Boolean(run && hasOtherSettings(run, names, values || names.map((name) => usual[name]))),
+      Boolean(run && hasOtherSettings(run, names, values || names.map((name) => usual[name]), ruleKeys)),
     );
     for (const row of document.querySelectorAll(".sd-pills")) row.toggleAttribute("inert", isLive);
   }

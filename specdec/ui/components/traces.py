@@ -32,7 +32,7 @@ def traces() -> gr.HTML:
         "traces/traces",
         elem_id="traces",
         server_functions=[bound(answer) for answer in (open_trace, audit_trace, make_page)],
-        rules={name: key for key, name in menu.RULE_NAMES.items()},
+        rules=menu.RULE_KEYS,
         settings=for_links(),
         limit=limits().body // 2,  # JSON escapes its quotes
     )

@@ -29,7 +29,6 @@ ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
 BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.sampling and setting.name != "prompt"]
-RULE_KEYS = {name: key for key, name in menu.RULE_NAMES.items()}
 
 
 def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
@@ -285,7 +284,7 @@ def settings_of(log: str) -> dict[str, Any]:
         values = {"prompt": header["prompt"], **params, "stop": "\n".join(params["stop"] or ())}
         if not started.get("server"):  # a server decided the others by itself
             values["family"] = header["models"].get("family", EMBEDDED)
-            values["rule"] = RULE_KEYS.get(started["rule"], RULES[0])  # older traces name none
+            values["rule"] = menu.RULE_KEYS.get(started["rule"], RULES[0])  # older traces name none
             values["peer"] = len(header["lanes"]) > 2
             values |= {name: started[name] for name in ("drafter", "k")}
     except (ValueError, LookupError, TypeError, AttributeError):

@@ -46,6 +46,18 @@ test("a run is of other settings where its prompt, drafter, depth or sampling di
   assert.equal(is("Once", "draft_model", 4, 0.8), true);
   assert.equal(is("Once", "draft_model", 5, 0), true);
   assert.equal(is("Once", "suffix", 4, 0, { server: "vllm" }), false, "a server decides the rest");
+  const ruled = [...names, "rule", "peer", "stop"],
+    matched = (...chosen) =>
+      hasOtherSettings(
+        made("Once", "draft_model", 5, 0.8, { rule: "sample and match" }),
+        ruled,
+        [...values, ...chosen],
+        { "sample and match": "match" },
+      );
+  assert.equal(matched("match", false, ""), false);
+  assert.equal(matched("rejection", false, ""), true);
+  assert.equal(matched("match", true, ""), true);
+  assert.equal(matched("match", false, "."), true);
   const open = ["Once", "default", 0, 0.8, "embedded"];
   assert.equal(hasOtherSettings(made("Once", "suffix", 4, 0.8), names, open), false, "the page chose");
 });
