@@ -34,7 +34,7 @@ class Layer(nn.Module):
 
 
 class DraftModel(Draft):
-    """A small decoder whose outer matrices start as principal directions of the target's embeddings and outputs."""
+    """A small decoder. `reads` and `writes` start as principal directions of the target's embeddings and outputs."""
 
     def __init__(self, target: Target, draft_ids: Tensor, width: int = WIDTH, layers: int = LAYERS) -> None:
         super().__init__(target, draft_ids)
@@ -55,16 +55,16 @@ class DraftModel(Draft):
         """Read tokens; return normed states.  # [rows, n] -> [rows, n, width]"""
         (rows, count), low = tokens.shape, self.low
         x = F.linear(F.embedding(tokens, self.embedding), self.reads.to(low)).float() * self.reads_scale
-        head = self.width // self.heads
-        turn = rotation(count, head, ROPE_THETA, tokens.device, low)
-        hidden = later(count, tokens.device, low)
+        head_dim = self.width // self.heads
+        turn = rotation(count, head_dim, ROPE_THETA, tokens.device, low)
+        mask = causal_mask(count, tokens.device, low)
         for layer in self.blocks:
             normed = F.rms_norm(x, (self.width,), layer.attention_norm, EPS).to(low)
-            qkv = F.linear(normed, layer.qkv.to(low)).view(rows, count, 3, self.heads, head)
+            qkv = F.linear(normed, layer.qkv.to(low)).view(rows, count, 3, self.heads, head_dim)
             q, k, v = qkv.permute(2, 0, 3, 1, 4)
             # In 16 bits on a CPU, torch's fused attention takes twice as long as these products.
-            scores = torch.matmul(turned(q * head**-0.5, turn), turned(k, turn).transpose(-1, -2))
-            y = torch.matmul((scores + hidden).softmax(-1), v).transpose(1, 2).reshape(rows, count, self.width)
+            scores = torch.matmul(turned(q * head_dim**-0.5, turn), turned(k, turn).transpose(-1, -2))
+            y = torch.matmul((scores + mask).softmax(-1), v).transpose(1, 2).reshape(rows, count, self.width)
             x = x + F.linear(y, layer.out.to(low))
             normed = F.rms_norm(x, (self.width,), layer.mlp_norm, EPS).to(low)
             gate, up = F.linear(normed, layer.gate_up.to(low)).chunk(2, -1)
@@ -140,7 +140,7 @@ def turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
     return x * turn[0] + torch.cat((-second, first), -1) * turn[1]
 
 
-def later(count: int, device: torch.device, low: torch.dtype) -> Tensor:
+def causal_mask(count: int, device: torch.device, low: torch.dtype) -> Tensor:
     """Return a causal mask with -inf where the column is later than the row.  # [count, count]"""
     return torch.full((count, count), float("-inf"), dtype=low, device=device).triu(1)
 

@@ -16,7 +16,7 @@ from torch import nn, Tensor
 from ..drafters.eagle3 import default_taps
 from ..models.reduced import MAP, WRITES
 from ..models.transformer import Transformer
-from .draft_model import EPS, HEAD_DIM, later, llama_config, matrix, ROPE_THETA, rotation, START_SCALE, turned
+from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotation, START_SCALE, turned
 from .loss import Draft, Reading
 
 STEPS = 4  # tokens of a draft that are learned; must be below `examples.EARLIEST`
@@ -54,7 +54,7 @@ class Eagle3(Draft):
         padded = F.pad(tokens, (0, self.steps))
         words = F.rms_norm(F.embedding(padded, self.embedding).float(), (self.width,), self.word_norm, EPS).to(low)
         cosines, sines = rotation(count + self.steps, self.head_dim, ROPE_THETA, tokens.device, low)
-        hidden = later(count, tokens.device, low)
+        mask = causal_mask(count, tokens.device, low)
         qkv_, out, gate_up, down, writes = (
             part.to(low) for part in (self.qkv, self.out, self.gate_up, self.down, self.writes)
         )
@@ -72,7 +72,7 @@ class Eagle3(Draft):
             else:
                 own.append((k, v))
             # A token attends to the first step's entries up to its own, and to its own entries of later steps.
-            scores = [torch.matmul(q, keys.transpose(-1, -2)) + hidden]
+            scores = [torch.matmul(q, keys.transpose(-1, -2)) + mask]
             scores += [(q * key).sum(-1, keepdim=True) for key, _ in own]
             shares = torch.cat(scores, -1).softmax(-1)
             y = torch.matmul(shares[..., :count], values)
