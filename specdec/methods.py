@@ -51,11 +51,11 @@ class Method:
     kind: Kind  # a language model drafts, or heads on the target's states, the target's first layers, a search …
     drafter: str  # path of the drafter's class
     takes: tuple[str, ...] = ()  # arguments of that class, in order: view, part, capacity
-    part: str = ""  # path of the class that loads its weights (and may have `taps`); or EXIT; "" if it needs nothing
+    part: str = ""  # path of the class of its weights, which may name `taps`; EXIT: a layer of the target; "": nothing
     folder: str = ""  # where a family stores those weights
     tree: bool = False  # it drafts trees; if False, chains
     peer: bool = False  # transformers implements it too
-    variant_of: str = ""  # the method that has the same code with other weights
+    variant_of: str = ""  # the method with which it shares its code or its weights
     card: Card | None = None
 
     @property
@@ -259,7 +259,7 @@ def check_request(prompt: str, drafter: str, k: int, rule: str) -> None:
 
 
 def methods_using(part: object) -> list[Method]:
-    """List the methods that draft with such a loaded part."""
+    """List the methods that draft with the loaded weights `part`."""
     candidates = (m for m in METHODS.values() if m.name != ADAPTIVE and (not m.variant_of or m.tree))
     return [m for m in candidates if m.part_class is not None and isinstance(part, m.part_class)]
 

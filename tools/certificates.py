@@ -18,7 +18,7 @@ from specdec.proof.pair import embedded, ModelPair, next_tokens, toy
 from specdec.ui.session import CERTIFICATES
 from specdec.ui.text import prompts
 
-LONGEST_S = 120.0  # after that, a sample that is already red is not continued
+LONGEST_S = 120.0  # after that, a sample that already fails is not continued
 SEED = 11
 
 

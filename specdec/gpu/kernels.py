@@ -1,10 +1,10 @@
 """`ops.Operations` as Triton kernels: a layer needs four launches beside its four products.
 
-A small model's step takes as long as launching its kernels, so there should be few. A norm has no kernel of its own:
-the kernels that read a product apply the norm's factor to it. The products themselves add to the residual stream.
+A small model's step takes as long as launching its kernels, so there should be few. A norm has no kernel of its own: a
+product reads the residual stream unnormed, and the next kernel applies the norm's factor. Products add to the stream.
 
-Attention is split along the keys (Flash-Decoding): a few new tokens alone would leave most of a GPU idle. The length of
-the text is on the device, so every split computes its own share of the existing keys.
+Attention is split along the keys (Flash-Decoding): a few new tokens alone would leave most of a GPU idle. Only the
+device has the length of the text, so every split computes there which keys are its share.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def attend_kernel(
         seen = (j < stop)[None, :] & (j[None, :] <= own[:, None]) & (j[None, :] > own[:, None] - window)
         scores = tl.where(seen, scores, float("-inf"))
         higher = tl.maximum(high, tl.max(scores, 1))
-        above = tl.where(higher == float("-inf"), 0.0, higher)  # a query that has attended to nothing yet
-        decay, weights = tl.exp(high - above), tl.exp(scores - above[:, None])
+        finite_high = tl.where(higher == float("-inf"), 0.0, higher)  # a query that has attended to nothing yet
+        decay, weights = tl.exp(high - finite_high), tl.exp(scores - finite_high[:, None])
         total = total * decay + tl.sum(weights, 1)
         summed = summed * decay[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
         high = higher
@@ -128,7 +128,7 @@ def attend_kernel(
 
 @triton.jit
 def combine_kernel(parts, highest, totals, y, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr):
-    """Combine one query's splits. Each is weighted by the sum of its exponentials, relative to the highest score."""
+    """Combine one query's splits: scale their sums to a common highest score, add them, and divide by the total."""
     row = tl.program_id(0)
     s, d = tl.arange(0, SPLITS), tl.arange(0, PADDED)
     high = tl.load(highest + row * SPLITS + s)
@@ -171,9 +171,9 @@ class Kernels(Operations):
         x, bias, norm = stream, layer.qkv_bias, layer.head_norm
         turn_kernel[n, every](
             product, product if x is None else x, product if bias is None else bias,
-            product if norm is None else norm, view_as_real(angles), stored, places, *divisor(self.floor, wide(x)),
-            *divisor(self.head_floor, size), stored.shape[1],
-            HEADS=self.heads, KV_HEADS=self.kv_heads, SIZE=size, HALF=power(size // 2), WIDTH=wide(x), CHUNK=chunk(x),
+            product if norm is None else norm, view_as_real(angles), stored, places, *norm_args(self.floor, width(x)),
+            *norm_args(self.head_floor, size), stored.shape[1],
+            HEADS=self.heads, KV_HEADS=self.kv_heads, SIZE=size, HALF=power(size // 2), WIDTH=width(x), CHUNK=chunk(x),
             DIVIDE=x is not None, BIAS=bias is not None, NORM=norm is not None,
         )  # fmt: skip
         return product.view(n, every, size)[:, : self.heads]
@@ -203,7 +203,7 @@ class Kernels(Operations):
         y, block = product.new_empty(n, inner), min(INNER, power(inner))
         gate_kernel[n, -(-inner // block)](
             product, product if stream is None else stream, y,
-            *divisor(self.floor, wide(stream)), INNER=inner, BLOCK=block, WIDTH=wide(stream), CHUNK=chunk(stream),
+            *norm_args(self.floor, width(stream)), INNER=inner, BLOCK=block, WIDTH=width(stream), CHUNK=chunk(stream),
             DIVIDE=stream is not None,
         )  # fmt: skip
         return y
@@ -214,14 +214,14 @@ def power(count: int) -> int:
     return 1 << max(0, count - 1).bit_length()
 
 
-def wide(stream: Tensor | None) -> int:
+def width(stream: Tensor | None) -> int:
     return 1 if stream is None else stream.shape[1]
 
 
 def chunk(stream: Tensor | None) -> int:
-    return min(CHUNK, power(wide(stream)))
+    return min(CHUNK, power(width(stream)))
 
 
-def divisor(floor: Floor, width: int) -> tuple[float, float]:
+def norm_args(floor: Floor, width: int) -> tuple[float, float]:
     """Return the `scale` and `floor` of `norm_factor` for rows of that width."""
     return (1.0 / width, floor) if isinstance(floor, float) else (1.0, float(floor) ** 2)

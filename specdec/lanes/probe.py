@@ -19,7 +19,7 @@ from ..types import Costs, SamplingParams, Tree
 DEPTHS = range(1, 9)  # all of them are measured: costs do not grow evenly with the depth
 TOKENS = 25  # new tokens of each run
 GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
-WARM = replace(GREEDY, temperature=0.8)
+SAMPLED = replace(GREEDY, temperature=0.8)
 # The prompt is not short: after a longer text, a pass over several rows costs more.
 TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound. " * 4
 
@@ -65,13 +65,13 @@ def measure(family: Family, name: str) -> Costs:
     draft_costs, pass_costs = ({k: median(s) / step for k, s in seconds.items()} for seconds in (drafts, passes))
     level, start = fit_line(draft_costs)
     deepest = max(drafts)
-    sampled = [cycle.draft for cycle in cycles_of(events_of(family, name, deepest, WARM)) if cycle.depth == deepest]
-    draws = median(sampled) / step - draft_costs[deepest] if sampled else 0.0
+    sampled = [cycle.draft for cycle in cycles_of(events_of(family, name, deepest, SAMPLED)) if cycle.depth == deepest]
+    sampling = median(sampled) / step - draft_costs[deepest] if sampled else 0.0
     return Costs(
         round(level, 4),
         tuple(round(cost, 4) for cost in interpolated(pass_costs)),
         round(median(comparison.overhead or 0.0 for comparison in comparisons), 4),
-        round(max(0.0, draws / deepest), 4),
+        round(max(0.0, sampling / deepest), 4),
         round(start, 4),
     )
 

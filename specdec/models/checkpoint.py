@@ -75,15 +75,15 @@ def open_weights(place: Path) -> Mapping[str, Tensor]:
     return gguf.Stored(gguf_header.read_header(place)) if gguf_header.is_file(place) else read_weights(place)
 
 
-def described(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Return the tensors for their names and shapes only, without reading those of a GGUF file."""
-    return weights.described if isinstance(weights, gguf.Stored) else weights
+def for_shapes(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Return tensors of the same names and shapes; those of a GGUF file are meta tensors, so nothing is read."""
+    return weights.meta_tensors if isinstance(weights, gguf.Stored) else weights
 
 
 def weight_files(folder: Path) -> list[str]:
     """Return the files with a folder's tensors: `model.safetensors`, else the shards of the index, as in transformers.
 
-    Otherwise it is the only .safetensors file, as some heads have it. Other files are not read.
+    If there is neither, it is the only .safetensors file: that of some heads has another name. No others are read.
     """
     if (folder / SINGLE).is_file():
         return [SINGLE]
@@ -107,11 +107,11 @@ def read_file(path: Path) -> Weights:
 
 def check_tensors(weights: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Raise ValueError unless `weights` are exactly the tensors of `shapes`."""
-    weights = described(weights)
+    weights = for_shapes(weights)
     for name, shape in shapes.items():
         if name not in weights:
             raise ValueError(f"the checkpoint lacks {name}")
         if tuple(weights[name].shape) != shape:
             raise ValueError(f"{name} has the shape {list(weights[name].shape)}; config.json makes it {list(shape)}")
     if unread := [name for name in weights if name not in shapes and not UNREAD.search(name)]:
-        raise ValueError(f"the checkpoint holds {unread[0]}, which by its config.json it would not")
+        raise ValueError(f"the checkpoint holds {unread[0]}, which its config.json does not call for")

@@ -96,14 +96,14 @@ def llama3(header: Header, head_dim: int, theta: float) -> dict[str, Any]:
 class Stored(Mapping[str, Tensor]):
     """The weights by the Hub's names. Each is read and dequantised to float32 at every access.
 
-    `described` holds the same tensors without numbers, on torch's meta device.
+    `meta_tensors` are the same tensors without numbers, on torch's meta device.
     """
 
     def __init__(self, header: Header) -> None:
         self.header = header
         self.kind = header.fields["general.architecture"]
         self.names = {hub_name(name): name for name in header.entries if name != FACTORS}
-        self.described = {
+        self.meta_tensors = {
             ours: torch.empty(header.entries[theirs].shape, device="meta") for ours, theirs in self.names.items()
         }
 

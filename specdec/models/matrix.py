@@ -17,7 +17,7 @@ from .grouped import CODE_TYPES, GROUP, Grouped, INT7, rounded
 from .native import Blocked, runs_on
 
 WIDE = 2**17  # entries of a float32 matrix: for smaller ones, MKL's product is faster than calling oneDNN
-FEW = 16  # rows that oneDNN packs a matrix for, since most passes have fewer
+FEW = 16  # oneDNN packs a matrix for inputs of so many rows; most passes have fewer
 ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # some builds of torch lack it
 
 
@@ -82,23 +82,22 @@ def pack_weight(
     """Convert a matrix [out, in] to the layout that multiplies fastest: that of `native.cpp`, oneDNN's, or [in, out].
 
     Inputs and outputs have `dtype`. Weights are rounded to `stored` if that is coarser: torch.int8 (8 bits in groups)
-    or 16 bits.
-    Products multiply inputs by `before` and outputs by `after`. Plain weights contain these factors before they are
-    rounded; beside codes, and in `native.cpp`, they stay separate.
+    or 16 bits. Products multiply inputs by `before` and outputs by `after`. Plain weights are multiplied by both before
+    they are rounded. `Blocked` keeps both factors beside its weights, `Dequantised` only `before`.
     """
-    number = dtype if stored is None or stored in CODE_TYPES else stored
+    weight_dtype = dtype if stored is None or stored in CODE_TYPES else stored
     if isinstance(matrix, Tensor) and stored in CODE_TYPES and matrix.shape[1] % GROUP == 0:
         assert stored is not None
         matrix = Grouped.quantise(matrix, stored)
     if Blocked.pays(matrix, dtype, device):
-        return Blocked.pack(matrix.to(number) if isinstance(matrix, Tensor) else matrix, before, after)
+        return Blocked.pack(matrix.to(weight_dtype) if isinstance(matrix, Tensor) else matrix, before, after)
     if isinstance(matrix, Grouped):
         return Dequantised.unpack(matrix, before, after, device, dtype)
     if before is not None:
         matrix = matrix * before
     if after is not None:
         matrix = matrix * after[:, None]
-    matrix = matrix.to(number).to(device, dtype)
+    matrix = matrix.to(weight_dtype).to(device, dtype)
     if Prepacked.pays(matrix):
         return Prepacked.pack(matrix)
     return matrix.contiguous().t() if outputs_first(matrix) else matrix.t().contiguous()

@@ -20,7 +20,7 @@ from torch.nn.functional import silu
 from ..types import is_chain
 from .base import common_prefix, tree_depths
 from .cache import StaticCache
-from .checkpoint import check_tensors, described, open_weights
+from .checkpoint import check_tensors, for_shapes, open_weights
 from .config import Config
 from .device import configure_cuda
 from .gguf import Stored
@@ -86,7 +86,7 @@ class Transformer:
                 raise ValueError("only a GGUF file has codes of its own; take int8, or name such a file")
             return weights.codes(name)
 
-        self.parameters = sum(w.numel() for name, w in described(weights).items() if not name.endswith("inv_freq"))
+        self.parameters = sum(w.numel() for name, w in for_shapes(weights).items() if not name.endswith("inv_freq"))
         embedding, width = take("model.embed_tokens.weight"), config.hidden_size
         tied = config.tie_word_embeddings and "lm_head.weight" not in weights
         shared = tied and self.stored is not GGUF

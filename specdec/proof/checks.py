@@ -1,6 +1,6 @@
-"""The three checks of `certify.py`. All run the shipped loop at one place of a text.
+"""The three checks of `certify.py`. All run the shipped loop after one given text.
 
-They are the next token in closed form, the next three tokens by sampling, and greedy text against plain decoding.
+They check the next token in closed form, the next three tokens by sampling, and greedy text against plain decoding.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .pair import brief, drafter_of, Given, GREEDY_K, ModelPair, next_tokens
 
 LOSSLESS = 1e-9  # larger than the rounding errors of float64 logits
 SHOWN = 6  # tokens that the closed form lists; one row sums up all others
-NEAR_TIE = 0.25  # gap of two logits: from 16 on, bfloat16 has steps of 1/8, and each of the two is rounded
+NEAR_TIE = 0.25  # gap of two logits that rounding may swap: from 16 to 32, bfloat16 rounds each to 1/8
 WINDOW = 14  # tokens of each text that are shown
 
 
-class Watching(Given):
-    """Stores the distribution from which the target's own token is drawn, after the given first token."""
+class OwnDrawRecorder(Given):
+    """Draws the given first token, then stores the distribution from which the target's own token is drawn."""
 
     distribution: Tensor | None = None
 
@@ -46,18 +46,18 @@ class Watching(Given):
 def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
     """Return the exact distribution [V] of the next token when one token is drafted.
 
-    It sums over every draft: accepted, it is the token itself; rejected, the loop draws from a distribution. If the
-    loop draws from none, the result is nan.
+    It averages over all drafts: an accepted one is the next token; after a rejection, the next token has the
+    distribution from which the loop then draws. If the loop draws from none, the result is nan.
     """
 
     def run(sampler: Sampler) -> Tensor:
-        watching = Watching(sampler, pair.text[-1])
-        with contextlib.closing(generate(pair.task(mistake, 1, 2), watching)) as events:
+        recorder = OwnDrawRecorder(sampler, pair.text[-1])
+        with contextlib.closing(generate(pair.task(mistake, 1, 2), recorder)) as events:
             cycle = next((event for event in events if isinstance(event, Committed) and event.cycle == 1), None)
         if cycle is not None and cycle.accepted:
             return torch.nn.functional.one_hot(torch.tensor(cycle.tokens[0]), pair.target.vocabulary).double()
         return (
-            torch.full((pair.target.vocabulary,), math.nan) if watching.distribution is None else watching.distribution
+            torch.full((pair.target.vocabulary,), math.nan) if recorder.distribution is None else recorder.distribution
         )
 
     return torch.stack([chance * distribution for distribution, chance in paths(run, 100_000)]).sum(0)
@@ -125,7 +125,7 @@ def sample(
 def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     """Compare speculative and plain text at temperature 0.
 
-    `equal` of `of` tokens are the same. `plain` and `speculative` show both texts from token `start` on. If they
+    The first `equal` of `of` tokens agree. `plain` and `speculative` show both texts from token `start` on. If they
     differ, `gap` is that between the two best logits at the first different token: passes over five rows and over one
     row round differently, so a near tie is no mistake.
     """

@@ -1,7 +1,7 @@
 """Enumerate single cycles with deep drafts, large vocabularies or wide trees, which are too large for the whole loop.
 
-Both models are tables. At most places they are *sure*: one token has probability 1, so that a deep draft has few random
-paths. At the *free* places their distributions differ, in each of the ways of `KINDS`.
+Both models are tables. Some places are *free*: there the two distributions differ, in each of the ways of `KINDS`. All
+other places are *sure*: one token has probability 1, so that a deep draft has few random paths.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def weights_of_pair(kind: str, size: int, dice: random.Random) -> tuple[list[flo
 def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
     """Return the total variation between a cycle's output and the target's distribution, and the number of paths.
 
-    It is that of the next K + 2 tokens, since a broken rule may add one token too many. The target completes shorter
+    Texts of K + 2 tokens are compared, since a broken rule may add one token too many. The target completes shorter
     texts.
     """
     distribution, count = defaultdict[Text, float](float), 0
@@ -141,7 +141,7 @@ def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
 def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
     """Return the total variation for `distance`, without listing every completed text.
 
-    All texts that leave the texts in `distribution` at the same place are one term of the sum.
+    Completed texts that leave the tree of the texts in `distribution` at the same node share one term of the sum.
     """
     length, following = cycle.k + 2, dict[Text, set[int]]()
     for text in distribution:
@@ -163,15 +163,15 @@ def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
 def groups(trees: bool) -> dict[str, list[Cycle]]:
     """Return the cycles that are enumerated, in named groups by what makes them large."""
     every = range(1, DEEPEST + 1)
-    two = [(k, at) for k in every for at in range(k)]
+    k_and_place = [(k, at) for k in every for at in range(k)]
     dice = random.Random(7)
     shapes = ((3, 2), (3, 3), (3, 4), (2, 4), (2, 5), (2, 6))
     chains = {
         "chains of up to six, every place free": [
             Cycle(size, k, tuple(range(k)), kind, k) for (size, k), kind in product(shapes, ("alike", "zeros"))
         ],
-        "every depth, two free places at each place": [
-            Cycle(3, k, (at, at + 1), KINDS[number % len(KINDS)], number) for number, (k, at) in enumerate(two)
+        "every depth, each pair of neighbouring places free": [
+            Cycle(3, k, (at, at + 1), KINDS[number % len(KINDS)], number) for number, (k, at) in enumerate(k_and_place)
         ],
         "every depth, up to eight places free to the target": [
             Cycle(size, k, places[:free], KINDS[k % len(KINDS)], k, loose=places)

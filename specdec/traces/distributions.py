@@ -1,8 +1,8 @@
 """Check the recorded distributions of a cycle against the numbers of its decisions and draws.
 
 A distribution lists its likeliest tokens and every token that the cycle drafted or drew, rounded to 1e-7, and the sum
-of all others. Target and draft list the same tokens, so a token that only one of them lists has probability 0 in the
-other.
+of all others. Target and draft list the same tokens, except that each leaves out tokens of probability 0. So a token
+that only one of them lists has probability 0 in the other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def agree(a: Distribution, b: Distribution) -> bool:
 
 
 def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
-    """Return Σ max(0, w p − q) at a draft, computed from its overlap or from the h before it (see `block_chance`)."""
+    """Return Σ max(0, w p − q) at a draft: 1 − overlap if w is 1, else from the h before it (`block_chance`)."""
     weight, h = cycle.weight_before(x), cycle.positions[x.node - 1].h
     if weight == 1.0:
         return None if x.overlap is None else 1.0 - x.overlap
@@ -62,10 +62,10 @@ def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[Translatable
                 yield wrong_value(name, value, x)
         if x.h is not None and x is cycle.positions[-1] and abs(x.h - cycle.weights[-1]) > 2 * ROUNDING:
             yield wrong_value("h", x.h, x)
-        younger = [node for node in cycle.tree.children(cycle.tree.parents[x.node]) if node > x.node]
-        following = cycle.positions[younger[0]].target if younger and x.u is not None else None
-        if not all(is_residual(residual, cycle, x) for residual in (x.residual, following) if residual):
-            yield TranslatableText("the residual of {draft} is not what p leaves of q", draft=label(x))
+        later_siblings = [node for node in cycle.tree.children(cycle.tree.parents[x.node]) if node > x.node]
+        after_x = cycle.positions[later_siblings[0]].target if later_siblings and x.u is not None else None
+        if not all(is_residual(residual, cycle, x) for residual in (x.residual, after_x) if residual):
+            yield TranslatableText("the residual of {draft} is not what remains of p above q", draft=label(x))
     yield from check_own_token(cycle, rule)
 
 
@@ -91,7 +91,7 @@ def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText
         return
     holds, last = agree(distribution, row), rejected[-1] if rejected and rule in (REJECTION, BLOCK) else None
     if last and (last.u is not None or not holds):
-        # transformers as a peer matches copied drafts with the target's choice, without coins and residuals.
+        # The peer (transformers) compares copied drafts with its own choice: without coins, it draws from p itself.
         holds = is_residual(distribution, cycle, last)
     if not holds:
         yield TranslatableText("the target's own token was not drawn from what the verdict leaves")

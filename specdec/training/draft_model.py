@@ -34,7 +34,7 @@ class Layer(nn.Module):
 
 
 class DraftModel(Draft):
-    """A small decoder whose outer matrices start as principal directions of the target's embeddings and outputs."""
+    """A small decoder. `reads` and `writes` start as principal directions of the target's embeddings and outputs."""
 
     def __init__(self, target: Target, draft_ids: Tensor, width: int = WIDTH, layers: int = LAYERS) -> None:
         super().__init__(target, draft_ids)
@@ -55,15 +55,15 @@ class DraftModel(Draft):
         """Read tokens; return normed states.  # [rows, n] -> [rows, n, width]"""
         (rows, count), dtype = tokens.shape, self.dtype
         x = F.linear(F.embedding(tokens, self.embedding), self.reads.to(dtype)).float() * self.reads_scale
-        head = self.width // self.heads
-        turn = rotation(count, head, ROPE_THETA, tokens.device, dtype)
+        head_dim = self.width // self.heads
+        turn = rotation(count, head_dim, ROPE_THETA, tokens.device, dtype)
         mask = causal_mask(count, tokens.device, dtype)
         for layer in self.blocks:
             normed = F.rms_norm(x, (self.width,), layer.attention_norm, EPS).to(dtype)
-            qkv = F.linear(normed, layer.qkv.to(dtype)).view(rows, count, 3, self.heads, head)
+            qkv = F.linear(normed, layer.qkv.to(dtype)).view(rows, count, 3, self.heads, head_dim)
             q, k, v = qkv.permute(2, 0, 3, 1, 4)
             # In 16 bits on a CPU, torch's fused attention takes twice as long as these products.
-            scores = torch.matmul(turned(q * head**-0.5, turn), turned(k, turn).transpose(-1, -2))
+            scores = torch.matmul(turned(q * head_dim**-0.5, turn), turned(k, turn).transpose(-1, -2))
             y = torch.matmul((scores + mask).softmax(-1), v).transpose(1, 2).reshape(rows, count, self.width)
             x = x + F.linear(y, layer.out.to(dtype))
             normed = F.rms_norm(x, (self.width,), layer.mlp_norm, EPS).to(dtype)

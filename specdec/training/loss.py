@@ -62,7 +62,7 @@ class Draft(nn.Module):
 
     def __init__(self, target: Target, draft_ids: Tensor) -> None:
         super().__init__()
-        self.dtype = precision(target.device)  # the dtype of products; parameters are float32
+        self.dtype = precision(target.device)  # the dtype of products
         rows = output_rows(target, draft_ids)
         self.rows_scale = float(rows.square().mean().rsqrt())  # gives the rows a root mean square of 1
         self.register_buffer("embedding", target.embedding.detach().to(self.dtype), persistent=False)

@@ -29,7 +29,7 @@ def hidden_states(
     cache: Tensor | None = None,
     start: int = 0,
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the states after the last layer, and the inputs of the layers `taps`; tap `depth` is the final output.
+    """Return the states after the last layer, and the inputs of the layers `taps`; tap `target.depth` is these states.
 
     If a `cache` is given, it already has `start` tokens, and `tokens` are appended to it.
 
@@ -69,7 +69,7 @@ def hidden_states(
 
 
 def attention_mask(start: int, end: int, window: int | None, device: torch.device) -> Tensor | None:
-    """Return to which tokens those from `start` to `end` attend; None for all before.  # bool [end - start, end]"""
+    """Return where tokens from `start` on attend; None if causal attention needs no mask.  # bool [end - start, end]"""
     several = end - start > 1
     if (window is None or end <= window) and not (start and several):
         return None

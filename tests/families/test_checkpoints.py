@@ -189,7 +189,7 @@ REFUSED: dict[str, tuple[str, Edit, str]] = {
     "fewer layers than said": ("llama", config(num_hidden_layers=5), r"lacks model\.layers\.4\."),
     "biases that the config denies": (
         "llama", weights(**{f"{LAYER}.self_attn.q_proj.bias": torch.zeros(WIDTH)}),
-        "holds .*q_proj.bias, which by its config",
+        "holds .*q_proj.bias, which its config",
     ),
     "qwen2 without biases": ("qwen2", weights(f"{LAYER}.self_attn.k_proj.bias"), r"lacks .*1\.self_attn\.k_proj\.bias"),
     "no head, not tied": ("llama", weights("lm_head.weight"), r"lacks lm_head\.weight"),

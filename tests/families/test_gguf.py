@@ -209,7 +209,7 @@ def test_the_codes_of_a_file_are_its_numbers(name: str, kind: str, tmp_path: Pat
     path = tmp_path / "model.gguf"
     togguf.write(path, name, kind)
     stored = reading.Stored(gguf_header.read_header(path))
-    matrices = [key for key, tensor in stored.described.items() if tensor.dim() == 2]
+    matrices = [key for key, tensor in stored.meta_tensors.items() if tensor.dim() == 2]
     assert len(matrices) > 7 and all(torch.equal(stored.codes(key).dequantised(), stored[key]) for key in matrices)
 
 

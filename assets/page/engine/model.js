@@ -4,7 +4,7 @@
 
 const MAGIC = 0x31445053, // "SPD1"
   ALIGNED = 64,
-  BLOCK = 32, // so many outputs have their codes side by side, and so many inputs share a scale
+  BLOCK = 32, // the codes of 32 outputs lie side by side, and 32 inputs share a scale
   MATRIX_BYTES = 56, // bytes of `Matrix` in `native.cpp`
   LAYER_BYTES = 4 * MATRIX_BYTES + 8,
   PARTS = ["qkv", "out", "gate_up", "down"];

@@ -53,7 +53,7 @@ function mountPlayer(element, props, watch, trigger) {
     touched: false,
     lastFrameMs: 0,
     autoSpeed: true,
-    settleProgress: 1, // 0 to 1: how far the verdicts of the last cycle have moved
+    settleProgress: 1, // 0 to 1: how much of the motion of the last cycle's verdicts is over
     onScreen: true,
     chartsOnScreen: false,
   };
@@ -221,9 +221,9 @@ function mountPlayer(element, props, watch, trigger) {
     if (isFinished || !cycles.length) return;
     const lastCycle = figures.speculative.last,
       nextCycle = cycles[figures.speculative.passes],
-      isBetween = nextCycle && lastCycle && view.timeMs < nextCycle.startMs + EPS,
+      isBetweenCycles = nextCycle && lastCycle && view.timeMs < nextCycle.startMs + EPS,
       isUnderway = view.timeMs > (lastCycle ? lastCycle.endMs : 0) + EPS;
-    const isMoving = nextCycle && isUnderway && !isBetween && (!view.playing || playback.isSlow());
+    const isMoving = nextCycle && isUnderway && !isBetweenCycles && (!view.playing || playback.isSlow());
     if (isMoving) flow.draw(nextCycle, progressAt(nextCycle, view.timeMs));
     else
       flow.draw(

@@ -14,7 +14,7 @@ export const NO_TOTALS = {
   trees: 0,
   draftMs: 0,
   passMs: 0,
-  checks: 0,
+  checks: 0, // passes over a draft
   checkMs: 0,
 };
 
@@ -38,7 +38,7 @@ export const isOver = (run) => run.closed || run.names.every((name) => run.lanes
 export const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
 /* Returns how far the replay may go, in ms: while the run goes on, no lane is shown ahead of what the others have done.
- * Servers are watched one after the other. */
+ * A server's lanes run one after the other, so there it may go to the end of the longest. */
 export function replayEnd(run) {
   const lanes = run.names.map((name) => run.lanes[name]);
   if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.endMs));

@@ -16,7 +16,7 @@ const find = (/** @type {string} */ selector) => /** @type {any} */ (document.qu
   findAll = (/** @type {string} */ selector) => /** @type {any[]} */ ([...document.querySelectorAll(selector)]),
   findPart = (/** @type {number} */ number) => find(`[data-at="${number}"]`);
 
-/* ---- files: these are scripts, because those load from a disk, too ---- */
+/* ---- files: each is a script, because scripts load from a disk, too ---- */
 /** @type {Record<string, Promise<any>>} */
 const pending = {};
 
@@ -172,8 +172,8 @@ function showSettings(log) {
 /* Sets the address to a recorded run; the first screen's run and runs of the visitor's own have no address. */
 function setAddress(kind, drafter) {
   const url = new URL(location.href),
-    names = kind && page.runs[kind].files[drafter] && fileOf(kind, drafter) !== page.begin,
-    settings = names ? { prompt: page.runs[kind].prompt, drafter } : { prompt: "", drafter: "" };
+    hasAddress = kind && page.runs[kind].files[drafter] && fileOf(kind, drafter) !== page.begin,
+    settings = hasAddress ? { prompt: page.runs[kind].prompt, drafter } : { prompt: "", drafter: "" };
   for (const [key, value] of Object.entries(settings))
     value ? url.searchParams.set(key, value) : url.searchParams.delete(key);
   if (url.href !== location.href) history.replaceState(history.state, "", url);
@@ -221,7 +221,7 @@ async function begin() {
   page.parts.find((part) => part.at === PLAYER).props.value = value;
   await openTab("race");
   await mount(page.parts.find((part) => part.script === "shared/keep"));
-  const [, restored] = handler()();
+  const [, restored] = handler()(); // as Gradio calls it
   if (restored.value) update(PLAYER, restored);
   // a run that the visitor has chosen meanwhile has settings of its own
   if (!playNumber && !location.hash.startsWith("#run=")) showSettings(restored.value || value);

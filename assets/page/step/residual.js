@@ -1,4 +1,4 @@
-/* Draws what a replacement is drawn from: the target's probability above the draft's, scaled to 1. */
+/* Charts the residual, from which a replacement is sampled: the target's probability above the draft's, scaled to 1. */
 
 import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
@@ -64,8 +64,8 @@ export function createResidualCharts({ texts, view, current }) {
     return chart;
   }
 
-  /* Draws the two surpluses, which are equal, and the draw from the target's surplus. */
-  function drawSurpluses(draft, weight, width, guessed) {
+  /* Charts the surpluses of target and draft, whose sums are equal, and the token sampled from the target's. */
+  function drawSurpluses(draft, weight, width, likeliest) {
     const labels = texts.own,
       notation = texts.notation[view.notation],
       distributions = distributionsOf(draft, weight),
@@ -102,7 +102,7 @@ export function createResidualCharts({ texts, view, current }) {
     drawStrip(chart, distributions, width, top);
     const values = drawnToken()
       ? fillTemplate(labels.falls, { own: createMark("res", drawnToken().piece) })
-      : [guessed];
+      : [likeliest];
     return [
       chart,
       html("p", { class: "sd-so" }, ...values),
@@ -115,8 +115,8 @@ export function createResidualCharts({ texts, view, current }) {
     ].filter(Boolean);
   }
 
-  /* Says how often the rejected token would appear if its replacement were drawn from all of p: when it is accepted, or
-   * rejected and drawn again. */
+  /* Explains why the replacement is not drawn from all of p: the drafted token would come too often, with probability
+   * min(p, q) by being accepted, and (1 − β) p as a replacement. */
   function explainResidual({ p, q, piece }, beta) {
     const values = {
       x: formatPiece(piece),

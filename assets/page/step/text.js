@@ -22,12 +22,12 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
     for (let i = spans.length; i < cycles().length; i++) {
       spans.push(html("span", { class: "sd-part" }));
       part.text.append(spans[i]);
-      writePlain(i);
+      writeSpans(i);
     }
   }
 
   /* Writes a cycle's tokens as spans to click, because lines would break at each button, even inside words. */
-  function writePlain(i) {
+  function writeSpans(i) {
     const cycle = cycles()[i];
     spans[i].replaceChildren(
       ...cycle.pieces.map((piece, index) => {
@@ -55,13 +55,13 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
 
   function paint() {
     if (view.openCycle !== undefined && view.openCycle !== view.cycle && spans[view.openCycle])
-      writePlain(view.openCycle);
+      writeSpans(view.openCycle);
     view.openCycle = view.cycle;
     const current = page.current(),
       { cycle, states, targetToken } = current,
       nodes = listNodes();
     const chips = nodes.map((node) => createNodeChip(node, isRevealed(node) ? states[node] : "pen")),
-      hidden = cycle.drafts.length - nodes.length - states.filter((state) => state === "out").length;
+      hidden = cycle.drafts.length - nodes.length - states.filter((state) => state === "out").length; // not drafted
     const hiddenChips =
       hidden > 0 && isRevealed(-1) ? [createChip(playerTexts, fillText(texts.more, { n: hidden }), "dis", "span")] : [];
     const targetChips =

@@ -1,4 +1,4 @@
-/* Computes the time and memory of a pass on a machine, as `specdec/figures/theory.py` does under the same names. */
+/* Computes the time and memory of a pass on a machine. `tests/figures/test_theory.py` has cases worked out by hand. */
 
 const CACHE_BYTES = 2;
 export const toMachine = ({ tflops, gbps, mib }) => ({
@@ -55,10 +55,10 @@ export function freeRows(machine, model, bits, batch, context) {
         readingSeconds(machine, model, bits, batch, middle, context);
     [low, high] = free ? [middle, high] : [low, middle];
   }
-  return low;
+  return low; // rows that a pass computes for free while it reads
 }
 
-/* Returns the costs of a pair of models at a batch size, in plain steps. */
+/* Returns the costs `c` and `v` at a batch size in plain steps, and `plain`, a plain step's seconds. */
 export function batchCosts(machine, target, draft, bits, k, batch, context) {
   const plain = passSeconds(machine, target, bits, batch, 1, context);
   return {

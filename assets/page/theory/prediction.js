@@ -47,28 +47,28 @@ export function createPrediction({ texts, part, widths, measured: measuredRun })
   }
 
   function drawBars(bars) {
-    const high = 54,
+    const rowHeight = 54,
       width = widths.measured,
-      chart = svgRoot(width, bars.length * high + 18, texts.measured.aria),
+      chart = svgRoot(width, bars.length * rowHeight + 18, texts.measured.aria),
       most = Math.max(...bars.map(([, value, , , interval]) => (interval ? interval[1] : value))),
       x = (v) => (v / most) * (width - 62);
     bars.forEach(([name, value, note, cls, interval], i) => {
-      const y = i * high,
-        low = y + 21;
+      const y = i * rowHeight,
+        barTop = y + 21;
       chart.append(
         svgText(0, y + 14, name, i === bars.length - 1 ? "sd-b" : "sd-k"),
-        svgRect(0, low, x(value), 17, { class: cls }),
+        svgRect(0, barTop, x(value), 17, { class: cls }),
         svgText(x(value) + 8, y + 34, formatTimes(value), "sd-b"),
       );
       if (width > 420) chart.append(svgText(width, y + 14, note, "", "end"));
       if (interval)
         chart.append(
-          svgLine(x(interval[0]), low + 23, x(interval[1]), low + 23, "sd-th-whisker"),
-          ...interval.map((v) => svgLine(x(v), low + 19, x(v), low + 27, "sd-th-whisker")),
+          svgLine(x(interval[0]), barTop + 23, x(interval[1]), barTop + 23, "sd-th-whisker"),
+          ...interval.map((v) => svgLine(x(v), barTop + 19, x(v), barTop + 27, "sd-th-whisker")),
         );
-      chart.append(svgLine(x(1), low - 2, x(1), low + 19, "sd-th-plain"));
+      chart.append(svgLine(x(1), barTop - 2, x(1), barTop + 19, "sd-th-plain"));
     });
-    chart.append(svgText(x(1), bars.length * high + 10, texts.measured.plain, "", "middle"));
+    chart.append(svgText(x(1), bars.length * rowHeight + 10, texts.measured.plain, "", "middle"));
     return chart;
   }
 
@@ -83,11 +83,11 @@ export function createPrediction({ texts, part, widths, measured: measuredRun })
         high: toFixed(high),
         n: measured.judged,
       };
-    const byPositions = measured.accounted - formula,
+    const positionGap = measured.accounted - formula,
       parts = [fillText(isInside ? labels.inside : labels.outside, values)];
     parts.push(
       fillText(
-        Math.abs(byPositions) < 0.02
+        Math.abs(positionGap) < 0.02
           ? labels.even
           : measured.share < 0.98
             ? labels.shorter
@@ -95,8 +95,8 @@ export function createPrediction({ texts, part, widths, measured: measuredRun })
               ? labels.varied
               : labels.uneven,
         {
-          by: formatTimes(Math.abs(byPositions)),
-          way: byPositions < 0 ? labels.less : labels.more,
+          by: formatTimes(Math.abs(positionGap)),
+          way: positionGap < 0 ? labels.less : labels.more,
           share: toFixed(measured.share * 100, 0),
         },
       ),

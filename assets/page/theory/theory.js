@@ -17,11 +17,11 @@ import { createAssumptions } from "#page/theory/assumptions.js";
 import { createMemoryWall } from "#page/theory/wall.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
-const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
+const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 }; // in plain steps: c drafts a token, v checks, o is the rest
 
 function mountTheory(element, props, player) {
   const texts = JSON.parse(props.words),
-    { models, read, machines: listed } = JSON.parse(props.hardware),
+    { models, read: readDate, machines: listed } = JSON.parse(props.hardware),
     machines = listed.map((machine) => ({
       ...machine,
       name: texts.machines[machine.id] ?? machine.name,
@@ -48,7 +48,7 @@ function mountTheory(element, props, player) {
   const checkCost = (k) => (settings.costGrows ? growingCost(settings.v, settings.k)(k) : settings.v);
   const speedupAt = (k, alpha = settings.alpha) => speedup(alpha, k, settings.c, checkCost(k), settings.o);
   const { createFrame, speedAxis } = createAxes(texts, widths),
-    hardware = { machines, models, read };
+    hardware = { machines, models, readDate };
   const page = {
     texts,
     part,
@@ -70,7 +70,7 @@ function mountTheory(element, props, player) {
 
   /* -- the run -- */
 
-  function takeIn() {
+  function readRun() {
     const run = player.run();
     measured = run ? measureRun(run) : null;
     if (measured && (settings.usesRun || !settings.wasTouched)) return useMeasured();
@@ -124,7 +124,7 @@ function mountTheory(element, props, player) {
     if (!root.clientWidth) return; // a hidden tab does not draw
     for (const name of Object.keys(painters))
       widths[name] = part[name].closest("details:not([open])") ? 0 : part[name].clientWidth;
-    takeIn();
+    readRun();
   }
 
   function draw() {
@@ -179,7 +179,7 @@ function mountTheory(element, props, player) {
   part.small.onclick = announced(() =>
     setValues({ alpha: 0.6, c: 0.1, v: 1, o: 0, k: bestK(0.6, 0.1), costGrows: false }),
   );
-  player.addEventListener("sd-run", () => root.clientWidth && takeIn());
+  player.addEventListener("sd-run", () => root.clientWidth && readRun());
   new ResizeObserver(measureWidths).observe(root); // its height changes when a fold opens
   measureWidths();
 }

@@ -19,7 +19,7 @@ import { formatTimes, findById, range, formatSeconds, formatBytes } from "#page/
 import { svgPath, svgDot, createBarCell, createScrollTable, drawTicks } from "#page/theory/axes.js";
 
 export function createMemoryWall(texts, part, settings, { createFrame, setMachine }, hardware) {
-  const { machines, models, read: readDate } = hardware;
+  const { machines, models, readDate } = hardware;
 
   function computeCosts() {
     const machine = toMachine(findById(machines, settings.machine)),
