@@ -31,7 +31,7 @@ from ..models.checkpoint import (
     section,
 )
 from ..models.config import Config, is_ours
-from ..models.grouped import CODES, FILE
+from ..models.grouped import CODES, GGUF
 from ..models.hugging_face import config_of, HuggingFaceModel
 from ..models.matrix import draft_dtype
 from ..models.packed import is_packed
@@ -129,8 +129,8 @@ def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel
     if is_ours(config):
         shape = Config.parse(config)
         check_tensors(weights, model_tensors(shape, weights))
-        own_codes = target.stored == FILE and isinstance(weights, gguf.Stored)
-        stored = torch.int8 if target.stored == FILE and not own_codes else target.stored
+        own_codes = target.stored == GGUF and isinstance(weights, gguf.Stored)
+        stored = torch.int8 if target.stored == GGUF and not own_codes else target.stored
         draft = Transformer(shape, weights, target.dtype, target.device, stored)
     else:
         dtype = target.dtype if target.stored in CODES else target.stored

@@ -25,7 +25,7 @@ from ..models.base import LanguageModel, LoadedModel
 from ..models.checkpoint import naming, read_config, read_weights, section, weight_files
 from ..models.config import is_ours
 from ..models.device import multiplies_bfloat16
-from ..models.grouped import CODES, FILE, INT7
+from ..models.grouped import CODES, GGUF, INT7
 from ..models.matrix import draft_dtype
 from ..models.quantised import QuantisedCopy
 from ..models.transformer import Transformer
@@ -37,7 +37,7 @@ from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
 # The precisions of a target. Browsers use `int7`; `gguf` means the codes of a GGUF file.
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": FILE}
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": GGUF}
 SMALL = 100_000_000  # bytes of weights; smaller models compute in float32 (`fastest_dtype`)
 # Cores left to other programs. The threads of one matrix product wait for each other, so one preempted thread delays
 # all. On two cores, beside a browser, a run with two threads was five times slower than with one.

@@ -12,7 +12,7 @@ from functools import cached_property
 import torch
 
 from . import gguf_header, native
-from .grouped import CODES, FILE
+from .grouped import CODES, GGUF
 from .transformer import Transformer
 
 MORE = 1.5  # bytes of memory for each weight, while the copy is made
@@ -39,7 +39,7 @@ class QuantisedCopy:
         source = self.target.source
         assert source is not None
         try:
-            copy = Transformer.load(source, stored=FILE if gguf_header.is_file(source) else torch.int8)
+            copy = Transformer.load(source, stored=GGUF if gguf_header.is_file(source) else torch.int8)
         except ValueError:  # the file has codes of a kind that is not multiplied here
             copy = Transformer.load(source, stored=torch.int8)
         copy.cut_vocabulary(self.target.vocabulary)

@@ -24,7 +24,7 @@ from .checkpoint import check_tensors, described, open_weights
 from .config import Config
 from .device import configure_cuda
 from .gguf import Stored
-from .grouped import FILE, Grouped, rearrange
+from .grouped import GGUF, Grouped, rearrange
 from .matrix import linear, Matrix, pack_weight
 from .native import BLOCK, NativeLayers
 
@@ -60,7 +60,7 @@ class Transformer:
         device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> None:
-        """Matrices are rounded to `stored`, if given; states have `dtype`. FILE keeps the codes of a GGUF file.
+        """Matrices are rounded to `stored`, if given; states have `dtype`. GGUF keeps the codes of a GGUF file.
 
         torch.int8 changes the model's distribution. This does not matter for a draft, but makes a different target.
         """
@@ -80,7 +80,7 @@ class Transformer:
             return weights[name].to(device=device, dtype=torch.float32)
 
         def take_matrix(name: str) -> Tensor | Grouped:
-            if self.stored is not FILE:
+            if self.stored is not GGUF:
                 return take(name)
             if not isinstance(weights, Stored):
                 raise ValueError("only a GGUF file has codes of its own; take int8, or name such a file")
@@ -89,7 +89,7 @@ class Transformer:
         self.parameters = sum(w.numel() for name, w in described(weights).items() if not name.endswith("inv_freq"))
         embedding, width = take("model.embed_tokens.weight"), config.hidden_size
         tied = config.tie_word_embeddings and "lm_head.weight" not in weights
-        shared = tied and self.stored is not FILE
+        shared = tied and self.stored is not GGUF
         head = embedding if shared else take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
@@ -312,8 +312,8 @@ class Transformer:
         angles = self._rotary(start, count, parents)
         if self.native is not None:
             x = x.clone(memory_format=torch.contiguous_format)
-            hidden = None if is_chain(parents) or not causal else self._mask(None, start, count, parents)
-            self.native.run(x, cache, start, first, last, angles, hidden, read, causal)
+            mask = None if is_chain(parents) or not causal else self._mask(None, start, count, parents)
+            self.native.run(x, cache, start, first, last, angles, mask, read, causal)
             if last in cache.states:
                 cache.states[last][start : start + count] = x
             return x

@@ -16,7 +16,7 @@ from specdec import load_pair
 from specdec.families import chat, hub, presets, published, zoo
 from specdec.models import gguf as reading
 from specdec.models import gguf_header
-from specdec.models.grouped import FILE
+from specdec.models.grouped import GGUF
 from specdec.models.transformer import Transformer
 
 pytest.importorskip("gguf")
@@ -220,7 +220,7 @@ def test_a_target_in_the_files_codes_is_the_same_in_torch(
     """Its inputs are rounded to 8 bits: near the numbers' own distribution, and not that; drafts change no token."""
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", kind)
-    exact, family = load_pair(path, dtype=torch.float32), load_pair(path, dtype=FILE)
+    exact, family = load_pair(path, dtype=torch.float32), load_pair(path, dtype=GGUF)
     assert family.precision == "gguf" and family.describe()["target"]["weights"] == "gguf"
     ours = forward(family, TOKENS)
     assert 0.0 < (moved := distance(forward(exact, TOKENS), ours)) < 0.02
@@ -228,7 +228,7 @@ def test_a_target_in_the_files_codes_is_the_same_in_torch(
     cache = family.target.new_cache(len(TOKENS))
     assert rows == [int(family.target.forward([token], cache).argmax()) for token in TOKENS]
     monkeypatch.setattr("specdec.models.native.library", lambda: None)
-    in_torch = load_pair(path, dtype=FILE)
+    in_torch = load_pair(path, dtype=GGUF)
     assert isinstance(in_torch.target, Transformer) and in_torch.target.native is None
     assert distance(forward(in_torch, TOKENS), ours) < 0.7 * moved  # an input between two steps may fall to either
 
@@ -243,4 +243,4 @@ def test_other_kinds_of_codes_are_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", kind)
     with pytest.raises(ValueError, match=f"is of the kind {kind}; Q4_0, Q4_1, Q8_0 are multiplied .* take int8"):
-        load_pair(path, dtype=FILE)
+        load_pair(path, dtype=GGUF)

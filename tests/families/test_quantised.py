@@ -15,7 +15,7 @@ from specdec.families.zoo import EMBEDDED, Family
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
 from specdec.lanes.race import tasks
-from specdec.models.grouped import FILE
+from specdec.models.grouped import GGUF
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities
@@ -76,7 +76,7 @@ def test_its_matrices_are_rounded_and_its_embeddings_are_the_targets(alone: Fami
     assert copy.model().embedding is alone.target.embedding  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("kind", "stored"), [("Q4_1", FILE), ("Q5_0", torch.int8)])
+@pytest.mark.parametrize(("kind", "stored"), [("Q4_1", GGUF), ("Q5_0", torch.int8)])
 def test_a_file_drafts_with_its_own_codes_where_they_are_multiplied(
     kind: str, stored: torch.dtype, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.families.zoo import Family, load, load_pair
 from specdec.models import native
 from specdec.models.browser import weights
-from specdec.models.grouped import FILE, INT7
+from specdec.models.grouped import GGUF, INT7
 from specdec.text import ids_of
 from specdec.types import SamplingParams
 from specdec.ui import menu
@@ -65,7 +65,7 @@ def run(number: int, family: Family) -> dict[str, object]:
 def hold(folder: Path, numbers: range, smollm2: bool = False) -> dict[str, int]:
     """Let Node run and compare the same; return its counts."""
     assert native.library() is not None, "the bits are those of native.cpp"
-    family = load_pair(SMOLLM2, dtype=FILE) if smollm2 else load("embedded", INT7)
+    family = load_pair(SMOLLM2, dtype=GGUF) if smollm2 else load("embedded", INT7)
     content = {name.upper(): data for name, data in files(family.name).items()}
     rows = family.target.forward(TOKENS, family.target.new_cache(64), (), len(TOKENS)).tolist()
     written = content | {
