@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from specdec.proof.certify import certify, DRAWS, passed
-from specdec.proof.checks import brief, LOSSLESS
+from specdec.proof.checks import LOSSLESS, rounded
 from specdec.proof.enumeration import JointDistribution, output_distribution, total_variation
 from specdec.proof.goodness_of_fit import draws_needed, is_red
 from specdec.proof.mistakes import Mistake, MISTAKES
@@ -32,7 +32,7 @@ def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
             marginal[tokens[:length]] = marginal.get(tokens[:length], 0.0) + chance
         distances.append(total_variation(marginal, exact))
     needed = None if distances[-1] <= LOSSLESS else draws_needed(distribution, pair.exact[-1])
-    return {"tv": [brief(tv) for tv in distances], "paths": count, "needed": needed}
+    return {"tv": [rounded(tv) for tv in distances], "paths": count, "needed": needed}
 
 
 def certificate_of(pair: ModelPair, key: str) -> dict[str, Any]:

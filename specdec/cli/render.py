@@ -46,7 +46,7 @@ def tell(sentence: str) -> None:
         print("specdec:", strip_control_characters(" ".join(sentence.split())), file=sys.stderr)
 
 
-def as_text(
+def print_run(
     prompt: str, events: Iterable[Event], target: str = "", precision: str = "", is_chat: bool = False, note: str = ""
 ) -> list[Event]:
     """Print a run while it goes on, then its figures. If `is_chat`, the answer is below the prompt, not behind it.

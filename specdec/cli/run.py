@@ -19,7 +19,7 @@ from ..methods import check_request, DEFAULT_DRAFTER, EMBEDDED, find_method, inn
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
 from .commands import check_family, Device, Drafts, KEY, Plain, Precision
-from .render import as_text, render, report, strip_control_characters
+from .render import print_run, render, report, strip_control_characters
 
 if TYPE_CHECKING:
     from ..lanes.default import Choice
@@ -68,7 +68,7 @@ def run(
     draft: Drafts = [],  # noqa: B006
     dtype: Annotated[
         Precision | None,
-        Option(help="of the target; each type has its own distribution; int8: its matrices [default: by its size]"),
+        Option(help="the target's number type; it changes the distribution; int8: of matrices [default: by size]"),
     ] = None,
     device: Annotated[Device, Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
     server: Annotated[
@@ -86,7 +86,7 @@ def run(
     request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_request(request.prompt, request.drafter, request.k, request.rule)
     check_family(request.family)
-    # GONE lists drafters that the embedded family no longer has; another folder may have one of that name.
+    # GONE lists drafters that the embedded family has lost; another target may have a drafter of the same name.
     ours = target is None and request.family in (EMBEDDED, *ROUNDED)
     if ours and (gone := GONE.get(f"--drafter {inner_drafter(request.drafter) or request.drafter}")):
         raise ValueError(gone)
@@ -108,11 +108,11 @@ def run(
     from ..lanes.transformers import usual_drafter
     from ..traces import file as trace
 
-    number = zoo.dtype_of(dtype)
+    torch_dtype = zoo.dtype_of(dtype)
     if target is not None:
-        models = zoo.load_pair(target, *draft, dtype=number, device=device)
+        models = zoo.load_pair(target, *draft, dtype=torch_dtype, device=device)
     else:
-        models = zoo.load(request.family, number, device)
+        models = zoo.load(request.family, torch_dtype, device)
     if request.peer and request.drafter == DEFAULT_DRAFTER:
         request = replace(request, drafter=usual_drafter(models))
     choice = choose(models, request.drafter, request.k, request.params.temperature)
@@ -121,7 +121,7 @@ def run(
     header = trace.live_header(request.prompt, models.describe(), peer=request.peer)
     race_events = race(models, **request.arguments)  # raises ValueError if it cannot run
     is_chat = models.chat is not None
-    events = as_text(request.prompt, race_events, target or request.family, models.precision, is_chat, note)
+    events = print_run(request.prompt, race_events, target or request.family, models.precision, is_chat, note)
     return save_trace(save, header, events)
 
 

@@ -1,7 +1,7 @@
 """Read the tokenizer in a GGUF file. Its ids equal those of the model's tokenizer.json on the Hub.
 
-Byte-level tokenizers (SmolLM2, Qwen, Llama 3) are read here: transformers takes ten seconds for SmolLM2's, and does not
-split numbers into digits, as its training did. transformers converts those of SentencePiece (Llama 2, Mistral).
+Byte-level tokenizers (SmolLM2, Qwen, Llama 3) are read here: transformers takes ten seconds for SmolLM2's, and leaves
+numbers whole, which SmolLM2 reads digit by digit. transformers converts those of SentencePiece (Llama 2, Mistral).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GPT2 = "gpt2"
 DIGITS = "digits"
 # How a text is split before pieces are merged, by the names in llama.cpp (`src/llama-vocab.cpp`).
 SPLITS = {"gpt-2": GPT2, "smollm": DIGITS, "llama-bpe": LLAMA3, "qwen2": QWEN2}
-ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # ends of an answer, which a file may not name
+ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # tokens that end an answer, even if the file does not name them
 
 
 def load_tokenizer(header: Header) -> Tokenizer:
@@ -42,13 +42,13 @@ def load_tokenizer(header: Header) -> Tokenizer:
         raise ValueError(f"its tokenizer is of the kind {kind} {split}, which is not among {', '.join(SPLITS)}")
     words = header.value("tokenizer.ggml.tokens")
     kinds = header.value("tokenizer.ggml.token_type", [1] * len(words))
-    # The converter names rows without a token [PAD…].
+    # Rows that hold no token are left out; the converter has named them [PAD…].
     table = {word: i for i, word in enumerate(words) if not (kinds[i] == UNUSED and word.startswith("[PAD"))}
     tokenizer = byte_level(SPLITS[split], table, header.value("tokenizer.ggml.merges"))
     controls = [word for word, i in table.items() if kinds[i] == CONTROL]
     tokenizer.add_special_tokens([AddedToken(word, special=True, normalized=False) for word in controls])
-    whole = [word for word, i in table.items() if kinds[i] == USER_DEFINED]
-    tokenizer.add_tokens([AddedToken(word, normalized=False) for word in whole])
+    user_defined = [word for word, i in table.items() if kinds[i] == USER_DEFINED]
+    tokenizer.add_tokens([AddedToken(word, normalized=False) for word in user_defined])
     begins = header.value("tokenizer.ggml.add_bos_token", SPLITS[split] == LLAMA3)
     if begins and (first := control(header, "bos")):
         tokenizer.post_processor = processors.TemplateProcessing([first, "$A"], special_tokens=[(first, table[first])])
@@ -58,7 +58,7 @@ def load_tokenizer(header: Header) -> Tokenizer:
 def byte_level(split: str, table: dict[str, int], merges: list[str]) -> Tokenizer:
     """Make a byte-level BPE tokenizer as GPT-2's: bytes are characters, and pairs are merged in the order of a list."""
     pairs: Any = [tuple(merge.split(" ")) for merge in merges]
-    # Llama 3 takes a piece that is a token as it is, without merging.
+    # If a whole piece is a token, Llama 3 takes that token, and no merges are tried.
     tokenizer = Tokenizer(models.BPE(vocab=table, merges=pairs, ignore_merges=split == LLAMA3))
     steps: list[Any] = [pre_tokenizers.ByteLevel(add_prefix_space=False)]
     if split == DIGITS:

@@ -137,7 +137,7 @@ class LaneStats:
 
     @property
     def other_seconds(self) -> float:
-        """The engine's own time: that of decoding beside drafts and passes."""
+        """The seconds of decoding that neither drafts nor passes took: the engine's own time."""
         passes = sum(self.verify_seconds) + sum(self.step_seconds)
         return max(0.0, self.decode_seconds - self.draft_seconds - passes)
 
@@ -155,7 +155,7 @@ class LaneStats:
 class Comparison:
     """A speculative lane and plain decoding of the same prompt. Costs are in units of one plain step.
 
-    In a race, plain decoding is another lane; the bench uses the faster of two (`bench/measure.py`).
+    In a race, plain decoding is another lane; in the bench it is the faster of the plain runs before and after.
     """
 
     speculative: LaneStats
@@ -178,7 +178,7 @@ class Comparison:
 
     @property
     def is_measured_here(self) -> bool:
-        """Whether there is a speed-up that was measured here. Servers may run on two different machines."""
+        """Whether the engine itself measured a speed-up. Servers may run on two different machines."""
         return self.measured_speedup is not None and not (self.speculative.server or self.plain.server)
 
     @property
@@ -208,12 +208,13 @@ class Comparison:
     def verify_cost(self) -> float | None:
         """v, the mean time of a verification pass."""
         passes = self.speculative.verify_seconds
-        measurable = self.step and passes and not self.speculative.server
-        return sum(passes) / len(passes) / self.step if measurable and self.step else None
+        if not self.step or not passes or self.speculative.server:
+            return None
+        return sum(passes) / len(passes) / self.step
 
     @property
     def overhead(self) -> float | None:
-        """o, the time of a cycle beside its draft and its pass."""
+        """o, the time of a cycle outside of its draft and its pass."""
         spec = self.speculative
         if not self.step or not spec.drafting_cycles or not spec.cycles or spec.server:
             return None
@@ -228,29 +229,21 @@ class Comparison:
     @property
     def accounted_speedup(self) -> float | None:
         """The speed-up that follows from this run's own τ, costs and overhead."""
-        return account([self])
-
-
-def account(runs: Sequence[Comparison]) -> float | None:
-    """Return the speed-up that follows from the pooled τ and the median costs of these runs."""
-    runs = [run for run in runs if run.step and run.speculative.cycles and not run.speculative.server]
-    lanes = [run.speculative for run in runs]
-    drafting = sum(lane.drafting_cycles for lane in lanes)
-    if not drafting:
-        return None
-    costs = [(run.draft_cost, run.verify_cost, run.overhead) for run in runs if run.speculative.drafted]
-    c, v, o = (median(cost or 0.0 for cost in column) for column in zip(*costs, strict=True))
-    if min(c, v) < 0.0 or c + v + o == 0.0:  # the times in a trace file may be wrong
-        return None
-    return accounted_speedup(
-        pooled_tau(lanes),
-        sum(lane.drafted for lane in lanes) / drafting,
-        c,
-        v,
-        o,
-        drafting / sum(lane.cycles for lane in lanes),
-        median(run.step_cost for run in runs),
-    )
+        spec = self.speculative
+        if not self.step or spec.tau is None or not spec.drafted or spec.server:
+            return None
+        c, v, o = self.draft_cost or 0.0, self.verify_cost or 0.0, self.overhead or 0.0
+        if min(c, v) < 0.0 or c + v + o == 0.0:  # the times in a trace file may be wrong
+            return None
+        return accounted_speedup(
+            spec.tau,
+            spec.drafted / spec.drafting_cycles,
+            c,
+            v,
+            o,
+            spec.drafting_cycles / spec.cycles,
+            self.step_cost,
+        )
 
 
 def pooled_tau(lanes: Sequence[LaneStats]) -> float:

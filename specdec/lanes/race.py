@@ -29,15 +29,15 @@ def tasks(
 ) -> dict[str, Task]:
     """Make one task for each lane.
 
-    The plain lane has the same rule, because the rule determines the sampler, but never a lossy one. The peer's rule is
-    always rejection sampling.
+    The plain lane has the same rule, which determines its sampler, unless that rule is lossy. The peer's rule is always
+    rejection sampling.
     """
     check_request(prompt, drafter, k, rule)
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.make_rule(rule)
     if wrapped := family.wrapped(drafter):
-        probe(family, wrapped)
+        probe(family, wrapped)  # an adaptive drafter chooses its depth by these costs
 
     def task(lane: str, drafter_name: str, k: int, rule: Rule) -> Task:
         target, drafter = family.lane(drafter_name, capacity)
@@ -55,9 +55,9 @@ def tasks(
             details=details,
         )
 
-    plain = judge if judge.lossless else RejectionSampling()
+    plain_rule = judge if judge.lossless else RejectionSampling()
     peers = {PEER: task(PEER, drafter, k, RejectionSampling())} if peer else {}
-    return {SPECULATIVE: task(SPECULATIVE, drafter, k, judge), **peers, PLAIN: task(PLAIN, "none", 0, plain)}
+    return {SPECULATIVE: task(SPECULATIVE, drafter, k, judge), **peers, PLAIN: task(PLAIN, "none", 0, plain_rule)}
 
 
 def race(

@@ -29,7 +29,7 @@ from ..events import Event, Finished, Position, Started
 from ..families.zoo import Family
 from ..methods import DRAFT_MODEL, LOOKUP
 from ..models.checkpoint import open_weights, read_config
-from ..models.config import as_library, quiet
+from ..models.config import library_config, quiet
 from ..models.grouped import CODE_TYPES
 from ..models.hugging_face import build, HuggingFaceModel
 from ..models.reduced import ReducedDraft
@@ -101,7 +101,7 @@ def library_model(model: FolderModel) -> Any:
 def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
     """Make transformers' model of a checkpoint, whose weights may be packed."""
     weights = {name: weight.to(dtype) for name, weight in open_weights(folder).items()}
-    return build(as_library(read_config(folder)), weights, dtype, device)
+    return build(library_config(read_config(folder)), weights, dtype, device)
 
 
 class AssistedExecutor:

@@ -65,13 +65,13 @@ def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
 
     Raises ValueError if `native.cpp` does not support all parts of the model.
     """
-    coded = gguf_header.is_file(place)
-    model = ForBrowser.load(place, stored=GGUF if coded else INT7)
+    is_gguf = gguf_header.is_file(place)
+    model = ForBrowser.load(place, stored=GGUF if is_gguf else INT7)
     if not isinstance(model.native, NativeLayers):
         raise ValueError(f"{place} has parts that a browser does not compute")
     output: Any = model.head
-    if coded and not (model.config.tie_word_embeddings and output.struct.bits == 8 and not output.struct.minima):
-        raise ValueError(f"{place} has a table of tokens that a browser does not read")
+    if is_gguf and not (model.config.tie_word_embeddings and output.struct.bits == 8 and not output.struct.minima):
+        raise ValueError(f"{place} does not store its embeddings as an output matrix of 8 bits, as a browser needs")
     file, layers = File(), []
     for layer in model.layers:
         parts = {name: getattr(layer, name) for name in ("qkv", "out", "gate_up", "down")}
@@ -79,7 +79,7 @@ def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
         layers.append({name: file.matrix(matrix) for name, matrix in parts.items()} | bias)
     facts = ("vocabulary", "context", "parameters", "width", "heads", "kv_heads")
     head = {
-        "stored": "gguf" if coded else "int7",
+        "stored": "gguf" if is_gguf else "int7",
         **{name: getattr(model, name) for name in facts},
         "size": model.head_dim,
         "floor": model.native.floor,
@@ -88,7 +88,7 @@ def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
         "angles": file.put(torch.view_as_real(model.angles)),
         **(more or {}),
     }
-    if not coded:
+    if not is_gguf:
         head["embedding"] = file.put(model.embedding.bfloat16())
     header = json.dumps(head, separators=(",", ":")).encode()
     begin = MAGIC + struct.pack("<I", len(header)) + header

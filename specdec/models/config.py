@@ -62,7 +62,7 @@ class Config:
             raise ValueError(f"{kind} models are not among {', '.join(FAMILIES)}")
         exits = tuple(data.get("exit_layers") or ())
         if not is_complete(data):
-            config = as_library(data)
+            config = library_config(data)
             config.standardize_rope_params()  # includes rotary fields outside of `rope_parameters`
             data = config.to_dict()
         if data["hidden_act"] != "silu":
@@ -105,7 +105,7 @@ def is_ours(config: Mapping[str, Any]) -> bool:
 
 
 def is_complete(data: Mapping[str, Any]) -> bool:
-    """Whether a config.json leaves no field to defaults. A plain Llama's is complete if transformers 5 wrote it."""
+    """Whether a config.json leaves no field to defaults: that of a Llama without scaling, written by transformers 5."""
     return (
         data.get("model_type") == "llama"
         and all(data.get(name) is not None for name in COMPLETE)
@@ -114,7 +114,7 @@ def is_complete(data: Mapping[str, Any]) -> bool:
     )
 
 
-def as_library(data: Mapping[str, Any]) -> Any:
+def library_config(data: Mapping[str, Any]) -> Any:
     """Read a config.json with transformers' class for its model type. No code of a repository is run."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -122,12 +122,12 @@ def as_library(data: Mapping[str, Any]) -> Any:
         with quiet():
             return CONFIG_MAPPING[data["model_type"]].from_dict(copy.deepcopy(dict(data)))
     except Exception as error:  # its checks raise errors of many classes
-        raise ValueError(f"config.json is none that transformers reads: {brief(error)}") from error
+        raise ValueError(f"transformers cannot read this config.json: {brief(error)}") from error
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence the progress bars and reports of transformers. Their errors are raised as exceptions here."""
+    """Silence the progress bars and reports of transformers; what goes wrong is raised as an exception anyway."""
     from transformers.utils import logging
 
     level = logging.get_verbosity()

@@ -16,7 +16,7 @@ from torch import Tensor
 GROUP = 32  # inputs that share a scale
 STEPS = 127  # the code of the largest input of a group
 NONE = 1e-30  # a group whose inputs are all smaller is rounded to zeros
-GGUF = torch.quint4x2  # stands for the codes of a GGUF file, of 4 or 8 bits, for which torch has no dtype
+GGUF = torch.quint4x2  # as a value of `stored`, it means the codes of a GGUF file, whatever their bits
 INT7: torch.dtype = torch.int7  # type: ignore[attr-defined]  # codes of 7 bits, for a browser's relaxed SIMD
 LARGEST = {torch.int8: 127, INT7: 63}  # the code of the largest weight of a group
 CODE_TYPES = (*LARGEST, GGUF)

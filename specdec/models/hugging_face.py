@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..types import is_chain
 from .checkpoint import brief, read_config, read_weights, Weights
-from .config import as_library, quiet
+from .config import library_config, quiet
 from .device import configure_cuda
 
 TRIAL = 6  # tokens of `_check_rollback`
@@ -114,7 +114,7 @@ def config_of(data: Mapping[str, Any]) -> Any:
     from transformers import DynamicCache, MODEL_FOR_CAUSAL_LM_MAPPING
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-    kind, config = data.get("model_type"), as_library(data)
+    kind, config = data.get("model_type"), library_config(data)
     reads_text = type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and not config.sub_configs
     if not reads_text or getattr(config, "max_position_embeddings", None) is None:
         raise ValueError(

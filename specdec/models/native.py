@@ -113,7 +113,7 @@ def folder() -> Path:
 
 @dataclass(slots=True)
 class Blocked:
-    """A matrix in the layout of `native.cpp`: for every input (of codes, every four) 32 outputs side by side."""
+    """A matrix as `native.cpp` reads it: blocks of 32 outputs, whose weights for one input lie side by side."""
 
     weights: Tensor  # float32 or bfloat16 [outputs / 32, inputs, 32]; codes [outputs / 32, bytes, 32, 4]
     others: tuple[Tensor | None, ...]  # the other tensors that `struct` points at
@@ -163,10 +163,8 @@ def side_by_side(matrix: Tensor) -> Tensor:
 
 
 def contiguous(x: Tensor, width: int) -> Tensor:
-    """Return `x` in contiguous memory. Raises ValueError unless it is float32 [n, width] on the CPU.
-
-    For anything else the C++ would read beyond its end.
-    """
+    """Return `x` in contiguous memory. Raises ValueError unless it is float32 [n, width] on the CPU."""
+    # For anything else the C++ would read beyond its end.
     if x.dim() != 2 or x.shape[1] != width or x.dtype != torch.float32 or x.device.type != "cpu":
         raise ValueError(f"{x.dtype} {list(x.shape)} on {x.device} is no float32 [n, {width}] on the CPU")
     return x.contiguous()
@@ -180,7 +178,7 @@ class NativeLayers:
     tensors: tuple[object, ...]  # keeps the memory that `structs` points at
     heads: int
     kv_heads: int
-    floor: float
+    floor: float  # keeps the divisor of RMSNorm above 0
 
     @classmethod
     def build(
@@ -205,7 +203,7 @@ class NativeLayers:
         return cls((LayerStruct * len(structs))(*structs), (*matrices, *biases), heads, kv_heads, floor)
 
     def normalised(self, x: Tensor) -> Tensor:
-        """Divide states by their length, as the layers do.  # float32 [n, hidden] -> [n, hidden]"""
+        """Apply RMSNorm without its weight, as the layers do.  # float32 [n, hidden] -> [n, hidden]"""
         compiled, x = library(), contiguous(x, x.shape[-1])
         assert compiled is not None
         normed = torch.empty_like(x)
@@ -220,19 +218,20 @@ class NativeLayers:
         first: int,
         last: int,
         angles: Tensor,
-        hidden: Tensor | None,
+        mask: Tensor | None,
         read: Tensor | None,
         causal: bool,
     ) -> None:
         """Send states [n, hidden] at `start` through the layers from `first` to below `last`, in place.
 
-        `angles` are complex [n, head_dim / 2]. `hidden` [1, n, start + n] is -inf where a row may not attend. The
-        inputs of the layers in `cache.states` are stored there. Raises ValueError if shapes do not fit.
+        `angles` are complex [n, head_dim / 2]. `mask` [1, n, start + n] is -inf where a row may not attend. `read`, if
+        given, replaces the normed input of the attention of layer `first`. A layer in `cache.states` stores its input
+        there. Raises ValueError if shapes do not fit.
         """
         compiled, data = library(), cache.data
         assert compiled is not None and x.is_contiguous() and data.is_contiguous() and data.dtype == torch.float32
         if len(angles) != len(x) or start + len(x) > data.shape[2]:
-            raise ValueError(f"{len(x)} tokens at {start} are more than there are positions")
+            raise ValueError(f"{len(x)} tokens at {start} do not fit the angles or the cache's positions")
         if first == last:
             return
         first_read = contiguous(x if read is None else read, self.structs[first].qkv.inputs)
@@ -243,12 +242,12 @@ class NativeLayers:
             states = (x.data_ptr(), *x.shape, None if read is None else first_read.data_ptr())
             stored = (data[layer].data_ptr(), data.stride(0), data.shape[2], start)
             heads = (self.heads, self.kv_heads, data.shape[3])
-            mask = None if hidden is None else hidden.data_ptr()
+            mask_data = None if mask is None else mask.data_ptr()
             compiled.specdec_layers(
                 *(C.byref(self.structs, layer * C.sizeof(LayerStruct)), following - layer),
                 *states,
                 *stored,
                 *heads,
-                *(angles.data_ptr(), mask, causal, self.floor, torch.get_num_threads()),
+                *(angles.data_ptr(), mask_data, causal, self.floor, torch.get_num_threads()),
             )
             read = None

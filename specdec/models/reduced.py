@@ -42,9 +42,8 @@ class ReducedDraft(Transformer):
         layers = {name: weights[name] for name in own if name not in (READS, WRITES)}
         layers["model.embed_tokens.weight"] = target.embedding.cpu().float() @ reads.T
         layers["lm_head.weight"] = output_rows(target, ids) @ writes.T
-        dtype = (
-            torch.float32 if target.device == "cpu" else target.dtype
-        )  # on a CPU, small products are fastest in float32
+        # On a CPU, small products are fastest in float32.
+        dtype = torch.float32 if target.device == "cpu" else target.dtype
         super().__init__(replace(config, tie_word_embeddings=False), layers, dtype, target.device, stored)
         self.vocabulary, self.ids = target.vocabulary, ids.to(target.device)
         self.parameters = sum(tensor.numel() for tensor in own.values())
@@ -74,4 +73,4 @@ def output_rows(target: Target, tokens: Tensor) -> Tensor:
     """Return the rows of the target's output matrix for `tokens`, in float32.  # [n] -> [n, width]"""
     eye = torch.eye(target.width, dtype=target.dtype, device=target.device)
     parts = [target.project(part)[:, tokens.to(target.device)].float().cpu() for part in eye.split(ROWS)]
-    return torch.cat(parts).T.nan_to_num(0.0, 0.0, 0.0)  # `project` divides by the norm's weight, which may be 0
+    return torch.cat(parts).T.nan_to_num(0.0, 0.0, 0.0)  # NaN where `project` divides by a norm weight of 0

@@ -312,8 +312,8 @@ class Transformer:
         angles = self._rotary(start, count, parents)
         if self.native is not None:
             x = x.clone(memory_format=torch.contiguous_format)
-            hidden = None if is_chain(parents) or not causal else self._mask(None, start, count, parents)
-            self.native.run(x, cache, start, first, last, angles, hidden, read, causal)
+            mask = None if is_chain(parents) or not causal else self._mask(None, start, count, parents)
+            self.native.run(x, cache, start, first, last, angles, mask, read, causal)
             if last in cache.states:
                 cache.states[last][start : start + count] = x
             return x

@@ -40,12 +40,12 @@ def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: Sampli
         if len(distribution) <= SMALL_VOCABULARY:
             return dict(enumerate(distribution.tolist()))
         likely = (distribution >= MIN_PROBABILITY).nonzero().flatten()
-        return leaving_some(dict(zip(likely.tolist(), distribution[likely].tolist(), strict=True)))
+        return reserve_rest(dict(zip(likely.tolist(), distribution[likely].tolist(), strict=True)))
 
     return row
 
 
-def leaving_some(distribution: Mapping[int, float]) -> dict[int, float]:
+def reserve_rest(distribution: Mapping[int, float]) -> dict[int, float]:
     """Scale a row so that tokens that it does not list have a small probability, not 0."""
     scale = min(1.0, (1 - MIN_REST) / math.fsum(distribution.values()))
     return {token: p * scale for token, p in distribution.items()}

@@ -21,7 +21,7 @@ import torch
 from .checks import closed_form, greedy, LOSSLESS, sample, WINDOW
 from .goodness_of_fit import distances, is_red
 from .mistakes import Mistake
-from .pair import brief, ModelPair
+from .pair import ModelPair, rounded
 
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # sample sizes at which the distances are computed
 REPORT_EVERY_S = 0.25
@@ -51,7 +51,7 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
             if time.monotonic() - last > REPORT_EVERY_S:
                 last = time.monotonic()
                 yield {**result, "done": counts.total()}
-        distance = [[*map(brief, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
+        distance = [[*map(rounded, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
         result = {**result, "done": until, "sampled": [*result["sampled"], [until, distance]]}
         yield result
 

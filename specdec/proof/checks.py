@@ -22,7 +22,7 @@ from ..types import SamplingParams
 from .enumeration import JointDistribution, paths
 from .goodness_of_fit import draws_needed
 from .mistakes import Mistake
-from .pair import brief, drafter_of, Given, GREEDY_K, ModelPair, next_tokens
+from .pair import drafter_of, Given, GREEDY_K, ModelPair, next_tokens, rounded
 
 LOSSLESS = 1e-9  # larger than the rounding errors of float64 logits
 SHOWN = 6  # tokens that the closed form lists; one row sums up all others
@@ -69,11 +69,11 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     error = float((distribution - p).abs().max())
     shown = torch.maximum(p, distribution.nan_to_num()).topk(min(SHOWN, len(p))).indices.tolist()
     shown.sort(key=lambda token: -float(p[token]))
-    rows = [[pair.piece(token), brief(p[token]), brief(distribution[token])] for token in shown]
-    rest = [brief((values.sum() - values[shown].sum()).clamp(min=0.0)) for values in (p, distribution)]
+    rows = [[pair.piece(token), rounded(p[token]), rounded(distribution[token])] for token in shown]
+    rest = [rounded((values.sum() - values[shown].sum()).clamp(min=0.0)) for values in (p, distribution)]
     wrong: JointDistribution = {(token,): chance for token, chance in enumerate(distribution.tolist()) if chance != 0.0}
     needed = None if error <= LOSSLESS else draws_needed(wrong, pair.exact[0])
-    return {"error": brief(error), "overlap": brief(overlap(p, q)), "rows": rows, "rest": rest, "needed": needed}
+    return {"error": rounded(error), "overlap": rounded(overlap(p, q)), "rows": rows, "rest": rest, "needed": needed}
 
 
 class Crowd(Sampler):
@@ -146,5 +146,5 @@ def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
         text = [*pair.text, *plain[:same]]
         row = target.forward(text, target.new_cache(len(text)))[-1].double()
         best = row.topk(2).values
-        result["gap"] = brief(best[0] - best[1])
+        result["gap"] = rounded(best[0] - best[1])
     return result

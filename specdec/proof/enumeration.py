@@ -1,9 +1,9 @@
 """Enumerate every random path of a decoding loop, with its exact probability.
 
 Samples can only show that a loop is nearly exact; for some classic mistakes a hundred million would be needed. On a toy
-model with a handful of tokens all random paths can be walked. The sampler below returns, at each random decision and
-path by path, every possible result, and multiplies the probabilities. The sum over all paths is the loop's exact output
-distribution.
+model with a handful of tokens all random paths can be walked. On each path the sampler below returns one possible
+result at every random decision, and multiplies their probabilities; the next path has another result somewhere. The sum
+over all paths is the loop's exact output distribution.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class EnumeratingSampler(Sampler):
     def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
         if len(probs) <= FEW:
             return self._answer(probs.tolist())
-        broken = probs.isnan()  # one path is enough for all NaN
+        broken = probs.isnan()  # one NaN is enough: it makes the whole sum NaN
         possible = broken.nonzero().flatten()[:1] if bool(broken.any()) else (probs > 0.0).nonzero().flatten()
         return int(possible[self._answer(probs[possible].tolist())])
 
@@ -62,13 +62,13 @@ class EnumeratingSampler(Sampler):
 
 
 def paths(
-    run: Callable[[Sampler], Outcome], limit: int, walker: type[EnumeratingSampler] = EnumeratingSampler
+    run: Callable[[Sampler], Outcome], limit: int, sampler_class: type[EnumeratingSampler] = EnumeratingSampler
 ) -> Iterator[tuple[Outcome, float]]:
     """Yield (outcome, probability) of every random path of `run`, depth first. TooManyPaths beyond `limit`."""
     script: list[int] = []
     opened: list[list[int]] = []
     for _ in range(limit):
-        sampler = walker(script)
+        sampler = sampler_class(script)
         sampler.open = opened
         outcome = run(sampler)
         yield outcome, sampler.probability
@@ -98,11 +98,11 @@ def cycle_paths(
     propose: Callable[[Sampler], Proposal],
     verifier: Callable[[Proposal], Callable[[Sampler], Verdict]],
     limit: int = 100_000,
-    walker: type[EnumeratingSampler] = EnumeratingSampler,
+    sampler_class: type[EnumeratingSampler] = EnumeratingSampler,
 ) -> Iterator[tuple[tuple[int, ...], float]]:
     """Yield the emitted tokens of one cycle on each of its random paths, with the probability of the path."""
-    for proposal, chance in paths(propose, limit, walker):
-        for verdict, p in paths(verifier(proposal), limit, walker):
+    for proposal, chance in paths(propose, limit, sampler_class):
+        for verdict, p in paths(verifier(proposal), limit, sampler_class):
             yield tuple(verdict.emitted(proposal)), chance * p
 
 

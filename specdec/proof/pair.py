@@ -158,7 +158,7 @@ class Given(Sampler):
         return self.inner.accept(p, q, key)
 
 
-def brief(value: float | Tensor) -> float | None:
+def rounded(value: float | Tensor) -> float | None:
     """Round to four digits; None for nan and infinity, which JSON does not have."""
     return float(f"{float(value):.4g}") if math.isfinite(float(value)) else None
 

@@ -135,7 +135,7 @@ class OneCycle:
             logits = made.target.forward(block, made.target.new_cache(len(block)), proposal.parents, len(proposal) + 1)
             return functools.partial(made.rule.verify, proposal, probabilities(logits, self.params))
 
-        return cycle_paths(propose, verifier, walker=AsDrawn)
+        return cycle_paths(propose, verifier, sampler_class=AsDrawn)
 
     def lengths(self, distribution: JointDistribution) -> list[JointDistribution]:
         return [completed(distribution, n, self.target.distribution) for n in range(1, self.k + 3)]

@@ -32,7 +32,7 @@ class ResidualWithEpsilon(RejectionSampling):
 
 class ResidualKeepsToken(RejectionSampling):
     def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
-        return residual(p, None if q is None else q * (torch.arange(len(q)) != token), token) if q is not None else p
+        return p if q is None else residual(p, q * (torch.arange(len(q)) != token), token)
 
 
 class SwappedRatio(RejectionSampling):

@@ -25,20 +25,20 @@ from ..proof.black_box import (
     counts_in,
     distributions_of_cells,
     g_test_after_first,
-    leaving_some,
     model_row,
+    reserve_rest,
     Row,
     witness,
 )
 from ..proof.checks import NEAR_TIE
 from ..proof.enumeration import JointDistribution
 from ..proof.goodness_of_fit import g_test, GTest, SMALLEST
-from ..proof.pair import brief, CachedRows
+from ..proof.pair import CachedRows, rounded
 from ..proof.power import assumed_draft, power
 from ..types import SamplingParams
 from . import fields
 from .base import Chunk, Server, ServerError, Token
-from .verdict import against, judge, shown_by
+from .verdict import judge, name_reference, shown_by
 
 ALARM = 1e-6  # the chance that a lossless server fails any test of a certificate
 DRAWS = 3_000  # texts in each context
@@ -72,7 +72,7 @@ class Weights:
 
 
 @dataclass
-class Place:
+class Context:
     """One context, and the results for it so far."""
 
     name: str
@@ -98,7 +98,7 @@ def certify(
     Raises ServerError if neither `plain` nor `weights` is given, since there is nothing to compare with.
     """
     if plain is None and weights is None:
-        raise ServerError("Name a plain server of the same model, or the target's weights, to judge it by.")
+        raise ServerError("Name what to compare with: a plain server of the same model, or the target's weights.")
     examination = Examination(server, plain, weights, SamplingParams(temperature, ignore_end=True), draws, batch)
     error = None
     try:
@@ -106,7 +106,7 @@ def certify(
     except ServerError as broken:
         error = broken
     result = examination.state("")
-    yield result | {"against": against(result)} | judge(result, error)
+    yield result | {"against": name_reference(result)} | judge(result, error)
 
 
 @dataclass
@@ -118,7 +118,7 @@ class Examination:
     draws: int
     batch: int
     pieces: dict[int, str] = field(default_factory=dict)
-    places: list[Place] = field(default_factory=list)
+    contexts: list[Context] = field(default_factory=list)
     requests: int = 0
 
     def __post_init__(self) -> None:
@@ -128,25 +128,25 @@ class Examination:
         self.reference = "weights" if self.weights else "log-probabilities"
 
     def run(self, contexts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        # One test for each length, for the plain server and for the server.
+        # Shared by all tests: one for each context and length, of the plain server and of the server.
         self.alarm = ALARM / (2 * len(contexts) * self.params.max_tokens)
         for name, text in contexts.items():
-            self.places.append(Place(name, self.tokenize(text), result={"name": name, "text": text}))
-        for place in self.places:
-            yield self.state(f"greedy text: {place.name}")
-            self.watch(place)
+            self.contexts.append(Context(name, self.tokenize(text), result={"name": name, "text": text}))
+        for context in self.contexts:
+            yield self.state(f"greedy text: {context.name}")
+            self.check_greedy(context)
         if self.params.temperature == 0.0:
             return
-        for place in self.places:
-            yield self.state(f"the target's distribution: {place.name}")
-            place.row = self.row_after(place.prompt, self.params)
-            place.distributions = distributions_of_cells(place.row, self.params.max_tokens, SMALLEST / self.draws)
+        for context in self.contexts:
+            yield self.state(f"the target's distribution: {context.name}")
+            context.row = self.row_after(context.prompt, self.params)
+            context.distributions = distributions_of_cells(context.row, self.params.max_tokens, SMALLEST / self.draws)
         if self.plain and not self.weights:
-            for place in self.places:
-                yield from self.control(self.plain, place)
+            for context in self.contexts:
+                yield from self.control(self.plain, context)
         yield from self.measure()
-        for place in self.places:
-            yield from self.test(place)
+        for context in self.contexts:
+            yield from self.test(context)
 
     def tokenize(self, text: str) -> tuple[int, ...]:
         tokens = self.server.tokenize(text)
@@ -156,27 +156,27 @@ class Examination:
 
     # Greedy texts, and counts of drafts.
 
-    def watch(self, place: Place) -> None:
+    def check_greedy(self, context: Context) -> None:
         """Compare greedy text with plain decoding, and count the drafts of greedy text and of a sampled text."""
-        contexts = self.server.facts.context, self.weights.target.context if self.weights else None, 8 * GREEDY
-        room = min(filter(None, contexts))
-        params = SamplingParams(max_tokens=min(GREEDY, room - len(place.prompt) - 2 * self.k), ignore_end=True)
-        text, counts = self.stream(self.server, place, params)
-        plain = self.greedy(place, params)
+        lengths = self.server.facts.context, self.weights.target.context if self.weights else None, 8 * GREEDY
+        room = min(filter(None, lengths))
+        params = SamplingParams(max_tokens=min(GREEDY, room - len(context.prompt) - 2 * self.k), ignore_end=True)
+        text, counts = self.stream(self.server, context, params)
+        plain = self.greedy(context, params)
         pairs = list(zip(text, plain, strict=False))
         same = next((i for i, pair in enumerate(pairs) if not alike(*pair)), len(pairs))
-        gap = self.gap(place, plain[:same]) if same < len(plain) else None
-        result = {"equal": same, "of": len(plain), "gap": None if gap is None else brief(gap)}
+        gap = self.gap(context, plain[:same]) if same < len(plain) else None
+        result = {"equal": same, "of": len(plain), "gap": None if gap is None else rounded(gap)}
         drafted = {"greedy": counts}
         if self.params.temperature > 0.0:
             sampled = replace(params, temperature=self.params.temperature, seed=self.fresh_seed())
-            drafted["sampled"] = self.stream(self.server, place, sampled)[1]
-        place.result |= {"greedy": result, "near_tie": gap is not None and gap <= NEAR_TIE, "drafted": drafted}
+            drafted["sampled"] = self.stream(self.server, context, sampled)[1]
+        context.result |= {"greedy": result, "near_tie": gap is not None and gap <= NEAR_TIE, "drafted": drafted}
 
-    def stream(self, server: Server, place: Place, params: SamplingParams) -> tuple[list[Token], list[int] | None]:
+    def stream(self, server: Server, context: Context, params: SamplingParams) -> tuple[list[Token], list[int] | None]:
         """Return the tokens of a text, and how many were drafted and accepted if the server reports it."""
         tokens, counts = list[Token](), None
-        for part in server.stream(place.prompt, params):
+        for part in server.stream(context.prompt, params):
             if isinstance(part, Chunk):
                 tokens += part.tokens
             elif part.counts is not None:
@@ -186,31 +186,31 @@ class Examination:
         self.pieces |= {token.id: token.piece for token in tokens if token.id is not None}
         return tokens, counts
 
-    def greedy(self, place: Place, params: SamplingParams) -> list[Token]:
+    def greedy(self, context: Context, params: SamplingParams) -> list[Token]:
         """Return the greedy text of plain decoding, by the plain server or by the weights."""
         if self.plain:
-            return self.stream(self.plain, place, params)[0]
+            return self.stream(self.plain, context, params)[0]
         assert self.weights
-        rows = CachedRows(self.weights.target, len(place.prompt) + params.max_tokens)
-        text = place.prompt
+        rows = CachedRows(self.weights.target, len(context.prompt) + params.max_tokens)
+        text = context.prompt
         for _ in range(params.max_tokens):
             text = (*text, int(rows.logits(text).argmax()))
-        return [Token(self.weights.piece(token), token) for token in text[len(place.prompt) :]]
+        return [Token(self.weights.piece(token), token) for token in text[len(context.prompt) :]]
 
-    def gap(self, place: Place, tokens: Sequence[Token]) -> float:
+    def gap(self, context: Context, tokens: Sequence[Token]) -> float:
         """Return the gap between the two best logits after `tokens`."""
-        text = (*place.prompt, *(token.id for token in tokens if token.id is not None))
+        text = (*context.prompt, *(token.id for token in tokens if token.id is not None))
         distribution = self.row_after(text, SamplingParams(temperature=1.0, max_tokens=1))(())
         best, second = sorted((*distribution.values(), MIN_PROBABILITY), reverse=True)[:2]
         return math.log(best / second)
 
     # Samples.
 
-    def control(self, plain: Server, place: Place) -> Iterator[dict[str, Any]]:
-        """Test that the plain server draws from the distribution that it reports, many texts at once."""
-        for done in self.draw(plain, place, place.plain):
-            yield self.state(f"the plain server: {place.name}, {done} of {self.draws} texts")
-        if any(test.tail < self.alarm for test in against_distributions(place.plain, place.distributions)):
+    def control(self, plain: Server, context: Context) -> Iterator[dict[str, Any]]:
+        """Test that the plain server, asked for many texts at once, draws from the distribution that it reports."""
+        for done in self.draw(plain, context, context.plain):
+            yield self.state(f"the plain server: {context.name}, {done} of {self.draws} texts")
+        if any(test.tail < self.alarm for test in against_distributions(context.plain, context.distributions)):
             raise ServerError(
                 "The plain server, asked for {n} texts at once, does not draw from the distribution that it reports, "
                 "so that speculation cannot be judged by it. Start vLLM with --logprobs-mode processed_logprobs, or "
@@ -231,28 +231,28 @@ class Examination:
             mass = math.fsum(distribution.values())
             if not distribution or not 0.0 < mass < 1.001:
                 raise fields.unreadable("log-probabilities")
-            return leaving_some(distribution)
+            return reserve_rest(distribution)
 
         return row
 
-    def test(self, place: Place) -> Iterator[dict[str, Any]]:
+    def test(self, context: Context) -> Iterator[dict[str, Any]]:
         began = time.monotonic()
-        for done in self.draw(self.server, place, place.drawn):
-            yield self.state(f"the server: {place.name}, {done} of {self.draws} texts")
-        tests = against_distributions(place.drawn, place.distributions)
-        place.result |= {
+        for done in self.draw(self.server, context, context.drawn):
+            yield self.state(f"the server: {context.name}, {done} of {self.draws} texts")
+        tests = against_distributions(context.drawn, context.distributions)
+        context.result |= {
             "seconds": round(time.monotonic() - began, 1),
             "tests": [test_figures(test) for test in tests],
             "red": [test.tail < self.alarm for test in tests],
-            "witness": self.witness(place),
+            "witness": self.witness(context),
         }
-        yield self.state(f"the server: {place.name}")
+        yield self.state(f"the server: {context.name}")
 
-    def draw(self, server: Server, place: Place, texts: Counter[tuple[int, ...]]) -> Iterator[int]:
+    def draw(self, server: Server, context: Context, texts: Counter[tuple[int, ...]]) -> Iterator[int]:
         """Draw texts in one context into `texts`. Yield their number every few seconds."""
         while (done := texts.total()) < self.draws:
             params = replace(self.params, seed=self.fresh_seed())
-            drawn = server.sample(place.prompt, params, min(self.batch, self.draws - done))
+            drawn = server.sample(context.prompt, params, min(self.batch, self.draws - done))
             if any(len(text) != params.max_tokens for text in drawn) or not drawn:
                 raise ServerError(
                     "The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens
@@ -267,15 +267,15 @@ class Examination:
 
     # Evidence and power.
 
-    def witness(self, place: Place) -> dict[str, Any] | None:
-        best = witness(place.drawn, place.distributions)
+    def witness(self, context: Context) -> dict[str, Any] | None:
+        best = witness(context.drawn, context.distributions)
         return best and {
             "after": [self.piece(token) for token in best.before],
             "token": best.token,
             "piece": self.piece(best.token),
             "place": len(best.before) + 1,
-            "expected": brief(best.expected),
-            "seen": brief(best.seen),
+            "expected": rounded(best.expected),
+            "seen": rounded(best.seen),
             "of": best.texts,
         }
 
@@ -286,15 +286,15 @@ class Examination:
 
     def measure(self) -> Iterator[dict[str, Any]]:
         """Compute how many draws are needed to show each known mistake."""
-        for place in self.places:
-            yield self.state(f"power: {place.name}")
-            assert place.row
+        for context in self.contexts:
+            yield self.state(f"power: {context.name}")
+            assert context.row
             drafted = self.weights.draft if self.weights else None
-            draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(place.row)
+            draft = model_row(drafted, context.prompt, self.params) if drafted else assumed_draft(context.row)
             temperature = self.params.temperature
-            place.result["needed"] = power(place.row, draft, place.distributions, self.k, temperature, self.alarm)
-        contexts = [place.result for place in self.places]
-        shown, known = len(shown_by(contexts, self.draws)), len(contexts[0]["needed"])
+            context.result["needed"] = power(context.row, draft, context.distributions, self.k, temperature, self.alarm)
+        results = [context.result for context in self.contexts]
+        shown, known = len(shown_by(results, self.draws)), len(results[0]["needed"])
         yield self.state(f"{self.draws} draws at each context show {shown} of {known} known mistakes")
 
     def state(self, doing: str) -> dict[str, Any]:
@@ -308,7 +308,7 @@ class Examination:
             "reference": self.reference,
             "doing": doing,
             "seconds": round(self.reported - self.began, 1),
-            "contexts": [dict(place.result) | {"done": place.drawn.total()} for place in self.places],
+            "contexts": [dict(context.result) | {"done": context.drawn.total()} for context in self.contexts],
         }
 
 
@@ -327,4 +327,4 @@ def against_distributions(counts: Counter[tuple[int, ...]], distributions: Seque
 
 def test_figures(test: GTest) -> list[float | None]:
     """Return G, its degrees of freedom, and a bound on the chance of so large a G, for JSON."""
-    return [brief(test.statistic), test.degrees, brief(test.tail)]
+    return [rounded(test.statistic), test.degrees, rounded(test.tail)]

@@ -24,7 +24,7 @@ NO_TEMPLATE = """{%- for message in messages -%}
 {%- if add_generation_prompt -%}
   {{- '<|im_start|>assistant\n' -}}
 {%- endif -%}"""  # llama-server reports this template for a model without one
-SEEDS = 2**32 - 1  # the number of seeds; the last number of 32 bits means a random seed
+SEEDS = 2**32 - 1  # seeds are taken modulo this number, which the server would read as a random seed
 
 
 class LlamaCpp:

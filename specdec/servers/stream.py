@@ -53,7 +53,7 @@ class Limits:
     connect_s: float = 10.0
     silence_s: float = 120.0
     total_s: float = 3_600.0
-    answer: int = 16_000_000
+    answer_bytes: int = 16_000_000
 
 
 class Client:
@@ -63,7 +63,7 @@ class Client:
         if not (key.isascii() and key.isprintable()):
             raise ServerError("The key holds a character that cannot be sent. Copy it again.")
         self.limits, self._key = limits or Limits(), key
-        self._over, self._until = Deadline(), time.monotonic() + self.limits.total_s
+        self._deadline, self._until = Deadline(), time.monotonic() + self.limits.total_s
         trusted = ssl.create_default_context()  # the system's certificate authorities, or those in SSL_CERT_FILE
         self._http = httpx.Client(
             base_url=origin,
@@ -109,30 +109,30 @@ class Client:
             self._check(response)
             for block in response.iter_raw():
                 size += len(block)
-                if size > self.limits.answer:
-                    raise ServerError("The server sent more than {limit} bytes.", limit=self.limits.answer)
+                if size > self.limits.answer_bytes:
+                    raise ServerError("The server sent more than {limit} bytes.", limit=self.limits.answer_bytes)
                 yield block, time.perf_counter() - sent
 
     @contextlib.contextmanager
     def _response(self, path: str, body: dict[str, Any] | None) -> Iterator[httpx.Response]:
         """Send one request. Errors until the end of the `with` become ServerErrors."""
-        over = self._over
-        timer = threading.Timer(max(0.0, self._until - time.monotonic()), over.set)
+        deadline = self._deadline
+        timer = threading.Timer(max(0.0, self._until - time.monotonic()), deadline.set)
         timer.daemon = True
         timer.start()
-        method, trace = "GET" if body is None else "POST", {"trace": over.connected}
+        method, trace = "GET" if body is None else "POST", {"trace": deadline.connected}
         try:
             with self._http.stream(method, path, json=body, extensions=trace) as response:
                 yield response
         except httpx.HTTPError as error:
-            if not over.is_set():
+            if not deadline.is_set():
                 raise ServerError(
                     "The server cannot be reached, or broke off: {message}. Is it running, and is the address right?",
                     message=self._excerpt(str(error) or type(error).__name__),
                 ) from None
         finally:
             timer.cancel()
-        if over.is_set():
+        if deadline.is_set():
             raise ServerError("The server did not finish within {seconds:g} seconds.", seconds=self.limits.total_s)
 
     def _check(self, response: httpx.Response) -> None:

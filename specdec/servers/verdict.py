@@ -55,7 +55,7 @@ def greedy_differences(contexts: Sequence[Any]) -> list[Any]:
     return [context for context in contexts if context["greedy"]["gap"] is not None and not context["near_tie"]]
 
 
-def against(result: dict[str, Any]) -> str:
+def name_reference(result: dict[str, Any]) -> str:
     """Say with what the server was compared."""
     if result["reference"] == "weights":
         return "the exact distribution of the target's weights"

@@ -37,7 +37,7 @@ class Text:
 @dataclass(frozen=True)
 class Batch:
     tokens: Numbers  # int64 [rows, n], zeros after a shorter text
-    places: Numbers  # int64 [m]: indices into the flattened tokens, after which a token of an answer comes
+    places: Numbers  # int64 [m]: indices into the flattened tokens; the token after each belongs to an answer
 
 
 class Examples:
@@ -98,7 +98,7 @@ class Examples:
 
 
 def groups(ordered: Numbers, lengths: Numbers, tokens: int) -> list[Numbers]:
-    """Cut indices of texts, `ordered` by ascending length, into groups that have about `tokens` when padded."""
+    """Split texts, `ordered` as indices by ascending length, into groups of about `tokens` tokens when padded."""
     parts = []
     last = len(ordered)
     while last:

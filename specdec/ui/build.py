@@ -10,7 +10,7 @@ import gradio as gr
 
 from ..exposure import limits
 from . import menu, session
-from .components import engine as servers
+from .components import engine
 from .components.drawn import drawn, handler
 from .components.section import notice, tell
 from .gateway import gradio_private
@@ -18,7 +18,7 @@ from .gateway.visitors import has_queue_priority
 from .request import from_link, tab_of_link
 from .tabs import labels, race, TABS
 from .tabs.guide import tour
-from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
+from .text import bind_language, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
 
 
 def build(teaching: bool = False) -> gr.Blocks:
@@ -30,7 +30,7 @@ def build(teaching: bool = False) -> gr.Blocks:
     for name, label in LANGUAGES.items():
         with speaking(name):
             page(demo if name == ENGLISH else demo.route(label, name, show_in_navbar=False), teaching)
-            gradio_private.wrap(demo, bound)
+            gradio_private.wrap(demo, bind_language)
     demo.queue(max_size=64, default_concurrency_limit=1, api_open=False)
     gradio_private.guard_queue(demo)
     return demo
@@ -58,10 +58,10 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
         tour()
         api_link = f'<a href="?view=api">{html.escape(words["api"])}</a>'
         drawn("shared/foot", words={}, template=f'<footer class="sd-end">{api_link}</footer>')
-        fields, who, screen = built["race"]
+        fields, engines, screen = built["race"]
         keep(demo, fields, screen)
-        race.in_browser([field.value for field in fields.values()], who.value)
-        follow_links(demo, tabs, fields, who, link_notice)
+        race.in_browser([field.value for field in fields.values()], engines.value)
+        follow_links(demo, tabs, fields, engines, link_notice)
 
 
 def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
@@ -73,7 +73,7 @@ def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
     demo.load(None, None, [fields["prompt"], screen], js=handler("restore"), **race.INSTANT)
 
 
-def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: gr.Radio, line: gr.HTML) -> None:
+def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], engines: gr.Radio, line: gr.HTML) -> None:
     """Let `?tab=step` open a tab and `?drafter=…` fill in a setting. Wrong values get a sentence above the tabs."""
 
     def follow(request: gr.Request) -> list[Any]:
@@ -85,14 +85,14 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: gr
         return [
             gr.update(selected=opened) if opened else gr.skip(),
             tell(wrong, wrong=True) if wrong else gr.skip(),
-            servers.for_visitor(has_queue_priority()),
+            engine.for_visitor(has_queue_priority()),
             *race.filled_in(settings),
         ]
 
-    done = demo.load(follow, None, [tabs, line, who, *fields.values()], **race.INSTANT)
+    done = demo.load(follow, None, [tabs, line, engines, *fields.values()], **race.INSTANT)
     if limits().in_browser:  # once more: Gradio loses an update that arrives while a field is first drawn
-        done = done.then(lambda: servers.for_visitor(has_queue_priority()), None, who, **race.INSTANT)
-    done.then(None, who, None, js=servers.ENGINE_CHOSEN, **race.INSTANT)
+        done = done.then(lambda: engine.for_visitor(has_queue_priority()), None, engines, **race.INSTANT)
+    done.then(None, engines, None, js=engine.ENGINE_CHOSEN, **race.INSTANT)
 
 
 def head(words: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Read the page's texts from `assets/text/<language>`: strings in JSON, paragraphs in Markdown.
 
-Each request has its own language: `speaking` sets it for the code inside, `bound` for a handler that Gradio calls
-later. If a file is not translated, the English one is used.
+Each request has its own language: `speaking` sets it for the code inside, `bind_language` for a handler that Gradio
+calls later. If a file is not translated, the English one is used.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def speaking(language: str) -> Iterator[None]:
         _language.reset(token)
 
 
-def bound(handler: Callable[..., Any]) -> Callable[..., Any]:
+def bind_language(handler: Callable[..., Any]) -> Callable[..., Any]:
     """Bind a function or generator to the current language, in whatever thread it will run."""
     here = language()
 

@@ -177,7 +177,7 @@ REFUSED: dict[str, tuple[str, Edit, str]] = {
     "qwen3 without head_dim": (
         "qwen3", config("head_dim"), r"has the shape \[32, 32\]; config.json makes it \[512, 32\]",
     ),
-    "a word for a number": ("qwen2", config(hidden_size="32"), "none that transformers reads: .*hidden_size"),
+    "a word for a number": ("qwen2", config(hidden_size="32"), "cannot read this config.json: .*hidden_size"),
     "no model_type": ("llama", config("model_type"), "None models are not among"),
     "dynamic": ("llama", config(rope_scaling={"type": "dynamic", "factor": 2.0}), "scaling dynamic is not among"),
     "llama3 without its factors": (

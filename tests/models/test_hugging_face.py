@@ -200,7 +200,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "minimax": ({**GROUPED, "layer_types": ["linear_attention", "full_attention"] * 3}, STATE),
     "gemma3": (BASE, "read more than text"),
     "bloom": ({**OLD, "hidden_size": WIDTH}, "do not say how many positions"),
-    "whisper_of_tomorrow": (BASE, "none that transformers reads"),
+    "whisper_of_tomorrow": (BASE, "cannot read this config.json"),
 }
 
 

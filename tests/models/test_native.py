@@ -340,7 +340,7 @@ def test_what_fits_no_matrix_is_refused_and_not_read() -> None:
             linear(wrong, model.head)
     with pytest.raises(ValueError, match=r"no float32 \[n, 64\]"):
         model.run_layers(torch.randn(2, 32), cache, 0)
-    with pytest.raises(ValueError, match="more than there are positions"):
+    with pytest.raises(ValueError, match="do not fit the angles"):
         model.run_layers(torch.randn(2, 64), cache, CONTEXT - 1)
 
 

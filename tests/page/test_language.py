@@ -22,7 +22,7 @@ from specdec.ui.components.traces import open_trace
 from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, RunRequest
 from specdec.ui.standalone import standalone
-from specdec.ui.text import bound, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
+from specdec.ui.text import bind_language, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
 
 CODE = Path(text.__file__).parents[1]
 WHOLE = ("zh",)  # languages that have every file; of others, what is missing is shown in English
@@ -146,7 +146,7 @@ def test_a_bound_function_keeps_its_language_whatever_others_speak() -> None:
 
     def collect(language: str, gate: threading.Barrier) -> list[str]:
         with speaking(language):
-            once, many = bound(whole), bound(steps)
+            once, many = bind_language(whole), bind_language(steps)
         found, running = [once()], many()
         with ThreadPoolExecutor(2) as others:  # each step in some thread, as Gradio runs them
             for _ in range(50):
@@ -212,7 +212,7 @@ def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypa
 
 def test_files_are_refused_in_the_language_of_the_visitor() -> None:
     with speaking("zh"):
-        answer = bound(open_trace)
+        answer = bind_language(open_trace)
     broken = toyrun.trace().header.line() + '{"event":"committed"}'
     assert answer("{}")["said"] == "文件未被接受：第一行不是轨迹的文件头。"  # bound for good
     assert "第 2 行：Committed.lane 的类型必须是 str" in answer(broken)["said"]

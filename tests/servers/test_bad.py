@@ -23,7 +23,7 @@ from specdec.servers.stream import Limits
 from specdec.types import SamplingParams
 
 KEY = "sk-very-secret"
-QUICK = Limits(connect_s=20.0, silence_s=20.0, answer=100_000)
+QUICK = Limits(connect_s=20.0, silence_s=20.0, answer_bytes=100_000)
 PATIENCE = {"silence": replace(QUICK, silence_s=1.0), "nothing but signs of life": replace(QUICK, total_s=1.0)}
 MODELS = {"data": [{"id": "target", "owned_by": "vllm", "max_model_len": 512}]}
 PARAMS = SamplingParams(max_tokens=8)

@@ -1,4 +1,4 @@
-"""Write the figures of `python -m tests.report`, those of tests against faults and attacks, as Markdown."""
+"""Write the figures that `python -m tests.report` counts in tests against faults and attacks, as Markdown."""
 
 from __future__ import annotations
 
@@ -79,4 +79,4 @@ def folded(*items: str) -> str:
 def plain(text: str) -> str:
     """Escape characters that have a meaning in Markdown."""
     text = " ".join(text.split()).replace("\\", "\\\\")
-    return "".join(f"\\{c}" if c in "|<>*_`" and c != "≤" else c for c in text)
+    return "".join(f"\\{c}" if c in "|<>*_`" else c for c in text)

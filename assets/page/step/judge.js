@@ -21,26 +21,26 @@ const EPSILON = 0.09,
   DELTA = 0.3; // constants of typical acceptance, as in the engine
 const typicalThreshold = ({ entropy }) => Math.min(EPSILON, DELTA * Math.exp(-entropy));
 
-/* Names the sentence on what a question needs and this cycle lacks; null if the question can be answered. */
+/* Returns what the cycle lacks to be judged by `rule`, as a key of the texts `lacks`; null if it lacks nothing. */
 export function whatIsMissing(cycle, rule) {
   const { drafts, tree } = cycle;
   if (cycle.served) return "server";
   if (rule === REJECTION_SAMPLING) return null;
   if (rule === BLOCK_VERIFICATION)
     return tree ? "tree" : drafts.every((draft) => chanceOfBlock(draft) != null) ? null : "block";
-  const heads = drafts.filter((draft) => firstSiblingOf(drafts, draft) === draft);
+  const firstSiblings = drafts.filter((draft) => firstSiblingOf(drafts, draft) === draft);
   if (rule === SAMPLE_AND_MATCH || rule === SHARED_NOISE)
-    return heads.every((draft) => draft.target && draft.target.sample) ? null : "sample";
-  return heads.every((draft) => draft.target && draft.target.top.length) ? null : "laws";
+    return firstSiblings.every((draft) => draft.target && draft.target.sample) ? null : "sample";
+  return firstSiblings.every((draft) => draft.target && draft.target.top.length) ? null : "laws";
 }
 
 const chanceOfBlock = (draft) => draft.h ?? draft.block;
 
-/* Returns the first of a draft's siblings: its `target` is the target's row at their place. */
+/* Returns the first of a draft's siblings. Its `target` describes the target's distribution after their parent. */
 export const firstSiblingOf = (drafts, draft) => drafts.find((one) => one.parent === draft.parent);
 
-/* Returns the target's probability of each draft before any sibling was tried. Only a coin removes a sibling; for a
- * drawn draft the event gives the probability. */
+/* Returns the target's probability of each draft before any sibling was tried. For a draft drawn from q the event holds
+ * it; for a point mass it is p times the share that is left after earlier siblings that were judged by a coin. */
 function rawProbabilities(drafts) {
   const remaining = {};
   return drafts.map((draft) => {
@@ -103,8 +103,8 @@ function descend(drafts, keep, atOnce = false) {
   }
 }
 
-/* Accepts a draft if u·q < p. A rejected sibling that is a point mass leaves its share of p to the others; after
- * drawn siblings, the event's `behind` gives the p that is left. */
+/* Accepts a draft if u·q < p. After rejected siblings, the p of a point mass is divided by the probability that they
+ * left; for a draft drawn from q the event holds this p as `behind`. */
 function byCoins(drafts, rawProbabilities, coin) {
   return descend(drafts, (draft, node, tried) => {
     const rest = tried.reduce((remaining, one) => remaining - rawProbabilities[one], 1),
@@ -120,13 +120,13 @@ function byCoins(drafts, rawProbabilities, coin) {
   });
 }
 
-/* Accepts what the target drew: `draws` has the draws of this run by place; elsewhere the place's noise draws. */
+/* Accepts the token that the target sampled after the parent: `draws[parent]`, else the `sample` of the event. */
 function bySamples(draws) {
   return (drafts, rawProbabilities) =>
     keepWanted(drafts, rawProbabilities, (draft) => draws[draft.parent] || firstSiblingOf(drafts, draft).target.sample);
 }
 
-/* Returns the target's draws by place in a run of sample and match; they are its text. */
+/* Returns the tokens that the target sampled in a run of sample and match, by parent. They are the run's text. */
 function targetDraws(cycle) {
   const kept = cycle.drafts.filter((draft) => draft.status === "accepted"),
     entries = kept.map((draft) => [draft.parent, draft]);

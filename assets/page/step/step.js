@@ -1,7 +1,7 @@
 /* Takes one cycle apart: draft, check, judge, replace or bonus, commit; and asks what if.
  *
  * This file holds the state of the tab: run, cycle, sub-step, question. judge.js computes the verdicts, and other files
- * draw the parts of the tab. The run comes from the player. Text enters by `append`. */
+ * draw the parts of the tab. The run comes from the player. Nothing is parsed as HTML: text is added by `append`. */
 
 import { html, createButton, findParts } from "#page/race/html.js";
 import { speculativeOf, findFirstRejection, isGreedy as isGreedyRun } from "#page/race/run.js";
@@ -36,18 +36,18 @@ function mountStepper(element, props, server, player) {
     playing: false,
     timer: /** @type {any} */ (0),
   };
-  let ownRun = /** @type {any} */ (null), // the tab's own run, because in the first screen's run no coin decides
-    hasSought = false,
+  let ownRun = /** @type {any} */ (null), // a run in which coins decide, shown instead of the first screen's run
+    hasLoaded = false,
     run = /** @type {any} */ (null),
     current = /** @type {any} */ (null),
     clearTimer = /** @type {any} */ (0);
 
   /* -- the run, and the state of this tab -- */
 
-  function takeIn() {
+  function showRun() {
     const shown = player.run();
-    if (ownRun && ownRun.besideRun !== shown) ownRun = null;
-    if (!hasSought && server && player.isFirst() && isGreedyRun(shown) && !player.wantedStep) return loadSampledRun();
+    if (ownRun && ownRun.insteadOf !== shown) ownRun = null;
+    if (!hasLoaded && server && player.isFirst() && isGreedyRun(shown) && !player.wantedStep) return loadSampledRun();
     const next = ownRun ? ownRun.run : shown;
     if (!next || !speculativeOf(next).cycles.length) {
       root.dataset.state = "empty";
@@ -63,15 +63,15 @@ function mountStepper(element, props, server, player) {
   /* Loads a run in which coins decide: once, and only while the tab is visible. */
   async function loadSampledRun() {
     if (!root.clientWidth) return;
-    hasSought = true;
-    const evidence = player.run(),
+    hasLoaded = true;
+    const shown = player.run(),
       reader = createReader();
     readLog(reader, await server.sampled_run().catch(() => ""));
-    if (reader.run && !player.wantedStep) ownRun = { run: reader.run, besideRun: evidence };
-    takeIn();
+    if (reader.run && !player.wantedStep) ownRun = { run: reader.run, insteadOf: shown };
+    showRun();
   }
 
-  const showRaceRun = () => ((ownRun = null), takeIn());
+  const showRaceRun = () => ((ownRun = null), showRun());
 
   /* Begins at a rejection that the coin decided, else at the first rejection. */
   function beginRun(next) {
@@ -92,7 +92,7 @@ function mountStepper(element, props, server, player) {
   const isGreedy = () => isGreedyRun(run);
   const hasQuestion = () => view.choice.rule != null || view.choice.k != null || view.choice.coins != null;
 
-  /* Computes what is drawn from the cycle and the question. */
+  /* Computes what `draw` shows of the cycle, under the question if there is one. */
   function computeCycle() {
     const cycle = cycles()[view.cycle],
       recorded = recordedVerdict(cycle, rule()),
@@ -286,13 +286,13 @@ function mountStepper(element, props, server, player) {
   for (const [name, label] of Object.entries(texts.labels)) part[name].textContent = label;
   for (const [name, label] of Object.entries(texts.aria)) part[name].setAttribute("aria-label", label);
   for (const input of [part.coin, part.k, part.rule]) input.addEventListener("change", announce);
-  player.addEventListener("sd-run", takeIn);
+  player.addEventListener("sd-run", showRun);
   player.addEventListener("sd-step-through", openWantedStep);
   new ResizeObserver(() => {
     if (run) draw();
-    else takeIn();
+    else showRun();
   }).observe(root);
-  takeIn();
+  showRun();
   openWantedStep();
 }
 

@@ -20,7 +20,7 @@ from ...traces.audit import audit
 from ...traces.file import Trace, TraceError
 from .. import menu
 from ..standalone import standalone
-from ..text import bound, sentences, strings, translated
+from ..text import bind_language, sentences, strings, translated
 from .drawn import drawn
 from .player import pack
 
@@ -31,7 +31,7 @@ def traces() -> gr.HTML:
     return drawn(
         "traces/traces",
         elem_id="traces",
-        server_functions=[bound(answer) for answer in (open_trace, audit_trace, make_page)],
+        server_functions=[bind_language(answer) for answer in (open_trace, audit_trace, make_page)],
         rules=menu.RULE_KEYS,
         settings=for_links(),
         limit=limits().body // 2,  # JSON escapes its quotes

@@ -23,7 +23,7 @@ FOLDERS = ("/assets/", "/static/")  # their files' names change with their conte
 MOST_ANSWERS = 250  # the page and its files are 80; invented host names make further pages
 ENCODINGS: dict[str, Callable[[bytes], bytes]] = {"br": partial(brotli.compress, quality=9), "gzip": gzip.compress}
 PARTLY = {"range", "if-none-match"}  # requests with these headers do not need the whole file
-# Gradio writes its own address into a page, as a proxy names it.
+# From these headers, which a proxy may set, Gradio takes the page's own address, and writes it into the page.
 ADDRESS = ("host", "x-forwarded-host", "x-forwarded-proto", "x-gradio-server")
 
 

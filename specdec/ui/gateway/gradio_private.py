@@ -1,6 +1,6 @@
 """All uses of undocumented parts of Gradio. requirements.txt names the versions that have them.
 
-The names of Gradio's elements in the browser are used in `assets/page`.
+Undocumented names of elements in the browser are not here: the scripts in `assets/page` use them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def request() -> gr.Request | None:
 
 
 def scope_of(request: gr.Request) -> dict[str, Any]:
-    """Return the ASGI scope of the Starlette request in it, because Gradio's own request turns values into text."""
+    """Return the ASGI scope of the Starlette request that Gradio's wraps. Gradio's own turns its values into text."""
     return dict(getattr(request.request, "scope", {}))
 
 
@@ -86,9 +86,9 @@ def scripts() -> list[str]:
     entry = ENTRY.search((FRONTEND / "index.html").read_text(encoding="utf-8"))
     if entry is None:
         return []
-    first_list = (assets / entry[1]).read_text(encoding="utf-8").partition("\n")[0].partition("])")[0]
+    preload_list = (assets / entry[1]).read_text(encoding="utf-8").partition("\n")[0].partition("])")[0]
     later = [path.name for kind in ("Blocks", "HTML") for path in sorted(assets.glob(f"{kind}-*.js"))]
-    return [entry[1], *IMPORTED.findall(first_list), *later]
+    return [entry[1], *IMPORTED.findall(preload_list), *later]
 
 
 def font(name: str) -> bytes | None:
