@@ -20,7 +20,7 @@ from ..models.checkpoint import prefix_errors, read_json, read_weights, section,
 from .zoo import draft_folders, folder_of
 
 TARGET = "target"
-HEADS = ("eagle3", "medusa")
+HEADS = ("medusa", "eagle3")
 
 
 def export(family: str, out: Path) -> list[Path]:
@@ -39,7 +39,7 @@ def export(family: str, out: Path) -> list[Path]:
     if existing := [out / name for name in (*models, *heads) if (out / name).exists()]:
         raise ValueError(f"{existing[0]} is there already; name another folder with --out, or remove it")
     target = read_json(folder / TARGET / "config.json")
-    for name, source in (models | heads).items():
+    for name, source in (heads | models).items():  # Medusa first: it may be refused, and then nothing is written
         with prefix_errors(source):
             config, weights = unpacked(source)
             if name == "eagle3":

@@ -156,6 +156,6 @@ def build(config: Any, weights: Weights, dtype: torch.dtype, device: str) -> Any
             raise ValueError(f"transformers cannot make this {config.model_type} model: {brief(error)}") from error
     for what, names in (("lacks", report["missing_keys"]), ("holds", report["unexpected_keys"])):
         if names:
-            raise ValueError(f"the checkpoint {what} {min(names)}; by its config.json it would be otherwise")
+            raise ValueError(f"the checkpoint {what} {min(names)}, which its config.json contradicts")
     model.config.pad_token_id = None  # avoids a warning about texts with that token
     return model.to(device).eval().requires_grad_(False)

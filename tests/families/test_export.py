@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from specdec import cli
 from specdec.families.export import export
@@ -79,3 +79,16 @@ def test_every_model_has_the_tokenizer_beside_it_and_nothing_is_written_over(
     assert re.fullmatch(r"specdec: \S+ is there already; name another folder.*\n", capsys.readouterr().err)
     assert cli.main(["export", "--out", str(tmp_path / "new"), "--family", str(tmp_path)]) == 2
     assert "is no family" in capsys.readouterr().err and not (tmp_path / "new").exists()
+
+
+def test_heads_that_are_refused_leave_nothing_behind(tmp_path: Path) -> None:
+    """Otherwise the second try would say that the target is there already."""
+    (heads := tmp_path / "family" / "medusa").mkdir(parents=True)
+    for name in ("target", "tokenizer"):
+        (tmp_path / "family" / name).symlink_to(EMBEDDED / name)
+    (heads / "config.json").write_text((EMBEDDED / "medusa" / "config.json").read_text())
+    blocks = {name: tensor for name, tensor in read_weights(EMBEDDED / "medusa").items() if ".linear." in name}
+    save_file(blocks, heads / "model.safetensors")
+    with pytest.raises(ValueError, match="share the target's output matrix"):
+        export(str(tmp_path / "family"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

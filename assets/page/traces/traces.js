@@ -124,9 +124,13 @@ function mountTraces(element, props, server, player) {
     openText(text, chosen.name);
   }
 
-  function openText(text, name) {
+  function isRunLive() {
     const run = player.run();
-    if (run && run.header.source === "live" && !isOver(run)) return showAnswer({ said: texts.running, wrong: true });
+    return run && run.header.source === "live" && !isOver(run);
+  }
+
+  function openText(text, name) {
+    if (isRunLive()) return showAnswer({ said: texts.running, wrong: true });
     askPython("open_trace", text, (answer) => {
       if (!answer.log) return;
       player.load(answer.log);
@@ -137,6 +141,7 @@ function mountTraces(element, props, server, player) {
   /* Opens the run in the address. The engine checks it as it checks a file. */
   async function receiveLink() {
     try {
+      if (isRunLive()) throw new Error(texts.running);
       const answer = await server.open_trace(await readFragment(location.hash));
       if (!answer.log) throw new Error(answer.said);
       isLoadingLink = true;
@@ -146,7 +151,7 @@ function mountTraces(element, props, server, player) {
     } catch {
       // the notice on a link stands above the tabs
       const line = /** @type {HTMLElement} */ (document.querySelector("#link-notice .sd-notice"));
-      line.textContent = texts.link.run;
+      line.textContent = isRunLive() ? texts.running : texts.link.run;
       line.classList.add("sd-wrong");
     }
   }
