@@ -130,8 +130,9 @@ function mountPanel(element, props, player, secret) {
 
   /* Asks about a draft that a coin decides, else about the rejected one or the last accepted one. */
   function askKeep() {
-    const { started } = speculativeOf(player.run());
-    if (!started || started.rule !== REJECTION_SAMPLING || started.server) return showNotice(labels.no_coin, true);
+    const { rule, server } = speculativeOf(player.run()).started || {};
+    // a run that names no rule is an older one, by rejection sampling
+    if (server || (rule || REJECTION_SAMPLING) !== REJECTION_SAMPLING) return showNotice(labels.no_coin, true);
     const cycle = moveToNextVerdict(),
       drafts = cycle ? cycle.drafts.filter(isJudged) : [],
       draft = drafts.find(isCoinDecided) || drafts.find((one) => one.state === "rej") || drafts.pop();
