@@ -121,6 +121,18 @@ def test_a_prompt_that_cannot_run_is_refused_with_advice(prompt: tuple[int, ...]
         generate(task(prompt=prompt))
 
 
+def test_a_drafters_pass_over_the_prompt_comes_before_its_draft() -> None:
+    """On a GPU it does so in the cycle of its first draft."""
+
+    class LateReader(engine.HostExecutor):
+        def cycle(self, tokens: Sequence[int], k: int) -> engine.CycleResult:
+            return replace(super().cycle(tokens, k), prefill_s=100.0 if k else 0.0)
+
+    events = list(generate(one := task(), executor=LateReader(one)))
+    drafts = [event for event in events if isinstance(event, Drafted)]
+    assert drafts and all(event.start >= 100.0 for event in drafts)
+
+
 def test_a_run_says_how_deep_its_drafter_can_draft() -> None:
     drafter = Oracle()
     assert [event.k for event in run(task(drafter, k=16)) if isinstance(event, Started)] == [16]
