@@ -28,7 +28,7 @@ class AdaptiveDrafter:
         self.inner, self.costs = inner, costs
         self.rate = Rate(1.0 / costs.passes[0])
         self.stop = DraftLengthController(self.rate)
-        self.resting = self.rest = 0  # cycles without a draft: so far, and until the next trial
+        self.resting = self.rest = 0  # cycles without a draft: so far, and in all before the next trial
         self._last: tuple[int, Proposal] | None = None  # the last draft, and the length of the text before it
         self.stops = isinstance(inner, ChainDrafter)
         if isinstance(inner, ChainDrafter):
@@ -49,15 +49,15 @@ class AdaptiveDrafter:
         return self._depth(k)
 
     def remember_draft(self, length: int, proposal: Proposal) -> None:
-        """Remember the draft after a text of `length` tokens: the next text shows which of it was accepted."""
+        """Remember the draft after a text of `length` tokens: the next text shows which of its tokens were."""
         self._last = (length, proposal)
 
     def should_stop(self, confidence: float, index: int) -> bool:
-        """Whether one more token would not be worth its cost."""
+        """Whether the draft should end here, because no further tokens would be worth their cost."""
         return self.stops and self.stop(confidence, index)
 
     def _depth(self, k: int) -> int:
-        """Return the depth with the most expected tokens per time.
+        """Return the depth with the most expected tokens per time, or `k` if confidence ends the drafts.
 
         It is 0 while plain decoding is faster, but now and then one token is drafted to see whether that changed.
         """
@@ -70,7 +70,7 @@ class AdaptiveDrafter:
                 best, depth = expected / cost, deeper
         if depth:
             self.rest = 8
-            # A draft of confident tokens may be deeper than this average; `should_stop` ends the others.
+            # `depth` fits an average draft: a confident one may be deeper, and `should_stop` ends the others.
             return k if self.stops else depth
         self.resting += 1
         if self.resting <= self.rest:

@@ -32,7 +32,7 @@ class Pair:
 
     target: str
     drafts: tuple[str, ...] = ()
-    methods: tuple[str, ...] = PUBLISHED  # the kind of a draft is not known before it is loaded
+    methods: tuple[str, ...] = PUBLISHED  # all of them: a draft's kind is known only once it is loaded
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def smollm2_pair() -> Pair:
 
 
 def parse_pair(spec: str) -> Pair | None:
-    """Parse `TARGET`, `TARGET + DRAFT`, or SmolLM2's name. Return None for our own family, and for anything else."""
+    """Parse `TARGET`, `TARGET + DRAFT`, or SmolLM2's name. Return None for any other text, as our own family's name."""
     if spec == SMOLLM2:
         return smollm2_pair()
     target, *drafts = (part.strip() for part in spec.split(SEPARATOR))

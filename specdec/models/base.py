@@ -32,7 +32,7 @@ def common_prefix(cached: Sequence[int], tokens: Sequence[int]) -> int:
 
 
 def tree_depths(count: int, parents: Sequence[int]) -> list[int]:
-    """Return the position of each of `count` new tokens, counted from the first; the last ones form a tree."""
+    """Return how far each of `count` new tokens is behind the first. The last `len(parents)` form a tree."""
     first = count - len(parents)
     depths = list(range(first))
     for parent in parents:
@@ -74,12 +74,12 @@ class LoadedModel(LanguageModel[Any], Protocol):
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> Any:
         """Make a cache. For every i of `taps`, `states[i]` [capacity, width] holds the input of layer i.
 
-        Layer `depth` does not exist; its input is the output of the last one. `exit_layer` is for early exit.
+        For i = `depth` it holds the output of the last layer. The input of `exit_layer` is kept, too.
         """
         ...
 
     def cut_vocabulary(self, count: int) -> None:
-        """Return logits of the first `count` tokens only, from now on."""
+        """Make later passes return logits of the first `count` tokens only."""
         ...
 
 

@@ -37,7 +37,7 @@ AROUND = {
     "output.weight": "lm_head.weight",
 }
 FACTORS = "rope_freqs.weight"  # the divisors of Llama 3's rotary frequencies
-BLOCKS = {"Q4_0": (4, 8, 1), "Q4_1": (4, 0, 2), "Q8_0": (8, 128, 1)}  # bits, zero, halves before the codes
+BLOCKS = {"Q4_0": (4, 8, 1), "Q4_1": (4, 0, 2), "Q8_0": (8, 128, 1)}  # bits, code of zero, float16s before the codes
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8_192}
 
 
@@ -82,14 +82,14 @@ def rotary(header: Header, head_dim: int) -> dict[str, Any]:
 
 
 def llama3(header: Header, head_dim: int, theta: float) -> dict[str, Any]:
-    """Return the parameters of Llama 3's scaling. A file holds only its divisors; the largest is the factor."""
+    """Return the parameters of Llama 3's scaling. A file holds each frequency's divisor; the largest is the factor."""
     divisors = dequantised(header, FACTORS)
     low, high, original = LLAMA3.values()
     factor = float(divisors.max())
     turns = original / (2 * math.pi * theta ** (torch.arange(0, head_dim, 2) / head_dim))
     smooth = ((turns - low) / (high - low)).clamp(0, 1)
     if not torch.allclose(divisors, 1 / ((1 - smooth) / factor + smooth), rtol=1e-3):
-        raise ValueError(f"{FACTORS} holds other factors than Llama 3's, which are not supported")
+        raise ValueError(f"{FACTORS} does not hold Llama 3's divisors; no others are supported")
     return {"rope_type": "llama3", "factor": factor} | LLAMA3
 
 
@@ -128,7 +128,7 @@ class Stored(Mapping[str, Tensor]):
         return len(self.names)
 
     def codes(self, name: str) -> Grouped:
-        """Return a matrix in the file's own codes. Raises ValueError for kinds that are not multiplied here."""
+        """Return a matrix in the file's own codes. Raises ValueError for a kind that `BLOCKS` lacks."""
         return grouped(self.header, self.names[name]).rearrange(lambda part: self._halved(name, part))
 
 
@@ -162,9 +162,9 @@ def dequantised(header: Header, name: str) -> Tensor:
 
 
 def grouped(header: Header, name: str) -> Grouped:
-    """Read a matrix in codes. Raises ValueError for a kind that does not have ggml's blocks of 32 (`ggml-common.h`).
+    """Read a matrix without dequantising it. Raises ValueError for a kind that `BLOCKS` lacks (see `ggml-common.h`).
 
-    Such a block is a scale, perhaps a minimum, and the codes; of 4-bit codes, the first 16 are in the lower half-bytes.
+    Such a block is a scale, perhaps a minimum, and the codes. Of 4-bit codes, the first 16 are in the low half-bytes.
     """
     import numpy as np
     from gguf import GGMLQuantizationType
@@ -172,12 +172,12 @@ def grouped(header: Header, name: str) -> Grouped:
     entry = header.entries[name]
     kind = GGMLQuantizationType(entry.kind).name
     if kind not in BLOCKS:
-        raise ValueError(f"{name} is of the kind {kind}; {', '.join(BLOCKS)} are multiplied as they are, so take int8")
+        raise ValueError(f"{name} is of the kind {kind}; {', '.join(BLOCKS)} can be multiplied as stored; choose int8")
     bits, zero, vectors = BLOCKS[kind]
     data = torch.from_numpy(np.fromfile(header.path, np.uint8, entry.size, offset=entry.start))
     blocks = data.view(math.prod(entry.shape[:-1]), entry.shape[-1] // GROUP, -1)
     around, codes = blocks.tensor_split([2 * vectors], -1)
     halves = around.contiguous().view(torch.float16)  # [out, in / 32, vectors]
-    codes = torch.cat([codes & 15, codes >> 4], -1) if bits == 4 else codes ^ 128  # signed as unsigned
+    codes = torch.cat([codes & 15, codes >> 4], -1) if bits == 4 else codes ^ 128  # unsigned
     scales, *minima = (part.contiguous() for part in halves.unbind(-1))
     return Grouped(codes.flatten(1), scales, minima[0] if minima else None, zero, bits)

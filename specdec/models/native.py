@@ -164,7 +164,7 @@ def side_by_side(matrix: Tensor) -> Tensor:
 
 def contiguous(x: Tensor, width: int) -> Tensor:
     """Return `x` in contiguous memory. Raises ValueError unless it is float32 [n, width] on the CPU."""
-    # For anything else the C++ would read beyond its end.
+    # The C++ would read past the end of any other tensor.
     if x.dim() != 2 or x.shape[1] != width or x.dtype != torch.float32 or x.device.type != "cpu":
         raise ValueError(f"{x.dtype} {list(x.shape)} on {x.device} is no float32 [n, {width}] on the CPU")
     return x.contiguous()
@@ -224,8 +224,8 @@ class NativeLayers:
     ) -> None:
         """Send states [n, hidden] at `start` through the layers from `first` to below `last`, in place.
 
-        `angles` are complex [n, head_dim / 2]. `mask` [1, n, start + n] is -inf where a row may not attend. `read`, if
-        given, replaces the normed input of the attention of layer `first`. A layer in `cache.states` stores its input
+        `angles` are complex [n, head_dim / 2]. `mask` [1, n, start + n] is -inf where a row may not attend. Layer
+        `first` attends with `read`, if given, instead of its normed input. A layer in `cache.states` stores its input
         there. Raises ValueError if shapes do not fit.
         """
         compiled, data = library(), cache.data

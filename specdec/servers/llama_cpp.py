@@ -1,7 +1,7 @@
 """Adapter for llama.cpp's llama-server, by the source in llama-cpp-python 0.3.36 (November 2026).
 
-Each chunk has one token. With `timings_per_token` it also has running sums: `draft_n` and `draft_n_accepted` grow with
-the first token of a cycle, so cycles are known as they arrive. Accepted tokens have no probabilities.
+Each chunk has one token. With `timings_per_token` it also has running sums: `draft_n` and `draft_n_accepted` grow in
+the chunk of a cycle's first token, which shows where cycles begin. Accepted tokens have no probabilities.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_TEMPLATE = """{%- for message in messages -%}
 {%- if add_generation_prompt -%}
   {{- '<|im_start|>assistant\n' -}}
 {%- endif -%}"""  # llama-server reports this template for a model without one
-SEEDS = 2**32 - 1  # seeds are taken modulo this number, which the server would read as a random seed
+SEEDS = 2**32 - 1  # seeds are taken modulo this number, because to the server it means "any seed"
 
 
 class LlamaCpp:

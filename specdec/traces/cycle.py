@@ -16,7 +16,7 @@ MATCH = "sample and match"
 NOISE = "shared noise"
 BLOCK = "block verification"
 TYPICAL = "typical acceptance"
-MAX_NAME = 40  # sentences quote so many characters of a name from a trace
+MAX_NAME = 40  # the most characters of a name from a trace that a message quotes
 ROUNDING = 2e-6  # error of a probability: computed in float32, written with seven digits
 
 
@@ -54,7 +54,7 @@ class AuditedCycle:
     def shown(self) -> Iterator[tuple[str, str]]:
         """Yield piece and status of each draft, then of the target's own token, for display.
 
-        The status is "" if nothing was drafted. Drafts after the end of the text are left out.
+        The target token's status is "" if nothing was drafted. Drafts after the end of the text are left out.
         """
         remaining, has_target_token = self.committed.accepted, self.target_token is not None
         for x in self.positions:
@@ -67,12 +67,12 @@ class AuditedCycle:
 
     @cached_property
     def weights(self) -> list[float]:
-        """The weight of each prefix of a chain under `BlockVerification`, the empty prefix first."""
+        """Block verification's weight of each prefix, the empty one first: a product of p / q, each time at most 1."""
         ratios = [p / q for p, q in map(chances, self.positions)]
         return list(accumulate(ratios, lambda weight, ratio: min(1.0, weight * ratio), initial=1.0))
 
     def weight_before(self, x: Position) -> float:
-        """Return the weight of p in the residual at `x` under block verification; 1 under other rules."""
+        """Return w of the residual max(0, w p - q) at `x`. It is 1, except under block verification."""
         return 1.0 if x.h is None else self.weights[x.node]
 
 
@@ -110,7 +110,7 @@ def label(x: Position) -> TranslatableText:
 def contradiction(cycle: AuditedCycle) -> TranslatableText | None:
     """Return why the events do not fit together, None if they do.
 
-    All of the draft must be verified and one path accepted; this path and one token of the target join the text.
+    The whole draft must be verified, and one path accepted. It and a token of the target join the text, unless it ends.
     """
     event, path, tokens = cycle.committed, cycle.path, cycle.drafted.tokens if cycle.drafted else ()
     if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):

@@ -84,7 +84,7 @@ class Room:
         return True
 
     def point(self, cursor: dict[str, Any]) -> None:
-        """Set the moment on show: `t` in ms of the run, how far its cycle is animated, if and how fast it plays."""
+        """Set the moment: its time `t` in ms, how far its cycle is animated, whether the run plays, and how fast."""
         self.cursor = cursor
         self.changed()
 
@@ -102,7 +102,7 @@ class Room:
     # ---- the phones ----
 
     def vote(self, phone: str, question: Any, choice: Any) -> bool:
-        """Count one vote per phone, until the answer is there. False if the phone has no stream."""
+        """Count the last vote of each phone, until the answer is there. False if the phone has no stream."""
         if self.question is None or self.question["id"] != question or self.answer:
             raise ValueError("there is no such question, or its answer is there")
         if type(choice) is not int or choice not in range(self.question["choices"]):
@@ -163,7 +163,7 @@ class Room:
 
 
 async def pause(moved: asyncio.Event) -> None:
-    """Wait for the next change, between MIN_PAUSE_S and MAX_PAUSE_S."""
+    """Wait MIN_PAUSE_S, then for the next change, at most MAX_PAUSE_S more."""
     await asyncio.sleep(MIN_PAUSE_S)
     with contextlib.suppress(asyncio.TimeoutError):
         await asyncio.wait_for(moved.wait(), MAX_PAUSE_S)

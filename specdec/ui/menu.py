@@ -1,4 +1,4 @@
-"""The entries of the page's menus, from the embedded family's files and the host's pairs, without the engine.
+"""List the entries of the page's menus. They come from the embedded family's files and the host's pairs.
 
 A test compares these names with the engine's.
 """
@@ -55,7 +55,7 @@ def answers(family: str) -> bool:
 
 
 def family_of(kind: str) -> str:
-    """Return the family whose runs of this kind are recorded."""
+    """Return the family that ran this kind of prompt in the recordings."""
     return presets.SMOLLM2 if kind in questions() else EMBEDDED
 
 
@@ -79,7 +79,7 @@ def is_offered(family: Any) -> bool:
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """List the drafters of a family whose weights exist. Trees are offered only without a GPU.
+    """List a family's drafters; the embedded family's only if their weights exist, trees only without a GPU.
 
     The draft model is always listed; if it is missing, the engine reports that.
     """

@@ -1,8 +1,8 @@
 """Measure a pass of SmolLM2-135M by precision, threads and rows, in our engine, llama.cpp and transformers.
 
-All take turns in every round, and the figures are medians. *Reading* is the time to read as many bytes as
-the matrices have, measured by a vector's product with itself. Caches are warm, as in decoding. llama.cpp reads the same
-file, if llama-cpp-python is installed.
+All take turns in every round, and the figures are medians. *Reading* is the time to read a vector of as many bytes as
+the matrices have, measured by its dot product with itself. Caches are warm, as in decoding. llama.cpp is measured too,
+on the file that our engine loads, if llama-cpp-python is installed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .options import Options
 ROWS = (1, 2, 3, 5, 6, 9, 17)
 CONTEXT = 64  # tokens in the cache before a pass
 TIMES = 5  # passes of each width in a round
-WARM = 1  # a round begins with so many measurements of one row that are thrown away
+WARM = 1  # measurements of one row at the start of a round, which are thrown away
 Pass = Callable[[int], object]  # runs a pass of so many rows, and rolls the cache back
 
 
@@ -95,7 +95,7 @@ def ours(model: Transformer, prompt: list[int]) -> Pass:
 
 
 def bytes_of(model: Transformer) -> int:
-    """Return the bytes of all weights and scales. Raises ValueError if the layers are not in C++."""
+    """Return the bytes of all matrices, scales included. Raises ValueError if the layers are not in C++."""
     matrices = [matrix for layer in model.layers for matrix in (layer.qkv, layer.out, layer.gate_up, layer.down)]
     size = 0
     for matrix in (*matrices, model.head):

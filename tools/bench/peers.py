@@ -65,9 +65,9 @@ def generate(model: Any, prompt: Sequence[int], tokens: int, **options: Any) -> 
 
 
 def seconds_per_step(run_and_count: Callable[[int], int], tokens: int, device: str = "cpu") -> float:
-    """Return the seconds of a step: the time of a run of `tokens` minus that of 2, divided by the difference in steps.
+    """Return the seconds of a step: the time to write `tokens` tokens minus that of 2, by the difference in steps.
 
-    `run_and_count` writes that many tokens and returns its steps. Setup and prefill are not counted.
+    `run_and_count(n)` writes n tokens and returns the number of its steps. Setup and prefill are not counted.
     """
     times, steps = [], []
     for count in (2, tokens):
@@ -90,7 +90,7 @@ def measure(
 ) -> dict[str, Any]:
     """Return tokens per second, as medians over the domains; for assisted generation with its best k.
 
-    Our lanes, with each domain's `best` case, take turns with transformers', so that a slow moment meets them all.
+    Our lanes, with each domain's `best` case, take turns with transformers', so that a slow moment slows all.
     """
     peer, same = Peer(family), 0
     plain = partial(write, family, Case("none", "", 0.0, 0))

@@ -1,4 +1,4 @@
-"""Write the figures that `python -m tests.report` counts in tests against faults and attacks, as Markdown."""
+"""Write as Markdown what `python -m tests.report` counted in the tests against faults and attacks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load_reports(results: Path) -> Kinds:
 
 
 def table(kinds: Kinds) -> str:
-    """Write a table with a line for each figure. Figures without a target are remarks."""
+    """Write a table with a line for each figure. The last cell of a figure without a target is empty."""
     if not kinds:
         return "Not counted yet."
     lines = ["| kind | figure | counted | target | holds |", "|---|---|---|---|---|"]

@@ -4,7 +4,7 @@ import { html } from "#page/race/html.js";
 import { formatChance } from "#page/race/format.js";
 import { fillTemplate, formatPiece, fillText } from "#page/race/text.js";
 
-/* `acceptChance` is the chance that a draft is accepted. `quarterOfChance` is 0 if that is below ¼, … 3 from ¾ on. */
+/* `acceptChance` is the chance that a draft is accepted. `quarterOfChance` is its quarter: 0 below ¼, then 1, 2, 3. */
 const acceptChance = (p, q) => (q > p ? p / q : 1);
 // 0.3/0.4 is a little less than ¾ in floating point
 export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));

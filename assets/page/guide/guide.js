@@ -104,7 +104,7 @@ export function mount(element, props) {
     links.forEach((link, i) => link.setAttribute("aria-current", i === pageIndex ? "page" : "false"));
   }
 
-  /* Shows the sub-pages with hits below each other during a search. */
+  /* During a search, shows every sub-page that has hits, one below the other. */
   function showHits(hits) {
     if (!hits) return showPage(shownPage);
     const counts = { answers: hits.questions.length, glossary: hits.terms.length };
@@ -112,7 +112,7 @@ export function mount(element, props) {
     links.forEach((link) => link.setAttribute("aria-current", "false"));
   }
 
-  /* Opens a section's sub-page and scrolls to the section, so that the row of sub-pages stays in sight. */
+  /* Opens a section's sub-page. Scrolls to the section, or for a page's first one to the row of sub-pages. */
   function goTo(hash) {
     const name = hash.slice(1),
       pageIndex = PAGES.findIndex((names) => names.includes(name));
@@ -135,7 +135,7 @@ export function mount(element, props) {
     const link = event.target.closest(`a[href^="${GUIDE_URL}"]`);
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    location.hash = link.hash; // following the link would load a page, because Gradio's page has another base
+    location.hash = link.hash; // by Gradio's base URL the link would lead to another page
     goTo(link.hash);
   });
   window.addEventListener("hashchange", () => goTo(location.hash));

@@ -12,7 +12,7 @@ function mountTour(element, props, server, player) {
   const root = element.querySelector(".sd-touring"),
     part = findParts(root);
   const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  let sampledRun = ""; // a run in which coins decide
+  let sampledRun = ""; // the log that the tour shows, if possible of a run in which coins decide
   const view = {
     step: -1,
     hasActed: false,
@@ -166,7 +166,7 @@ function mountTour(element, props, server, player) {
       document.documentElement.style.setProperty("--sd-sheet", sheet + "px");
     }
     if (!widget) return;
-    // this changes when the page moves the widget, but not when the visitor scrolls
+    // The position in the page changes when the page moves the widget, but not when the visitor scrolls.
     const standsAt = [Math.round(box.top + scrollY), sheet].join();
     if (standsAt !== view.standsAt) Object.assign(view, { standsAt, hasScrolled: false });
     if (!view.hasScrolled) {

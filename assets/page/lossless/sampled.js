@@ -12,7 +12,7 @@ export function createSampled(texts, setCheck) {
   function paintSampled(certificate, requestedDraws) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
-      // the right rule has distance 0; a rule that divides 0 by 0 has no distribution
+      // a mistake has an exact distance, but for a rule that divides 0 by 0: it has no distribution
       enumerated = certificate.mistake && certificate.closed.error !== null ? certificate.exact : null,
       { sampled: passed } = checksOf(certificate, requestedDraws),
       draws = formatCount(sample ? sample[0] : 0),

@@ -53,8 +53,8 @@ export function summarize(texts, run) {
   };
 }
 
-/* Says which lane was faster. Adds that the words or the odds are the same, if they are. For a busy machine, says only
- * that it was busy. Returns "" if the lanes cannot be compared. */
+/* Says which lane was faster. Adds, where it is true, that the words or the distributions are the same. For a busy
+ * machine, says only that it was busy. Returns "" if the lanes cannot be compared. */
 function headline(texts, run, figures) {
   const { params, rule, lossless } = speculativeOf(run).started || {},
     headlines = texts.finish.headline;

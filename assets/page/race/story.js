@@ -21,7 +21,7 @@ import { formatPiece, pickText, fillTemplate, fillText, joinSentences, methodOf 
 import { createServerSentences } from "#page/race/server.js";
 import { rejectedWords } from "#page/race/spelling.js";
 
-/* Returns the draft length at which a run with this acceptance and these costs should win, or 0 if there is none. */
+/* Returns the fastest draft length below `k` by this acceptance and these costs, or 0 if none beats plain decoding. */
 export function findWinningDepth(figures, k, otherCost) {
   let best = 0,
     speed = 1.02,
@@ -36,7 +36,7 @@ export function findWinningDepth(figures, k, otherCost) {
 
 /* `view` holds the run and the time on show. `createNumbersButtons(draft)` makes the buttons that lead to a draft's
  * numbers. `triggerOf()` returns Gradio's trigger, or nothing before Gradio is loaded. With a trigger, the sentence on
- * a slower run ends with a button that starts another one. */
+ * a slower live run ends with a button that starts another one. */
 export function createStory(texts, view, createNumbersButtons, triggerOf) {
   const createMark = (state, piece) => html("mark", { class: "sd-" + state }, formatPiece(piece)),
     serverStory = createServerSentences(texts, view, createMark, createNumbersButtons);
@@ -233,7 +233,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     return failure && fillText(texts.peer.failed, { reason: failure.reason });
   }
 
-  /* Says what the two texts have in common: the same words, the same odds, or neither. */
+  /* Says whether the two texts have the same words, come from the same distribution, or neither. */
   function agreementSentence(says) {
     const { params, rule, lossless } = speculativeOf(view.run).started || {},
       { at, compared } = findDivergence(view.run),

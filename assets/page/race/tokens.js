@@ -3,7 +3,7 @@
 import { html } from "#page/race/html.js";
 import { makeVisible } from "#page/race/text.js";
 
-const UNNAMEABLE_STATES = ["rej", "dis", "cut", "pen"]; // states of a draft that a server may leave without a name
+const UNNAMEABLE_STATES = ["rej", "dis", "cut", "pen"]; // states of drafts whose text a server may not report
 export const STATE_MARKS = {
   acc: "✓",
   rej: "✗",
@@ -15,7 +15,7 @@ export const STATE_MARKS = {
   cut: "·",
 };
 
-/* Creates the visible body of a token: leading spaces are small trays, and more than three are counted. */
+/* Creates the visible body of a token. Up to three leading spaces are drawn as signs; then their number follows. */
 function createBody(piece) {
   const leading = /^ +/.exec(piece),
     spaces = leading ? leading[0].length : 0,
@@ -56,7 +56,7 @@ export function createChip(texts, piece, state, tag = "button", status = texts.s
   if (STATE_MARKS[state]) node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
   return node;
 }
-/* Names a token's state; a token discarded after the end of a block has a name of its own, as its coin was tossed. */
+/* Names a token's state. A discarded token is named otherwise if its coin was tossed: it stood after a block's end. */
 export const statusOf = (texts, state, { draft }) =>
   state === "dis" && draft.u != null ? texts.status.late : texts.status[state];
 

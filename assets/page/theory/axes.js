@@ -27,7 +27,7 @@ export const createBarCell = (share, strong) =>
 export const createScrollTable = (heads, rows) =>
   html("div", { class: "sd-th-scroll", tabindex: "0" }, createTable("sd-th-table", Object.values(heads), rows));
 
-/* `drawRows` draws lines across a chart at [y, label, class], `drawTicks` labels below it at [x, label, class]. */
+/* `drawRows` draws a line across the chart for each [y, label, class], `drawTicks` labels below it. */
 export function drawRows(frame, marks) {
   for (const [y, label, cls] of marks)
     frame.chart.append(

@@ -58,7 +58,7 @@ export function freeRows(machine, model, bits, batch, context) {
   return low; // rows that a pass computes for free while it reads
 }
 
-/* Returns the costs `c` and `v` at a batch size in plain steps, and `plain`, a plain step's seconds. */
+/* Returns `plain`, the seconds of a plain step with this batch, and the costs `c` and `v` as multiples of it. */
 export function batchCosts(machine, target, draft, bits, k, batch, context) {
   const plain = passSeconds(machine, target, bits, batch, 1, context);
   return {

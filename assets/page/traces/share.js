@@ -1,5 +1,5 @@
-/* Puts a run into a link: its log without what can be computed again and without the rows of whole distributions, which
- * are most of it; then compressed to text that an address may hold.
+/* Puts a run into a link. It leaves out of the log what can be computed again, and the whole distributions, which are
+ * most of it, and compresses the rest to text that an address may hold.
  *
  * `packLog` turns a log into a list, `unpackLog` a list into a log. A link is untrusted: it is inflated up to a limit,
  * and its log is checked like any opened file. */
@@ -19,7 +19,7 @@ const readLines = (log) =>
 const isChain = (parents) => parents.every((parent, i) => parent === i - 1);
 
 /* Packs a position with probabilities of four digits. It keeps all digits where rounding would reverse the decision, or
- * where a whole block decides. */
+ * where block verification decides by h. */
 function packPosition({ token, piece, status, p, q, u, h }) {
   const exact = [p, q, u, h].map((x) => x ?? null),
     short = exact.map(roundProbability),
@@ -86,7 +86,7 @@ export function unpackLog(packed) {
     if (cycle) spentSeconds[name] = (spentSeconds[name] || 0) + end - start;
   };
   const advance = (lane, elapsed) => (clock[lane] = (clock[lane] || 0) + elapsed) / 1e6;
-  /* Unpacks the end of a lane; its sums are computed again, because the times of the cycles were rounded. */
+  /* Unpacks the end of a lane, and adds up its seconds again, because the times of the cycles were rounded. */
   const unpackEnd = (entry) => {
     const { lane } = entry,
       at = Math.max(entry.at, (clock[lane] || 0) / 1e6),
@@ -105,7 +105,7 @@ export function unpackLog(packed) {
   const events = packed.map((entry) => {
     if (!Array.isArray(entry)) {
       if (entry.event !== "finished") return entry;
-      if (endedLanes.has(entry.lane)) throw new Error("a lane ends once"); // each end holds the whole text of its lane
+      if (endedLanes.has(entry.lane)) throw new Error("a lane ends once"); // many copies of its text would fill memory
       endedLanes.add(entry.lane);
       return unpackEnd(entry);
     }
