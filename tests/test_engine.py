@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -142,8 +143,10 @@ def test_a_run_says_how_deep_its_drafter_can_draft() -> None:
 
 
 def test_events_tell_a_consistent_story() -> None:
+    began = time.perf_counter()
     events = run(task(params=WARM, k=3))
-    assert isinstance(events[0], Started)
+    took = time.perf_counter() - began
+    assert isinstance(events[0], Started) and events[0].lossless
     total, last = 0, 0.0
     for verified, committed in itertools.pairwise(e for e in events if isinstance(e, (Verified, Committed))):
         if not isinstance(committed, Committed):
@@ -162,6 +165,7 @@ def test_events_tell_a_consistent_story() -> None:
         assert last <= verified.start <= verified.end <= committed.at
         last, total = committed.at, total + len(committed.tokens)
         assert committed.total == total
+    assert last <= took
     spent = end(events)
     assert spent.prefill + spent.draft + spent.verify + spent.other == pytest.approx(spent.at, abs=1e-6)
 
