@@ -236,8 +236,8 @@ def try_mutants(files: Sequence[str] = FILES, seconds: float = math.inf) -> list
         Figure("the tests pass on what is not changed", str(unchanged), "True", unchanged),
         at_least("mutants", tried, 200),
         Figure(
-            "noticed, of those that change anything",
-            f"{killed:,} of {unequal:,} ({killed / max(1, unequal):.1%})",
+            "noticed",
+            f"{killed:,} of {unequal:,} that change something ({killed / max(1, unequal):.1%})",
             "≥ 95 %",
             killed >= 0.95 * unequal,
         ),
