@@ -209,6 +209,15 @@ def test_a_broken_drafter_never_harms_the_text(how: str) -> None:
     assert "switched off" in failures[-1].reason
 
 
+def test_a_drafter_that_never_works_is_tried_three_times() -> None:
+    class Never(NoDrafter):
+        def propose(self, *_: object) -> Proposal:
+            raise OSError
+
+    events = run(task(Never()))
+    assert ids(events) == PLAIN and sum(isinstance(event, Failed) for event in events) == 3
+
+
 def test_a_drafter_that_recovers_stays_on() -> None:
     events = run(task(Broken(BAD["raises"], recovers=True)))
     assert ids(events) == PLAIN

