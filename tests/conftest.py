@@ -11,7 +11,8 @@ import pytest
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # tests start many processes, and each would compile all modules
 sys.dont_write_bytecode = False
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # each of xdist's processes has a core
+# Each of xdist's processes has a core. Threads of one process wait for each other, so more would slow down all.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 # Ports of its own for each process: where two take the same one at once, Gradio goes through the others slowly.
 os.environ["GRADIO_SERVER_PORT"] = str(10_000 + os.getpid() % 200 * 100)
@@ -34,12 +35,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_thread_a_process() -> None:
-    """Families would take as many threads as the machine has cores, and each of xdist's processes has one."""
-    from specdec.families import zoo
-    from specdec.figures import machine
-
-    zoo.spared_cores = machine.cores() - 1
+def quick_process() -> None:
     os.getloadavg = lambda: (0.0, 0.0, 0.0)  # no figure is struck out because other tests run
     gc.freeze()  # what was imported stays: no collection needs to look through it
     gc.set_threshold(100_000, 20, 50)  # enumeration makes millions of small things, and few circles

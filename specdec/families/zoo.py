@@ -5,6 +5,7 @@ Each is loaded once, and all runs share it without changing it.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -339,8 +340,12 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
 
 
 def tune_threads(family: Family, passes: int = 4) -> int:
-    """Time short passes with several numbers of threads, and set the fastest: more threads slow down small matrices."""
-    most = max(1, machine.cores() - spared_cores)
+    """Time short passes with several numbers of threads, and set the fastest: more threads slow down small matrices.
+
+    A number in OMP_NUM_THREADS is an upper limit, as it is for torch.
+    """
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    most = max(1, min(machine.cores() - spared_cores, int(limit) if limit.isdecimal() else machine.cores()))
     counts = sorted({count for count in (1, 2, most // 2, most) if 0 < count <= most})
     seconds: dict[int, list[float]] = {count: [] for count in counts}
     cache = family.target.new_cache(64)

@@ -18,6 +18,7 @@ from specdec.engine import generate
 from specdec.events import Committed, Event, Finished, Started, Verified
 from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, Family
+from specdec.figures import machine
 from specdec.lanes.race import race, tasks
 from specdec.models.transformer import Transformer
 from specdec.sampling import probabilities
@@ -233,6 +234,20 @@ def test_auto_is_a_gpu_that_can_add(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
     monkeypatch.setattr(torch, "ones", ones)
     assert zoo.resolve_device("auto") == device and zoo.resolve_device("cpu") == "cpu"
+
+
+@pytest.mark.parametrize("limit, counts", [("", {1, 2, 4}), ("2", {1, 2}), ("1", set())])
+def test_no_more_threads_are_tried_than_the_environment_allows(
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    counts: set[int],
+) -> None:
+    family, tried = zoo.load("embedded"), list[int]()
+    monkeypatch.setattr(machine, "cores", lambda: 4)
+    monkeypatch.setattr(torch, "set_num_threads", tried.append)
+    monkeypatch.setenv("OMP_NUM_THREADS", limit)
+    best = zoo.tune_threads(family, 1)
+    assert {*tried[:-1]} == counts and tried[-1] == best <= int(limit or 4)
 
 
 def test_a_run_has_the_threads_of_its_family_whichever_was_loaded_last() -> None:
