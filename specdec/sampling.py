@@ -28,7 +28,7 @@ class Sampler(Protocol):
     """
 
     def at(self, length: int) -> None:
-        """Prepare for a cycle. The decoding loop calls this at the start of a cycle; `length` counts the text's tokens."""
+        """Prepare for a cycle. The decoding loop calls this before each cycle with the number of tokens in the text."""
         return
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
@@ -107,7 +107,7 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, MIN_TEMPERATURE)
     if not 0 < params.top_k < logits.shape[-1]:
         return apply_top_p(normalised(logits.softmax(dim=-1)), params.top_p)
-    # `topk` keeps exactly top_k tokens, even among equal logits. Since ids are sorted, top-p drops the last of equal ones.
+    # `topk` keeps exactly top_k tokens, even if logits are equal. Ids are sorted: top-p drops the last of equal ones.
     keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
     distribution = apply_top_p(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
     return torch.zeros_like(logits).scatter_(-1, keep, distribution)
