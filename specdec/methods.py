@@ -45,7 +45,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Method:
-    """A drafting method. Its texts on the page are in `assets/text/<language>/drafters.json`; its picture is `NAME.svg`."""
+    """A drafting method. Its texts are in `assets/text/<language>/drafters.json`, and its picture is `NAME.svg`."""
 
     name: str  # in menus and traces
     kind: Kind  # what drafts: a language model, heads on the target's states, the target's first layers, a search …
@@ -241,7 +241,7 @@ def find_method(name: str) -> Method | None:
 def check_request(prompt: str, drafter: str, k: int, rule: str) -> None:
     """Check a run's settings as far as they do not depend on the family, before models are loaded or costs measured.
 
-    Raises PromptError for a bad prompt, otherwise ValueError. Drafters' names depend on the family: they are not checked.
+    Raises PromptError for a bad prompt, otherwise ValueError. `drafter` is not checked: the family decides its names.
     """
     if not prompt.strip():
         raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))

@@ -154,7 +154,7 @@ class HeadDrafter(Generic[H]):
 
     @cached_property
     def _cache(self) -> StaticCache:
-        """The head's cache, allocated at its first use: captured CUDA graphs have their own and never use this one."""
+        """The head's cache. It is allocated only when used, because captured CUDA graphs use their own cache."""
         return self.head.new_cache(self.capacity)
 
     def catch_up(self, tokens: Sequence[int]) -> list[int]:
