@@ -113,7 +113,7 @@ class MedusaDrafter(ChainDrafter):
 
 
 class MedusaTreeDrafter:
-    """Drafts a tree of fixed shape: the best tokens of each head if greedy, otherwise tokens drawn without replacement."""
+    """Drafts a tree of fixed shape: each head's best tokens if greedy, otherwise tokens drawn without replacement."""
 
     name = "medusa:tree"
 
