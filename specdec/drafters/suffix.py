@@ -53,7 +53,7 @@ class SuffixDrafter(CopyingDrafter):
         return best
 
     def _suffixes(self, text: Sequence[int]) -> list[tuple[int, list[int]]]:
-        """List for each suffix that occurred before its length and the ends of its occurrences, the latest end first."""
+        """List the length of each suffix that occurred before, and the ends of its occurrences, latest first."""
         suffixes = []
         ends = self._ends[text[-1]][: -self.MAX_PLACES - 1 : -1] if text else []
         length = 1

@@ -60,7 +60,7 @@ def find(name: str | Path) -> Path:
 
 
 def is_on_disk(name: str | Path) -> bool:
-    """Return whether `name` is the path of a folder or GGUF file. Raises ValueError for a GGUF file that does not exist."""
+    """Return whether `name` is a folder or GGUF file. Raises ValueError for a GGUF file that does not exist."""
     if gguf_header.has_gguf_name(name) and not Path(name).exists():
         raise ValueError(
             TranslatableText("There is no GGUF file {name} on this machine. Check the path.", name=str(name))
