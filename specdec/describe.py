@@ -12,7 +12,7 @@ from .events import Candidate, Distribution, Position
 from .sampling import block_chance, entropy, overlap, residual, Sampler
 from .types import Proposal, Status, Verdict
 
-TOP = 8  # tokens listed of each distribution; the page shows five, the audit uses all
+TOP = 8  # the number of tokens listed for each distribution; the page shows five of them, the audit uses all
 
 
 def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
@@ -73,7 +73,7 @@ def positions(
 
 
 def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
-    """Yield the chance for each token of a chain that block verification accepts the block up to it (`Position.h`)."""
+    """For each token of a chain, yield the chance that block verification accepts the block up to it (`Position.h`)."""
     if not proposal.is_chain:
         return
     weight, last, distributions = 1.0, len(proposal) - 1, proposal.distributions(rows)

@@ -59,7 +59,7 @@ class Task:
     token_bytes: Callable[[int], bytes] = lambda token: f" {token}".encode()
     piece: Callable[[int], str] = lambda token: f" {token}"
     lane: str = "speculative"
-    details: bool = True  # put the distributions at every position into the events; measurements switch it off
+    details: bool = True  # whether events describe the distributions at every position; benchmarks switch this off
 
     @property
     def depth(self) -> int:

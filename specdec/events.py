@@ -1,7 +1,7 @@
 """The events of a run, as frozen dataclasses without tensors. Each becomes one JSON object (`to_dict`, `from_dict`).
 
 A lane yields `Started`, then in each cycle `Drafted` (if anything was drafted), `Verified` and `Committed`, and at the
-end `Finished`. `Failed` may come anywhere between. Cycle 0 is the prefill: the pass over the prompt yields the first
+end `Finished`. `Failed` can come anywhere in between. Cycle 0 is the prefill: the pass over the prompt yields the first
 token. Times are seconds on the lane's clock, which runs only while the lane works.
 """
 

@@ -231,7 +231,7 @@ def inner_drafter(name: str) -> str:
 
 
 def find_method(name: str) -> Method | None:
-    """Return the method of a drafter: EAGLE-3 for `eagle3:FOLDER` and `adaptive:eagle3`. None for an unknown name."""
+    """Return the method of a drafter: that of `eagle3:FOLDER` and `adaptive:eagle3` is EAGLE-3. None if unknown."""
     name = inner_drafter(name) or name
     while name and name not in METHODS:
         name = name.rpartition(":")[0]
@@ -239,9 +239,9 @@ def find_method(name: str) -> Method | None:
 
 
 def check_request(prompt: str, drafter: str, k: int, rule: str) -> None:
-    """Check a run's settings as far as they do not depend on the family, before models are loaded or costs measured.
+    """Check the settings that do not depend on the family, before models are loaded or costs measured.
 
-    Raises PromptError for a bad prompt, otherwise ValueError. `drafter` is not checked: the family decides its names.
+    Raises PromptError for a bad prompt, otherwise ValueError. Only the family can check whether `drafter` exists.
     """
     if not prompt.strip():
         raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))

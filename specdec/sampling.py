@@ -1,6 +1,6 @@
-"""From logits to probabilities to tokens. Every random number comes from the sampler that is passed in.
+"""Turn logits into probabilities, and draw tokens. Every random number comes from the sampler that is passed in.
 
-Greedy decoding is no second code path: at temperature 0 the distribution is one-hot, and nothing else changes.
+Greedy decoding has no code path of its own: at temperature 0 the distribution is one-hot, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def normalised(probs: Tensor) -> Tensor:
 
 
 def apply_top_p(probs: Tensor, top_p: float) -> Tensor:
-    """Keep the smallest set of likeliest tokens whose sum reaches `top_p`, and normalise.  # [n, V] -> [n, V]"""
+    """Keep as few of the likeliest tokens as sum to `top_p` or more, and normalise.  # [n, V] -> [n, V]"""
     if top_p >= 1.0:
         return probs
     if probs.device.type == "cpu" and probs.shape[-1] > MAX_SORTED_WHOLE and len(probs):

@@ -1,11 +1,11 @@
 """Rejection sampling: decide which tokens of a draft are accepted, and draw the target's own token after them.
 
-One walk down the tree judges all drafts (a chain is a tree). At each node, p starts as the target's distribution after
-that node. Each child x is accepted with probability min(1, p(x) / q(x)), and then the walk goes on at x. If x is
-rejected, the residual distribution replaces p, and the next child is tried. If none is left, p gives the own token.
+One walk down the tree judges the draft (a chain is a tree). At each node, p starts as the target's distribution there.
+Each child x is accepted with probability min(1, p(x) / q(x)), and then the walk goes on at x. If x is rejected, the
+residual distribution replaces p, and the next child is tried. If no child is left, the own token is drawn from p.
 
 For chains see Leviathan et al. 2022 (arXiv 2211.17192) and Chen et al. 2023 (2302.01318), for siblings SpecInfer
-(2305.09781). The rule is lossless if token i was drawn from `probs[i]`, which depends on its earlier siblings.
+(2305.09781). It is lossless if token i was drawn from `probs[i]`, which depends on its earlier siblings.
 """
 
 from __future__ import annotations

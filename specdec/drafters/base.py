@@ -22,7 +22,7 @@ ShouldStop = Callable[[float, int], bool]
 
 
 class Drafter(Protocol):
-    """Drafts for one run. It is not informed of verdicts: it compares the text with its last draft to see them."""
+    """Drafts for one run. It gets no verdicts: to see what was accepted, it compares the text with its draft."""
 
     name: str
 

@@ -3,7 +3,7 @@
 A few layers denoise all masked slots at once. The slots attend to each other and to the text, whose keys and values are
 projections of the target's states. So a draft of any length costs one pass, but no slot depends on the tokens that are
 drawn for other slots. A low-rank table [V, V] corrects this, as in DSpark (arXiv 2607.05147): the table's row for the
-token before a slot is added to the slot's logits. Slots are drawn in order, and the corrected distributions are the q.
+token before a slot is added to the slot's logits. Tokens are drawn slot by slot; q is the corrected distribution.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class MedusaHeads:
         tree: Tree | None = None,
         stored: torch.dtype | None = None,
     ) -> None:
-        """The heads' own output matrices are rounded to the dtype `stored`, which the setting `draft_dtype` chooses.
+        """The heads' own output matrices are rounded to the dtype `stored`, which `draft_dtype` chooses.
         The default `tree` is TREE, cut to the number of heads. Raises ValueError if the weights do not fit `target`.
         """
         count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
@@ -140,7 +140,7 @@ class MedusaTreeDrafter:
         chosen = [choices[len(path) - 1][path[-1]] for path in paths]
         distributions = [distribution for _, distribution in chosen if distribution is not None]
         parents = tuple(node_of[path[:-1]] for path in paths)
-        seconds = (time.perf_counter() - started, *[0.0] * (len(paths) - 1))  # the first has the time of all
+        seconds = (time.perf_counter() - started, *[0.0] * (len(paths) - 1))  # the first token carries all the time
         return Proposal(
             tuple(token for token, _ in chosen), parents, torch.stack(distributions) if distributions else None, seconds
         )

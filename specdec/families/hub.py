@@ -1,7 +1,7 @@
 """Find checkpoints in the Hub's cache, or fetch them from the Hub in a child process that can be stopped at any moment.
 
-The next attempt continues a stopped download. Only data files are fetched, never code. This does not import torch: the
-page's process starts the download, not the engine's, so that other runs go on.
+The next attempt continues a stopped download. Only data files are fetched, never code. This module does not import
+torch: the page's process starts the downloads, so that the engine's process can go on with other runs.
 """
 
 from __future__ import annotations

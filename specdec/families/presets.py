@@ -90,7 +90,7 @@ def format_pair(target: str, drafts: Sequence[str] = ()) -> str:
 
 
 def host_pair() -> str:
-    """Return the pair that the page selects at first on this host (SPECDEC_PAIR)."""
+    """Return the pair that this host uses if none is named (SPECDEC_PAIR)."""
     return os.environ.get("SPECDEC_PAIR", "").strip() or EMBEDDED
 
 

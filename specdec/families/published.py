@@ -1,8 +1,8 @@
 """Load models and drafters, published ones and our own. Drafters are recognised by the names of their tensors.
 
 Supported are EAGLE-3 (the authors and SGLang: `midlayer.*`; `speculators`: `layers.0.*`), Medusa 1, MTP layers, block
-drafters and draft models. ValueError says why another drafter, or one that does not fit the target, is refused. No code
-of a checkpoint is run.
+drafters and draft models. Anything else, or a drafter that does not fit the target, raises ValueError with the reason.
+No code of a checkpoint is run.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Model = Transformer | HuggingFaceModel
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Model:
-    """Load a model with our own decoder if it supports the model's type, else with transformers."""
+    """Load a model with our own decoder if it supports the model's type, otherwise with transformers."""
     if is_ours(read_config(folder)):
         return Transformer.load(folder, dtype, device, stored)
     if stored in CODE_TYPES:
@@ -69,7 +69,7 @@ def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, 
     """
     names = {name.removeprefix("model.") for name in weights}
     is_medusa = any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names)
-    marks = {READS, "slots.weight", "eh_proj.weight", "fc.weight"} & names  # each kind of head has one of these
+    marks = {READS, "slots.weight", "eh_proj.weight", "fc.weight"} & names  # each identifies a kind of head
     if not marks and not is_medusa:
         return None
     if not isinstance(target, Transformer):

@@ -162,7 +162,7 @@ def facts_of(model: LoadedModel) -> dict[str, Any]:
 
 
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
-    """Return the family of that name or folder, or a pair (`presets.parse_pair`). It is loaded at the first call.
+    """Return the family that `name` means: a name, a folder, or a pair (`presets.parse_pair`). The first call loads it.
 
     `device` is "cpu", "cuda" or "auto" (`resolve_device`); `dtype` None is `fastest_dtype`. torch.int8 rounds the
     target's matrices to 8 bits, which makes a different target. Raises ValueError for int8 on a GPU, or for a model
@@ -202,7 +202,7 @@ def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.
 
 
 def resolve_device(device: str) -> str:
-    """Return "cuda" or "cpu" for "auto", if a GPU works or not. Raises ValueError for "cuda" without a GPU."""
+    """Replace "auto" by "cuda" if a GPU works, otherwise by "cpu". Raises ValueError for "cuda" without a GPU."""
     if device != "auto":
         if torch.device(device).type == "cuda" and not torch.cuda.is_available():
             raise ValueError("torch sees no NVIDIA GPU here; use --device cpu")
@@ -318,7 +318,7 @@ def stored_bytes(place: Path) -> int:
 
 
 def autotune(family: Family) -> Family:
-    """Set the family's number of threads to the fastest on this machine, unless a GPU computes."""
+    """On a CPU, set the family's number of threads to the fastest on this machine."""
     if family.target.device == "cpu":
         family.threads = tune_threads(family)
     return family
