@@ -146,10 +146,10 @@ def mark_tail(probs: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
 def mark_tail_of_long_row(probs: Tensor, top_p: float) -> Tensor:
     """Mark the same tokens of one row as `mark_tail`, but sort only the likely ones.  # [V] -> bool [V]
 
-    Tokens with a probability below `least` sum to less than (1 - top_p) / 2, so top-p always drops them.
+    Tokens with a probability below `threshold` sum to less than (1 - top_p) / 2, so top-p always drops them.
     """
-    least = (1.0 - top_p) / 2 / len(probs)
-    likely = (probs >= least).nonzero().flatten()
+    threshold = (1.0 - top_p) / 2 / len(probs)
+    likely = (probs >= threshold).nonzero().flatten()
     tail, total = mark_tail(probs[likely], top_p) if len(likely) else (likely, 0.0)
     if not total >= top_p + SUM_TOLERANCE:  # top_p is nearly 1, or the row contains NaN
         return mark_tail(probs, top_p)[0]

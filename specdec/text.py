@@ -99,10 +99,10 @@ class TextStream:
         if self.stopped:
             return ""
         text = self._pending + new
-        places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
-        if places:
+        starts = [start for stop in self._stop if (start := text.find(stop)) >= 0]
+        if starts:
             self.stopped, self._pending = True, ""
-            return text[: min(places)]
+            return text[: min(starts)]
         beginnings = (stop[:length] for stop in self._stop for length in range(1, len(stop)))
         keep = max((len(beginning) for beginning in beginnings if text.endswith(beginning)), default=0)
         self._pending = text[len(text) - keep :]

@@ -28,7 +28,7 @@ class AdaptiveDrafter:
         self.inner, self.costs = inner, costs
         self.rate = Rate(1.0 / costs.passes[0])
         self.stop = DraftLengthController(self.rate)
-        self.resting = self.rest = 0  # cycles without a draft: how many passed, and how many pass before the next trial
+        self.skipped = self.cycles_to_skip = 0  # cycles without a draft: until now, and until the next trial
         self._last: tuple[int, Proposal] | None = None  # the last draft, and the length of the text before it
         self.stops = isinstance(inner, ChainDrafter)
         if isinstance(inner, ChainDrafter):
@@ -69,13 +69,13 @@ class AdaptiveDrafter:
             if expected / cost > best:
                 best, depth = expected / cost, deeper
         if depth:
-            self.rest = 8
+            self.cycles_to_skip = 8
             # `depth` is best for an average draft. A confident draft can go deeper; `should_stop` ends the others.
             return k if self.stops else depth
-        self.resting += 1
-        if self.resting <= self.rest:
+        self.skipped += 1
+        if self.skipped <= self.cycles_to_skip:
             return 0
-        self.resting, self.rest = 0, min(128, 2 * max(self.rest, 8))
+        self.skipped, self.cycles_to_skip = 0, min(128, 2 * max(self.cycles_to_skip, 8))
         return min(k, 1)
 
     def _learn(self, tokens: Sequence[int]) -> None:

@@ -269,18 +269,18 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
             if not frontier:
                 break
         best = sorted(best)
-        place = {-1: -1, **{node: i for i, node in enumerate(best)}}
+        new_index = {-1: -1, **{node: i for i, node in enumerate(best)}}
         seconds = {level: after - before for level, (before, after) in enumerate(pairwise(times))}
         return Proposal(
             tuple(nodes[i].token for i in best),
-            tuple(place[nodes[i].parent] for i in best),
+            tuple(new_index[nodes[i].parent] for i in best),
             None,
             tuple(seconds.pop(nodes[i].level, 0.0) for i in best),  # the first node of a level carries its time
         )
 
-    def _read_tree(self, root: Tensor, token: int, nodes: list[Node], places: list[int]) -> Tensor:
+    def _read_tree(self, root: Tensor, token: int, nodes: list[Node], indices: list[int]) -> Tensor:
         """Read `nodes` as a tree that follows the text's last pair; return their states.  # [nodes, hidden]"""
         self._cache.keep(self.view.cache.length - 1)
         features = torch.cat([root, torch.stack([node.feature for node in nodes])])
-        parents = [-1 if node.parent < 0 else places.index(node.parent) for node in nodes]
+        parents = [-1 if node.parent < 0 else indices.index(node.parent) for node in nodes]
         return self.head.forward(features, [token, *(node.token for node in nodes)], self._cache, parents)[1:]

@@ -97,26 +97,26 @@ class DraftLengthController:
         self._log_odds: list[float] = []  # the confidence of each token of this draft, as log-odds
         self._survival = 1.0  # the chance that all tokens of this draft are accepted
         self._cycle_costs: Sequence[float] = (1.0,)
-        self._next = 0.0  # the chance that a further token will be accepted
-        self._least = 0.0  # the rate that a draft must beat
+        self._next_chance = 0.0  # the chance that a further token will be accepted
+        self._rate_to_beat = 0.0
 
     def begin(self, cycle_costs: Sequence[float]) -> None:
         """Begin a draft. `cycle_costs[d]` is the cost of a cycle whose draft has depth d, up to the largest depth."""
         self._cycle_costs, self._log_odds, self._survival = cycle_costs, [], 1.0
-        self._next, self._least = self.acceptance.value, self.rate.value
+        self._next_chance, self._rate_to_beat = self.acceptance.value, self.rate.value
 
     def __call__(self, confidence: float, index: int) -> bool:
         """Decide whether the draft ends after token `index`, which was drafted with this confidence."""
         log_odds = self.calibration.log_odds(confidence)
         self._log_odds.append(log_odds)
         self._survival = chance = self._survival * self.calibration.chance(log_odds)
-        gain, least, cycle_costs = 0.0, self._least, self._cycle_costs
+        gain, rate_to_beat, cycle_costs = 0.0, self._rate_to_beat, self._cycle_costs
         so_far = cycle_costs[index + 1]
         # Look several tokens ahead: the next row in the target's pass can be costly, and the rows after it nearly free.
         for cost in cycle_costs[index + 2 :]:
-            chance *= self._next
+            chance *= self._next_chance
             gain += chance
-            if gain > least * (cost - so_far):
+            if gain > rate_to_beat * (cost - so_far):
                 return False
         return True
 
