@@ -87,7 +87,7 @@ class Rate:
 class DraftLengthController:
     """Decides after each drafted token whether the draft ends, and learns how reliable the draft's confidence is.
 
-    The draft includes the token after which it ends. To drop a token for its value would change the output.
+    The draft includes the token after which it ends: dropping tokens for their value would change the distribution.
     """
 
     def __init__(self, rate: Rate) -> None:

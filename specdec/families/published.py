@@ -73,7 +73,7 @@ def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, 
     if not marks and not is_medusa:
         return None
     if not isinstance(target, Transformer):
-        raise ValueError("heads need a target that SpecDec's own decoder runs; use a plain draft model for this one")
+        raise ValueError("heads need a target that SpecDec's own decoder runs; use a plain draft model for this target")
     if is_medusa:
         return medusa(weights, target, stored)
     config = read_config(folder)
