@@ -182,7 +182,7 @@ def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
         if pieces[0].bytes(i) != pieces[1].bytes(i) or (a and b and a != b):
             raise ValueError(
                 f"another tokenizer: id {i} is {a!r} for the target and {b!r} for the draft model; "
-                "choose a draft model of the target's family"
+                "choose a draft model of the target's own family"
             )
 
 
