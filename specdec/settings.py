@@ -78,13 +78,13 @@ SETTINGS = {
         ),
         Setting(
             "drafter", str, DEFAULT_DRAFTER,
-            "default: what is expected to pay on this machine, by costs that are measured once; or draft_model, "
+            "default: the one that should be fastest on this machine, by costs that are measured once; or draft_model, "
             "prompt_lookup, medusa, eagle3 …; for a wrong name the error lists all",
             sampling=False, main=True,
-            flag=Flag(str, DEFAULT_DRAFTER, "its name; default: what is expected to pay on this machine"),
+            flag=Flag(str, DEFAULT_DRAFTER, "its name; default: the one that should be fastest on this machine"),
         ),
         Setting(
-            "k", int, 0, "tokens drafted per cycle, 0: as many as are expected to pay", step=1, bound="k",
+            "k", int, 0, "tokens drafted per cycle; 0: the number that should be fastest", step=1, bound="k",
             sampling=False, main=True,
         ),
         Setting(
