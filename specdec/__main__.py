@@ -1,4 +1,4 @@
-"""`python -m specdec`, and the installed command `specdec`."""
+"""Run the command: `python -m specdec`, or the installed `specdec`."""
 
 import sys
 

@@ -12,7 +12,7 @@ SAFE_PATH = ["-P"] if sys.version_info >= (3, 11) else []  # do not import from 
 
 
 def start(module: str, *arguments: str, **options: Any) -> subprocess.Popen[Any]:
-    """Start `python -m module arguments` so that it finds this package. `options` are those of `subprocess.Popen`."""
+    """Start `python -m module arguments`, which can import this package. `options` are those of `subprocess.Popen`."""
     path = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
     command = [sys.executable, *SAFE_PATH, "-m", module, *arguments]
     return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, **options)

@@ -1,4 +1,4 @@
-"""Describe a cycle for its events: both models' distributions at every drafted position. Runs off the lane's clock."""
+"""Describe a cycle for its events: both models' distributions at every drafted position, off the lane's clock."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from .events import Candidate, Distribution, Position
 from .sampling import block_chance, entropy, overlap, residual, Sampler
 from .types import Proposal, Status, Verdict
 
-TOP = 8  # tokens listed of each distribution; the page shows five, the audit uses all
+TOP = 8  # the number of tokens listed for each distribution; the page shows five of them, the audit uses all
 
 
 def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
     """Return the status of each drafted token. Tokens that were never judged are "discarded"."""
     judged: dict[int, Status] = {t.node: "accepted" if t.accepted else "rejected" for t in verdict.trials}
-    reached = {-1, *verdict.path}
-    return [judged.get(node, "discarded") if up in reached else "discarded" for node, up in enumerate(proposal.parents)]
+    reached, parents = {-1, *verdict.path}, enumerate(proposal.parents)
+    return [judged.get(node, "discarded") if parent in reached else "discarded" for node, parent in parents]
 
 
 def verification(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> dict[str, Any]:
-    """Return the fields of `Verified` without its times. If `noise` is None, there are no distributions and samples."""
+    """Return the fields of `Verified` without its times. Without `noise`, distributions and samples are left out."""
     fields: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
     if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
@@ -41,9 +41,9 @@ def verification(
 def positions(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> tuple[Position, ...]:
-    """Return one entry for each drafted token. Without noise it has only the status, p, q, u and h."""
+    """Return one entry for each drafted token. Without `noise`, the entry has only the status, p, q, u and h."""
     trials = {trial.node: trial for trial in verdict.trials}
-    tossed = {trial.node for trial in verdict.trials if trial.u is not None}  # rules without coins have no residual
+    with_coin = {trial.node for trial in verdict.trials if trial.u is not None}  # without coins there is no residual
     described, block_weight, distributions = [], 1.0, proposal.distributions(rows)
     chances = block_chances(proposal, rows) if noise is not None else iter(())
     for node, status in enumerate(statuses(proposal, verdict)):
@@ -52,7 +52,7 @@ def positions(
         if trial is not None:
             fields |= {"p": trial.p, "q": trial.q, "u": trial.u, "h": trial.h}
         if noise is not None or trial is None:
-            p, q = row_under_test(proposal, rows, node, tossed), distributions[node]
+            p, q = row_under_test(proposal, rows, node, with_coin), distributions[node]
             fields = {"p": float(p[token]), "q": float(q[token]), "u": None} | fields
             if noise is not None:
                 level, shown = proposal.depth(node) - 1, {*likeliest(p), *likeliest(q), token}
@@ -61,7 +61,7 @@ def positions(
                 fields |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
                 fields["target"] = with_sample(distribution(p, piece, shown | replacement), p, piece, noise, level)
                 fields["draft"] = distribution(q, piece, shown | replacement)
-                if tossed and block_weight > 0.0:  # a block of weight 0 is never accepted, so it has no residual
+                if with_coin and block_weight > 0.0:  # a block of weight 0 is never accepted, so it has no residual
                     difference = residual(block_weight * p, q, token)
                     shown = {*likeliest(difference)} | replacement
                     described_residual = distribution(difference, piece, shown)
@@ -73,7 +73,7 @@ def positions(
 
 
 def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
-    """Yield for each token of a chain the chance that block verification accepts the block up to it (`Position.h`)."""
+    """For each token of a chain, yield the chance that block verification accepts the block up to it (`Position.h`)."""
     if not proposal.is_chain:
         return
     weight, last, distributions = 1.0, len(proposal) - 1, proposal.distributions(rows)
@@ -83,7 +83,7 @@ def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
 
 
 def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]) -> Tensor:
-    """Return the target's distribution [V] when `node` was tried: the residual after its earlier, judged siblings."""
+    """Return p [V] in the test of `node`: the target's row, or the residual after earlier, judged siblings."""
     p = rows[proposal.parents[node] + 1]
     for sibling in proposal.children(proposal.parents[node]):
         if sibling >= node:
@@ -95,13 +95,13 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
 
 
 def before_and_after_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> dict[str, float]:
-    """Return a drawn token's probability before its earlier siblings and after them, each if it differs from `p`."""
+    """Return the target's p of a drawn token before and after its earlier siblings, omitting values equal to `p`."""
     parent, token = proposal.parents[node], proposal.tokens[node]
     earlier = {sibling for sibling in proposal.children(parent) if sibling < node}
     if not earlier or proposal.probs is None:
         return {}
-    both = {"row": rows[parent + 1], "behind": row_under_test(proposal, rows, node, earlier)}
-    return {name: float(distribution[token]) for name, distribution in both.items() if float(distribution[token]) != p}
+    targets = {"row": rows[parent + 1], "behind": row_under_test(proposal, rows, node, earlier)}
+    return {name: float(probs[token]) for name, probs in targets.items() if float(probs[token]) != p}
 
 
 def likeliest(probs: Tensor) -> list[int]:
@@ -111,7 +111,7 @@ def likeliest(probs: Tensor) -> list[int]:
 
 
 def distribution(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int]) -> Distribution:
-    """Return the probabilities of `tokens`, the likeliest first, and of all others together."""
+    """Return the probabilities of `tokens`, the likeliest first, and the sum of all other probabilities."""
     shown = list(tokens)
     pairs = sorted(zip((-probs[shown]).tolist(), shown, strict=True))
     top = tuple(Candidate(token, piece(token), round(-value, 7)) for value, token in pairs if value < 0.0)
@@ -121,6 +121,6 @@ def distribution(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[in
 def with_sample(
     distribution: Distribution, probs: Tensor, piece: Callable[[int], str], noise: Sampler, level: int
 ) -> Distribution:
-    """Add a sample: the token that `noise` draws from `probs`, when `level` drafted tokens stand before it."""
+    """Add a sample: the token that `noise` draws from `probs` at the position after `level` drafted tokens."""
     token = noise.categorical(probs, ("own", level - 1))
     return replace(distribution, sample=Candidate(token, piece(token), round(float(probs[token]), 7)))

@@ -1,4 +1,4 @@
-"""The decoding loop: draft, verify, commit. It sees models and drafters through protocols only.
+"""The decoding loop: draft, verify, commit. It uses models and drafters only through protocols.
 
     pending = prompt
     each cycle:  proposal = drafter.propose(text)
@@ -6,8 +6,8 @@
                  verdict  = rule.verify(proposal, rows)
                  keep the accepted path in the cache; commit accepted + the target's own token
 
-An executor computes a cycle: `HostExecutor` in PyTorch, as above, or `gpu/lane.py` in captured CUDA graphs. The
-transcript, the handling of failures, events and times are the same for both, and are in this file.
+An executor computes the cycles: `HostExecutor` in PyTorch, as above, or `gpu/lane.py` in captured CUDA graphs. Both
+share the code in this file for the transcript, failures, events and times.
 Plain decoding is the same loop with a drafter that proposes nothing. Invariant: *the cache holds every
 committed token except the last.* Cycle 0 is the prefill: it drafts nothing and yields the first token.
 """
@@ -47,7 +47,7 @@ class DraftError(ValueError):
 
 @dataclass
 class Task:
-    """Defines a run, apart from its randomness. Create a new drafter for every run."""
+    """Defines a run, except for its random numbers. Every run needs a new drafter, because drafters keep state."""
 
     target: LanguageModel[Any]
     prompt: Sequence[int]
@@ -59,16 +59,16 @@ class Task:
     token_bytes: Callable[[int], bytes] = lambda token: f" {token}".encode()
     piece: Callable[[int], str] = lambda token: f" {token}"
     lane: str = "speculative"
-    details: bool = True  # put the distributions at every position into the events; measurements switch it off
+    details: bool = True  # whether events describe the distributions at every position; benchmarks switch this off
 
     @property
     def depth(self) -> int:
-        """K, or the drafter's `deepest` if it has fewer heads or slots than K."""
+        """The largest depth of a draft: K, or the drafter's `deepest` if it has fewer heads or slots than K."""
         return min(self.k, getattr(self.drafter, "deepest", self.k))
 
 
 class Stopwatch:
-    """The lane's clock. It runs only inside `with`, so other lanes and the reader of the events are not counted."""
+    """The lane's clock. It runs only inside `with`, so the time of other lanes and of the caller is not counted."""
 
     elapsed = 0.0
 
@@ -95,16 +95,16 @@ class CycleResult:
 class Executor(Protocol):
     """Computes the cycles of one run, on the host or on a GPU."""
 
-    eager: str | None  # set when the run is over: why a GPU ran it without captured graphs
+    eager: str | None  # why a GPU ran without captured graphs; only final when the run is over
 
     def allocated(self, limit: int) -> contextlib.AbstractContextManager[None]:
-        """Hold the memory of one run, whose text has at most `limit` tokens."""
+        """Allocate the memory of one run, whose text has at most `limit` tokens, for the time of the `with` block."""
         ...
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
-        """Draft at most `k` tokens deep after `tokens`, verify, and keep the accepted path. The first call is prefill.
+        """Draft up to depth `k` after `tokens`, verify, and cache the accepted path. The first call is the prefill.
 
-        An exception ends the run. A failing drafter raises none: its cycle has no draft.
+        An exception ends the run. If only the drafter fails, none is raised, and the cycle continues without a draft.
         """
         ...
 
@@ -116,7 +116,7 @@ class Executor(Protocol):
 def generate(
     task: Task, sampler: Sampler | None = None, executor: Executor | None = None
 ) -> Generator[Event, None, None]:
-    """Run `task` and yield its events. The last is `Finished`, after errors too. Closing the iterator ends the run.
+    """Run `task` and yield its events. The last is `Finished`, even after an error. Closing the iterator ends the run.
 
     Raises PromptError for a prompt that is empty or does not fit the context. Only `HostExecutor` uses `sampler`.
     """
@@ -155,18 +155,18 @@ class Transcript:
 
     @property
     def remaining(self) -> int:
-        """How many tokens may still be added."""
+        """The number of tokens that can still be added."""
         return self.limit - len(self.tokens)
 
     @property
     def count(self) -> int:
-        """How many tokens were added to the prompt."""
+        """The number of tokens added after the prompt."""
         return len(self.tokens) - self.prompt_length
 
     def commit(self, emitted: Sequence[int]) -> tuple[tuple[int, ...], str]:
         """Add tokens one by one until the text ends. Return the added tokens, and the text that became readable.
 
-        If decoding a token raises an exception, none is added.
+        If decoding a token raises an exception, no token is added.
         """
         before, readable = len(self.tokens), ""
         try:
@@ -187,7 +187,7 @@ class Transcript:
     def end_cycle(
         self, tokens: tuple[int, ...], pieces: Sequence[str], readable: str, verdict: Verdict, at: float
     ) -> Committed:
-        """Count the cycle, and return the event of the tokens that `commit` added."""
+        """Count the cycle, and return the event for the tokens that `commit` added."""
         event = Committed(
             self.task.lane,
             self.cycle,
@@ -235,7 +235,7 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
         while transcript.reason is None:
             number = transcript.cycle
             noise.at(len(tokens))
-            # The target adds one token to the accepted ones, so one draft less than what remains is enough.
+            # The target adds a token of its own after the draft, so the draft must leave room for that token.
             k = min(task.k, transcript.remaining - 1) if number else 0
             start = watch.elapsed
             with watch, torch.inference_mode():
@@ -259,7 +259,7 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
                 pieces = tuple(map(task.piece, proposal.tokens))
                 ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
                 yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, ends)
-            # The description is made off the clock, and before the commit: if it fails, no token is added.
+            # The cycle is described while the clock is stopped, and before the commit: if it fails, no token is added.
             details = cycle.describe(noise if task.details else None)
             emitted = verdict.emitted(proposal)
             pieces = tuple(map(task.piece, emitted))
@@ -314,7 +314,7 @@ class HostExecutor:
 
 
 def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
-    """Raise DraftError, or ValueError for parents that form no tree, if the proposal would corrupt the text."""
+    """Raise DraftError if the proposal breaks the contract of a drafter. Parents that form no tree raise ValueError."""
     n = len(proposal.tokens)
     if n == 0:
         return
@@ -323,7 +323,7 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
     if len(proposal.parents) != n:
         raise DraftError("the draft's parents do not form a tree")
     if proposal.max_depth > k:
-        raise DraftError(f"the draft is deeper than the {k} tokens asked for")
+        raise DraftError(f"the draft is deeper than the {k} tokens that were requested")
     if not all(0 <= token < vocabulary for token in proposal.tokens):
         raise DraftError("the draft holds a token outside the vocabulary")
     if proposal.probs is not None:
@@ -338,6 +338,6 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
 
 
 def check_logits(logits: Tensor) -> None:
-    """Raise FloatingPointError for a row without a finite maximum. A logit of -inf is allowed: it excludes a token."""
+    """Raise FloatingPointError if a row has no finite maximum. A logit of -inf is allowed; it excludes its token."""
     if not math.isfinite(float(logits.amax(-1).sum())):
         raise FloatingPointError("the target's logits are not finite")

@@ -1,7 +1,7 @@
 """The events of a run, as frozen dataclasses without tensors. Each becomes one JSON object (`to_dict`, `from_dict`).
 
 A lane yields `Started`, then in each cycle `Drafted` (if anything was drafted), `Verified` and `Committed`, and at the
-end `Finished`. `Failed` may come anywhere between. Cycle 0 is the prefill: the pass over the prompt yields the first
+end `Finished`. `Failed` can come anywhere in between. Cycle 0 is the prefill: the pass over the prompt yields the first
 token. Times are seconds on the lane's clock, which runs only while the lane works.
 """
 
@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 from .types import Costs, Kind, SamplingParams, Status, TranslatableText
 
-SCHEMA = 1  # raised only if older traces would be misread; a new field of an event gets a default instead
+SCHEMA = 1  # version of traces; it only rises if older traces would be misread. New fields of events have defaults
 UNNAMED = -1  # id of a drafted token that a server does not report
-MAX_NUMBER = 2**64  # numbers in a file must be smaller, so that they are finite in every language
+MAX_NUMBER = 2**64  # numbers in a trace must be smaller, so that every language reads them as finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Candidate:
 class Distribution:
     """The most probable tokens of a distribution, the probability of all others together, and its entropy in nats.
 
-    `sample` is a draw for display, made with `SharedNoiseSampler` whatever rule the run has.
+    `sample` is a token drawn only for display. It is always drawn with `SharedNoiseSampler`, whatever the run's rule.
     """
 
     top: tuple[Candidate, ...]
@@ -47,10 +47,10 @@ class Distribution:
 class Position:
     """One drafted token and its verdict. `u` is None if no coin was tossed, or the token was never judged.
 
-    `h` is the chance that block verification accepts the block up to this token, given that it accepted no longer one.
-    `p` and `q` are the probabilities in the test: in a tree, those after the siblings that were judged before.
+    `h` is the chance that block verification accepts the block up to this token, given that it rejected longer blocks.
+    `p` and `q` are the token's probabilities in its test. In a tree, p is that after the rejection of earlier siblings.
     `target` and `draft` list the same tokens, except those of probability 0.
-    A server does not report everything: `token` may be `UNNAMED`, and `p` and `q` None.
+    Servers do not report everything. In a server's lane, `token` can be `UNNAMED`, and `p` and `q` can be None.
     """
 
     node: int
@@ -81,7 +81,7 @@ class Started:
     lossless: bool = True
     costs: Costs | None = None  # used by drafters that choose the depth themselves
     server: str = ""  # kind and version of the server, if another engine computed this lane
-    guided: bool | None = None  # True in traces of earlier versions that decoded under a grammar
+    guided: bool | None = None  # True only in traces of earlier versions, for a run that decoded under a grammar
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Tokens that joined the text: the accepted ones, then the target's own (unless the text ended first)."""
+    """Tokens added to the text: the accepted ones, then the target's own token (unless the text ended before it)."""
 
     lane: str
     cycle: int
@@ -122,13 +122,13 @@ class Committed:
     accepted: int
     kind: Kind
     text: str  # the text that became readable, in whole characters
-    total: int  # tokens in the text so far
+    total: int  # tokens in the text so far, without the prompt
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An error. A `fatal` one ends the lane; after any other, only this cycle has no draft."""
+    """An error. If it is `fatal`, the lane ends. Otherwise only this cycle has no draft."""
 
     lane: str
     cycle: int
@@ -138,19 +138,19 @@ class Failed:
     at: float
 
 
-# How the cycles of a server's lane were counted. exact: each block that arrived is one step, as the server counts.
-# merged: several steps arrived together, and the server's counts split them. totals: the server reports sums at most,
-# and tokens that arrived together count as one cycle.
+# How the cycles of a server's lane were counted. exact: the server's counts show that each chunk is one step.
+# merged: some chunks held several steps, and were split by the server's counts. totals: the server reports at most sums
+# over the run, so each chunk counts as one cycle.
 Counted = Literal["exact", "merged", "totals"]
 FinishReason = Literal["length", "end", "stop", "context", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a lane. `prefill` (the first token), `draft`, `verify` and `other` (the engine's own) are seconds.
+    """The end of a lane. `prefill` (to the first token), `draft`, `verify` and `other` (all other work) are seconds.
 
     `eager` is the reason why a lane on a GPU ran without captured graphs. `counted` says how a server's cycles were
-    counted; `drafted` and `accepted` are the server's sums, if it reports no single cycles.
+    counted. `drafted` and `accepted` are the server's sums over the run, if it does not report single cycles.
     """
 
     lane: str
@@ -198,7 +198,7 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, str, Any, bool], ...]:
-    """Return for each field of a dataclass: key in a trace, name, type, whether it is required; () for other types."""
+    """List a dataclass's fields as (key in a trace, name, type, whether it is required). Return () for other types."""
     if not dataclasses.is_dataclass(kind):
         return ()
     hints = typing.get_type_hints(kind)
@@ -214,7 +214,7 @@ def _parts(hint: Any) -> tuple[Any, tuple[Any, ...], tuple[tuple[str, str, Any, 
 
 
 def _parse(hint: Any, value: Any, name: str) -> Any:
-    """Check and convert a JSON value to the type `hint`. Files may come from anywhere, so everything is checked."""
+    """Check a JSON value and convert it to the type `hint`. Everything is checked, because anyone can write a trace."""
     origin, inner, fields = _parts(hint)
     if origin in (typing.Union, types.UnionType):
         return None if value is None else _parse(inner[0], value, name)

@@ -1,6 +1,6 @@
-"""Bounds what visitors of this page may do, by who can reach it: only this machine, its network, a class, or anyone.
+"""Limit what visitors may do, depending on who can reach the page: only this machine, its network, a class, or anyone.
 
-The bounds that are the same for everybody are in `settings.py` and `types.py`.
+The limits that are the same for everybody are in `settings.py` and `types.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EXPOSURE = "SPECDEC_EXPOSURE"  # the command line sets this variable to a key of
 
 @dataclass(frozen=True)
 class Exposure:
-    """The limits for visitors of a page. A whole class may share one address, so limits by address are wide."""
+    """The limits for visitors of a page. Limits per IP address are high, because a class can share one address."""
 
     prompt: int = 4_000  # characters
     tokens: int = 256  # new tokens of a run
@@ -26,8 +26,8 @@ class Exposure:
     runs_of_address: int = 10_000  # runs a minute from one address
     any_pair: bool = True  # visitors may name any pair of models, also by folder; if False, only those in SPECDEC_PAIRS
     body: int = 8_000_000  # bytes of a request
-    in_browser: bool = False  # the visitor's browser computes runs, unless the visitor chooses the machine
-    any_host: bool = False  # serve any host name; if False, only this machine's and those in SPECDEC_HOSTS
+    in_browser: bool = False  # runs are computed in the visitor's browser, unless the visitor chooses this machine
+    any_host: bool = False  # answer requests to any host name; if False, only to this machine's and SPECDEC_HOSTS
 
 
 OWN = Exposure()
@@ -70,5 +70,5 @@ def limits() -> Exposure:
 
 
 def is_public() -> bool:
-    """Whether anyone can reach this page: `--public` (SPECDEC_PUBLIC), or a Space."""
+    """Return whether anyone can reach this page: `--public` (SPECDEC_PUBLIC), or a Space."""
     return name() == "public"

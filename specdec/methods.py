@@ -1,6 +1,6 @@
-"""The table of drafting methods. Menus, families, bench, cards and tests read it.
+"""The table of drafting methods. Menus, families, the bench, model cards and tests read it.
 
-It names classes by their path in the package. They are imported when a run needs them: the page must not import torch.
+The table names classes by path. They are imported only when a run needs them, because the page must not import torch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ADAPTIVE = "adaptive"
 DRAFT_MODEL = "draft_model"
 LOOKUP = "prompt_lookup"
 QUANTISED = "quantised"
-DEFAULT_DRAFTER = "default"  # lets `lanes.default.choose` choose the drafter that is expected to pay
+DEFAULT_DRAFTER = "default"  # lets `lanes.default.choose` choose the drafter that should be fastest
 MODEL = "models.base.LanguageModel"
 EXIT = "exit_layer"
 Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
@@ -45,22 +45,22 @@ class Card:
 
 @dataclass(frozen=True)
 class Method:
-    """A drafting method. Its words are in `assets/text/<language>/drafters.json`, its picture is `NAME.svg`."""
+    """A drafting method. Its texts are in `assets/text/<language>/drafters.json`, and its picture is `NAME.svg`."""
 
     name: str  # in menus and traces
-    kind: Kind  # a language model drafts, or heads on the target's states, the target's first layers, a search …
+    kind: Kind  # what drafts: a language model, heads on the target's states, the target's first layers, a search …
     drafter: str  # path of the drafter's class
-    takes: tuple[str, ...] = ()  # arguments of that class, in order: view, part, capacity
-    part: str = ""  # path of the class of its weights, which may name `taps`; EXIT: a layer of the target; "": nothing
+    takes: tuple[str, ...] = ()  # which of view, part and capacity that class takes, in order
+    part: str = ""  # path of the class that holds its weights; EXIT: it needs only the index of a layer; "": nothing
     folder: str = ""  # where a family stores those weights
-    tree: bool = False  # it drafts trees; if False, chains
+    tree: bool = False  # True: it drafts trees; False: chains
     peer: bool = False  # transformers implements it too
-    variant_of: str = ""  # the method with which it shares its code or its weights
+    variant_of: str = ""  # the method whose code or weights this method shares
     card: Card | None = None
 
     @property
     def embedded(self) -> bool:
-        """Whether the embedded family has it. Other methods need a pair from the Hub."""
+        """Return whether the embedded family has this method. Other methods need a pair from the Hub."""
         return bool(self.folder) or self.part in ("", EXIT)
 
     @property
@@ -75,10 +75,10 @@ class Method:
     def make(self, view: TargetView, part: Any, capacity: int) -> Drafter:
         """Make a drafter for one run of at most `capacity` tokens on this view of the target.
 
-        `Family.lane` makes the drafters that wrap another, since they need its costs.
+        A drafter that wraps another is made by `Family.lane`, because it needs the measured costs of the other drafter.
         """
-        given = {"view": view, "part": part, "capacity": capacity}
-        drafter: Drafter = self.drafter_class(*(given[name] for name in self.takes))
+        arguments = {"view": view, "part": part, "capacity": capacity}
+        drafter: Drafter = self.drafter_class(*(arguments[name] for name in self.takes))
         return drafter
 
 
@@ -231,7 +231,7 @@ def inner_drafter(name: str) -> str:
 
 
 def find_method(name: str) -> Method | None:
-    """Return the method of a drafter, also of `eagle3:FOLDER` and `adaptive:eagle3`; None for an unknown one."""
+    """Return the method of a drafter: that of `eagle3:FOLDER` and `adaptive:eagle3` is EAGLE-3. None if unknown."""
     name = inner_drafter(name) or name
     while name and name not in METHODS:
         name = name.rpartition(":")[0]
@@ -239,9 +239,9 @@ def find_method(name: str) -> Method | None:
 
 
 def check_request(prompt: str, drafter: str, k: int, rule: str) -> None:
-    """Refuse a run that no family can do, before models are loaded or costs measured.
+    """Check the settings that do not depend on the family, before models are loaded or costs measured.
 
-    Raises PromptError for a bad prompt, otherwise ValueError. Drafters' names depend on the family and are not checked.
+    Raises PromptError for a bad prompt, otherwise ValueError. Only the family can check whether `drafter` exists.
     """
     if not prompt.strip():
         raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))
@@ -265,6 +265,6 @@ def methods_using(part: object) -> list[Method]:
 
 
 def methods_sharing_parts(*names: str) -> tuple[str, ...]:
-    """List the methods that use the same parts as these: their trees and wrappers are among them."""
+    """List the methods that use the same parts as the methods `names`, with tree variants and `adaptive`."""
     parts = [METHODS[name].part for name in names]
     return tuple(m.name for m in METHODS.values() if m.part in parts and (not m.variant_of or m.tree))

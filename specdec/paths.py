@@ -1,4 +1,4 @@
-"""The folder `assets`: inside the installed package, or beside it in a checkout."""
+"""Find the folder `assets`: inside the installed package, or beside it in a checkout."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ from .verify import RejectionSampling, Rule
 class SampleAndMatch(Rule):
     """The target samples a token at every node; a child is accepted if it is the same token.
 
-    The text consists of the target's samples only, so the rule is lossless for any drafter and does not need q.
-    A token drawn from q is accepted with probability Σ p·q, under rejection sampling with Σ min(p, q). A token x that
-    was chosen outright is accepted with p(x) under both. SpecInfer (arXiv 2305.09781, section 4.3) calls this naive
-    sampling.
+    The text consists only of the target's samples, so the rule is lossless for any drafter and does not need q. It
+    accepts a token drawn from q with probability Σ p·q; rejection sampling accepts it with Σ min(p, q). If q is a point
+    mass on x, both rules accept x with probability p(x). SpecInfer (arXiv 2305.09781, section 4.3) calls this rule
+    naive sampling.
     """
 
     name = "sample and match"
@@ -42,8 +42,8 @@ class SharedNoise(SampleAndMatch):
     """Sample and match, where drafter and target draw with the same Gumbel noise (`SharedNoiseSampler`).
 
     On a chain a token is accepted with probability Σ_x 1 / Σ_y max(p_y/p_x, q_y/q_x), at least (1 - TV) / (1 + TV):
-    Daliri, Musco and Suresh 2024 (arXiv 2408.07978). For any drafter and any K the text equals, token for token, that
-    of plain decoding with the same seed.
+    Daliri, Musco and Suresh 2024 (arXiv 2408.07978). For any drafter and any K, the text is token for token the one
+    that plain decoding gives with the same seed.
     """
 
     name = "shared noise"
@@ -56,7 +56,7 @@ class BlockVerification(Rule):
     """Judges a chain as one block. In expectation it accepts at least as many tokens as rejection sampling.
 
     From Sun et al. 2024 (arXiv 2403.10444). A prefix of i tokens has the weight w_i = min(1, w_{i-1} p/q), where
-    w_0 = 1, and passes its coin with probability h_i. The longest prefix that passes is accepted. The target's own
+    w_0 = 1, and passes its test with probability h_i. The longest prefix that passes is accepted. The target's own
     token is then drawn from max(0, w_i p - q), normalised.
     """
 
@@ -74,11 +74,11 @@ class BlockVerification(Rule):
         weights = [1.0]
         for p_x, q_x in zip(p, q, strict=True):
             weights.append(self.weight(weights[-1], p_x, q_x))
-        h = [self.pass_chance(weights[i], rows[i], distributions[i]) for i in range(1, n)] + weights[n:]
-        # The longest prefix that passes is accepted, so coins are tossed from the end until one succeeds.
+        chances = [self.pass_chance(weights[i], rows[i], distributions[i]) for i in range(1, n)] + weights[n:]
+        # The longest prefix that passes is accepted, so the prefixes are tested from the longest to the shortest.
         length, coins = n, dict[int, float]()
         while length > 0:
-            passed, coins[length - 1] = sampler.accept(h[length - 1], 1.0, ("accept", length - 1))
+            passed, coins[length - 1] = sampler.accept(chances[length - 1], 1.0, ("accept", length - 1))
             if passed:
                 break
             length -= 1
@@ -87,7 +87,7 @@ class BlockVerification(Rule):
         else:
             distribution = self.residual(weights[length], rows[length], distributions[length], tokens[length])
         kind: Kind = "bonus" if length == n else "resampled"
-        trials = (Trial(i, tokens[i], p[i], q[i], coins.get(i), i < length, h[i]) for i in range(n))
+        trials = (Trial(i, tokens[i], p[i], q[i], coins.get(i), i < length, chances[i]) for i in range(n))
         token = sampler.categorical(distribution, ("own", length - 1))
         return Verdict(tuple(range(length)), token, kind, tuple(trials), distribution=distribution)
 
@@ -127,7 +127,7 @@ class TypicalAcceptance(Rule):
 
 
 def verdict_without_coins(proposal: Proposal, rows: Tensor, path: Sequence[int], token: int) -> Verdict:
-    """Make the verdict of a rule that tosses no coins: `path` is accepted, and the children at its end are rejected.
+    """Make the verdict of a rule without coins: `path` is accepted, and the children of its last node are rejected.
 
     `token` is the target's own token, drawn from its row after the path.
     """

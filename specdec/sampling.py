@@ -1,6 +1,6 @@
-"""From logits to probabilities to tokens. Every random number comes from the sampler that is passed in.
+"""Turn logits into probabilities, and draw tokens. Every random number comes from the sampler that is passed in.
 
-Greedy decoding is no second code path: at temperature 0 the distribution is one-hot, and nothing else changes.
+Greedy decoding has no code path of its own: at temperature 0 the distribution is one-hot, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from torch import Tensor
 
 from .types import SamplingParams
 
-MAX_SORTED_WHOLE = 1024  # tokens: on a CPU it is faster to sort only the likely tokens of a longer row
+MAX_SORTED_WHOLE = 1024  # tokens; on a CPU, for longer rows it is faster to sort only the likely tokens
 SUM_TOLERANCE = 1e-6  # float32 error of a sum of probabilities
-MIN_NORMALISED = 2**14  # tokens: the float32 sum of a CPU's softmax is off by 1e-5 in a row of 49,152
-# Lower temperatures are raised to this one: float32 can divide by it, and all but exact ties are one-hot already.
+MIN_NORMALISED = 2**14  # tokens; on a CPU, a float32 softmax over long rows does not sum to 1 (1e-5 off for 49,152)
+# Lower temperatures are raised to this one: float32 rounds much lower ones to 0. Only exact ties are not one-hot here.
 MIN_TEMPERATURE = 1e-30
 
 
 class Sampler(Protocol):
-    """Draws tokens and tosses coins. `key` names the decision, for samplers whose noise depends on the place.
+    """Draws tokens and tosses coins. `key` names the decision, because the noise of some samplers depends on it.
 
-    ("draft", i) is the draw of a drafted token at level i, where level 0 comes right after the text. ("own", i) is the
-    draw of the target's own token after level i, and ("own", -1) right after the text. ("accept", node) is a coin.
+    ("draft", i): draw a drafted token at level i; level 0 follows the text directly. ("own", i): draw the target's own
+    token after level i; i = -1 means directly after the text. ("accept", node): toss the coin for a drafted token.
     """
 
     def at(self, length: int) -> None:
-        """Called before every cycle with the number of tokens in the text."""
+        """Prepare for a cycle. The decoding loop calls this before each cycle with the number of tokens in the text."""
         return
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
@@ -41,7 +41,7 @@ class Sampler(Protocol):
 
 
 class RandomSampler(Sampler):
-    """Draws independent random numbers from a generator of its own, apart from other runs and torch's global state."""
+    """Draws from its own random generator, so that other runs and torch's global state do not affect it."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -60,15 +60,15 @@ class RandomSampler(Sampler):
 
 
 class SharedNoiseSampler(Sampler):
-    """Gumbel-max: draws argmax(log p + g), where the noise g depends on the seed and the place in the text alone.
+    """Gumbel-max: draws argmax(log p + g), where the noise g depends only on the seed and the position in the text.
 
-    Draft and target use the same noise at a place, so similar distributions often give the same token
+    Draft and target use the same noise at the same position, so similar distributions often give the same token
     (Daliri, Musco, Suresh 2024, arXiv 2408.07978).
     """
 
     def __init__(self, seed: int) -> None:
         self.seed, self._length = seed, 0
-        self._noise: dict[int, Tensor] = {}  # by place
+        self._noise: dict[int, Tensor] = {}  # by position in the text
 
     def at(self, length: int) -> None:
         self._length = length
@@ -89,7 +89,7 @@ class SharedNoiseSampler(Sampler):
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
         # With shared noise, coins would bias the text: the token after a rejection would depend on the draft.
-        raise ValueError("Shared noise tosses no coins: use it with the rule of that name only.")
+        raise ValueError("Shared noise tosses no coins: use it only with the rule shared_noise.")
 
 
 def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
@@ -107,21 +107,21 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, MIN_TEMPERATURE)
     if not 0 < params.top_k < logits.shape[-1]:
         return apply_top_p(normalised(logits.softmax(dim=-1)), params.top_p)
-    # `topk` keeps exactly top_k tokens, even if logits are equal. Sorted by id, top-p drops equal ones from the end.
+    # `topk` keeps exactly top_k tokens, even if logits are equal. Ids are sorted: top-p drops the last of equal ones.
     keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
     distribution = apply_top_p(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
     return torch.zeros_like(logits).scatter_(-1, keep, distribution)
 
 
 def normalised(probs: Tensor) -> Tensor:
-    """Make long rows of `probs` [n, V] sum to one, in place: the test `u q < p` does not normalise p."""
+    """Normalise long rows of `probs` [n, V] in place. The acceptance test `u q < p` needs rows that sum to one."""
     if probs.shape[-1] < MIN_NORMALISED or probs.device.type != "cpu":
         return probs
     return probs.div_(probs.sum(dim=-1, keepdim=True))
 
 
 def apply_top_p(probs: Tensor, top_p: float) -> Tensor:
-    """Keep the smallest set of likeliest tokens whose sum reaches `top_p`, and normalise.  # [n, V] -> [n, V]"""
+    """Keep as few of the likeliest tokens as sum to `top_p` or more, and normalise.  # [n, V] -> [n, V]"""
     if top_p >= 1.0:
         return probs
     if probs.device.type == "cpu" and probs.shape[-1] > MAX_SORTED_WHOLE and len(probs):
@@ -133,7 +133,7 @@ def apply_top_p(probs: Tensor, top_p: float) -> Tensor:
 
 
 def mark_tail(probs: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
-    """Mark the tokens that top-p drops: the likelier ones reach `top_p` without them. Also return each row's sum.
+    """Mark the tokens that top-p drops: likelier tokens already sum to `top_p`. Also return the sum of each row.
 
     Shapes: [.., V] -> bool [.., V], [..].
     """
@@ -144,22 +144,22 @@ def mark_tail(probs: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
 
 
 def mark_tail_of_long_row(probs: Tensor, top_p: float) -> Tensor:
-    """Return exactly `mark_tail` of one row, but sort only its likely tokens.  # [V] -> bool [V]
+    """Mark the same tokens of one row as `mark_tail`, but sort only the likely ones.  # [V] -> bool [V]
 
-    The tokens below `least` have less than (1 - top_p) / 2 together, so the others reach `top_p` without them.
+    Tokens with a probability below `threshold` sum to less than (1 - top_p) / 2, so top-p always drops them.
     """
-    least = (1.0 - top_p) / 2 / len(probs)
-    likely = (probs >= least).nonzero().flatten()
+    threshold = (1.0 - top_p) / 2 / len(probs)
+    likely = (probs >= threshold).nonzero().flatten()
     tail, total = mark_tail(probs[likely], top_p) if len(likely) else (likely, 0.0)
-    if not total >= top_p + SUM_TOLERANCE:  # top_p is nearly 1, or the row holds no probabilities
+    if not total >= top_p + SUM_TOLERANCE:  # top_p is nearly 1, or the row contains NaN
         return mark_tail(probs, top_p)[0]
     return torch.ones_like(probs, dtype=torch.bool).index_copy_(0, likely, tail)
 
 
 def argmax(logits: Tensor) -> Tensor:
-    """Return the index of the highest number in every row, the first of equal ones.  # [n, V] -> [n]
+    """Return the index of the maximum of each row; among equal maxima, the first.  # [n, V] -> [n]
 
-    On a CPU NumPy is ten times faster than torch.
+    On a CPU this uses NumPy, which is ten times faster than torch.
     """
     if logits.device.type == "cpu" and logits.dtype in (torch.float32, torch.float64):
         return torch.from_numpy(logits.numpy().argmax(-1))

@@ -1,7 +1,7 @@
 """The table of a run's settings. It defines the page's fields, links, the API, the command's flags and their help.
 
-`ui/request.py` checks settings from the page, links and the API; `SamplingParams` and `check_request` check settings
-from everywhere. Settings are then passed by name to `lanes.race.race`, through code that does not list them.
+`ui/request.py` checks settings from the page, links and the API. `SamplingParams` and `check_request` check all
+settings, also those of the command. Settings are passed by name to `lanes.race.race`; no code in between lists them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Flag:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. The API, links, traces and (with dashes) the flag use its name.
+    """One setting. The API, links and traces use its name; so does the flag, with dashes.
 
-    `low` and `high` bound what strangers send: a number, or the characters of a text. The engine's bounds are wider. If
-    `bound` names a field of `Exposure`, `high` is its value on this host, else `fixed_high`. A setting with a `step` is
-    a slider on the page.
+    `low` and `high` limit what visitors can send: the value of a number, or the length of a text. The engine itself
+    accepts a wider range. `high` is the field `bound` of this host's `Exposure`, or `fixed_high` if `bound` is empty.
+    A setting with a `step` is a slider on the page.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Setting:
 
     @property
     def high(self) -> float:
-        """The highest value a stranger may send. It may change: the command line sets the exposure at its start."""
+        """The highest value a visitor may send. It can change: the command line sets the exposure at its start."""
         highest: float = getattr(limits(), self.bound) if self.bound else self.fixed_high
         return highest
 
@@ -78,13 +78,13 @@ SETTINGS = {
         ),
         Setting(
             "drafter", str, DEFAULT_DRAFTER,
-            "default: what is expected to pay on this machine, by costs that are measured once; or draft_model, "
-            "prompt_lookup, medusa, eagle3 …; a wrong name is answered with the list",
+            "default: the one that should be fastest on this machine, by costs that are measured once; or draft_model, "
+            "prompt_lookup, medusa, eagle3 …; for a wrong name the error lists all",
             sampling=False, main=True,
-            flag=Flag(str, DEFAULT_DRAFTER, "its name; default: what is expected to pay on this machine"),
+            flag=Flag(str, DEFAULT_DRAFTER, "its name; default: the one that should be fastest on this machine"),
         ),
         Setting(
-            "k", int, 0, "tokens drafted per cycle, 0: as many as are expected to pay", step=1, bound="k",
+            "k", int, 0, "tokens drafted per cycle; 0: the number that should be fastest", step=1, bound="k",
             sampling=False, main=True,
         ),
         Setting(
@@ -93,7 +93,7 @@ SETTINGS = {
         Setting("top_p", float, USUAL.top_p, "1 is off", 0, 1, 0.05, above=True),
         Setting("top_k", int, USUAL.top_k, "0 is off", 0, 1_000),
         Setting("max_tokens", int, USUAL.max_tokens, "new tokens", 1, step=1, bound="tokens"),
-        Setting("seed", int, USUAL.seed, "of every random draw", 0, 2**31 - 1, main=True),
+        Setting("seed", int, USUAL.seed, "the seed of all random draws", 0, 2**31 - 1, main=True),
         Setting(
             "stop", str, "", "strings that end the text, one per line", label="stop_strings",
             flag=Flag(list[str], [], "a string that ends the text; may be repeated"),
@@ -104,8 +104,8 @@ SETTINGS = {
             flag=Flag(str, EMBEDDED, "'embedded', or a folder with target/ and tokenizer/"),
         ),
         Setting(
-            "peer", bool, False, "one more lane: transformers' own assisted generation", sampling=False,
-            flag=Flag(Literal["transformers"] | None, None, "one more lane: its own assisted generation"),
+            "peer", bool, False, "add a lane: transformers' own assisted generation", sampling=False,
+            flag=Flag(Literal["transformers"] | None, None, "add a lane: transformers' own assisted generation"),
         ),
     )
 }  # fmt: skip
@@ -117,16 +117,16 @@ TUNED = TranslatableText("The target tuned on edits has gone, with its draft; ch
 CONTROLS = TranslatableText("The draft models large and scratch have gone; choose draft_model or draft_model:story.")
 PRESETS = TranslatableText("Pairs have no names of their own any more; write TARGET + DRAFT, as the Hub calls the two.")
 NAMES = "smollm2-1.7b qwen3-1.7b qwen3-8b qwen3-8b-eagle3 llama-3.1-8b llama-layerskip-1b mistral-7b-medusa".split()
-BENCH_SERVER = "the bench measures no servers any more: `specdec run PROMPT --server ADDRESS --plain ADDRESS` does"
-# Answers to commands, flags, settings and drafters of earlier versions: each says what to use instead.
+BENCH_SERVER = "the bench no longer measures servers; use `specdec run PROMPT --server ADDRESS --plain ADDRESS`"
+# Error messages for commands, flags, settings and drafters of earlier versions. Each says what to use instead.
 GONE = {
     "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
     "run --kind": "`run --kind` is gone: `python -m tools.record` records the page's runs, each with its kind",
     "run --key-env": "--key-env is gone: the key is read from SPECDEC_SERVER_KEY",
     "doctor": "`specdec doctor` is gone: `specdec bench --suite pair --target … --draft …` measures a pair's α, τ, "
     "costs and best K, and the Guide's “Why do I gain nothing?” says what to change",
-    "prove --paths": "`prove --paths` is gone: every toy of up to 100 random paths is walked",
-    "trace FILE OTHER": "`specdec trace` compares no runs now: a diff of the two .jsonl files shows where they part",
+    "prove --paths": "`prove --paths` is gone: `prove` always walks every toy of up to 100 random paths",
+    "trace FILE OTHER": "`specdec trace` no longer compares runs: `diff` shows where the two .jsonl files differ",
     "run --exit-layer": '--exit-layer is gone: name the layer in the target\'s config.json, as "exit_layers": [4]',
     "app --pair": "`app --pair` is gone: name the pair, or TARGET + DRAFT, in --target",
     "site --language": "`site --language` is gone: a site holds every language",
@@ -146,8 +146,8 @@ GONE = {
     "--drafter draft_model:scratch": CONTROLS,
     "--family tuned": TUNED,
     **{f"--family {name}": PRESETS for name in NAMES},
-    "export vllm": "`export` names no engine any more: `specdec export --out FOLDER` writes what vLLM reads",
-    "export llama_cpp": "`export` writes no GGUF files any more; llama.cpp's own converter does, see docs/serving.md",
+    "export vllm": "`export` no longer takes an engine's name: `specdec export --out FOLDER` writes what vLLM reads",
+    "export llama_cpp": "`export` no longer writes GGUF files; use llama.cpp's own converter, see docs/serving.md",
 }
 
 
@@ -169,7 +169,7 @@ class RunRequest:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `race` by name. The family is not among them: it is loaded before."""
+        """The arguments of `race` by name, without the family, which is loaded before `race` is called."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "family"}
 
 

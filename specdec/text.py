@@ -18,7 +18,7 @@ BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether the tokenizer's Rust code panicked. Its error is no `Exception`, so usual handlers do not catch it."""
+    """Return whether `error` is a panic of the tokenizer's Rust code, which `except Exception` does not catch."""
     return type(error).__name__ == "PanicException"
 
 
@@ -34,7 +34,7 @@ def ids_of(text: str, tokenizer: Tokenizer) -> list[int]:
 
 
 class Pieces:
-    """The bytes of every token id, from a tokenizer.json (byte-level BPE or SentencePiece with byte tokens)."""
+    """Gives the bytes of each token id of a tokenizer.json (byte-level BPE, or SentencePiece with byte tokens)."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -54,7 +54,7 @@ class Pieces:
         return content.replace(SENTENCEPIECE_SPACE, " ").encode()
 
     def piece(self, token: int) -> str:
-        """Return the token's text for display; bytes that are no text by themselves are written as <0xF0>."""
+        """Return the token's text for display; if its bytes are not valid UTF-8, they are written as <0xF0>."""
         if token in self._special:
             return str(self._tokenizer.id_to_token(token))
         data = self.bytes(token)
@@ -65,7 +65,7 @@ class Pieces:
 
 
 def byte_of_character() -> dict[str, int]:
-    """Make GPT-2's table: byte-level BPE writes every byte as a printable character."""
+    """Make GPT-2's table for byte-level BPE, which writes every byte as a printable character."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
@@ -75,16 +75,16 @@ BYTE_OF = byte_of_character()
 
 
 class TextStream:
-    """Turns tokens into text that can be shown at once: whole characters, and no part of a stop string."""
+    """Turns tokens into text to show immediately. Incomplete characters and possible stop strings are held back."""
 
     def __init__(self, token_bytes: Callable[[int], bytes], stop: Sequence[str] = ()) -> None:
         self._bytes, self._stop = token_bytes, tuple(stop)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._pending = ""  # text that may be the beginning of a stop string
+        self._pending = ""  # text that is held back because it may begin a stop string
         self.stopped = False
 
     def push(self, token: int) -> str:
-        """Return the text that this token made readable. Sets `stopped` when a stop string is complete."""
+        """Add a token, and return the text that it made readable. Sets `stopped` when a stop string is complete."""
         return self._release(self._decoder.decode(self._bytes(token)))
 
     def flush(self) -> str:
@@ -99,10 +99,10 @@ class TextStream:
         if self.stopped:
             return ""
         text = self._pending + new
-        places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
-        if places:
+        starts = [start for stop in self._stop if (start := text.find(stop)) >= 0]
+        if starts:
             self.stopped, self._pending = True, ""
-            return text[: min(places)]
+            return text[: min(starts)]
         beginnings = (stop[:length] for stop in self._stop for length in range(1, len(stop)))
         keep = max((len(beginning) for beginning in beginnings if text.endswith(beginning)), default=0)
         self._pending = text[len(text) - keep :]

@@ -16,20 +16,20 @@ Kind = Literal["resampled", "bonus"]
 MAX_TOKENS = 4096
 MAX_STOPS = 4
 MAX_STOP_LENGTH = 64  # characters
-MAX_DRAFT_TOKENS = 64  # tokens of one draft, chain or tree, so it also bounds K; `exposure.Exposure.k` bounds a visitor
-MIN_SEED = -(2**63)  # torch's generators take seeds from here to MAX_SEED
+MAX_DRAFT_TOKENS = 64  # tokens of a draft, chain or tree, so also the largest K; a visitor's is `exposure.Exposure.k`
+MIN_SEED = -(2**63)  # torch.Generator accepts seeds from MIN_SEED to MAX_SEED
 MAX_SEED = 2**64 - 1
 TYPICAL_EPSILON = 0.09  # ε and δ of typical acceptance (`rules.TypicalAcceptance`)
 TYPICAL_DELTA = 0.3
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Whether `text` holds a lone surrogate, which no tokenizer reads and no file can store."""
+    """Return whether `text` contains a lone surrogate, which tokenizers reject and UTF-8 cannot encode."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
 class TranslatableText(str):
-    """An English sentence for people that keeps its template and values, so that it can be translated."""
+    """An English sentence for users. It keeps its template and values, so that the page can translate it."""
 
     template: str
     values: dict[str, Any]
@@ -44,21 +44,21 @@ class TranslatableText(str):
 
 
 class PromptError(ValueError):
-    """The prompt cannot be run. The message says what to do."""
+    """Raised for a prompt that cannot be run. The message says what the user can do."""
 
 
 def check_k(k: int) -> None:
-    """Raise ValueError if `k` is negative or more than the engine drafts."""
+    """Raise ValueError unless 0 ≤ `k` ≤ MAX_DRAFT_TOKENS."""
     if not 0 <= k <= MAX_DRAFT_TOKENS:
         raise ValueError(f"k must lie between 0 and {MAX_DRAFT_TOKENS}, not {k}")
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """Says how tokens are drawn, and when a text ends. `temperature` 0 means greedy.
+    """Defines how tokens are sampled and when the text ends. `temperature` 0 means greedy decoding.
 
-    `top_k` 0 and `top_p` 1 switch those filters off. `stop` strings end the text where they begin.
-    `ignore_end` continues after the end token, so that measured texts have equal lengths.
+    `top_k` 0 and `top_p` 1 switch these filters off. The text ends just before the first of the `stop` strings.
+    With `ignore_end` decoding continues after the end token, so that all texts of a measurement have equal lengths.
     """
 
     temperature: float = 0.0
@@ -75,7 +75,7 @@ class SamplingParams:
         if self.top_k < 0:
             raise ValueError(f"top_k must be 0 (off) or more, not {self.top_k}")
         if not 0.0 < self.top_p <= 1.0:
-            raise ValueError(f"top_p must lie above 0 and at most at 1, not {self.top_p}")
+            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
         if not 0 <= self.max_tokens <= MAX_TOKENS:
             raise ValueError(f"max_tokens must lie between 0 and {MAX_TOKENS}, not {self.max_tokens}")
         if not MIN_SEED <= self.seed <= MAX_SEED:
@@ -85,15 +85,15 @@ class SamplingParams:
 
 
 def is_chain(parents: Sequence[int]) -> bool:
-    """Whether each node's parent is the node before it."""
+    """Return whether each node's parent is the node before it."""
     return all(parent == node - 1 for node, parent in enumerate(parents))
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The tree of a draft: `parents[i]` is the node that node i follows, -1 for the last token of the text.
+    """The tree of a draft. `parents[i]` is the parent of node i; -1 stands for the last token of the text.
 
-    A parent comes before its children, so every path upwards ends at -1; other parents raise ValueError.
+    Every parent must have a smaller index than its children. Otherwise ValueError is raised.
     """
 
     parents: tuple[int, ...]
@@ -118,7 +118,7 @@ class Tree:
         return len(self.path(node))
 
     def depths(self) -> list[int]:
-        """The depth of every node."""
+        """Return the depth of every node."""
         depths: list[int] = []
         for parent in self.parents:
             depths.append(1 + (depths[parent] if parent >= 0 else 0))
@@ -129,9 +129,9 @@ class Tree:
 class Proposal:
     """The draft of one cycle: a tree of tokens (a chain is a tree without siblings).
 
-    `parents[i]` is the node that token i follows, -1 for the last committed token. Parents come before their children.
-    `probs[i]` is the distribution that token i was drawn from, after temperature, top-k and top-p. Without `probs`
-    each token was chosen outright (a point mass). `seconds[i]` is the time of drafting token i; it may be empty.
+    `parents[i]` is the node that token i follows; -1 is the last committed token. Parents come before their children.
+    `probs[i]` is the distribution that token i was sampled from, after temperature, top-k and top-p. If `probs` is
+    None, no token was sampled: each q is a point mass. `seconds[i]` is the time taken to draft token i, if measured.
     """
 
     tokens: tuple[int, ...] = ()
@@ -151,7 +151,7 @@ class Proposal:
         return is_chain(self.parents)
 
     def distributions(self, rows: Tensor) -> Tensor:
-        """The distribution that each token was drawn from; a point mass becomes a one-hot row.  # [n, V]"""
+        """Return the distribution q of each token; a point mass becomes a one-hot row like `rows`.  # [n, V]"""
         if self.probs is not None:
             return self.probs
         distributions = rows.new_zeros((len(self), rows.shape[1]))
@@ -176,11 +176,11 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The costs of a cycle by the depth of its draft. Their unit is one step of plain decoding.
+    """The cost of a cycle as a function of the depth of its draft. The unit is one step of plain decoding.
 
-    A draft of depth d costs `start` + d * `draft`; a level of a tree has several tokens, and `draft` includes all.
-    `draw` is added to `draft` at temperatures above 0. `passes[d]` is the target's pass over a draft of depth d.
-    `overhead` is what else a cycle with a draft costs, at any depth.
+    A draft of depth d costs `start` + d * `draft`. For a tree, `draft` is the cost of a whole level. At temperatures
+    above 0, `draw` is added to `draft`. `passes[d]` is the cost of the target's pass over a draft of depth d.
+    `overhead` is the remaining cost of a cycle with a draft; it does not depend on the depth.
     """
 
     draft: float
@@ -204,7 +204,7 @@ class Costs:
         return tuple(map(self.cycle, range(k + 1)))
 
     def verify(self, depth: int) -> float:
-        """Return the cost of the target's pass over a draft of that depth; beyond `passes` it grows linearly."""
+        """Return the cost of the target's pass over a draft of this depth, extrapolated linearly beyond `passes`."""
         deepest = len(self.passes) - 1
         if depth <= deepest:
             return self.passes[depth]
@@ -214,10 +214,10 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The test of one drafted token: accepted if u·q < p. In block verification, which gives h, accepted if u < h.
+    """The test of one drafted token, which is accepted if u·q < p.
 
-    `u` is None if no coin was tossed: some rules use none, and block verification needs none after a longer block
-    passed.
+    Only block verification sets `h`. It accepts the token if u < h, or if a longer block passed before; then it tosses
+    no coin. `u` is None if no coin was tossed. Some rules never toss coins.
     """
 
     node: int
@@ -231,10 +231,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The accepted path from the root, and the one token that the target always adds.
+    """The accepted path from the root, and `token`, the target's own token, which every cycle adds after the path.
 
-    `distribution` is what that token was drawn from; None stands for the target's row after the path. `extra` holds
-    tokens that a wrong rule of `proof/mistakes.py` adds after it; a correct rule adds none.
+    `token` was drawn from `distribution`; None means the target's row after the path. `extra` is empty for correct
+    rules. Wrong rules of `proof/mistakes.py` use it to add more tokens.
     """
 
     path: tuple[int, ...]

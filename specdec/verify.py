@@ -1,11 +1,11 @@
-"""Rejection sampling: from a draft, the target's distributions and random numbers to the accepted path.
+"""Rejection sampling: decide which tokens of a draft are accepted, and draw the target's own token after them.
 
-The same walk judges chains and trees, greedy and sampled drafts. At a node, p is the target's row after it. Each child
-x is accepted with probability min(1, p(x) / q(x)). After a rejection the residual replaces p, and the next sibling is
-tried. If no child is accepted, the target's own token is drawn from the p that is left.
+One walk down the tree judges the draft (a chain is a tree). At each node, p starts as the target's distribution there.
+Each child x is accepted with probability min(1, p(x) / q(x)), and then the walk goes on at x. If x is rejected, the
+residual distribution replaces p, and the next child is tried. If no child is left, the own token is drawn from p.
 
 For chains see Leviathan et al. 2022 (arXiv 2211.17192) and Chen et al. 2023 (2302.01318), for siblings SpecInfer
-(2305.09781). It is lossless if `probs[i]` is the distribution that token i was drawn from, given its earlier siblings.
+(2305.09781). It is lossless if token i was drawn from `probs[i]`, which depends on its earlier siblings.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from .types import Kind, Proposal, Trial, Verdict
 
 
 class Rule(Protocol):
-    """Judges the draft of a cycle.
+    """Judges the draft of one cycle.
 
     `rows` [n + 1, V] are the target's distributions: row 0 after the text, row i + 1 after node i.
     """
 
     name: str
     lossless: bool
-    trees: bool = True  # False if it judges chains only
+    trees: bool = True  # False if the rule judges chains only
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict: ...
 
     def sampler(self, seed: int) -> Sampler:
-        """The sampler that a run under this rule uses."""
+        """Make the sampler for a run with this rule."""
         return RandomSampler(seed)
 
 
 class RejectionSampling(Rule):
-    """The lossless rule of the papers. `proof/wrong_rules.py` overrides the four small methods with known mistakes."""
+    """The lossless rule of the papers. `proof/wrong_rules.py` overrides its small methods with known mistakes."""
 
     name = "rejection sampling"
     lossless = True

@@ -1,8 +1,8 @@
 """Wrap any drafter so that it drafts only as many tokens as pay off, and none while plain decoding is faster.
 
-The depth is chosen before a draft, by the acceptance so far, and again after each token, by its confidence (`stop.py`).
-No drafted token is dropped, so the output distribution does not change. Costs are measured once and do not change, so
-the same seed gives the same proposals.
+Before a draft, the acceptance rate so far decides on its depth. After each token, its confidence decides whether the
+draft ends (`stop.py`). No drafted token is dropped, so the output distribution does not change. Costs are measured
+only once, so the same seed gives the same proposals.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .stop import DraftLengthController, Rate
 class AdaptiveDrafter:
     """Wraps the drafter `inner`.
 
-    If `stops` is true, a token's confidence may end a draft. Captured CUDA graphs need the depth beforehand, so
-    `gpu/lane.py` sets it to False.
+    If `stops` is True, a token's confidence can end a draft. `gpu/lane.py` sets `stops` to False, because captured CUDA
+    graphs need the depth before the draft begins.
     """
 
     name = "adaptive"
@@ -28,7 +28,7 @@ class AdaptiveDrafter:
         self.inner, self.costs = inner, costs
         self.rate = Rate(1.0 / costs.passes[0])
         self.stop = DraftLengthController(self.rate)
-        self.resting = self.rest = 0  # cycles without a draft: so far, and in all before the next trial
+        self.skipped = self.cycles_to_skip = 0  # cycles without a draft: until now, and until the next trial
         self._last: tuple[int, Proposal] | None = None  # the last draft, and the length of the text before it
         self.stops = isinstance(inner, ChainDrafter)
         if isinstance(inner, ChainDrafter):
@@ -37,7 +37,7 @@ class AdaptiveDrafter:
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         self.costs = self.costs.at(params.temperature)
         depth = self.depth(tokens, k)
-        # At the prefill k is 0, and the inner drafter reads the prompt. In a cycle without a draft it reads nothing.
+        # At the prefill k is 0, and the inner drafter reads the prompt. In later cycles of depth 0 it is not called.
         proposal = self.inner.propose(tokens, depth, params, sampler) if depth or not k else Proposal()
         self.remember_draft(len(tokens), proposal)
         return proposal
@@ -49,19 +49,19 @@ class AdaptiveDrafter:
         return self._depth(k)
 
     def remember_draft(self, length: int, proposal: Proposal) -> None:
-        """Remember the draft after a text of `length` tokens: the next text shows which of its tokens were."""
+        """Remember the draft after a text of `length` tokens. The next text shows which of its tokens were accepted."""
         self._last = (length, proposal)
 
     def should_stop(self, confidence: float, index: int) -> bool:
-        """Whether the draft should end here, because no further tokens would be worth their cost."""
+        """Return whether the draft ends after token `index`, because no further tokens would be worth their cost."""
         return self.stops and self.stop(confidence, index)
 
     def _depth(self, k: int) -> int:
-        """Return the depth with the most expected tokens per time, or `k` if confidence ends the drafts.
+        """Return the depth with the most expected tokens per time; `k` if `should_stop` will end the draft.
 
-        It is 0 while plain decoding is faster, but now and then one token is drafted to see whether that changed.
+        Return 0 while plain decoding is faster. Now and then return 1 nevertheless, to see whether that changed.
         """
-        alpha = self.stop.acceptance.upper  # an optimistic estimate: a wrong trial costs little
+        alpha = self.stop.acceptance.upper  # an optimistic estimate, because a useless trial costs little
         expected, survival, best, depth = 1.0, 1.0, self.rate.plain, 0
         for deeper, cost in enumerate(self.costs.cycles(k)[1:], 1):
             survival *= alpha
@@ -69,13 +69,13 @@ class AdaptiveDrafter:
             if expected / cost > best:
                 best, depth = expected / cost, deeper
         if depth:
-            self.rest = 8
-            # `depth` fits an average draft: a confident one may be deeper, and `should_stop` ends the others.
+            self.cycles_to_skip = 8
+            # `depth` is best for an average draft. A confident draft can go deeper; `should_stop` ends the others.
             return k if self.stops else depth
-        self.resting += 1
-        if self.resting <= self.rest:
+        self.skipped += 1
+        if self.skipped <= self.cycles_to_skip:
             return 0
-        self.resting, self.rest = 0, min(128, 2 * max(self.rest, 8))
+        self.skipped, self.cycles_to_skip = 0, min(128, 2 * max(self.cycles_to_skip, 8))
         return min(k, 1)
 
     def _learn(self, tokens: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""The contract of a drafter, and what several drafters share: chains, copies, heads that read the target's states."""
+"""The contract of a drafter, and base classes: for chains, for copied text, for heads on the target's states."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ ShouldStop = Callable[[float, int], bool]
 
 
 class Drafter(Protocol):
-    """Drafts for one run. It may hold caches, and compares the text with its last draft to see what was accepted."""
+    """Drafts for one run. It gets no verdicts: to see what was accepted, it compares the text with its draft."""
 
     name: str
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        """Return a draft after `tokens` that is at most `k` levels deep. It may be shorter, or empty.
+        """Return a draft after `tokens` that is at most `k` levels deep. It can be shorter, or empty.
 
-        The prefill calls this with `k` 0: the drafter may read the prompt, but returns no draft.
-        A draft may end because of the token drawn last, but must include that token. To drop it would change the
-        distribution of the draft.
+        The prefill calls this with `k` 0. The drafter can then read the prompt, but returns no draft.
+        A drafter can look at the last token it drew, and end the draft after it. It must not drop that token, because
+        that would change the distribution of the draft.
         """
         ...
 
 
 class NoDrafter:
-    """Proposes nothing: the loop is then plain decoding."""
+    """Proposes nothing, which makes the loop plain decoding."""
 
     name = "none"
 
@@ -48,8 +48,8 @@ class NoDrafter:
 class CopyingDrafter(ABC):
     """Copies tokens from earlier in the text.
 
-    `around` counts a chat template's tokens: (those before the prompt, those after it). They are not searched, because
-    an answer does not repeat them.
+    `around` counts the tokens of a chat template: (before the prompt, after the prompt). These tokens are not searched,
+    because an answer does not repeat them.
     """
 
     around = (0, 0)
@@ -67,7 +67,7 @@ class CopyingDrafter(ABC):
 
     @abstractmethod
     def copied(self, text: Sequence[int], k: int) -> list[int]:
-        """Return at most `k` tokens, copied from `text`. The next call has the same text with more tokens."""
+        """Return at most `k` tokens, copied from `text`. In the next call `text` has more tokens at its end."""
 
 
 class ChainDrafter:
@@ -117,8 +117,8 @@ class ChainDrafter:
 def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float:
     """Return how confident the draft is in a token: its probability in `distribution` [V], if it was drawn.
 
-    For a greedy token, it is the softmax of `logits` [1, V] over the two best tokens only. A softmax over all tokens
-    may be small for a token that the target would choose, too.
+    For a greedy token, it is a softmax of `logits` [1, V] over only two tokens: this one and the best other one. A
+    softmax over all tokens can be small even for a token that the target would choose as well.
     """
     if distribution is not None:
         return float(distribution[token])
@@ -145,7 +145,7 @@ H = TypeVar("H", bound=Head)
 
 
 class HeadDrafter(Generic[H]):
-    """Keeps a head's cache in step with the text. Committed tokens are read with features of the target's states."""
+    """Keeps a head's KV cache up to date. For committed tokens, the head reads features of the target's states."""
 
     def __init__(self, view: TargetView, head: H, capacity: int) -> None:
         self.view, self.head, self.capacity = view, head, capacity
@@ -154,7 +154,7 @@ class HeadDrafter(Generic[H]):
 
     @cached_property
     def _cache(self) -> StaticCache:
-        """The head's cache, allocated at its first use: captured CUDA graphs have their own and never use this one."""
+        """The head's cache. It is allocated only when used, because captured CUDA graphs use their own cache."""
         return self.head.new_cache(self.capacity)
 
     def catch_up(self, tokens: Sequence[int]) -> list[int]:
@@ -178,7 +178,7 @@ class HeadDrafter(Generic[H]):
     def extend(self, pending: list[int]) -> Tensor:
         """Read the pending tokens; return the state after the last one.  # [1, hidden]
 
-        The next call uses this state in place of the target's feature, which a drafted token does not have yet.
+        The next call uses this state as the feature, because the target has not computed one for a drafted token yet.
         """
         self._features = self.forward(pending)[-1:]
         return self._features
@@ -194,10 +194,10 @@ class HeadChainDrafter(HeadDrafter[H], ChainDrafter):
 
 
 def siblings(distribution: Tensor, count: int, sampler: Sampler, level: int) -> Iterator[tuple[int, Tensor]]:
-    """Draw up to `count` different tokens. Yield each with the distribution [V] that it was drawn from.
+    """Draw up to `count` different tokens. Yield each token with the distribution [V] that it was drawn from.
 
-    That distribution excludes the earlier siblings. Verification tries the siblings in this order (SpecInfer,
-    arXiv 2305.09781).
+    Each distribution excludes the tokens that were drawn before. Verification tests the tokens in the same order
+    (SpecInfer, arXiv 2305.09781).
     """
     for _ in range(count):
         token = sampler.categorical(distribution, ("draft", level))

@@ -1,9 +1,9 @@
 """Draft a block of tokens in one pass: block diffusion in a single step, as in DFlash (Chen et al. 2026, 2602.06036).
 
 A few layers denoise all masked slots at once. The slots attend to each other and to the text, whose keys and values are
-projections of the target's states. So a draft of any length costs one pass, but the slots do not know each other's
-tokens. A low-rank table [V, V] corrects this, as in DSpark (arXiv 2607.05147): its row for the token before a slot is
-added to the slot's logits. The slots are drawn in order, each from its corrected distribution, which becomes its q.
+projections of the target's states. So a draft of any length costs one pass, but no slot depends on the tokens that are
+drawn for other slots. A low-rank table [V, V] corrects this, as in DSpark (arXiv 2607.05147): the table's row for the
+token before a slot is added to the slot's logits. Tokens are drawn slot by slot; q is the corrected distribution.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter, HeadDrafter
 
-TAPS = "block_taps"  # key of config.json: the target's layers whose inputs are fused
+TAPS = "block_taps"  # key of config.json, which lists the target's layers whose inputs are fused
 W1 = "markov_head.markov_w1.weight"
 W2 = "markov_head.markov_w2.weight"
 
 
 class BlockHead:
-    """Layers that denoise `slots` slots at once, and a correction of each slot's logits by the token before it.
+    """Denoises `slots` slots at once, and corrects each slot's logits by the token before the slot.
 
-    The input of the first slot is the embedding of the text's last token, that of each other slot a learned vector. The
-    last feature of the text is added to all.
+    The first slot's input is the embedding of the text's last token. Every other slot's input is a learned vector. The
+    last feature of the text is added to all inputs.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class BlockHead:
         taps: Sequence[int],
         stored: torch.dtype | None = None,
     ) -> None:
-        """`stored` is the type to round matrices to, or None. Raises ValueError if the weights do not fit `target`."""
+        """Round matrices to `stored`, unless it is None. Raises ValueError if `weights` do not fit `target`."""
         check_tensors(weights, head_tensors(config, weights, target, len(taps)))
         self.slots, self.taps = 1 + len(weights["slots.weight"]), tuple(taps)
         # The first slot may be at the last position of the target's context, so the block needs positions beyond it.
@@ -79,35 +79,35 @@ class BlockHead:
         """
         normed = self.decoder.rms_normalise
         self.decoder.remember(features, cache)
-        word = normed(self.decoder.embedding[tokens[-1]][None]) * self.embed_norm
-        stream = normed(features[-1:]) * self.hidden_norm + torch.cat((word, self.masked))
+        first = normed(self.decoder.embedding[tokens[-1]][None]) * self.embed_norm
+        stream = normed(features[-1:]) * self.hidden_norm + torch.cat((first, self.masked))
         return self.decoder.run_layers(stream, cache, cache.length, causal=False)
 
     def correct(self, logits: Tensor, token: int) -> Tensor:
-        """Correct a slot's logits by the `token` before it.  # [1, V] -> [1, V]"""
+        """Correct a slot's logits by the `token` before the slot.  # [1, V] -> [1, V]"""
         return linear(self.table_left[token][None], self.table_right, logits)
 
 
 def head_tensors(
     config: Config, weights: Mapping[str, Tensor], target: Target, taps: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes that a head's tensors must have. Slots and rank are those of `weights`."""
-    width, words = target.width, target.vocabulary
+    """Return the names and shapes that a head's tensors must have. `weights` set the number of slots and the rank."""
+    width, vocabulary = target.width, target.vocabulary
     slots, table = weights.get("slots.weight", torch.empty(0)), weights.get(W1, torch.empty(0))
     layers = range(config.num_hidden_layers)
     return {
         "fc.weight": (width, taps * width),
-        "lm_head.weight": (words, width),
+        "lm_head.weight": (vocabulary, width),
         "slots.weight": (len(slots), width),
-        W1: (words, table.shape[-1]),
-        W2: (words, table.shape[-1]),
+        W1: (vocabulary, table.shape[-1]),
+        W2: (vocabulary, table.shape[-1]),
         **{f"{name}.weight": (width,) for name in ("embed_norm", "hidden_norm", "norm")},
         **{f"layers.{i}.{name}": shape for i in layers for name, shape in layer_tensors(config, width).items()},
     }
 
 
 class BlockDrafter(HeadDrafter[BlockHead], ChainDrafter):
-    """Draws tokens slot by slot from one pass: at most as many as there are slots."""
+    """Drafts at most one token for each slot. One pass serves all slots, and their tokens are drawn in order."""
 
     name = "block"
 

@@ -16,7 +16,7 @@ from .base import ChainDrafter
 
 
 class DraftModelDrafter(ChainDrafter):
-    """Draws each token from the draft model's distribution, after the target's temperature, top-k and top-p."""
+    """Draws each token from the draft model's distribution, with the target's temperature, top-k and top-p."""
 
     name = "draft_model"
 
@@ -24,11 +24,11 @@ class DraftModelDrafter(ChainDrafter):
         self.model = model
         self.capacity = min(capacity or model.context, model.context)
         self._cached: list[int] = []  # the ids in the cache: committed tokens, then drafts that may have been rejected
-        self._committed = 0  # how many of them are surely committed
+        self._committed = 0  # how many ids in the cache are certainly committed tokens
 
     @cached_property
     def _cache(self) -> Any:
-        """The cache, allocated at its first use: captured CUDA graphs have their own and never use this one."""
+        """The cache. It is allocated only when used, because captured CUDA graphs use a cache of their own instead."""
         return self.model.new_cache(self.capacity)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
@@ -45,7 +45,7 @@ class DraftModelDrafter(ChainDrafter):
         return logits
 
     def _catch_up(self, tokens: Sequence[int]) -> list[int]:
-        """Remove rejected drafts from the cache; return the tokens that it lacks, at least the last one."""
+        """Remove rejected drafts from the cache. Return the tokens that the cache lacks: at least the last one."""
         if len(tokens) <= self._committed:
             raise ValueError("a drafter serves one run, whose text only grows")
         start = self._committed

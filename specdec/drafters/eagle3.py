@@ -1,8 +1,8 @@
 """EAGLE-3: draft with one decoder layer on the target's features (Li et al. 2025, arXiv 2503.01840).
 
-The feature of token i fuses, by one matrix, the target's states of a low, a middle and a high layer. From it and the
-embedding of token i + 1 the layer predicts token i + 2. For further tokens its own output replaces the feature; it is
-trained for that. After verification, accepted tokens are read again with the target's features.
+A matrix fuses the target's states of a low, a middle and a high layer at token i into the feature of token i. From this
+feature and the embedding of token i + 1, the head predicts token i + 2. For further tokens, the head's own output
+replaces the feature, as in training. After verification, the head reads accepted tokens again with target features.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import HeadChainDrafter, HeadDrafter, siblings
 
-WIDTH = 3  # a tree expands so many nodes of each level, and each has so many children
+WIDTH = 3  # the number of nodes that a tree expands on each level, and of the children of each expanded node
 DEPTH = 8  # levels of a tree
-NODES = 7  # nodes of a tree: with the text's last token the target reads 8 rows, and on a CPU more cost much more
+NODES = 7  # nodes of a tree. With the text's last token the target reads 8 rows; on a CPU, more rows cost much more
 
 
 def default_taps(layers: int) -> tuple[int, int, int]:
-    """Return the layers whose inputs are fused: low, middle, high."""
+    """Return the default layers whose inputs are fused: low, middle, high."""
     return 2, layers // 2, layers - 3
 
 
 def checked_taps(names: Sequence[int], layers: int, after: bool = False) -> tuple[int, ...]:
-    """Return the layers that config.json names, or with `after` the following ones. ValueError if there are no such."""
+    """Return the layers `names`; with `after`, the layers after them. Raises ValueError if the target lacks one."""
     taps = tuple(tap + after for tap in names)
     if min(taps) < 0 or max(taps) > layers:
         raise ValueError(f"the EAGLE-3 head reads layers {list(names)}; the target has {layers}")
@@ -47,10 +47,10 @@ def checked_taps(names: Sequence[int], layers: int, after: bool = False) -> tupl
 
 
 def layer_config(data: Mapping[str, Any]) -> Config:
-    """Read the config of the head's one layer. Its window follows from `layer_types` for any model, as in vLLM."""
-    kind, unread = (data.get("layer_types") or [FULL])[0], ("layer_types", "sliding_window", "use_sliding_window")
+    """Read the config of the head's one layer. As in vLLM, only `layer_types` decides about a sliding window."""
+    kind, ignored = (data.get("layer_types") or [FULL])[0], ("layer_types", "sliding_window", "use_sliding_window")
     config = Config.parse(
-        {name: value for name, value in data.items() if name not in unread} | {"num_hidden_layers": 1}
+        {name: value for name, value in data.items() if name not in ignored} | {"num_hidden_layers": 1}
     )
     return replace(config, windows={0: data["sliding_window"]} if kind == SLIDING else {})
 
@@ -58,7 +58,7 @@ def layer_config(data: Mapping[str, Any]) -> Config:
 class Eagle3Head:
     """A decoder of one layer. Its attention reads [norm(embedding), norm(feature)]; its residual stream is the feature.
 
-    `fc` is [features · hidden, hidden], input-first. It drafts only the target's tokens `ids` [draft vocabulary].
+    `fc` is [features · hidden, hidden]. The head can draft only the target's tokens `ids` [draft vocabulary].
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class Eagle3Head:
         norm_before_residual: bool = False,
         stored: torch.dtype | None = None,
     ) -> None:
-        """Take `weights` under the names of the authors' checkpoints. Raises ValueError if they do not fit `target`.
+        """Make the head from `weights`, named as in the authors' checkpoints. Raises ValueError if they do not fit.
 
         With `norm_before_residual`, as in `speculators`, the residual stream is the normed feature. Matrices are
-        rounded to `stored` (`draft_dtype`).
+        rounded to the dtype `stored`, which `draft_dtype` chooses.
         """
         weights = with_output_matrix(weights, target)
         width = target.width
@@ -115,7 +115,7 @@ class Eagle3Head:
     ) -> Tensor:  # [n, hidden], n ids -> [n, hidden]
         """Append each feature and the token after it to the cache; return the layer's output.
 
-        The output predicts the next feature. With `parents` the last pairs form a tree.
+        The output predicts the next feature. With `parents`, the last tokens form a tree.
         """
         start = cache.length
         stream, pairs = self.inputs(features, torch.tensor(tokens, device=self.decoder.device))
@@ -143,12 +143,12 @@ def head_tensors(
     config: Config, weights: Mapping[str, Tensor], width: int, taps: int, words: int
 ) -> dict[str, tuple[int, ...]]:
     """Return the names and shapes of a head's tensors, except OPTIONAL. Biases and QK-norm are used if present."""
-    own = replace(
+    present = replace(
         config,
         biases=tuple(f"{part}_proj" for part in "qkvo" if f"midlayer.self_attn.{part}_proj.bias" in weights),
         qk_norm="midlayer.self_attn.q_norm.weight" in weights,
     )
-    layer = {"hidden_norm.weight": (width,)} | layer_tensors(own, 2 * width)
+    layer = {"hidden_norm.weight": (width,)} | layer_tensors(present, 2 * width)
     return {
         "fc.weight": (width, width * taps),
         "norm.weight": (width,),
@@ -158,20 +158,20 @@ def head_tensors(
 
 
 def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[str, Tensor]:
-    """Compute the output matrix of a head whose file, to be smaller, refers to that of the target."""
-    whole = dict(weights)
-    if (writes := whole.pop(WRITES, None)) is not None and MAP in whole:
-        whole["lm_head.weight"] = output_rows(target, draft_vocabulary(whole, target)) @ writes.float().T
-    return whole
+    """Complete `weights` if, to save space, the file stores the output matrix as a factor of the target's."""
+    complete = dict(weights)
+    if (writes := complete.pop(WRITES, None)) is not None and MAP in complete:
+        complete["lm_head.weight"] = output_rows(target, draft_vocabulary(complete, target)) @ writes.float().T
+    return complete
 
 
 def draft_vocabulary(weights: Mapping[str, Tensor], target: Target) -> Tensor:
-    """Return the target's id of each of the head's tokens; all ids if the head has no map.  # [draft V]"""
+    """Return the target's id for each token of the head; all ids if the head has no map.  # [draft V]"""
     return parse_map(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target.vocabulary)
 
 
 def decoder_weights(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
-    """Rename the head's weights to those of a `Transformer` of one layer. `words` [V, hidden] are its embeddings."""
+    """Rename the head's tensors as a `Transformer` of one layer expects. `words` [V, hidden] are the embeddings."""
     layer = {
         name.replace("midlayer.", "model.layers.0."): tensor
         for name, tensor in weights.items()
@@ -214,10 +214,10 @@ class Node:
 
 
 class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
-    """Drafts a tree. If greedy, it is that of EAGLE-2 (arXiv 2406.16858), which has the likeliest of all nodes.
+    """Drafts a tree. In greedy decoding it is the tree of EAGLE-2 (arXiv 2406.16858): the likeliest of all nodes.
 
-    To choose among drawn tokens would change their distribution, so drawn trees have a fixed shape: a chain whose
-    tokens have siblings.
+    At other temperatures tokens are drawn. Choosing among drawn tokens would change their distribution, so these trees
+    have a fixed shape: a chain whose tokens have siblings.
     """
 
     name = "eagle3:tree"
@@ -246,16 +246,16 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
         return Proposal(tuple(drafted), tuple(parents), torch.stack(distributions), tuple(seconds))
 
     def _likeliest(self, pending: list[int], k: int) -> Proposal:
-        """Expand the likeliest nodes of each level; keep those with the highest joint probability, as point masses."""
+        """Expand the likeliest nodes of each level. Keep those with the highest joint probability, as point masses."""
         times, nodes, frontier = [time.perf_counter()], list[Node](), [-1]
-        opened: list[int] = []
+        expanded: list[int] = []
         best: list[int] = []
         root = self._features[-1:]
         states = self.extend(pending)
         for level in range(min(k, DEPTH)):
-            if level:  # expanded nodes are read again with the new ones: a few more rows cost less than a cached mask
-                opened += frontier
-                states = self._reopened(root, pending[-1], [nodes[i] for i in opened], opened)[-len(frontier) :]
+            if level:  # all expanded nodes are read again: a few more rows cost less than a cache with a tree mask
+                expanded += frontier
+                states = self._read_tree(root, pending[-1], [nodes[i] for i in expanded], expanded)[-len(frontier) :]
             candidates = self.head.candidates(states, WIDTH)
             for parent, state, scores, ids in zip(frontier, states, *candidates, strict=True):
                 above = nodes[parent].score if level else 0.0
@@ -264,23 +264,23 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
                 ]
             best = sorted(range(len(nodes)), key=lambda i: -nodes[i].score)[:NODES]
             times.append(time.perf_counter())
-            # The children of a node that is not among the best cannot be among them either.
+            # A node's score is at most its parent's, so only nodes among the best can have children among the best.
             frontier = [i for i in best if nodes[i].level == level][:WIDTH]
             if not frontier:
                 break
         best = sorted(best)
-        place = {-1: -1, **{node: i for i, node in enumerate(best)}}
+        new_index = {-1: -1, **{node: i for i, node in enumerate(best)}}
         seconds = {level: after - before for level, (before, after) in enumerate(pairwise(times))}
         return Proposal(
             tuple(nodes[i].token for i in best),
-            tuple(place[nodes[i].parent] for i in best),
+            tuple(new_index[nodes[i].parent] for i in best),
             None,
             tuple(seconds.pop(nodes[i].level, 0.0) for i in best),  # the first node of a level carries its time
         )
 
-    def _reopened(self, root: Tensor, token: int, nodes: list[Node], places: list[int]) -> Tensor:
+    def _read_tree(self, root: Tensor, token: int, nodes: list[Node], indices: list[int]) -> Tensor:
         """Read `nodes` as a tree that follows the text's last pair; return their states.  # [nodes, hidden]"""
         self._cache.keep(self.view.cache.length - 1)
         features = torch.cat([root, torch.stack([node.feature for node in nodes])])
-        parents = [-1 if node.parent < 0 else places.index(node.parent) for node in nodes]
+        parents = [-1 if node.parent < 0 else indices.index(node.parent) for node in nodes]
         return self.head.forward(features, [token, *(node.token for node in nodes)], self._cache, parents)[1:]

@@ -1,8 +1,8 @@
 """Medusa: heads on the target's last state predict several tokens at once (Cai et al. 2024, arXiv 2401.10774).
 
-The target's output matrix predicts the next token; head i, a residual block, predicts the token i + 1 places later. No
-head knows the tokens that the others chose, so a chain is soon rejected; a tree drafts several choices of one head too.
-Any rule can verify the drafts; the paper's own, *typical acceptance*, is in `rules.py`.
+The target itself predicts the next token. Head i, a residual block, predicts the token i + 1 positions after that. No
+head depends on the tokens of the other heads, so chains are soon rejected. A tree also has further choices of one head.
+Any rule can verify the drafts. The rule of the paper, *typical acceptance*, is in `rules.py`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .base import ChainDrafter, siblings
 
 Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is head 1's third choice, after head 0's first choice
 
-# A chain, and a second choice for its first token. Further choices are accepted too seldom to pay for their row in the
-# target's pass.
+# A chain, and a second choice for its first token. More choices would be accepted too seldom to be worth the cost of
+# their rows in the target's pass.
 TREE: Tree = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
 
 
 class MedusaHeads:
-    """Computes x + SiLU(W x + b), once or more, for all heads at once, then applies their output matrices.
+    """Applies residual blocks x + SiLU(W x + b) of all heads at once, then the output matrix of each head.
 
     `blocks` are weights [heads, in, out] and biases. Heads without output matrices of their own use the target's.
     """
@@ -43,7 +43,7 @@ class MedusaHeads:
         tree: Tree | None = None,
         stored: torch.dtype | None = None,
     ) -> None:
-        """The heads' own output matrices are rounded to the dtype `stored`, which the setting `draft_dtype` chooses.
+        """The heads' own output matrices are rounded to the dtype `stored`, which `draft_dtype` chooses.
         The default `tree` is TREE, cut to the number of heads. Raises ValueError if the weights do not fit `target`.
         """
         count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
@@ -53,15 +53,15 @@ class MedusaHeads:
         shapes |= {f"{i}.linear.bias": (width,) for i in range(layers)}
         if f"0.{output_name}" in weights:
             shapes[output_name] = (target.vocabulary, width)
-        check_tensors(weights, {f"{head}.{part}": shape for head in range(count) for part, shape in shapes.items()})
+        check_tensors(weights, {f"{head}.{name}": shape for head in range(count) for name, shape in shapes.items()})
         if tree is None:
             tree = [path for path in TREE if len(path) <= count]
         self.taps = (target.depth,)
         self.target, self.count, self.tree = target, count, sorted(tree, key=lambda path: (len(path), path))
         self.parameters = sum(tensor.numel() for tensor in weights.values())
 
-        def of_all_heads(part: str) -> Tensor:
-            return torch.stack([weights[f"{head}.{part}"].to(target.device, target.dtype) for head in range(count)])
+        def of_all_heads(name: str) -> Tensor:
+            return torch.stack([weights[f"{head}.{name}"].to(target.device, target.dtype) for head in range(count)])
 
         self.blocks = [
             (of_all_heads(f"{i}.linear.weight").transpose(1, 2).contiguous(), of_all_heads(f"{i}.linear.bias")[:, None])
@@ -73,7 +73,7 @@ class MedusaHeads:
     def logits(self, state: Tensor, count: int) -> Tensor:
         """Return logits of the first `count` heads, from the target's state after its last layer.
 
-        From it the target predicts the next token, and head 0 the token after that.  # [1, hidden] -> [count, V]
+        From the state the target predicts the next token, and head 0 the token after that.  # [1, hidden] -> [count, V]
         """
         x = self.target.normed(state).expand(count, 1, -1)
         for weight, bias in self.blocks:
@@ -91,7 +91,7 @@ def last_state(view: TargetView) -> Tensor:
 
 
 class MedusaDrafter(ChainDrafter):
-    """Draws token i from the distribution of head i, which does not depend on the tokens before it."""
+    """Draws token i from the distribution of head i, which does not depend on the drafted tokens before token i."""
 
     name = "medusa"
 
@@ -113,7 +113,7 @@ class MedusaDrafter(ChainDrafter):
 
 
 class MedusaTreeDrafter:
-    """Drafts a tree of fixed shape: a head's best choices if greedy, otherwise tokens drawn without replacement."""
+    """Drafts a tree of fixed shape: each head's best tokens if greedy, otherwise tokens drawn without replacement."""
 
     name = "medusa:tree"
 
@@ -134,13 +134,13 @@ class MedusaTreeDrafter:
         else:
             rows = enumerate(probabilities(logits, params))
             choices = [[*siblings(distribution, width, sampler, level)] for level, distribution in rows]
-        # A distribution with few tokens has no token for some ranks.
+        # If a distribution has fewer tokens than `width`, its last ranks have no token.
         paths = [path for path in paths if all(rank < len(choices[level]) for level, rank in enumerate(path))]
         node_of = {(): -1, **{path: node for node, path in enumerate(paths)}}
         chosen = [choices[len(path) - 1][path[-1]] for path in paths]
         distributions = [distribution for _, distribution in chosen if distribution is not None]
         parents = tuple(node_of[path[:-1]] for path in paths)
-        seconds = (time.perf_counter() - started, *[0.0] * (len(paths) - 1))  # all are computed at once
+        seconds = (time.perf_counter() - started, *[0.0] * (len(paths) - 1))  # the first token carries all the time
         return Proposal(
             tuple(token for token, _ in chosen), parents, torch.stack(distributions) if distributions else None, seconds
         )

@@ -1,8 +1,8 @@
 """Draft with a multi-token-prediction layer (DeepSeek-V3, arXiv 2412.19437, section 2.2).
 
-Its input is the target's last state at token i and the embedding of token i + 1, both normed and projected together.
-One layer and the target's output matrix then predict token i + 2. For further tokens its own state replaces the
-target's.
+The layer's input is the target's last state at token i and the embedding of token i + 1, both normed and projected
+together. The layer and the target's output matrix then predict token i + 2. For further tokens, the layer's own output
+replaces the target's state.
 DeepSeek-V3, GLM-4.5 and Qwen3-Next are published with such a layer.
 """
 
@@ -23,7 +23,7 @@ from ..models.matrix import linear
 from ..models.transformer import layer_tensors, Transformer
 from .base import HeadChainDrafter
 
-NORM = "shared_head.norm.weight"  # the norm before the output matrix, which the layer shares with the target
+NORM = "shared_head.norm.weight"  # norm before the output matrix: the norm is the layer's, the matrix the target's
 
 
 class MTPHead:
@@ -32,9 +32,9 @@ class MTPHead:
     def __init__(
         self, config: Config, weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None = None
     ) -> None:
-        """Take `weights` under DeepSeek-V3's names. Raises ValueError if they do not fit `target`.
+        """Make the head from `weights` with DeepSeek-V3's names. Raises ValueError if they do not fit `target`.
 
-        All matrices, also the shared one, are rounded to `stored` (`draft_dtype`).
+        All matrices, also the copy of the target's, are rounded to the dtype `stored`, which `draft_dtype` chooses.
         """
         width = target.width
         layer = layer_tensors(config, width)
@@ -43,8 +43,8 @@ class MTPHead:
         shape = replace(config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context)
         parts = {f"model.layers.0.{name}": weights[name] for name in layer}
         parts["model.embed_tokens.weight"], parts["model.norm.weight"] = target.embedding, weights[NORM]
-        one_by_one = torch.eye(width, dtype=target.dtype, device=target.device)
-        parts["lm_head.weight"] = target.project(one_by_one).t().contiguous()
+        identity = torch.eye(width, dtype=target.dtype, device=target.device)
+        parts["lm_head.weight"] = target.project(identity).t().contiguous()
         self.decoder = Transformer(shape, parts, target.dtype, target.device, stored)
         scale = torch.cat([weights["enorm.weight"], weights["hnorm.weight"]]).float()
         self.eh_proj = self.decoder.matrix(weights["eh_proj.weight"].float() * scale * self.decoder.unit(width))
@@ -59,7 +59,7 @@ class MTPHead:
         return self.target.normed(states[self.target.depth][places])
 
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Append each state and the token after it to the cache; return the layer's states.  # [n, hidden], n ids"""
+        """Append each feature and the token after it to the cache; return the layer's states.  # [n, hidden], n ids"""
         start, normed = cache.length, self.decoder.rms_normalise
         words = F.embedding(torch.tensor(tokens, device=self.decoder.device), self.decoder.embedding)
         stream = linear(torch.cat((normed(words), normed(features)), -1), self.eh_proj)

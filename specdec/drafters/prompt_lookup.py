@@ -1,6 +1,6 @@
-"""Prompt lookup: find the last few tokens earlier in the text, and draft what followed them there.
+"""Prompt lookup: find an earlier occurrence of the text's last few tokens, and draft the tokens that followed it.
 
-It needs no model, and pays on text that repeats itself (quotations, code edits, summaries).
+It needs no model, and pays off if the text repeats itself (quotations, code edits, summaries).
 Apoorv Saxena 2023, github.com/apoorvumang/prompt-lookup-decoding.
 """
 
@@ -14,10 +14,10 @@ MAX_NGRAM = 3  # tokens of the longest suffix that is looked up
 
 
 class PromptLookupDrafter(CopyingDrafter):
-    """Looks for the last 3 tokens, else 2, else 1, earlier in the text, and copies what followed the latest occurrence.
+    """Finds the latest earlier occurrence of the last 3 tokens, or else of 2 or 1, and copies the tokens after it.
 
     In the text `a b c d a b` the suffix `a b` matches at the start, so the draft is `c d a b …`.
-    Copied tokens are not drawn, so each is a point mass.
+    Copied tokens are not drawn at random, so each q is a point mass.
     """
 
     name = "prompt_lookup"
@@ -38,6 +38,6 @@ class PromptLookupDrafter(CopyingDrafter):
             if match is not None:
                 source = list(text)
                 for i in range(match, match + k):
-                    source.append(source[i])  # the copy may reach its own tokens: a loop in the text goes on
+                    source.append(source[i])  # may copy tokens of this draft: a repetition continues
                 return source[len(text) :]
         return []

@@ -1,8 +1,8 @@
-"""Decide when a draft is long enough, by its expected accepted tokens and its costs.
+"""Decide when a draft is long enough, by the expected number of accepted tokens and by the costs.
 
-Drafting one more token takes time, in which decoding would yield `rate · marginal cost` tokens without it. It pays if
-the chance that it is accepted is larger: survival > rate · marginal cost. SpecDec++ (arXiv 2405.19715) and Leviathan et
-al., section 3, make the same comparison.
+One more drafted token costs time. Without that token, decoding would yield `rate · marginal cost` tokens in this time.
+So the token pays off if the chance that it is accepted is larger: survival > rate · marginal cost. SpecDec++ (arXiv
+2405.19715) and Leviathan et al., section 3, make the same comparison.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 
 class Share:
-    """The share of judged tokens that were accepted. It begins with a prior, and old outcomes fade."""
+    """Estimates the share of judged tokens that are accepted. It starts from a prior; older outcomes count less."""
 
-    MEMORY = 0.97  # the weight of older outcomes, after each judged token
+    MEMORY = 0.97  # each judged token multiplies the weight of older outcomes by this factor
 
     def __init__(self, prior: float, weight: float = 3.0) -> None:
         self.accepted, self.judged = prior * weight, weight
@@ -31,14 +31,14 @@ class Share:
 
     @property
     def upper(self) -> float:
-        """One standard error above the share."""
+        """The share plus one standard error, at most 1."""
         return min(1.0, self.value + math.sqrt(max(0.0, self.value * (1.0 - self.value)) / self.judged))
 
 
 class Calibration:
-    """Predicts how often tokens of a given confidence are accepted, by a logistic curve that is fitted during the run.
+    """Predicts how often tokens of a given confidence are accepted, with a logistic curve that is fitted in the run.
 
-    This is Platt scaling. The initial LEVEL is above 0: a distilled draft is accepted more often than its confidence.
+    This is Platt scaling. LEVEL starts above 0, as distilled drafts are accepted more often than their confidence says.
     """
 
     LEVEL = 0.5
@@ -56,20 +56,20 @@ class Calibration:
         return math.log(confidence / (1.0 - confidence))
 
     def chance(self, log_odds: float) -> float:
-        """Return the probability that a token is accepted whose confidence has these log-odds."""
+        """Return the probability that a token is accepted, given the log-odds of its confidence."""
         return 1.0 / (1.0 + math.exp(-self.level - self.slope * log_odds))
 
     def learn(self, log_odds: float, accepted: bool) -> None:
-        """Take a gradient step on the logarithmic loss."""
+        """Take one gradient step on the logarithmic loss of this outcome."""
         error = accepted - self.chance(log_odds)
         self.level += self.LEVEL_RATE * error
         self.slope += self.SLOPE_RATE * error * log_odds
 
 
 class Rate:
-    """The tokens that recent cycles gave in the time of a plain step, but at least `plain`, those of plain decoding."""
+    """Measures the tokens per unit of cost in recent cycles. It is at least `plain`, the rate of plain decoding."""
 
-    MEMORY = 0.9  # the weight of older cycles, after each cycle
+    MEMORY = 0.9  # each cycle multiplies the weight of older cycles by this factor
 
     def __init__(self, plain: float = 1.0) -> None:
         self.plain = plain
@@ -87,7 +87,7 @@ class Rate:
 class DraftLengthController:
     """Decides after each drafted token whether the draft ends, and learns how reliable the draft's confidence is.
 
-    The token that ends a draft stays in it: to drop a token for its value would change the output distribution.
+    The draft includes the token after which it ends: dropping tokens for their value would change the distribution.
     """
 
     def __init__(self, rate: Rate) -> None:
@@ -95,28 +95,28 @@ class DraftLengthController:
         self.acceptance = Share(0.6)
         self.calibration = Calibration()
         self._log_odds: list[float] = []  # the confidence of each token of this draft, as log-odds
-        self._survival = 1.0  # the chance that all of them are accepted
+        self._survival = 1.0  # the chance that all tokens of this draft are accepted
         self._cycle_costs: Sequence[float] = (1.0,)
-        self._next = 0.0  # the chance that a further token will be accepted
-        self._least = 0.0  # the rate that a draft must beat
+        self._next_chance = 0.0  # the chance that a further token will be accepted
+        self._rate_to_beat = 0.0
 
     def begin(self, cycle_costs: Sequence[float]) -> None:
         """Begin a draft. `cycle_costs[d]` is the cost of a cycle whose draft has depth d, up to the largest depth."""
         self._cycle_costs, self._log_odds, self._survival = cycle_costs, [], 1.0
-        self._next, self._least = self.acceptance.value, self.rate.value
+        self._next_chance, self._rate_to_beat = self.acceptance.value, self.rate.value
 
     def __call__(self, confidence: float, index: int) -> bool:
         """Decide whether the draft ends after token `index`, which was drafted with this confidence."""
         log_odds = self.calibration.log_odds(confidence)
         self._log_odds.append(log_odds)
         self._survival = chance = self._survival * self.calibration.chance(log_odds)
-        gain, least, cycle_costs = 0.0, self._least, self._cycle_costs
+        gain, rate_to_beat, cycle_costs = 0.0, self._rate_to_beat, self._cycle_costs
         so_far = cycle_costs[index + 1]
-        # Consider several more tokens: the next row of a verification may be expensive, and further ones nearly free.
+        # Look several tokens ahead: the next row in the target's pass can be costly, and the rows after it nearly free.
         for cost in cycle_costs[index + 2 :]:
-            chance *= self._next
+            chance *= self._next_chance
             gain += chance
-            if gain > least * (cost - so_far):
+            if gain > rate_to_beat * (cost - so_far):
                 return False
         return True
 

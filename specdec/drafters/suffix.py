@@ -1,7 +1,7 @@
 """Suffix decoding: find earlier copies of the text's last tokens, and draft what followed them most often.
 
-It needs no model. Unlike prompt lookup, which compares at most three tokens, it compares up to 32. After a longer match
-it drafts more tokens. Oliaro et al. 2024, arXiv 2411.04975.
+It needs no model. It compares up to 32 tokens, while prompt lookup compares at most three. The longer the match, the
+more tokens it drafts. Oliaro et al. 2024, arXiv 2411.04975.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from .base import CopyingDrafter
 
 
 class SuffixDrafter(CopyingDrafter):
-    """Drafts the continuation from which most tokens are expected to be accepted, over all suffixes of the text.
+    """Drafts the continuation with the highest expected number of accepted tokens, over all suffixes of the text.
 
-    Instead of the paper's suffix tree, it keeps the list of places where a suffix ended, and narrows it token by token
-    from the end of the text backwards. A continuation takes the most frequent next token at each step: its share
-    is the part of the places that it follows. The product of the shares so far is the chance that it is accepted, and
-    the sum of these chances is the expected number of accepted tokens. A continuation ends where the chance falls below
-    `floor`, or at min(`k`, `factor` · (length of the suffix) + `offset`) tokens. Each of them is a point mass.
+    The paper builds a suffix tree. This class lists the places where a suffix occurred before, and removes places as
+    the suffix grows token by token. A continuation takes the most frequent next token at each step; the token's share
+    is the fraction of places that it follows. The product of the shares so far is the token's chance of acceptance, and
+    the sum of these chances is the expected number of accepted tokens. The continuation ends where the chance falls
+    below `floor`, or at min(`k`, `factor` · (length of the suffix) + `offset`) tokens. Each token is a point mass.
 
-    The paper drafts as many tokens as the suffix has. This class drafts more, because checking a few more costs little.
+    The paper drafts as many tokens as the suffix has. This class drafts more: verifying a few more costs little.
     """
 
     name = "suffix"
@@ -31,29 +31,29 @@ class SuffixDrafter(CopyingDrafter):
     def __init__(self, factor: int = 2, offset: int = 2, floor: float = 0.1) -> None:
         super().__init__()
         self.factor, self.offset, self.floor = factor, offset, floor
-        self._ends: defaultdict[int, list[int]] = defaultdict(list)  # token -> the indices after its occurrences
-        self._indexed = 0  # places that are in `_ends`
+        self._ends: defaultdict[int, list[int]] = defaultdict(list)  # token -> the index after each of its occurrences
+        self._indexed = 0  # how many tokens of the text are in `_ends`
 
     def copied(self, text: Sequence[int], k: int) -> list[int]:
         for end in range(max(1, self._indexed), len(text)):
             self._ends[text[end - 1]].append(end)
         self._indexed = len(text)
         best: list[int] = []
-        score, places = 0.0, 0
+        score, occurrences = 0.0, 0
         for length, ends in reversed(self._suffixes(text)):
-            most = min(k, self.factor * length + self.offset)
-            if score >= most:
+            depth = min(k, self.factor * length + self.offset)
+            if score >= depth:
                 break  # shorter suffixes cannot score higher
-            if len(ends) == places:
-                continue  # a longer suffix has the same places
-            places = len(ends)
-            draft, expected = self._continuation(text, ends, most)
+            if len(ends) == occurrences:
+                continue  # the suffix that is one token longer occurred at the same places
+            occurrences = len(ends)
+            draft, expected = self._continuation(text, ends, depth)
             if expected > score:
                 best, score = draft, expected
         return best
 
     def _suffixes(self, text: Sequence[int]) -> list[tuple[int, list[int]]]:
-        """List suffixes that occurred before, shortest first, with the places where they ended, latest first."""
+        """List the length of each suffix that occurred before, and the ends of its occurrences, latest first."""
         suffixes = []
         ends = self._ends[text[-1]][: -self.MAX_PLACES - 1 : -1] if text else []
         length = 1
@@ -68,7 +68,7 @@ class SuffixDrafter(CopyingDrafter):
         source = list(text)
         chance, expected = 1.0, 0.0
         for step in range(depth):
-            # `source` ends with the draft itself, so a text that repeats itself goes on repeating.
+            # `source` includes the draft so far, so that the draft of a repeating text continues the repetition.
             token = source[ends[0] + step]
             if len(ends) > 1:
                 following = [source[end + step] for end in ends]

@@ -1,6 +1,6 @@
-"""Make the files of a family that the engine in a browser fetches: those of the embedded family, or of SmolLM2.
+"""Make the files that the browser's engine fetches. This works for the embedded family and for SmolLM2.
 
-Run as a program it writes them into a folder. The app does so in a child process, so that it needs no torch itself.
+The app runs this module as a child process that writes the files into a folder, so that the app does not import torch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from . import chat, hub, published, zoo
 
 
 def files(family: str) -> dict[str, bytes]:
-    """Return the files by name. Raises ValueError for a family that is not on this machine."""
+    """Return the contents of the files by name. Raises ValueError for a family that is not on this machine."""
     if family == EMBEDDED:
         folder = zoo.EMBEDDED
         return {
@@ -24,9 +24,9 @@ def files(family: str) -> dict[str, bytes]:
             "tokenizer": (folder / "tokenizer/tokenizer.json").read_bytes(),
         }
     place = hub.find(family)
-    tokenizer, around = published.load_tokenizer(place), chat.load_chat(place)
-    more = {"chat": asdict(around) if around else None, "ends": sorted(published.end_tokens(place))}
-    return {"target": weights(place, more), "tokenizer": tokenizer.to_str().encode()}
+    tokenizer, template = published.load_tokenizer(place), chat.load_chat(place)
+    header = {"chat": asdict(template) if template else None, "ends": sorted(published.end_tokens(place))}
+    return {"target": weights(place, header), "tokenizer": tokenizer.to_str().encode()}
 
 
 def main(family: str, place: str) -> None:

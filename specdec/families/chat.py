@@ -1,7 +1,7 @@
 """Chat templates: the text that a model trained on conversations expects before and after a prompt.
 
-A template is a program in the checkpoint; transformers renders it when a model loads, in a sandbox. Only the template
-yields special tokens, never a prompt. This does not import torch.
+A template is a Jinja program in the checkpoint. When a model is loaded, transformers renders it in a sandbox. Special
+tokens come only from the template, never from a prompt. This module does not import torch.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ MESSAGE = "speculative-decoding"  # placeholder for a prompt while the template 
 
 @dataclass(frozen=True)
 class Chat:
-    """The text before and after a prompt. `trims` says whether the template strips the prompt."""
+    """The template's text before and after a prompt. `trims` says whether the template strips the prompt."""
 
     before: str
     after: str
     trims: bool
 
     def tokens(self, prompt: str, tokenizer: Tokenizer) -> list[int]:
-        """Encode the template with this prompt. Text in the prompt that looks like a control token stays text."""
+        """Encode the template with this prompt. Text in the prompt that looks like a control token stays plain text."""
         prompt = prompt.strip() if self.trims else prompt
         controls = tokenizer.get_added_tokens_decoder()
         together, before, after = (
@@ -41,7 +41,7 @@ class Chat:
         return [*before, *ids_of(prompt, tokenizer), *after]
 
     def around(self, tokenizer: Tokenizer) -> tuple[int, int]:
-        """Return how many tokens come before and after a prompt."""
+        """Return how many tokens of the template come before and after a prompt."""
         return len(with_controls(self.before, tokenizer)), len(with_controls(self.after, tokenizer))
 
 
@@ -73,7 +73,7 @@ def load_chat(place: Path) -> Chat | None:
 
 
 def template_of(place: Path) -> tuple[str, dict[str, str]]:
-    """Return a checkpoint's template, "" if it has none, and the control tokens that the template may use."""
+    """Return a checkpoint's template ("" if it has none), and the control tokens that the template can use."""
     if gguf_header.is_file(place):
         header = gguf_header.read_header(place)
         return header.value("tokenizer.chat_template", ""), gguf_tokenizer.controls(header)
@@ -87,7 +87,7 @@ def template_of(place: Path) -> tuple[str, dict[str, str]]:
     if (place / FILE).is_file():
         return (place / FILE).read_text(encoding="utf-8"), controls
     template = facts.get("chat_template") or ""
-    if isinstance(template, list):  # several templates with names
+    if isinstance(template, list):  # the checkpoint has several named templates
         template = next((entry["template"] for entry in template if entry["name"] == "default"), "")
     return template, controls
 

@@ -26,8 +26,8 @@ HEADS = ("medusa", "eagle3")
 def export(family: str, out: Path) -> list[Path]:
     """Write each model and head of a family into a folder below `out`, and return these folders.
 
-    `family` is a name ("embedded") or a folder with target/ and tokenizer/. Weights in 8 bits become float32, which
-    loses nothing. Raises ValueError for other families, if a folder exists, or for Medusa heads without an own output.
+    `family` is a name ("embedded") or a folder with target/ and tokenizer/. 8-bit weights become float32 without loss.
+    Raises ValueError for other families, existing folders, and Medusa heads that share the target's output matrix.
     """
     folder = folder_of(family)
     tokenizer = folder / "tokenizer"
@@ -39,7 +39,7 @@ def export(family: str, out: Path) -> list[Path]:
     if existing := [out / name for name in (*models, *heads) if (out / name).exists()]:
         raise ValueError(f"{existing[0]} is there already; name another folder with --out, or remove it")
     target = read_json(folder / TARGET / "config.json")
-    for name, source in (heads | models).items():  # Medusa first: it may be refused, and then nothing is written
+    for name, source in (heads | models).items():  # Medusa first: if it raises ValueError, nothing is written
         with prefix_errors(source):
             config, weights = unpacked(source)
             if name == "eagle3":
@@ -58,7 +58,7 @@ def export(family: str, out: Path) -> list[Path]:
 
 
 def unpacked(folder: Path) -> tuple[dict[str, Any], Weights]:
-    """Read config.json and the tensors. Packed tensors become float32, and all others then do too."""
+    """Read config.json and the tensors. Packed tensors become float32; if dtypes then differ, all become float32."""
     weights = read_weights(folder)
     kinds = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
     dtype = kinds.pop() if len(kinds) == 1 else torch.float32
@@ -67,18 +67,18 @@ def unpacked(folder: Path) -> tuple[dict[str, Any], Weights]:
 
 
 def eagle3_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Add the name of vLLM's class, and copy the tapped layers to the key where its older releases look."""
+    """Add the name of vLLM's class, and copy the tapped layers to the key that older releases of vLLM read."""
     key = "eagle_aux_hidden_state_layer_ids"
     layers = section(config, "eagle_config").get(key)
     return config | {"architectures": ["LlamaForCausalLMEagle3"]} | ({key: layers} if layers else {})
 
 
 def medusa_config(config: dict[str, Any], weights: Weights, target: dict[str, Any]) -> dict[str, Any]:
-    """Make vLLM's config for the heads. The numbers of heads and of blocks come from the tensors' names."""
+    """Make vLLM's config for the heads. The tensors' names give the number of heads, and of blocks of each head."""
     heads = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
     blocks = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
     if f"0.{blocks}.weight" not in weights:
-        raise ValueError("these Medusa heads share the target's output matrix, which vLLM does not read")
+        raise ValueError("these Medusa heads share the target's output matrix, which vLLM does not support")
     shape = {name: target[name] for name in ("hidden_size", "vocab_size")}
     counts = {"num_heads": heads, "num_hidden_layers": blocks, "medusa_fc_bias": True}
     return {"model_type": "medusa", "architectures": ["MedusaModel"], "dtype": config["dtype"]} | shape | counts

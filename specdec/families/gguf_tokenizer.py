@@ -1,7 +1,7 @@
 """Read the tokenizer in a GGUF file. Its ids equal those of the model's tokenizer.json on the Hub.
 
-Byte-level tokenizers (SmolLM2, Qwen, Llama 3) are read here: transformers takes ten seconds for SmolLM2's, and leaves
-numbers whole, which SmolLM2 reads digit by digit. transformers converts those of SentencePiece (Llama 2, Mistral).
+Byte-level tokenizers (SmolLM2, Qwen, Llama 3) are read here. transformers would take ten seconds for SmolLM2's, and
+would not split numbers into digits. transformers converts SentencePiece tokenizers (Llama 2, Mistral).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from ..models.gguf_header import Header
 
-# ggml's kinds of tokens; 1 is a normal token
+# ggml's types of tokens; 1 is a normal token
 CONTROL = 3
 USER_DEFINED = 4
 UNUSED = 5
@@ -24,7 +24,7 @@ GPT2 = "gpt2"
 DIGITS = "digits"
 # How a text is split before pieces are merged, by the names in llama.cpp (`src/llama-vocab.cpp`).
 SPLITS = {"gpt-2": GPT2, "smollm": DIGITS, "llama-bpe": LLAMA3, "qwen2": QWEN2}
-ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # tokens that end an answer, even if the file does not name them
+ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # these end an answer even if the header does not list them as ends
 
 
 def load_tokenizer(header: Header) -> Tokenizer:
@@ -39,10 +39,10 @@ def load_tokenizer(header: Header) -> Tokenizer:
         return loaded
     split = header.value("tokenizer.ggml.pre", "")
     if kind != "gpt2" or split not in SPLITS:
-        raise ValueError(f"its tokenizer is of the kind {kind} {split}, which is not among {', '.join(SPLITS)}")
+        raise ValueError(f"its tokenizer is of the kind {kind} {split}; supported are {', '.join(SPLITS)}")
     words = header.value("tokenizer.ggml.tokens")
     kinds = header.value("tokenizer.ggml.token_type", [1] * len(words))
-    # Rows that hold no token are left out; the converter has named them [PAD…].
+    # Padding rows, which the converter calls [PAD…], are left out.
     table = {word: i for i, word in enumerate(words) if not (kinds[i] == UNUSED and word.startswith("[PAD"))}
     tokenizer = byte_level(SPLITS[split], table, header.value("tokenizer.ggml.merges"))
     controls = [word for word, i in table.items() if kinds[i] == CONTROL]
@@ -56,9 +56,9 @@ def load_tokenizer(header: Header) -> Tokenizer:
 
 
 def byte_level(split: str, table: dict[str, int], merges: list[str]) -> Tokenizer:
-    """Make a byte-level BPE tokenizer as GPT-2's: bytes are characters, and pairs are merged in the order of a list."""
+    """Make a byte-level BPE tokenizer like GPT-2's. `split` says how a text is split before pairs are merged."""
     pairs: Any = [tuple(merge.split(" ")) for merge in merges]
-    # If a whole piece is a token, Llama 3 takes that token, and no merges are tried.
+    # If a whole piece is a token, Llama 3 uses that token without trying any merges.
     tokenizer = Tokenizer(models.BPE(vocab=table, merges=pairs, ignore_merges=split == LLAMA3))
     steps: list[Any] = [pre_tokenizers.ByteLevel(add_prefix_space=False)]
     if split == DIGITS:
@@ -73,7 +73,7 @@ def byte_level(split: str, table: dict[str, int], merges: list[str]) -> Tokenize
 
 
 def control(header: Header, name: str) -> str:
-    """Return the text of the file's control token of that name, "" if there is none."""
+    """Return the text of the control token `name`; "" if the file has none."""
     number = header.fields.get(f"tokenizer.ggml.{name}_token_id")
     return "" if number is None else str(header.value("tokenizer.ggml.tokens")[number])
 
@@ -81,7 +81,7 @@ def control(header: Header, name: str) -> str:
 def controls(header: Header) -> dict[str, str]:
     """Return the control tokens that a chat template may use."""
     names = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
-    texts = {f"{ours}_token": control(header, theirs) for ours, theirs in names.items()}
+    texts = {f"{name}_token": control(header, gguf_name) for name, gguf_name in names.items()}
     return {name: text for name, text in texts.items() if text}
 
 

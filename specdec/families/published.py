@@ -1,8 +1,8 @@
-"""Load published models and drafters, and our own. Drafters are recognised by the names of their tensors.
+"""Load models and drafters, published ones and our own. Drafters are recognised by the names of their tensors.
 
 Supported are EAGLE-3 (the authors and SGLang: `midlayer.*`; `speculators`: `layers.0.*`), Medusa 1, MTP layers, block
-drafters and draft models. Others, and those that do not fit the target, are refused with the reason. No code of a
-checkpoint is run.
+drafters and draft models. Anything else, or a drafter that does not fit the target, raises ValueError with the reason.
+No code of a checkpoint is run.
 """
 
 from __future__ import annotations
@@ -46,42 +46,42 @@ Model = Transformer | HuggingFaceModel
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Model:
-    """Load a model with our own decoder if it supports the model's type, else with transformers."""
+    """Load a model with our own decoder if it supports the model's type, otherwise with transformers."""
     if is_ours(read_config(folder)):
         return Transformer.load(folder, dtype, device, stored)
     if stored in CODE_TYPES:
-        raise ValueError("transformers runs this model, in float32 or bfloat16; codes are for our own decoder")
+        raise ValueError("transformers runs this model, which works only in float32 or bfloat16")
     return HuggingFaceModel.load(folder, stored or dtype, device)
 
 
 def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any:
     """Load the drafter in `folder` for `target`. Raises ValueError if it does not fit."""
     weights = open_weights(folder)
-    # Only our own heads, which are packed in 8 bits anyway, are rounded.
+    # Only our own heads are rounded, because their files are packed in 8 bits anyway.
     stored = draft_dtype(target.device) if is_packed(folder) else None
     return load_head(folder, weights, target, stored) or draft_model(folder, weights, target, tokenizer)
 
 
 def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None) -> Any:
-    """Load a drafter that uses the target's states or embeddings, recognised by its tensors; None if it is no such.
+    """Load a drafter that uses the target's states or embeddings. Return None if the tensors are of another kind.
 
-    Matrices are rounded to `stored` (`draft_dtype`).
+    Matrices are rounded to the dtype `stored`, which `draft_dtype` chooses.
     """
     names = {name.removeprefix("model.") for name in weights}
     is_medusa = any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names)
-    own = {READS, "slots.weight", "eh_proj.weight", "fc.weight"} & names
-    if not own and not is_medusa:
+    marks = {READS, "slots.weight", "eh_proj.weight", "fc.weight"} & names  # each identifies a kind of head
+    if not marks and not is_medusa:
         return None
     if not isinstance(target, Transformer):
-        raise ValueError("heads draft for models of our own decoder; for this target a plain draft model would fit")
+        raise ValueError("heads need a target that SpecDec's own decoder runs; use a plain draft model for this target")
     if is_medusa:
         return medusa(weights, target, stored)
     config = read_config(folder)
-    if READS in own:
+    if READS in marks:
         return ReducedDraft(Config.parse(config), weights, target, stored)
-    if "slots.weight" in own:
+    if "slots.weight" in marks:
         return BlockHead(Config.parse(config), weights, target, config[TAPS], stored)
-    if "eh_proj.weight" in own:
+    if "eh_proj.weight" in marks:
         return MTPHead(Config.parse(config), weights, target, stored)
     return eagle3(weights, config, target, stored)
 
@@ -89,24 +89,24 @@ def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, 
 def eagle3(
     weights: Mapping[str, Tensor], config: Mapping[str, Any], target: Target, stored: torch.dtype | None
 ) -> Eagle3Head:
-    """Load a head of any publisher; its tensors are renamed to the authors' (github.com/SafeAILab/EAGLE, cnets.py)."""
+    """Load a head of any publisher, with its tensors renamed as the authors' (github.com/SafeAILab/EAGLE, cnets.py)."""
     renamed = {re.sub(r"^layers\.0\.", "midlayer.", name): w for name, w in weights.items()}
-    # Leave out copies of the target's tensors, and tables that are computed instead.
-    own = {name: w for name, w in renamed.items() if not re.search(r"^verifier_|inv_freq$", name)}
-    if more := [name for name in ("norm_before_fc", "norm_output") if config.get(name)]:
-        raise ValueError(f"the EAGLE-3 head was trained with {more[0]}, which is not supported")
-    if "lm_head.weight" in own and "d2t" not in own:
-        own["lm_head.weight"] = own["lm_head.weight"][: target.vocabulary]  # the rest is padding
+    # Leave out copies of the target's tensors, and `inv_freq`, which is computed.
+    tensors = {name: w for name, w in renamed.items() if not re.search(r"^verifier_|inv_freq$", name)}
+    if unsupported := [name for name in ("norm_before_fc", "norm_output") if config.get(name)]:
+        raise ValueError(f"the EAGLE-3 head was trained with {unsupported[0]}, which is not supported")
+    if "lm_head.weight" in tensors and "d2t" not in tensors:
+        tensors["lm_head.weight"] = tensors["lm_head.weight"][: target.vocabulary]  # further rows are padding
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
-    taps, before = eagle3_taps(config, target.depth), bool(config.get("norm_before_residual"))
-    return Eagle3Head(layer, own, target, taps, before, stored)
+    taps, norm_first = eagle3_taps(config, target.depth), bool(config.get("norm_before_residual"))
+    return Eagle3Head(layer, tensors, target, taps, norm_first, stored)
 
 
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
     """Return the layers whose inputs are fused.
 
-    The configs of `speculators` (and vLLM) number inputs, as we do. Those for SGLang, by SpecForge or Model Optimizer,
-    number outputs: the output of layer 1 is the input of layer 2. They are recognised by their `architectures`.
+    The configs of `speculators` (and vLLM) number the inputs of layers, as we do. The configs of SpecForge and Model
+    Optimizer, for SGLang, number outputs: layer 1's output is layer 2's input. Their key `architectures` shows it.
     """
     key = "eagle_aux_hidden_state_layer_ids"
     inputs, outputs = config.get(key), section(config, "eagle_config").get(key)
@@ -115,10 +115,10 @@ def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
 
 
 def medusa(weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None) -> MedusaHeads:
-    """Load the heads of Medusa 1. The tensors say how many heads and blocks there are; config.json is often wrong."""
-    own = {MEDUSA_PREFIX.sub("", name): w for name, w in weights.items()}
-    outputs = {name: w[: target.vocabulary] for name, w in own.items() if ".linear." not in name}  # without padding
-    return MedusaHeads(own | outputs, target, stored=stored)
+    """Load the heads of Medusa 1. Count heads and blocks by the tensors, because config.json is often wrong."""
+    renamed = {MEDUSA_PREFIX.sub("", name): w for name, w in weights.items()}
+    outputs = {name: w[: target.vocabulary] for name, w in renamed.items() if ".linear." not in name}  # without padding
+    return MedusaHeads(renamed | outputs, target, stored=stored)
 
 
 def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, tokenizer: Tokenizer) -> Model:
@@ -129,8 +129,8 @@ def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel
     if is_ours(config):
         shape = Config.parse(config)
         check_tensors(weights, model_tensors(shape, weights))
-        own_codes = target.stored == GGUF and isinstance(weights, gguf.Stored)
-        stored = torch.int8 if target.stored == GGUF and not own_codes else target.stored
+        both_gguf = target.stored == GGUF and isinstance(weights, gguf.Stored)
+        stored = torch.int8 if target.stored == GGUF and not both_gguf else target.stored
         draft = Transformer(shape, weights, target.dtype, target.device, stored)
     else:
         dtype = target.dtype if target.stored in CODE_TYPES else target.stored
@@ -141,7 +141,7 @@ def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel
 
 
 def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
-    """Return the tokens that the tokenizer's template puts before every text. Those that it appends are left out."""
+    """Return the tokens that the tokenizer puts before every text, without those that it appends."""
     encoded = tokenizer.encode("a")
     is_text = [part is not None for part in encoded.sequence_ids]
     return tuple(encoded.ids[: is_text.index(True)]) if True in is_text else ()
@@ -152,7 +152,7 @@ def end_tokens(folder: Path) -> frozenset[int]:
     if gguf_header.is_file(folder):
         return gguf_tokenizer.end_tokens(gguf_header.read_header(folder))
     ends: Any = None
-    for name in ("config.json", "generation_config.json"):  # the second one, if it exists, has more
+    for name in ("config.json", "generation_config.json"):  # the second lists more tokens, if it exists
         if (folder / name).exists():
             ends = read_json(folder / name).get("eos_token_id", ends)
     return frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
@@ -161,7 +161,7 @@ def end_tokens(folder: Path) -> frozenset[int]:
 def load_tokenizer(folder: Path) -> Tokenizer:
     """Load the folder's tokenizer.json, or the tokenizer in a GGUF file.
 
-    Truncation and padding are switched off: they are for batches in training.
+    Truncation and padding are switched off, because they serve only batches in training.
     """
     if gguf_header.is_file(folder):
         return gguf_tokenizer.load_tokenizer(gguf_header.read_header(folder))
@@ -182,22 +182,22 @@ def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
         if pieces[0].bytes(i) != pieces[1].bytes(i) or (a and b and a != b):
             raise ValueError(
                 f"another tokenizer: id {i} is {a!r} for the target and {b!r} for the draft model; "
-                "a draft model of the target's own family would fit"
+                "choose a draft model of the target's own family"
             )
 
 
 def shared_vocabulary(target: LoadedModel, tokenizer: Tokenizer) -> int:
-    """Return how many ids have a token. The matrices of models may have more rows, as padding."""
+    """Return how many ids have a token. A model's matrices can have more rows, as padding."""
     return min(target.vocabulary, 1 + max(tokenizer.get_vocab(with_added_tokens=True).values()))
 
 
 def cut_vocabulary(model: LoadedModel, count: int) -> None:
-    """Cut the model's vocabulary to `count` ids. Raises ValueError if it has fewer.
+    """Cut the model's vocabulary to `count` ids. Raises ValueError if the model has fewer.
 
-    Target and drafter are cut to the ids that have a token, so that padding is never drafted nor sampled, and all
-    distributions have the same length.
+    This removes padding, so that no id without a token is drafted or sampled, and the distributions of target and
+    drafter have the same length.
     """
     if model.vocabulary < count:
-        raise ValueError(f"the model knows {model.vocabulary} tokens; it would have to know all {count} of the target")
+        raise ValueError(f"the model's vocabulary has {model.vocabulary} tokens, but the target's has {count}")
     if model.vocabulary > count:
         model.cut_vocabulary(count)

