@@ -42,16 +42,16 @@ def build(tab: gr.Tab) -> None:
 
 
 def provenance(report: dict[str, Any]) -> list[str]:
-    """Say on which machine, and with which versions, the figures were measured."""
-    words, machine, made = strings("methods")["head"], report["machine"], report["provenance"]
-    models = made["models"]
+    """Say on which machine, with which settings and commit, the figures were measured."""
+    words, machine, source = strings("methods")["head"], report["machine"], report["provenance"]
+    models = source["models"]
     facts = words["machine"].format(
         cpu=machine["cpu"],
         cores=machine["cores"],
         layers=words["layers"]["native" if models["kernels"] == "native" else "torch"],
         threads=models["threads"],
         dtype=models["dtype"],
-        date=made["measured"][:10],
-        commit=made["commit"],
+        date=source["measured"][:10],
+        commit=source["commit"],
     )
     return [words["recorded"], sentences(facts, words["setting"])]
