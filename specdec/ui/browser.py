@@ -54,7 +54,7 @@ def offered() -> list[str]:
 
 
 def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """List the path and size of every file that a run fetches.
+    """List the path and size of every file that the browser fetches to run a family.
 
     SmolLM2 cannot use the relaxed SIMD build, which does not multiply the 8-bit codes of its output matrix.
     """

@@ -1,4 +1,4 @@
-"""Build the page: the head, the tabs, and the settings that a link may contain."""
+"""Build the page: the head, the tabs, and the settings that a link can contain."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
                 quiz=strings("guide")["quiz"],
                 server_functions=[session.sampled_run],
             )
-        link_notice = notice("link-notice")  # above all tabs, because a link may open any of them
+        link_notice = notice("link-notice")  # above all tabs, because a link can open any tab
         with gr.Tabs(elem_classes="sd-tabs", overflow_behavior="wrap") as tabs:
             for name, label in labels().items():
                 with gr.Tab(label, id=name, elem_id=name) as tab:

@@ -74,7 +74,7 @@ class Room:
     # ---- the teacher ----
 
     def write(self, run: str, part: int, log: str) -> bool:
-        """Append the next part of the log, or begin a new run with part 0. Return False if a part before is missing."""
+        """Append a part of the log; part 0 of another run starts that run. Return False if earlier ones are missing."""
         if part == 0 and run != self.run:
             self.run, self.parts, self.cursor = run, [], None
         if run != self.run or part != len(self.parts):
@@ -89,8 +89,8 @@ class Room:
         self.changed()
 
     def ask(self, question: dict[str, Any] | None) -> None:
-        """Ask a question and clear the votes, or remove the question if `question` is None. It holds a kind, the number
-        of `choices`, and either a drafted token with p and q or the number of a question in the Guide."""
+        """Ask a question and clear the votes; None removes the question. `question` holds a kind, the number of
+        `choices`, and either a drafted token with p and q or the index of a question in the Guide."""
         self.question = question and question | {"id": secrets.token_hex(8)}
         self.answer, self.votes = None, {}
         self.changed()
@@ -132,7 +132,7 @@ class Room:
                 moment = {"cursor": self.cursor, "vote": self.votes.get(phone), **self.asking(bool(self.answer))}
                 state, log = json.dumps(moment), json.dumps("".join(self.parts[part:]))
                 if state == last_state and part == len(self.parts):
-                    yield ":\n\n"  # a comment, which the phone ignores
+                    yield ":\n\n"  # an SSE comment, so that the connection stays open
                 else:
                     data = f'{{"run":"{run}","part":{part},"log":{log},"state":{state}}}'
                     last_state, part = state, len(self.parts)

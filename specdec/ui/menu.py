@@ -66,7 +66,7 @@ def drafter_of(kind: str) -> str:
 
 @functools.cache
 def memory() -> int:
-    """Return the bytes of memory for models, on the GPU if there is one; a very large number if they are unknown."""
+    """Return the bytes of memory for models, on the GPU if there is one; a very large number if that is unknown."""
     return machine.gpu_memory() or machine.free_memory() or 2**62
 
 
@@ -79,9 +79,9 @@ def is_offered(family: Any) -> bool:
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """List a family's drafters. Tree drafters are left out on a GPU.
+    """List a family's drafters. On a GPU, tree drafters are left out.
 
-    An embedded drafter is listed if its weights exist; the draft model always, as the engine reports if it is missing.
+    Embedded drafters without weights are left out, except the draft model, for which the engine reports the problem.
     """
     if is_ours(family):
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]

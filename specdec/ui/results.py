@@ -96,7 +96,7 @@ def chart(rows: list[Row]) -> Any:
 
 
 def findings(rows: list[Row]) -> list[str]:
-    """Say which methods are fastest and which are slower than plain decoding, and whether the highest α is fastest."""
+    """Say which methods are fastest, how many are slower than plain decoding, and if the highest α always wins."""
     words = strings("methods")["findings"]
     fastest = {place: best(rows, place, "measured_speedup") for place in places(rows)}
     texts = []

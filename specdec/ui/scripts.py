@@ -37,7 +37,7 @@ def built_in() -> list[Path]:
 
 @cache
 def folder() -> str:
-    """Return the address below which the app serves scripts, layers and models. It changes when one of them changes."""
+    """Return the address below which the app serves scripts, WebAssembly and models. It changes when a file changes."""
     digest = hashlib.sha256("".join([*sources().values(), smollm2.SHA256]).encode() + b"".join(layers().values()))
     for path in built_in():
         digest.update(path.read_bytes())
@@ -58,7 +58,7 @@ def inline_modules(*prefixes: str) -> str:
 
 
 def carrying(*names: str) -> str:
-    """Write a script that adds an import map with these modules to the page that loads it."""
+    """Write a script that adds an import map with these modules to the page that loads the script."""
     text = as_json(import_text(inlined(*names)))
     script = f'Object.assign(document.createElement("script"), {{ type: "importmap", textContent: {text} }})'
     return f"document.head.append({script});\n"

@@ -1,4 +1,4 @@
-"""The page's access to the engine and to recorded runs.
+"""Give the page access to the engine and to recorded runs.
 
 The engine has its own process (`lanes/worker.py`), so the page does not need torch. Only one run at a time uses the
 machine, because two runs would distort each other's times. Visitors wait in our own queue (`gateway/turns.py`) instead
@@ -218,7 +218,7 @@ def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, 
     """Yield a run as the lines of a trace. Raises TimeoutError at the deadline."""
     header = ""
     for event in within(limits().seconds, events):
-        if event is not None and not header:  # not earlier, because the engine can still refuse the prompt
+        if event is not None and not header:  # until the first event, the engine can refuse the prompt
             kind = kind_of(request.prompt)
             header = live_header(request.prompt, ready.models, kind, request.peer, ready.machine).line()
             yield News("lines", header)
@@ -233,7 +233,7 @@ def recorded_certificates(pair: Any) -> dict[str, Any]:
 
 
 def recorded(name: str, drafter: str = "") -> str:
-    """Return a recorded run as checked NDJSON, the main one or that of `drafter`; "" if there is none."""
+    """Return a recorded run as checked NDJSON: the main run of this name or that of `drafter`; "" if there is none."""
     if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
     path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"

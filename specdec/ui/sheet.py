@@ -99,7 +99,7 @@ class Sheet:
         return f'<div{name} class="{classes}"{wide}>{inside}</div>'
 
     def html(self, block: Any) -> str:
-        """Write an HTML component, which a script may draw."""
+        """Write an HTML component. If a script draws the component, describe it in `parts`."""
         module = MODULE.search(block.js_on_load or "")
         if module and module[1] in APP_ONLY:
             return ""

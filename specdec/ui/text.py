@@ -23,8 +23,8 @@ PAGE = ASSETS / "page"
 TEXT = ASSETS / "text"
 ENGLISH = "en"  # the language of the terminal and of the API
 _languages = {file.parent.name: json.loads(file.read_text(encoding="utf-8")) for file in TEXT.glob("*/language.json")}
-_order = sorted(_languages, key=lambda language: (language != ENGLISH, language))
-LANGUAGES = {language: _languages[language]["name"] for language in _order}  # own names, English first
+_order = sorted(_languages, key=lambda language: (language != ENGLISH, language))  # English first
+LANGUAGES = {language: _languages[language]["name"] for language in _order}  # language -> its own name
 TAGS = {language: _languages[language]["tag"] for language in _order}  # language -> its tag in HTML
 
 _language: ContextVar[str] = ContextVar("language", default=ENGLISH)
@@ -72,7 +72,7 @@ def strings(name: str) -> dict[str, Any]:
 
 
 def of_drafters(field: str) -> dict[str, Any]:
-    """Return one field of `drafters.json` by drafter, if a drafter has it; "other" stands for unknown drafters."""
+    """Return one field of the drafters in `drafters.json` that have it; "other" stands for unknown drafters."""
     return {name: words[field] for name, words in strings("drafters").items() if field in words}
 
 

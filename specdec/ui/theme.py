@@ -96,7 +96,7 @@ def theme() -> gr.themes.Base:
 
 
 def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
-    """Return the settings of `launch`: nothing of a visit is stored, and only the page's own files are served.
+    """Return the settings of `launch`: Gradio stores nothing of a visit, and only the page's own files are served.
 
     With a `room`, the app also serves class mode. `host` is the address at which the app listens.
     """

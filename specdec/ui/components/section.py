@@ -77,5 +77,5 @@ def tell(words: str, wrong: bool = False, stopped: str = "", share: float = 1.0)
 
 
 def ended() -> Any:
-    """Tell a component that its work has finished, failed or was stopped. The value differs at every call."""
+    """Tell a component that its work has finished, failed or was stopped. Every call sends a new value."""
     return gr.update(ended=str(time.time_ns()))

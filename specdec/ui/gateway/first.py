@@ -1,7 +1,7 @@
 """Write the first screen into the page's HTML, and the title, sentence and picture for previews of links.
 
-Gradio loads a megabyte of scripts. Until it has mounted, the browser shows the first screen, which
-`assets/page/shared/first.js` draws. Then the player of the first screen moves into Gradio's page.
+Gradio loads a megabyte of scripts. Until Gradio has mounted the page, the browser shows the first screen, which
+`assets/page/shared/first.js` draws. Then the first screen's player moves into Gradio's page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Redirect visitors to the page in their language: `/` is the English one, `/zh` the Chinese one.
+"""Redirect visitors to the page in their language: `/` is in English, `/zh` in Chinese.
 
 `?lang=zh` or `?lang=en` decides. Without it, the browser's preference decides at `/`. The address contains the choice,
 so that nothing has to be stored.

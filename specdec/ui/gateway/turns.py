@@ -1,4 +1,4 @@
-"""Queue the visitors who want to use the machine. Every waiting visitor sees how long it may take.
+"""Queue the visitors who want to use the machine. Every waiting visitor sees about how long the wait will be.
 
 Addresses take turns, so that an address with many requests delays mainly itself. Requests of one address are served in
 order. An address, which a whole class behind a router may share, can have at most half of the places.
@@ -56,7 +56,7 @@ class Turns:
             return ticket
 
     def before(self, ticket: Ticket) -> tuple[int, float]:
-        """Return how many tickets come first, and the expected seconds until then. If none does, the turn begins."""
+        """Return how many tickets come before this one, and the seconds to wait. At (0, 0.0), the turn begins."""
         with self._lock:
             order = sorted(self._line, key=lambda ticket: (ticket.since is None, not ticket.leads, ticket.round))
             now, ahead = time.monotonic(), order[: order.index(ticket)]

@@ -23,7 +23,7 @@ class RateLimit:
         self._lock = threading.Lock()
 
     def wait_s(self, address: str) -> float:
-        """Return the seconds until this address may begin another run. If they are 0, count the run."""
+        """Return the seconds until this address may begin another run. If that is 0, count the run."""
         with self._lock:
             now = time.monotonic()
             while self._runs and now - self._runs[0][0] >= MINUTE_S:

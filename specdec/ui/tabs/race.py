@@ -24,7 +24,7 @@ from ..request import check, check_family, from_link, InputError, SIGNATURE
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND = 8
-# Gradio's queue does not limit runs, because visitors waiting in it see no progress. The queue of `session` does.
+# Gradio sets no limit, because visitors in its queue see no progress. They wait in the queue of `session` instead.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
@@ -46,13 +46,13 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
 
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
-    """Build the fields and buttons. The fields, in the order of `SETTINGS`, begin with the settings `shown`."""
-    words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.host_pair()
+    """Build the fields, in the order of `SETTINGS`, and the buttons. The first values of the fields are `shown`."""
+    words, shown_family, target = strings("page")["settings"], shown.get("family", EMBEDDED), presets.host_pair()
     shown = without_choices(shown)
-    if chosen == EMBEDDED and first in menu.families():
-        chosen = first
+    if target == EMBEDDED and shown_family in menu.families():
+        target = shown_family
     text = shown.get("prompt", prompts()["story"][0])
-    if chosen != first and menu.answers(chosen):  # the example on screen is for a model that continues texts
+    if target != shown_family and menu.answers(target):  # `shown` is another model's run; a chat model needs a question
         text = prompts()["qa"][0]
     prompt = gr.Textbox(
         text,
@@ -70,8 +70,8 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
     line = notice()
     lids = gr.Column(elem_classes="sd-lidrow")
     with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
-        family = family_menu(chosen)
-        drafter = dropdown("drafter", drafter_choices(chosen), menu.drafter_lines("rejection", chosen))
+        family = family_menu(target)
+        drafter = dropdown("drafter", drafter_choices(target), menu.drafter_lines("rejection", target))
         built = {
             setting.name: field(setting, shown)
             for setting in SETTINGS.values()
@@ -202,7 +202,7 @@ def filled_in(settings: dict[str, Any]) -> list[Any]:
 def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fields: dict[str, Any]) -> None:
     """Add two rows of examples: texts to continue, and questions. Only the row that fits the target is visible.
 
-    A click on an example plays its recording. Its settings, or those of a file that is opened, fill the fields.
+    A click on an example plays its recording. The fields take the settings of that run, or of a file that is opened.
     """
     family, drafter = fields["family"], fields["drafter"]
     inputs, outputs = [fields["prompt"], drafter, family], [screen, line, *fields.values()]
@@ -257,7 +257,7 @@ def show_drafter(prompt: str, drafter: str, family: str) -> list[Any]:
 
 
 def played(kind: str, drafter: str) -> list[Any]:
-    """Play the chosen drafter's recording. If there is none, play the kind's usual drafter, and say so."""
+    """Play the chosen drafter's recording. If there is none, play the usual drafter's recording, and say so."""
     words, names, usual = strings("page")["notice"], of_drafters("name"), menu.drafter_of(kind)
     log = session.recorded(kind, drafter) if drafter != usual else ""
     remark = ""
@@ -282,7 +282,7 @@ def settings_of(log: str) -> dict[str, Any]:
         header, started = map(json.loads, log.split("\n", 2)[:2])
         params = started["params"]
         values = {"prompt": header["prompt"], **params, "stop": "\n".join(params["stop"] or ())}
-        if not started.get("server"):  # a server's run does not have the other settings
+        if not started.get("server"):  # a server chooses these settings by itself
             values["family"] = header["models"].get("family", EMBEDDED)
             values["rule"] = menu.RULE_KEYS.get(started["rule"], RULES[0])  # older traces do not name a rule
             values["peer"] = len(header["lanes"]) > 2
@@ -370,10 +370,10 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
     """Run a prompt live, with speculative and with plain decoding. The run streams as NDJSON: a header, then events.
 
     `peer` adds a lane of transformers, if transformers has such a drafter and k is 1 or more.
-    A wrong name of a drafter, rule or family is answered with the list of right names; `adaptive:NAME` adapts the draft
+    A wrong name of a drafter, rule or family is answered with the list of valid names; `adaptive:NAME` adapts the draft
     length of any drafter.
     While the runs of other visitors come first, empty strings arrive.
-    A refused input gives the single line {"error": "what to do"}. A run that its deadline ends gives {"notice": "why"}.
+    A refused input gives one line, {"error": "what to do"}. A run cut at its deadline ends with {"notice": "why"}.
 
     Parameters:
         {settings}
