@@ -104,7 +104,7 @@ class Room:
     def vote(self, phone: str, question: Any, choice: Any) -> bool:
         """Store a phone's vote, which replaces its earlier one. Return False if the phone has no open stream."""
         if self.question is None or self.question["id"] != question or self.answer:
-            raise ValueError("this question is not asked now, or its answer is already revealed")
+            raise ValueError("this question is not open for votes")
         if type(choice) is not int or choice not in range(self.question["choices"]):
             raise ValueError("the question does not have this choice")
         if phone not in self.streams:

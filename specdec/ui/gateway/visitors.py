@@ -47,7 +47,7 @@ def visitor_address() -> str:
 def has_queue_priority() -> bool:
     """Whether the visitor goes before all others: in class mode the teacher, otherwise a user at this machine.
 
-    On a public page, requests from this machine have no priority, because a proxy here may pass on those of strangers.
+    On a public page, requests from this machine have no priority, because a proxy here can pass on strangers' requests.
     """
     request = gradio_private.request()
     if request is None:
