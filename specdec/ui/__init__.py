@@ -1,1 +1,1 @@
-"""The page. It shows recorded runs, and starts live ones through `session`."""
+"""The Gradio page. It shows recorded runs, and starts live runs through `session`."""

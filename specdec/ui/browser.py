@@ -1,7 +1,7 @@
-"""Serve the page's scripts, and the files of the engine that runs in a browser.
+"""Serve the page's scripts, and the files of the engine that runs in the browser.
 
-A child process writes a family's models when the first visitor needs them, and they stay in memory: 17 MB for the
-embedded family, 100 MB for SmolLM2, which is offered if it is on this machine.
+When the first visitor needs a family's models, a child process writes their files. The files then stay in memory: 17 MB
+for the embedded family, and 100 MB for SmolLM2, which is offered if it is on this machine.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ..settings import Setting, SETTINGS
 from .scripts import built_in, folder, layers, sources
 from .text import of_drafters, strings
 
-NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings that the browser's engine has
-DEADLINE_S = 120.0  # for writing the models; a busy machine needs ten seconds
+NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # numeric settings of the browser's engine
+DEADLINE_S = 120.0  # for writing the models, which takes ten seconds on a busy machine
 HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
 def settings_there(families: Sequence[str]) -> dict[str, Any]:
-    """Return the browser's drafters of each family, and the bounds of its settings, for the scripts."""
+    """Return, for the scripts, the drafters and the bounds of the settings that the browser's engine has."""
     names = of_drafters("name")
     return {
         "drafters": {family: {name: names[name] for name in IN_BROWSER[family]} for family in families},
@@ -54,9 +54,9 @@ def offered() -> list[str]:
 
 
 def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """List the path and size of every file that a run fetches.
+    """List the path and size of every file that the browser fetches to run a family.
 
-    SmolLM2's output matrix has codes of 8 bits, which relaxed SIMD does not multiply.
+    SmolLM2 cannot use the relaxed SIMD build, which does not multiply the 8-bit codes of its output matrix.
     """
     files = {name: {"path": f"{family}.{name}", "size": len(content)} for name, content in models.items()}
     for name, binary in layers().items():
@@ -67,7 +67,7 @@ def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]
 
 @functools.cache
 def made(family: str) -> dict[str, bytes]:
-    """Write a family's models, and return the files by name. Raises OSError or SubprocessError if that fails."""
+    """Write a family's models, and return their files by name. Raises OSError or SubprocessError if that fails."""
     with tempfile.TemporaryDirectory() as place:
         with children.start("specdec.families.browser", family, place, stdout=subprocess.DEVNULL) as child:
             try:
@@ -92,13 +92,13 @@ class Files:
         await (await self.answer(name))(scope, receive, send)
 
     async def answer(self, name: str) -> Response:
-        """Answer with a script, or a part of the engine; 404 for any other name."""
+        """Answer with a script or a file of the engine, or with status 404 for any other name."""
         if name in sources():
             return Response(sources()[name], 200, HEADERS, "text/javascript")
         try:
             content = await self.part(name)
         except (OSError, subprocess.SubprocessError):
-            return JSONResponse({"detail": "The models could not be made. Try again."}, 503)
+            return JSONResponse({"detail": "The models could not be written. Try again."}, 503)
         if content is None:
             return JSONResponse({"detail": "There is no such file."}, 404)
         return Response(content, 200, HEADERS, "application/octet-stream")
@@ -111,6 +111,6 @@ class Files:
             return layers().get(stem)
         if place != "engine" or stem not in offered():
             return None
-        async with self.making:  # of several visitors at once, the first starts the child process and the others wait
+        async with self.making:  # if several visitors come at once, only the first starts the child process
             models = await run_in_threadpool(made, stem)
         return json.dumps(listed(stem, models)).encode() if kind == "json" else models.get(kind)

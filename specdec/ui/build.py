@@ -1,4 +1,4 @@
-"""Build the page: the head, the tabs, and the settings that a link may contain."""
+"""Build the page: the head, the tabs, and the settings that a link can contain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .text import bind_language, ENGLISH, language, LANGUAGES, sentences, speaki
 
 
 def build(teaching: bool = False) -> gr.Blocks:
-    """Build a page for each language, at the paths of `language.PATHS`.
+    """Build a page for each language, at the paths of `gateway/language.py`.
 
     `teaching` adds the teacher's panel, which is shown only with the secret of the class (`classroom.py`).
     """
@@ -50,7 +50,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
                 quiz=strings("guide")["quiz"],
                 server_functions=[session.sampled_run],
             )
-        link_notice = notice("link-notice")  # above all tabs, because a link may open any of them
+        link_notice = notice("link-notice")  # above all tabs, because a link can open any tab
         with gr.Tabs(elem_classes="sd-tabs", overflow_behavior="wrap") as tabs:
             for name, label in labels().items():
                 with gr.Tab(label, id=name, elem_id=name) as tab:
@@ -74,7 +74,7 @@ def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
 
 
 def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], engines: gr.Radio, line: gr.HTML) -> None:
-    """Let `?tab=step` open a tab and `?drafter=…` fill in a setting. Wrong values get a sentence above the tabs."""
+    """Let `?tab=step` open a tab and `?drafter=…` fill in a setting. A notice above the tabs names wrong values."""
 
     def follow(request: gr.Request) -> list[Any]:
         session.warm()
@@ -90,7 +90,7 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], engines
         ]
 
     done = demo.load(follow, None, [tabs, line, engines, *fields.values()], **race.INSTANT)
-    if limits().in_browser:  # once more: Gradio loses an update that arrives while a field is first drawn
+    if limits().in_browser:  # repeat: Gradio loses an update that arrives while a field is first drawn
         done = done.then(lambda: engine.for_visitor(has_queue_priority()), None, engines, **race.INSTANT)
     done.then(None, engines, None, js=engine.ENGINE_CHOSEN, **race.INSTANT)
 

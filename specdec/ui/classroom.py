@@ -1,9 +1,9 @@
 """Class mode: every phone shows the same moment of a run as the teacher's page.
 
-The teacher's page authenticates with a secret. It posts its run in parts, and the moment of the run that it shows. Each
-phone keeps one stream of server-sent events open, and receives the parts that it lacks. There is one state and no
-queue: a slow phone skips moments, and one that reconnects continues after the last part that it received. Nothing is
-stored, and phones are anonymous.
+The teacher's page authenticates with a secret. It posts the log of its run in parts, and the moment of the run that it
+shows. Each phone keeps a stream of server-sent events open, and receives the parts of the log that it does not have.
+Only the newest moment is stored, so a slow phone skips moments. A phone that reconnects continues after the last part
+that it received. Nothing is written to disk, and phones are anonymous.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from .standalone import asset, filled
 from .text import ENGLISH, speaking, strings, TAGS
 
 PATH = "/class"
-COOKIE = "specdec_teach"  # holds the secret, so that runs of the teacher's page go first in the queue
+COOKIE = "specdec_teach"  # contains the secret; runs that are requested with this cookie go first in the queue
 MAX_PHONES = 200
 MAX_PAUSE_S = 5.0  # between two messages to a phone
 MIN_PAUSE_S = 0.05
-STREAM_LIFETIME_S = 60.0  # after that, a phone opens the next stream
+STREAM_LIFETIME_S = 60.0  # then the server ends the stream, and the phone opens a new one
 PHONE_NAME = re.compile(r"[0-9a-f]{16,64}")
 STYLES = ("shared/style.css", "race/race.css", "step/step.css", "class/question.css", "class/phone.css")
 POLICY = (
@@ -55,26 +55,26 @@ POLICY = (
 
 @dataclass
 class Room:
-    """The state of a class: the run on show, its moment, the question and its votes.
+    """The state of a class: the run that the teacher's page shows, its moment, the question and the votes.
 
-    Only the server's one event loop changes it. `host` is the address of this machine that phones can reach.
+    Only the server's one event loop changes this state. `host` is the address at which phones can reach this machine.
     """
 
     host: str
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     run: str = ""
     parts: list[str] = field(default_factory=list)  # the run's log in parts
-    cursor: dict[str, Any] | None = None
+    cursor: dict[str, Any] | None = None  # the moment: see `point`
     question: dict[str, Any] | None = None
     answer: dict[str, Any] | None = None
     votes: dict[str, int] = field(default_factory=dict)
     streams: Counter[str] = field(default_factory=Counter)  # phone -> number of open streams
-    moved: asyncio.Event = field(default_factory=asyncio.Event)
+    changes: asyncio.Event = field(default_factory=asyncio.Event)  # set at the next change, and then replaced
 
     # ---- the teacher ----
 
     def write(self, run: str, part: int, log: str) -> bool:
-        """Add the next part of a run, or the first one of another run. False if a part is missing before it."""
+        """Append a part of the log; part 0 of another run starts that run. Return False if earlier ones are missing."""
         if part == 0 and run != self.run:
             self.run, self.parts, self.cursor = run, [], None
         if run != self.run or part != len(self.parts):
@@ -84,13 +84,13 @@ class Room:
         return True
 
     def point(self, cursor: dict[str, Any]) -> None:
-        """Set the moment: its time `t` in ms, how far its cycle is animated, whether the run plays, and how fast."""
+        """Set the moment: time `t` in ms, progress of the cycle's animation, whether the run plays, and how fast."""
         self.cursor = cursor
         self.changed()
 
     def ask(self, question: dict[str, Any] | None) -> None:
-        """Ask a question, and clear the votes; None removes it. `question` holds its kind, the number of `choices`, and
-        either a drafted token with p and q, or the number of a question in the Guide."""
+        """Ask a question and clear the votes; None removes the question. `question` holds a kind, the number of
+        `choices`, and either a drafted token with p and q or the index of a question in the Guide."""
         self.question = question and question | {"id": secrets.token_hex(8)}
         self.answer, self.votes = None, {}
         self.changed()
@@ -102,11 +102,11 @@ class Room:
     # ---- the phones ----
 
     def vote(self, phone: str, question: Any, choice: Any) -> bool:
-        """Count the last vote of each phone, until the answer is there. False if the phone has no stream."""
+        """Store a phone's vote, which replaces its earlier one. Return False if the phone has no open stream."""
         if self.question is None or self.question["id"] != question or self.answer:
-            raise ValueError("there is no such question, or its answer is there")
+            raise ValueError("this question is not open for votes")
         if type(choice) is not int or choice not in range(self.question["choices"]):
-            raise ValueError("there is no such choice")
+            raise ValueError("the question does not have this choice")
         if phone not in self.streams:
             return False
         self.votes[phone] = choice
@@ -117,38 +117,38 @@ class Room:
         return phone in self.streams or len(self.streams) < MAX_PHONES
 
     async def follow(self, phone: str, since: str = "") -> AsyncIterator[str]:
-        """Yield messages for a phone that come after `since`, the id of the last message that it received."""
+        """Yield the messages that follow `since`, the id of the last message that this phone received."""
         run, _, digits = since.partition(":")
         part = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 else 0
-        last, ends = "", time.monotonic() + STREAM_LIFETIME_S
+        last_state, deadline = "", time.monotonic() + STREAM_LIFETIME_S
         self.streams[phone] += 1
         self.changed()
         try:
             yield "retry: 300\n\n"
-            while time.monotonic() < ends:
-                moved = self.moved
+            while time.monotonic() < deadline:
+                changes = self.changes
                 if run != self.run or part > len(self.parts):
                     run, part = self.run, 0
                 moment = {"cursor": self.cursor, "vote": self.votes.get(phone), **self.asking(bool(self.answer))}
                 state, log = json.dumps(moment), json.dumps("".join(self.parts[part:]))
-                if state == last and part == len(self.parts):
-                    yield ":\n\n"
+                if state == last_state and part == len(self.parts):
+                    yield ":\n\n"  # an SSE comment, so that the connection stays open
                 else:
                     data = f'{{"run":"{run}","part":{part},"log":{log},"state":{state}}}'
-                    last, part = state, len(self.parts)
+                    last_state, part = state, len(self.parts)
                     yield f"id: {run}:{part}\ndata: {data}\n\n"
-                await pause(moved)
+                await pause(changes)
         finally:
             self.streams[phone] -= 1
             self.streams += Counter()  # removes the phones whose count is 0
             self.changed()
 
     async def watch(self) -> AsyncIterator[str]:
-        """Yield messages for the teacher's page: how many phones are connected, and the votes."""
+        """Yield messages for the teacher's page: how many phones are connected, the question, and the votes."""
         while True:
-            moved = self.moved
+            changes = self.changes
             yield f"data: {json.dumps({'joined': len(self.streams), **self.asking(True)})}\n\n"
-            await pause(moved)
+            await pause(changes)
 
     def asking(self, counted: bool) -> dict[str, Any]:
         """Return the question, its answer once it is revealed and, if `counted`, how many votes each choice has."""
@@ -158,15 +158,15 @@ class Room:
         return {"question": self.question, "answer": self.answer, "counts": counts if counted else None}
 
     def changed(self) -> None:
-        moved, self.moved = self.moved, asyncio.Event()
-        moved.set()
+        changes, self.changes = self.changes, asyncio.Event()
+        changes.set()
 
 
-async def pause(moved: asyncio.Event) -> None:
-    """Wait MIN_PAUSE_S, then for the next change, at most MAX_PAUSE_S more."""
+async def pause(changes: asyncio.Event) -> None:
+    """Wait for MIN_PAUSE_S, and then until the next change, but at most MAX_PAUSE_S more."""
     await asyncio.sleep(MIN_PAUSE_S)
     with contextlib.suppress(asyncio.TimeoutError):
-        await asyncio.wait_for(moved.wait(), MAX_PAUSE_S)
+        await asyncio.wait_for(changes.wait(), MAX_PAUSE_S)
 
 
 class Classroom:
@@ -186,16 +186,16 @@ class Classroom:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        ours = scope["type"] == "http" and (scope["path"] == PATH or scope["path"].startswith(f"{PATH}/"))
+        in_class = scope["type"] == "http" and (scope["path"] == PATH or scope["path"].startswith(f"{PATH}/"))
         if scope["type"] == "http":
             request = Request(scope)
             scope[LEADS] = self.is_teacher(request.cookies.get(COOKIE, ""))
-            if not ours and self.is_teacher(request.query_params.get("teach", "")):
+            if not in_class and self.is_teacher(request.query_params.get("teach", "")):
                 send = self.with_cookie(send)
-        await (self.routes if ours else self.app)(scope, receive, send)
+        await (self.routes if in_class else self.app)(scope, receive, send)
 
     def with_cookie(self, send: Send) -> Send:
-        """Add the secret as a cookie to the teacher's page, so that the page's first request has it."""
+        """Send the secret as a cookie with the teacher's page, so that every request of the page contains it."""
         cookie = Response()
         cookie.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")
 
@@ -207,7 +207,7 @@ class Classroom:
         return send_with_cookie
 
     async def join(self, request: Request) -> Response:
-        """Answer with the address that phones open: as text, and as a QR code."""
+        """Answer with the address that phones open, as text and as a QR code."""
         return JSONResponse(invitation(address(self.room.host, request.scope["server"][1])))
 
     async def events(self, request: Request) -> Response:
@@ -217,7 +217,7 @@ class Classroom:
             return stream(self.room.watch())
         name = request.query_params.get("phone", "")
         if not PHONE_NAME.fullmatch(name):
-            raise ValueError("a phone names itself by 16 to 64 hexadecimal digits")
+            raise ValueError("`phone` must be 16 to 64 hexadecimal digits")
         if not self.room.admits(name):
             return PlainTextResponse("no more phones can join", 503)
         since = request.headers.get("last-event-id") or request.query_params.get("since", "")
@@ -252,7 +252,7 @@ def stream(messages: AsyncIterator[str]) -> Response:
 
 
 async def body(request: Request) -> dict[str, Any]:
-    """Read a JSON object. Raises ValueError for anything else. `gateway` limits its length."""
+    """Read a JSON object. Raises ValueError for anything else. `gateway/guard.py` has limited its length."""
     sent = await request.json()
     if not isinstance(sent, dict):
         raise ValueError("send a JSON object")
@@ -264,7 +264,7 @@ async def refused(request: Request, error: Exception) -> Response:
 
 
 def reachable(host: str) -> str:
-    """Return `host`, or this machine's address in its network if `host` means all addresses. This sends nothing."""
+    """Return `host`, or this machine's address in its network if `host` means all addresses. No packet is sent."""
     if host not in ("0.0.0.0", "::", ""):
         return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -296,7 +296,7 @@ async def phone_page(request: Request) -> Response:
 
 @functools.cache
 def write_phone_page(language: str) -> str:
-    """Write the phone's page: player and cycle view of the main page, and the script that follows the class."""
+    """Write the phone's page: the main page's player and cycle view, and the script that follows the class."""
     with speaking(language):
         words = strings("class")["phone"]
         data = {

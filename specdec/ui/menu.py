@@ -1,6 +1,6 @@
-"""List the entries of the page's menus. They come from the embedded family's files and the host's pairs.
+"""List the entries of the page's menus, which come from the embedded family's files and from the host's pairs.
 
-A test compares these names with the engine's.
+A test compares the names here with the names that the engine accepts.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from ..traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
 FAMILY = ASSETS / "family"
-RULE_KEYS = dict(zip((REJECTION, MATCH, NOISE, BLOCK, TYPICAL), RULES, strict=True))  # by the names in traces
-MAX_PAIR = 300  # characters of two names
+RULE_KEYS = dict(zip((REJECTION, MATCH, NOISE, BLOCK, TYPICAL), RULES, strict=True))  # name in traces -> in settings
+MAX_PAIR = 300  # characters of a pair that a visitor types
 
 
 def families() -> list[str]:
-    """List the embedded family and the pairs of this host. In 8 bits the family is offered only without a GPU."""
+    """List the embedded family, in each precision, and the pairs of this host. On a GPU, 8 bits are not offered."""
     ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
     allowed = presets.allowed_pairs()
     if allowed is None or hub.is_here(presets.SMOLLM2):
@@ -50,7 +50,7 @@ def kinds(answers: bool = False) -> list[str]:
 
 
 def answers(family: str) -> bool:
-    """Say whether a family answers a prompt; others continue it."""
+    """Say whether a family's target answers a prompt, as a chat model does, instead of continuing it."""
     return not is_ours(family) and presets.has_chat_template(family)
 
 
@@ -60,28 +60,28 @@ def family_of(kind: str) -> str:
 
 
 def drafter_of(kind: str) -> str:
-    """Return the drafter of the first recording of this kind."""
+    """Return the drafter of the recording that is shown first for this kind."""
     return drafters(presets.SMOLLM2)[0] if kind in questions() else DRAFT_MODEL
 
 
 @functools.cache
 def memory() -> int:
-    """Return the bytes of memory for models, on the GPU if there is one; a very large number if it is unknown."""
+    """Return the bytes of memory for models, on the GPU if there is one; a very large number if that is unknown."""
     return machine.gpu_memory() or machine.free_memory() or 2**62
 
 
 def is_offered(family: Any) -> bool:
-    """Whether a visitor may run this family: one in the menu or, if the host allows it, any pair on the Hub or disk."""
+    """Whether a visitor may run this family: one of the menu or, if the host allows it, any pair on the Hub or disk."""
     if family in families():
         return True
-    typed = isinstance(family, str) and len(family) <= MAX_PAIR and presets.allowed_pairs() is None
-    return typed and presets.parse_pair(family) is not None
+    may_be_typed = isinstance(family, str) and len(family) <= MAX_PAIR and presets.allowed_pairs() is None
+    return may_be_typed and presets.parse_pair(family) is not None
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """List a family's drafters; the embedded family's only if their weights exist, trees only without a GPU.
+    """List a family's drafters. On a GPU, tree drafters are left out.
 
-    The draft model is always listed; if it is missing, the engine reports that.
+    Embedded drafters without weights are left out, except the draft model, for which the engine reports the problem.
     """
     if is_ours(family):
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
@@ -141,20 +141,20 @@ def cost(name: str) -> str:
 
 
 def has_peer(drafter: str) -> bool:
-    """Whether transformers has the method of `drafter`."""
+    """Whether transformers implements the method of `drafter`."""
     method = find_method(drafter)
     return method is not None and method.peer and not inner_drafter(drafter)
 
 
 def peer_lines() -> dict[str, str]:
-    """Describe for each drafter the lane of transformers, or say why there is none."""
+    """Describe, for each drafter, the lane that transformers would run, or say why it cannot run one."""
     words = of_drafters("peer_line")
     lines = {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}
     return lines | {DEFAULT_DRAFTER: words[DRAFT_MODEL]}
 
 
 def parameters(folder: Path) -> int:
-    """Count the weights in a folder's files, without scales and integer tables; 0 if there are no files."""
+    """Count the weights in a folder's files, except quantisation scales and integer tables; 0 without files."""
     count = 0
     for path in folder.glob("*.safetensors"):
         with safe_open(path, "numpy") as file:

@@ -41,24 +41,24 @@ def say(error: str, **values: Any) -> str:
 def check(*settings: Any, **named: Any) -> RunRequest:
     """Return the checked request. Raises InputError for the first setting that is wrong.
 
-    Settings are given in the order of the table, or by name. If transformers cannot run it, `peer` becomes False.
+    Settings come in the order of `SETTINGS`, or by name. If transformers cannot run the request, `peer` becomes False.
     """
-    given = SIGNATURE.bind(*settings, **named)
-    given.apply_defaults()
-    values = {name: check_setting(SETTINGS[name], given.arguments[name]) for name in IN_TURN}
+    bound = SIGNATURE.bind(*settings, **named)
+    bound.apply_defaults()
+    values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
-    if values["peer"] and drafter == DEFAULT_DRAFTER:  # take one that transformers has, too; not SmolLM2's draft model
+    if values["peer"] and drafter == DEFAULT_DRAFTER:  # transformers cannot run SmolLM2's draft model
         runs_draft_model = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.SMOLLM2
         drafter = values["drafter"] = DRAFT_MODEL if runs_draft_model else LOOKUP
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise InputError(say("chains_only"))
-    # transformers has no target in 8 bits
+    # transformers cannot run our target in 8 bits
     values["peer"] &= has_peer(drafter) and ROUNDED.get(values["family"]) != "int8"
     return RunRequest.from_settings(values)
 
 
 def check_setting(setting: Setting, value: Any) -> Any:
-    """Return the value as the engine takes it."""
+    """Check one setting, and return its value in the form that the engine takes."""
     if setting.name in CHECKS:
         return CHECKS[setting.name](value)
     if setting.type_ is bool:
@@ -69,10 +69,10 @@ def check_setting(setting: Setting, value: Any) -> Any:
 
 
 def check_number(setting: Setting, value: Any) -> Any:
-    """Return a number if it is within its bounds. Sliders send 4.0 for 4; for integers, 4.5 is refused."""
+    """Return a number if it is within its bounds. For an integer, 4.0 is accepted (sliders send it), 4.5 is refused."""
     low, high, whole = setting.low, setting.high, setting.type_ is int
-    good = is_number(value) and low <= value <= high and not (setting.above and value == low)
-    if not good or (whole and value != int(value)):
+    in_bounds = is_number(value) and low <= value <= high and not (setting.above and value == low)
+    if not in_bounds or (whole and value != int(value)):
         name = strings("page")["names"][setting.name]
         error = "whole" if whole else "above" if setting.above else "number"
         raise InputError(say(error, name=name, low=f"{low:g}", high=f"{high:,}" if whole else f"{high:g}"))
@@ -145,7 +145,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class CertificateRequest:
-    """A checked request for a certificate. `mistake` "" is the shipped rule. Only the embedded pair has a `text`."""
+    """A checked request for a certificate. If `mistake` is empty, the rule is correct. Only "embedded" has a `text`."""
 
     pair: str
     mistake: str
@@ -190,7 +190,7 @@ def from_link(query: Mapping[str, str], default_family: str = EMBEDDED) -> tuple
 
 
 def as_typed(setting: Setting, text: str) -> Any:
-    """Convert the text to the setting's type; if that fails, return the text, which `check` then refuses."""
+    """Convert the text to the setting's type. If that fails, return the text itself, which `check` then refuses."""
     if setting.type_ is bool:
         return SWITCH.get(text.lower(), text)
     if setting.type_ is str:
@@ -203,7 +203,7 @@ def as_typed(setting: Setting, text: str) -> Any:
 
 
 def tab_of_link(query: Mapping[str, str], tabs: Sequence[str]) -> tuple[str, str]:
-    """Return the tab to open, "" for none, and a sentence if there is no such tab."""
+    """Return the tab that a link opens ("" for none), and a sentence if the page does not have the tab."""
     tab = query.get("tab", "")
     if tab in ("", *tabs):
         return tab, ""

@@ -20,7 +20,7 @@ def report() -> dict[str, Any]:
 
 
 def cells(rows: list[Row]) -> list[list[Any]]:
-    """List the figures of the table of all methods, in the order of its headings."""
+    """List the rows of the table of all methods, with cells in the order of the table's headings."""
     columns = strings("methods")["table"]["columns"]
     shown = [
         row
@@ -35,7 +35,7 @@ def cells(rows: list[Row]) -> list[list[Any]]:
 
 
 def files(report: dict[str, Any]) -> dict[str, str]:
-    """Write what is saved, by the kind of file: the report as JSON, its rows as CSV with JSON in its cells."""
+    """Write the two downloads, "json" with the report and "csv" with its rows. Lists in CSV cells are JSON."""
     rows = report["rows"]
     flat = [{name: json.dumps(v) if isinstance(v, list | dict) else v for name, v in row.items()} for row in rows]
     text = json.dumps(report, ensure_ascii=False, indent=1)
@@ -55,13 +55,13 @@ def at(temperature: float) -> str:
 
 
 def places(rows: list[Row]) -> list[tuple[str, float]]:
-    """List every text and temperature, greedy first."""
+    """List the places, which are pairs of a kind of text and a temperature. The lowest temperature comes first."""
     return sorted({(row["domain"], row["temperature"]): None for row in rows}, key=lambda place: place[1])
 
 
 def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
-    """Arrange the measured speed-ups: the headings by column, and a row a method of its name and its figures."""
-    columns = {f"{name} {heat}": f"{domain(name)}, {at(heat)}" for name, heat in places(rows)}
+    """Return the headings by column, and a row for each method: its name, and its measured speed-up in each place."""
+    columns = {f"{name} {degree}": f"{domain(name)}, {at(degree)}" for name, degree in places(rows)}
     by_place = {(row["drafter"], row["domain"], row["temperature"]): row["measured_speedup"] for row in rows}
     drafters = dict.fromkeys(row["drafter"] for row in rows)
     cells = [[method(drafter), *(by_place.get((drafter, *place)) for place in places(rows))] for drafter in drafters]
@@ -69,7 +69,7 @@ def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
 
 
 def chart(rows: list[Row]) -> Any:
-    """Draw the measured speed-ups by plotly, each with its interval: a line a method, a colour a place."""
+    """Draw each measured speed-up with its interval: a line for each method, a colour for each of `places`."""
     from plotly import graph_objects
 
     words = strings("methods")["intervals"]
@@ -96,7 +96,7 @@ def chart(rows: list[Row]) -> Any:
 
 
 def findings(rows: list[Row]) -> list[str]:
-    """Describe the speed-ups: the fastest methods, those slower than plain decoding, and whether α decides."""
+    """Say which methods are fastest, how many are slower than plain decoding, and if the highest α always wins."""
     words = strings("methods")["findings"]
     fastest = {place: best(rows, place, "measured_speedup") for place in places(rows)}
     texts = []
@@ -115,7 +115,7 @@ def findings(rows: list[Row]) -> list[str]:
 
 
 def best(rows: list[Row], place: tuple[str, float], name: str) -> Row:
-    """Return the row of a place whose figure of that name is largest."""
+    """Return, of the rows of `place`, the row whose figure `name` is largest."""
     here = [row for row in rows if (row["domain"], row["temperature"]) == place]
     return max(here, key=lambda row: row[name] or 0.0)
 

@@ -1,7 +1,7 @@
-"""The page's scripts: ES modules below `assets/page`, which import each other as `#page/FOLDER/NAME.js`.
+"""Link or inline the page's scripts: ES modules below `assets/page`, which import each other as `#page/FOLDER/NAME.js`.
 
-An import map resolves these names. On the app's pages they are files; a page that is a single file, or is opened from a
-disk, contains them as `data:` addresses. Node resolves the same names by `package.json`.
+A page's import map resolves these names. The app's pages load the modules as files. A page that is a single file, or is
+opened from disk, contains the modules as `data:` addresses. Node resolves the same names by `package.json`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ def sources() -> dict[str, str]:
 
 @cache
 def layers() -> dict[str, bytes]:
-    """Read `native.cpp` in WebAssembly, as `tools.wasm` writes it."""
+    """Read the WebAssembly builds of `native.cpp`, which `tools.wasm` writes, by their names."""
     return {path.stem: path.read_bytes() for path in sorted((PAGE / "engine").glob("*.wasm"))}
 
 
 def built_in() -> list[Path]:
-    """List the models that the engine in a browser runs without a download."""
+    """List the files of the models that the browser's engine runs without a download from the Hub."""
     parts = ("target", "draft_model", "tokenizer")
     return [path for part in parts for path in sorted((ASSETS / "family" / part).glob("*.*"))]
 
 
 @cache
 def folder() -> str:
-    """Return the address below which the app serves them. It changes with the scripts, the layers and the models."""
+    """Return the address below which the app serves scripts, WebAssembly and models. It changes when a file changes."""
     digest = hashlib.sha256("".join([*sources().values(), smollm2.SHA256]).encode() + b"".join(layers().values()))
     for path in built_in():
         digest.update(path.read_bytes())
@@ -45,29 +45,29 @@ def folder() -> str:
 
 
 def link_modules() -> str:
-    """Write the markup for a page of the app: the import map, before any module, and what the first screen needs."""
-    early = "".join(
+    """Write the markup for a page of the app: the import map, and preload links for the first screen's modules."""
+    preloads = "".join(
         f'<link rel="modulepreload" href=".{folder()}/{name}">' for name in sources() if name.startswith(FIRST)
     )
-    return import_map({"#page/": f".{folder()}/"}) + early
+    return import_map({"#page/": f".{folder()}/"}) + preloads
 
 
-def inline_modules(*begin: str) -> str:
-    """Write the markup for a page that is one file: an import map with the modules whose names begin so."""
-    return import_map(inlined(*(name for name in sources() if name.startswith(begin))))
+def inline_modules(*prefixes: str) -> str:
+    """Write the markup for a page that is one file: an import map with the modules that have one of `prefixes`."""
+    return import_map(inlined(*(name for name in sources() if name.startswith(prefixes))))
 
 
 def carrying(*names: str) -> str:
-    """Write a script that adds an import map with these modules to the page that loads it."""
+    """Write a script that adds an import map with these modules to the page that loads the script."""
     text = as_json(import_text(inlined(*names)))
-    made = f'Object.assign(document.createElement("script"), {{ type: "importmap", textContent: {text} }})'
-    return f"document.head.append({made});\n"
+    script = f'Object.assign(document.createElement("script"), {{ type: "importmap", textContent: {text} }})'
+    return f"document.head.append({script});\n"
 
 
 def inlined(*names: str) -> dict[str, str]:
-    """Write modules as `data:` addresses; characters that would end an address, or be dropped from it, are escaped."""
-    marks = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%#\n"})
-    return {f"#page/{name}": f"data:text/javascript,{sources()[name].translate(marks)}" for name in names}
+    """Write modules as `data:` addresses. Characters that would end the address, or be dropped from it, are escaped."""
+    escapes = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%#\n"})
+    return {f"#page/{name}": f"data:text/javascript,{sources()[name].translate(escapes)}" for name in names}
 
 
 def import_map(places: dict[str, str]) -> str:

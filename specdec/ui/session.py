@@ -1,11 +1,11 @@
-"""The page's access to the engine and to recorded runs.
+"""Give the page access to the engine and to recorded runs.
 
-The engine has its own process (`lanes/worker.py`), so the page does not need torch. Only one run at a time has the
-machine, because two would disturb each other's clocks. The queue for it is ours (`gateway/turns.py`), not Gradio's:
-visitors see their place in it, and can leave it.
+The engine has its own process (`lanes/worker.py`), so the page does not need torch. Only one run at a time uses the
+machine, because two runs would distort each other's times. Visitors wait in our own queue (`gateway/turns.py`) instead
+of Gradio's, because ours shows them their place, and they can leave it.
 
-Gradio can cancel a generator only between two yields, so every generator here yields at least every half second, empty
-lines if necessary. `guarded` turns errors into sentences, and `within` sets the deadline of a run.
+Gradio can cancel a generator only between two yields. Therefore every generator here yields at least every half second,
+if necessary without text. `guarded` turns errors into sentences, and `within` enforces the deadline of a run.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from .gateway.visitors import has_queue_priority, rate_limit, visitor_address
 from .request import CertificateRequest
 from .text import ASSETS, kind_of, of_drafters, sentences, strings, translated
 
-LOOK_EVERY_S = 0.5  # how often the queue, and another visitor's download, are checked
+LOOK_EVERY_S = 0.5  # how often a waiting visitor checks the queue, or another visitor's download
 TRACES = ASSETS / "traces"
 CERTIFICATES = ASSETS / "certificates.json"
-FIRST = ("coding", "tips", "story")  # recorded runs: the first one, on the first screen, is greedy, the others sampled
-WARM_AFTER_S = 1.0  # the first screen loads before that
+FIRST = ("coding", "tips", "story")  # the first recorded runs: a greedy one for the first screen, then two sampled ones
+WARM_AFTER_S = 1.0  # the browser loads the first screen meanwhile
 EXPECTED_S = {"run": 6.0, "certificate": 15.0}  # initial guesses of the duration of a turn
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ device = "auto"  # the device of live runs; the engine's process resolves it
 _worker = Worker()
 _machine = Turns(EXPECTED_S)
 _loaded: set[str] = set()  # families that ran in this process's worker
-_chosen: dict[str, str] = {}  # family -> the sentence about what was chosen by default
+_chosen: dict[str, str] = {}  # family -> the sentence about the drafter and K that were chosen by default
 _downloading = threading.Lock()  # one download at a time
 _progress: hub.Fetched | None = None  # progress of the download, for all visitors who wait for it
 
@@ -57,7 +57,7 @@ _progress: hub.Fetched | None = None  # progress of the download, for all visito
 class News:
     """One update for the page: lines of the run, or a sentence for the notice beside the button.
 
-    `done`, `cut` (the deadline ended the run) and `error` come last. `share` is the finished share of a download.
+    The last one is `done`, `cut` (the deadline ended the run) or `error`. `share` is the finished part of a download.
     """
 
     kind: Literal["lines", "notice", "fetching", "waiting", "done", "cut", "error"]
@@ -82,8 +82,8 @@ def guarded(work: Callable[[R], Iterator[News]]) -> Callable[[R], Iterator[News]
             yield from work(request)
         except ValueError as error:  # the engine refused the run; the message is one sentence
             yield News("error", translated(error.args[0] if error.args else str(error)))
-        except TimeoutError as late:
-            yield News("cut", notice("deadline", seconds=round(late.args[0])))
+        except TimeoutError as error:
+            yield News("cut", notice("deadline", seconds=round(error.args[0])))
         except WorkerDied:
             _loaded.clear()
             log.exception("the engine's process is gone")
@@ -119,7 +119,7 @@ def run(request: RunRequest) -> Iterator[News]:
 
 @guarded
 def certify(request: CertificateRequest) -> Iterator[News]:
-    """Sample a certificate live. Each update is the whole certificate so far, as JSON. Closing it stops the work."""
+    """Sample a certificate live. Each update is the whole certificate so far, as JSON. Closing the iterator ends it."""
     with place_in_line("certificate") as ticket:
         yield from wait(ticket)
         yield News("notice", notice("loading" if request.pair == EMBEDDED and not _loaded else "certifying"))
@@ -142,7 +142,7 @@ def place_in_line(kind: str) -> Iterator[Ticket]:
 
 
 def wait(ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[News]:
-    """Wait for this ticket's turn. Yield how long that may take, between a remark and an alternative."""
+    """Wait for the ticket's turn. Yield how long that may take, after `remark` and before `instead`, an alternative."""
     while (place := _machine.before(ticket)) != (0, 0.0):
         count, seconds = place
         waiting = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
@@ -170,7 +170,7 @@ def fetch(family: str) -> Iterator[News]:
 
 
 def progress(state: hub.Fetched | None) -> News:
-    """Say how far a download is."""
+    """Say how much of a download is finished."""
     if state is None or not state.total:
         return News("fetching", notice("fetching_soon", name=state.name) if state else notice("looking"))
     unit, digits, size = ("GB", 1, 1e9) if state.total >= 1e9 else ("MB", 0, 1e6)
@@ -181,17 +181,17 @@ def progress(state: hub.Fetched | None) -> News:
 def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prepared]:
     """Let the worker load the request's pair, and choose drafter and K if the request leaves them open."""
     yield News("notice", sentences(remark, notice("running" if request.family in _loaded else "loading")))
-    open_or_given = request.drafter, request.k, request.params.temperature
+    choices = request.drafter, request.k, request.params.temperature
     ready = None
     try:
-        with contextlib.closing(_worker.call("prepare", request.family, device, *open_or_given)) as items:
+        with contextlib.closing(_worker.call("prepare", request.family, device, *choices)) as items:
             for item in items:
                 if isinstance(item, Prepared):
                     ready = item
                 else:
                     yield News("notice", sentences(remark, notice(item))) if item else HEARTBEAT
     except ValueError as error:
-        # Errors of a pair say what is wrong with the models.
+        # These errors already say what is wrong with the models.
         if isinstance(error.args[0], TranslatableText) or presets.parse_pair(request.family):
             raise
         log.exception("the models cannot be loaded")
@@ -202,7 +202,7 @@ def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prep
 
 
 def note_choice(family: str, ready: Prepared) -> str:
-    """Say what was chosen by default. The menu shows this sentence from then on."""
+    """Say which drafter and K were chosen by default. From then on, the menu shows this sentence."""
     words = strings("page")["settings"]["chosen"]
     template = words["not_measured" if not ready.speedup else "pays" if ready.speedup > 1.0 else "never_pays"]
     _chosen[family] = template.format(drafter=of_drafters("name").get(ready.drafter, ready.drafter), k=ready.k)
@@ -210,15 +210,15 @@ def note_choice(family: str, ready: Prepared) -> str:
 
 
 def chosen_line(family: Any) -> str:
-    """Say what was last chosen by default for that family; before its first run, how it is chosen."""
+    """Say what was last chosen by default for the family or, before its first run, how the default is chosen."""
     return _chosen.get(str(family)) or strings("page")["settings"]["chosen"]["line"]
 
 
 def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, None, None]) -> Iterator[News]:
-    """Write a run as the lines of a trace, up to its deadline."""
+    """Yield a run as the lines of a trace. Raises TimeoutError at the deadline."""
     header = ""
     for event in within(limits().seconds, events):
-        if event is not None and not header:  # until the first event, the engine may refuse the prompt
+        if event is not None and not header:  # until the first event, the engine can refuse the prompt
             kind = kind_of(request.prompt)
             header = live_header(request.prompt, ready.models, kind, request.peer, ready.machine).line()
             yield News("lines", header)
@@ -228,12 +228,12 @@ def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, 
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
-    """Return a pair's certificates that `python -m tools.certificates` wrote, by key of the mistake; {} if none."""
+    """Return a pair's certificates that `python -m tools.certificates` wrote, by the mistake's key; {} if none."""
     return menu.read_json(CERTIFICATES).get(str(pair), {})
 
 
 def recorded(name: str, drafter: str = "") -> str:
-    """Return a recorded run as checked NDJSON, that of the first screen or of a drafter; "" if there is none."""
+    """Return a recorded run as checked NDJSON: the main run of this name or that of `drafter`; "" if there is none."""
     if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
     path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
@@ -245,13 +245,13 @@ def recorded(name: str, drafter: str = "") -> str:
 
 
 def recorded_names() -> list[str]:
-    """List the recorded runs, the first screen's first."""
+    """List the names of the main recorded runs. The first screen's run comes first."""
     names = sorted(path.stem for path in TRACES.glob("*.jsonl"))
     return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
 
 def first_recorded() -> str:
-    """Read the run for the first screen: the first one that can be read."""
+    """Return the run for the first screen: the first recorded run that can be read."""
     return next(filter(None, map(recorded, recorded_names())), "")
 
 
@@ -260,15 +260,15 @@ def sampled_name() -> str:
 
 
 def sampled_run(_: Any = None) -> str:
-    """Return a sampled recorded run, for lessons about the coin, which decides nothing at temperature 0."""
+    """Return a sampled recorded run, for lessons about random acceptance, which a greedy run does not show."""
     return recorded(sampled_name())
 
 
 @functools.cache
 def warm() -> None:
-    """Start the worker, which imports torch, and fetch the host's pair, a moment after the page was served.
+    """A moment after the page was served, start the worker, which imports torch, and download the host's pair.
 
-    The models are loaded at the first run, because loading measures this machine, which must be idle then.
+    The models are loaded only in the first run: loading also measures speeds, so nothing else may use the machine then.
     """
     timer = threading.Timer(WARM_AFTER_S, _start_and_fetch)
     timer.daemon = True

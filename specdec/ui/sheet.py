@@ -1,6 +1,6 @@
 """Turn a page of the app into plain markup and data for its scripts, which `site.py` writes into files.
 
-Parts that need an engine are left out or replaced by a sentence.
+Parts that need the server's engine are left out or replaced by a sentence.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Sheet:
         return f'<div{name} class="{classes}"{wide}>{inside}</div>'
 
     def html(self, block: Any) -> str:
-        """Write an HTML component, which a script may draw."""
+        """Write an HTML component. If a script draws the component, describe it in `parts`."""
         module = MODULE.search(block.js_on_load or "")
         if module and module[1] in APP_ONLY:
             return ""
@@ -117,9 +117,9 @@ class Sheet:
         """Describe a component to `host.js`, which mounts it."""
         props, instead = {**block.props, "value": block.value}, self.words["instead"].get(name)
         if name == "shared/keep":
-            props["names"] = "[]"  # keeps no settings in the address, because `host.js` writes it
+            props["names"] = "[]"  # no settings, because `host.js` writes the address itself
         elif name == "race/player":
-            props["value"] = ""  # `host.js` loads the log from a file of its own
+            props["value"] = ""  # `host.js` loads the log from a separate file
         elif name == "traces/traces":
             props["settings"] = as_json([s for s in json.loads(props["settings"]) if s["name"] in LINKED])
         if isinstance(instead, dict):
@@ -129,7 +129,7 @@ class Sheet:
         return {"at": len(self.parts), "tab": self.tab, "script": name, "props": props, "server": self.answers(block)}
 
     def answers(self, block: Any) -> dict[str, str]:
-        """Return the files that replace a component's Python functions, by function; `*` stands for the argument."""
+        """Return, by function, the files that replace a component's Python functions; `*` stands for the argument."""
         functions = {function.__name__: function for function in block.server_fns}
         answers = {}
         if "sampled_run" in functions:
@@ -162,7 +162,7 @@ class Sheet:
         label = f'<span>{html.escape(block.label)}</span><span class="icon" aria-hidden="true">▼</span></button>'
         return self.box(block, "block padded", f"{button}{label}<div hidden>{self.inside(block)}</div>")
 
-    # ---- in place of the fields of the race ----
+    # ---- simpler fields instead of those of the tab Race ----
 
     def prompt(self, _: Any) -> str:
         label = html.escape(strings("page")["settings"]["prompt"], quote=True)

@@ -1,8 +1,8 @@
-"""Write the page as files that any host can serve. It has the same tabs; runs are computed in the browser.
+"""Write the page as files that any web server can serve. It has the app's tabs, and computes runs in the browser.
 
 The page of each language is built as in the app. Its components become markup, and `assets/page/site/host.js` replaces
-Gradio for their scripts. The answers of Python are computed beforehand. All data are scripts that set `specdec[NAME]`,
-and modules are in the import map, so that the page also works from a disk, where it may fetch nothing.
+Gradio for their scripts. The answers of Python functions are computed beforehand. Browsers forbid a page that is opened
+from disk to fetch files. Therefore data are scripts that set `specdec[NAME]`, and the import map contains the modules.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .standalone import asset, filled, fonts
 from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
 from .theme import STYLES
 
-MADE = ".specdec-site.json"  # lists the files of the site; it marks a folder that may be written again
-MARKS = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r"})  # within single quotes
+MADE = ".specdec-site.json"  # lists the site's files; a folder with this list may be overwritten
+MARKS = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r"})  # escapes for `quoted`
 
 
 def write(
@@ -38,15 +38,15 @@ def write(
 ) -> int:
     """Write the site, and replace an earlier one. Return its size in bytes.
 
-    `models` makes the files of each of `families` (`families.browser.files`); it is called after the folder was
-    checked. `base` is the future address of the page, which previews of links need. Raises ValueError if the folder
-    contains other files.
+    `models` makes a family's model files (`families.browser.files`). It is called for each of `families` after the
+    folder was checked. `base` is the future address of the page, which link previews need. Raises ValueError if the
+    folder contains other files.
     """
-    before = earlier(folder)
+    old_files = earlier(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)  # before the models, which take a minute
+        folder.mkdir(parents=True, exist_ok=True)  # before the models, which take a minute to make
     except OSError as error:
-        raise ValueError(f"{folder} cannot be made: {error.strerror}; name a folder that can be written") from error
+        raise ValueError(f"{folder} cannot be created: {error.strerror}; name a folder that can be written") from error
     engine = {family: models(family) for family in families}
     texts = shared()
     for page_language in LANGUAGES:
@@ -62,7 +62,7 @@ def write(
     files |= {f"engine/{name}.wasm": content for name, content in layers().items()}
     files |= {f"engine/{family}.{name}": content for family, parts in engine.items() for name, content in parts.items()}
     files[MADE] = json.dumps(sorted(files)).encode()
-    for path in before:
+    for path in old_files:
         path.unlink(missing_ok=True)
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def earlier(folder: Path) -> list[Path]:
     if not folder.is_dir() or not any(folder.iterdir()):
         return []
     if not (folder / MADE).is_file():
-        raise ValueError(f"{folder} holds files that are not of a site; name a new or an empty folder")
+        raise ValueError(f"{folder} contains files that are no SpecDec site; name a new or an empty folder")
     return [folder / name for name in json.loads((folder / MADE).read_text(encoding="utf-8"))]
 
 
@@ -97,7 +97,7 @@ def document(sheet: Sheet, version: str, base: str) -> str:
 
 
 def shared() -> dict[str, str]:
-    """Write the files that all languages need."""
+    """Return the texts of the files that all languages share, by file name."""
     files = {
         "assets/site.css": "".join(asset(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
         "assets/fonts.css": fonts(),
@@ -120,13 +120,13 @@ def quoted(text: str) -> str:
 
 
 def recorded_runs() -> dict[str, dict[str, str]]:
-    """Name the files of the runs of each kind of example."""
+    """Return, for each kind of example prompt, the files of its recorded runs by drafter."""
     kinds = [kind for kind in prompts() if kind in session.recorded_names()]
     return {kind: runs_of(kind) for kind in sorted(kinds, key=lambda kind: kind not in menu.questions())}
 
 
 def runs_of(kind: str) -> dict[str, str]:
-    """Return the files of recorded runs by drafter, the kind's usual drafter first, without `.js`."""
+    """Return the files of a kind's recorded runs, without `.js`, by drafter. The kind's usual drafter comes first."""
     runs = {menu.drafter_of(kind): f"traces/{kind}"}
     for drafter in of_drafters("name"):
         path = recording(session.TRACES, kind, drafter)
@@ -136,5 +136,5 @@ def runs_of(kind: str) -> dict[str, str]:
 
 
 def begin() -> str:
-    """Name the file of the first screen's run."""
+    """Return the file of the run on the first screen, without `.js`."""
     return f"traces/{session.recorded_names()[0]}"

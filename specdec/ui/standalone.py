@@ -1,7 +1,7 @@
 """Write a run as one HTML file that plays anywhere, also in slides, and makes no network requests.
 
-It contains the page's player and cycle view, their modules, and the run as data. Data and words cannot become markup
-(`pack`), even if a token is `</script>`.
+The file contains the page's player and cycle view, their modules, and the run as data. `pack` escapes data and words,
+so that even a token `</script>` cannot become markup.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .gateway.gradio_private import font
 from .scripts import inline_modules
 from .text import language, PAGE, strings, TAGS
 
-TITLE = 80  # characters of the prompt
-# The page's fonts, so that labels have the same width: family, weight, file. Gradio's semi-bold lacks most letters.
+TITLE = 80  # characters of the prompt in the page's title
+# The app's fonts: family, weight, file. The bold file also serves as semi-bold, whose own file lacks most letters.
 FONTS = (
     ("IBM Plex Sans", 400, "IBMPlexSans/IBMPlexSans-Regular"),
     ("IBM Plex Sans", 600, "IBMPlexSans/IBMPlexSans-Bold"),
@@ -57,7 +57,7 @@ def filled(template: str, parts: dict[str, str]) -> str:
 
 @cache
 def fonts() -> str:
-    """Write CSS rules that contain the font files. A missing file is left out, and the reader's own font is used."""
+    """Write CSS rules that contain the font files. If a file is missing, the reader's own font is used."""
     return "".join(
         f'@font-face {{ font-family: "{family}"; font-weight: {weight}; '
         f"src: url(data:font/woff2;base64,{base64.b64encode(content).decode()}) }}\n"

@@ -1,7 +1,7 @@
 """Read the page's texts from `assets/text/<language>`: strings in JSON, paragraphs in Markdown.
 
-Each request has its own language: `speaking` sets it for the code inside, `bind_language` for a handler that Gradio
-calls later. If a file is not translated, the English one is used.
+Each request has its own language: `speaking` sets the language for the code inside, and `bind_language` for a handler
+that Gradio calls later. If a file is not translated, the English file is used.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ..types import TranslatableText
 PAGE = ASSETS / "page"
 TEXT = ASSETS / "text"
 ENGLISH = "en"  # the language of the terminal and of the API
-_own = {file.parent.name: json.loads(file.read_text(encoding="utf-8")) for file in TEXT.glob("*/language.json")}
-_order = sorted(_own, key=lambda language: (language != ENGLISH, language))
-LANGUAGES = {language: _own[language]["name"] for language in _order}  # each by its own name, English first
-TAGS = {language: _own[language]["tag"] for language in _order}  # as browsers call them
+_languages = {file.parent.name: json.loads(file.read_text(encoding="utf-8")) for file in TEXT.glob("*/language.json")}
+_order = sorted(_languages, key=lambda language: (language != ENGLISH, language))  # English first
+LANGUAGES = {language: _languages[language]["name"] for language in _order}  # language -> its own name
+TAGS = {language: _languages[language]["tag"] for language in _order}  # language -> its tag in HTML
 
 _language: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
@@ -44,26 +44,26 @@ def speaking(language: str) -> Iterator[None]:
 
 
 def bind_language(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Bind a function or generator to the current language, in whatever thread it will run."""
-    here = language()
+    """Bind a function or generator to the current language, whatever thread will run it."""
+    bound = language()
 
     @functools.wraps(handler)
-    def whole(*args: Any, **named: Any) -> Any:
-        with speaking(here):
+    def in_one_call(*args: Any, **named: Any) -> Any:
+        with speaking(bound):
             return handler(*args, **named)
 
     @functools.wraps(handler)
-    def stepwise(*args: Any, **named: Any) -> Iterator[Any]:
+    def in_steps(*args: Any, **named: Any) -> Iterator[Any]:
         with contextlib.closing(handler(*args, **named)) as steps:
             while True:
-                with speaking(here):  # each step may run in another thread
+                with speaking(bound):  # each step may run in another thread
                     try:
                         item = next(steps)
                     except StopIteration:
                         return
                 yield item
 
-    return stepwise if inspect.isgeneratorfunction(handler) else whole
+    return in_steps if inspect.isgeneratorfunction(handler) else in_one_call
 
 
 def strings(name: str) -> dict[str, Any]:
@@ -72,12 +72,12 @@ def strings(name: str) -> dict[str, Any]:
 
 
 def of_drafters(field: str) -> dict[str, Any]:
-    """Return a field of every drafter that has it (`drafters.json`), by name; "other" is for unknown names."""
+    """Return one field of the drafters in `drafters.json` that have it; "other" stands for unknown drafters."""
     return {name: words[field] for name, words in strings("drafters").items() if field in words}
 
 
 def translated(sentence: str) -> str:
-    """Look up in `engine.json` the template that a sentence of the engine carries; leave other text as it is."""
+    """Translate a sentence of the engine: `engine.json` has its template. Other text is returned unchanged."""
     if not isinstance(sentence, TranslatableText) or language() == ENGLISH:
         return sentence
     template = _engine(language()).get(sentence.template, sentence.template)
@@ -100,7 +100,7 @@ def _strings(name: str, language: str) -> dict[str, Any]:
 
 @functools.cache
 def _engine(language: str) -> dict[str, str]:
-    """Read the engine's sentences by their English templates; {} where they are not translated."""
+    """Read the translations of the engine's sentences by their English templates; {} if there are none."""
     file = TEXT / language / "engine.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
@@ -112,17 +112,17 @@ def _file(name: str, language: str) -> Path:
 
 @functools.cache
 def prompts() -> dict[str, list[str]]:
-    """Read the example prompts by kind. Always in English: the embedded models know no other language."""
+    """Read the example prompts by kind. They are always English, the only language of the embedded models."""
     examples: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
     return examples | {kind: lists["page"] for kind, lists in questions().items()}
 
 
 @functools.cache
 def questions() -> dict[str, dict[str, list[str]]]:
-    """Read the questions for chat models, by SPEED-Bench category and then by user, "page" or "bench"."""
+    """Read the questions for chat models, by SPEED-Bench category and then by their use: "page" or "bench"."""
     return json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
 
 
 def kind_of(prompt: str) -> str:
-    """Return the kind of an example prompt, "" for a prompt of the visitor's own."""
+    """Return the kind of an example prompt; "" for any other prompt."""
     return next((kind for kind, examples in prompts().items() if prompt in examples), "")

@@ -52,9 +52,9 @@ COLOURS = {
 
 
 class SwappedFont(gr.themes.LocalFont):
-    """Gradio's copy of a font, served by the app. Until it is loaded, text is shown in a system font.
+    """Gradio's copy of a font, served by the app. Until the browser has loaded it, text is shown in a system font.
 
-    Its semi-bold lacks most letters, so the bold one is used instead.
+    Gradio's semi-bold file lacks most letters, so the bold file is used instead.
     """
 
     def __init__(self, name: str) -> None:
@@ -66,7 +66,7 @@ class SwappedFont(gr.themes.LocalFont):
 
 
 def theme() -> gr.themes.Base:
-    colours = {name: f"var(--sd-{ours})" for ours, names in COLOURS.items() for name in names}
+    colours = {name: f"var(--sd-{our_name})" for our_name, names in COLOURS.items() for name in names}
     colours |= {f"{name}_dark": colour for name, colour in colours.items()}
     return gr.themes.Default(
         primary_hue="indigo",
@@ -96,9 +96,9 @@ def theme() -> gr.themes.Base:
 
 
 def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
-    """Return the settings of `launch`: nothing of a visit is stored, and only the page's own files are served.
+    """Return the settings of `launch`: Gradio stores nothing of a visit, and only the page's own files are served.
 
-    With a `room`, the class is served too. `host` is the address at which the app listens.
+    With a `room`, the app also serves class mode. `host` is the address at which the app listens.
     """
     return {
         "theme": theme(),
@@ -112,8 +112,8 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
         "strict_cors": True,
         "ssr_mode": False,
         "share": False,
-        "state_session_capacity": 80,  # each takes half a megabyte, and every API call makes one
-        "max_threads": 64,  # more than the visitors in the queue can hold, so that the page still answers
+        "state_session_capacity": 80,  # a session takes half a megabyte, and every API call creates one
+        "max_threads": 64,  # more than the visitors in the queue can occupy, so that the page still answers
         "footer_links": ["api"],
         "app_kwargs": {
             "middleware": [

@@ -1,6 +1,6 @@
-"""A card for each drafting method: a picture, its size in this family, how it was trained, and examples on the Hub.
+"""Draw a card for each drafting method: a picture, the size of its weights, its training, and examples on the Hub.
 
-Figures come from the family's files. Template and pictures are in `assets/page/methods`.
+Sizes and training are read from the embedded family's files. Template and pictures are in `assets/page/methods`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .. import menu
 from ..text import of_drafters, PAGE, sentences, strings
 
 PICTURES = PAGE / "methods"
-_templates = Environment(  # values are escaped, except our own markup
+_templates = Environment(  # escapes all values, except our own `Markup`
     loader=FileSystemLoader(PICTURES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
 
@@ -53,7 +53,7 @@ def picture(name: str, text: str) -> Markup:
 
 
 def weights(method: Method) -> str:
-    """Say how many weights the method adds to the target; "" if the family does not have it."""
+    """Say how many weights the method adds to the target; "" if the family does not have the method."""
     words = strings("methods")["cards"]
     target = menu.parameters(menu.FAMILY / "target")
     if method.part == EXIT and menu.has_weights(method.name):
@@ -83,7 +83,7 @@ def training(name: str, how: str) -> str:
 
 
 def controls(name: str) -> str:
-    """List the variants of a method that the family has with other weights, with their sizes."""
+    """List the variants of a method for which the family has other weights, with the sizes of those weights."""
     others = [m for m in METHODS.values() if m.variant_of == name and not m.tree and m.embedded]
     names, sizes = of_drafters("name"), {m.name: menu.parameters(menu.FAMILY / m.folder) for m in others}
     return ", ".join(f"{names[variant]} ({menu.size(count)})" for variant, count in sizes.items() if count)

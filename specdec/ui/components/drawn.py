@@ -1,4 +1,4 @@
-"""Components that scripts draw: `assets/page/NAME.html` is the template, and `NAME.js` the script."""
+"""Add components that scripts draw. The template is `assets/page/NAME.html`, and the script is `NAME.js`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def drawn(
 ) -> gr.HTML:
     """Add a component that the module `name` draws.
 
-    The default `words` are those of that name. The script finds `properties` in `props`, and may trigger `events`. A
-    `template` is passed if the page must contain its words before any script runs.
+    By default, `words` are the strings of the name's last part. The script reads `properties` from `props`, and can
+    trigger `events`. Pass a `template` if the page must contain words before any script runs.
 
-    Objects and lists are passed as JSON text, because Gradio would wrap them in slow proxies.
+    Objects and lists are sent as JSON text, because Gradio would wrap them in slow proxies.
     """
     properties["words"] = strings(name.rpartition("/")[2]) if words is None else words
     texts = {
@@ -46,7 +46,7 @@ def as_json(content: Any) -> str:
 
 
 def mounting(name: str, events: Sequence[str]) -> str:
-    """Write the script that Gradio runs when it has drawn the component. Gradio also reads the events' names from it.
+    """Write the script that Gradio runs when it has drawn the component. Gradio allows events whose names are in it.
 
     The import map of `scripts.py` resolves the module.
     """
@@ -55,6 +55,6 @@ def mounting(name: str, events: Sequence[str]) -> str:
 
 
 def handler(name: str, **properties: Any) -> str:
-    """Write the `js` of an event: it calls the function that `handlers/NAME.js` makes of `properties`."""
-    made = f'(await import("#page/handlers/{name}.js")).handler({as_json(properties)})'
-    return f"async (...values) => {made}(...values)"
+    """Write the `js` of a Gradio event: it calls the function that `handlers/NAME.js` makes from `properties`."""
+    function = f'(await import("#page/handlers/{name}.js")).handler({as_json(properties)})'
+    return f"async (...values) => {function}(...values)"

@@ -1,4 +1,4 @@
-"""Let the visitor choose whether this page's engine or the browser computes a run."""
+"""Let the visitor choose whether the server's engine or the browser's engine computes a run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .drawn import handler
 
 OWN = "own"
 BROWSER = "browser"
-ENGINE_CHOSEN = handler("changed", event="sd-engine")  # informs the script of the engine in the browser
-THERE = ("drafter", "k")  # settings, beside those of sampling, that the browser's engine has
+ENGINE_CHOSEN = handler("changed", event="sd-engine")  # informs the script `shared/local.js`
+BROWSER_SETTINGS = ("drafter", "k")  # of the settings that are not for sampling, the browser's engine has these
 
 
 def engine(beside_sampling: Mapping[str, Any], instant: Mapping[str, Any]) -> gr.Radio:
-    """Add the choice. Of the fields `beside_sampling`, those that the browser's engine lacks are hidden while it is
-    chosen.
+    """Add the choice of the engine.
 
-    `instant` are the arguments of an event that does not wait for others.
+    Fields of `beside_sampling` that the browser's engine does not have are hidden while that engine is chosen.
+    `instant` holds the arguments of events that do not wait in Gradio's queue.
     """
     words = strings("page")["settings"]["engine"]
     offered = [OWN, *([BROWSER] if browser.offered() else [])]
@@ -42,7 +42,7 @@ def engine(beside_sampling: Mapping[str, Any], instant: Mapping[str, Any]) -> gr
         return [gr.update(info=words[f"about_{name}"]), *fields]
 
     def is_shown(setting: str, name: str) -> bool:
-        return shown[setting] and (name == OWN or setting in THERE)
+        return shown[setting] and (name == OWN or setting in BROWSER_SETTINGS)
 
     for setting, field in beside_sampling.items():
         field.visible = is_shown(setting, first)
@@ -52,5 +52,5 @@ def engine(beside_sampling: Mapping[str, Any], instant: Mapping[str, Any]) -> gr
 
 
 def for_visitor(leads: bool) -> Any:
-    """Update the choice: a teacher who `leads` a class begins with this page's engine."""
+    """Update the choice: a teacher, who `leads` a class, begins with the server's engine."""
     return gr.update(value=OWN) if leads and limits().in_browser else gr.skip()

@@ -1,8 +1,8 @@
-"""The player: a component that draws a run's log, by the scripts in `assets/page/race/`.
+"""Add the player: a component whose scripts, in `assets/page/race/`, draw a run's log.
 
-Its value is the run as a growing NDJSON text, so an update sends only what was added, and a tab that opens late still
-has all of it. The template is static, because Gradio would run values in a template as code. The script writes text of
-a run by `textContent`.
+Its value is the run as a growing NDJSON text. Gradio sends only what was added, and a tab that opens late still gets
+all of it. The template is static, because Gradio would run values in a template as code. The script writes a run's text
+by `textContent`.
 """
 
 from __future__ import annotations
@@ -38,5 +38,5 @@ def player_words() -> dict[str, Any]:
 
 
 def pack(log: str) -> str:
-    """Write the same JSON without "<", so that no token can be taken for markup."""
+    """Escape each "<" in the JSON text `log`, so that a browser cannot take a token for markup."""
     return log.replace("<", "\\u003c")

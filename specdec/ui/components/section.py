@@ -1,4 +1,4 @@
-"""Parts of a section of a tab: headings, sentences, tables, files; and notices."""
+"""Add the parts of a tab's sections: headings, sentences, tables, downloads and notices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .drawn import drawn
 Cells = Sequence[Sequence[str | float | None]]
 WORDS = ("method", "domain")
 WHOLE = ("k", "tokens_per_second")
-# How many digits a column shows, None for words; all other columns show two.
+# Column -> how many decimals it shows, None for words. All other columns show two.
 DIGITS = dict.fromkeys(WORDS) | dict.fromkeys(WHOLE, 0) | {"temperature": 1, "draft_cost": 3}
 
 
@@ -27,7 +27,7 @@ def title(text: str, lead: str, level: str = "h2") -> None:
 
 @contextmanager
 def folded(name: str, words: dict[str, Any]) -> Iterator[None]:
-    """Make a section that a click opens, with `title` and `lid` in its summary, and `lead` first in its body."""
+    """Add a section that a click opens. Of `words`, `title` and `lid` are its summary, and `lead` begins its body."""
     heading, lid = html.escape(words["title"]), html.escape(words["lid"])
     summary = f"<summary><h2>{heading}</h2><span>{lid}</span></summary>"
     template = f'<details class="sd-fold sd-section" data-fold="{name}">{summary}</details>@children'
@@ -46,7 +46,7 @@ def lines(texts: Sequence[str], **more: Any) -> None:
 def table(caption: str, columns: dict[str, str], rows: Cells, even: float | None = None, **more: Any) -> None:
     """Draw a table that can be sorted by its headings. `columns` maps the name of each column to its heading.
 
-    A cell of `rows` is None if there is no figure. Figures are tinted by how far they are above or below `even`.
+    A cell of `rows` is None if there is no figure. A figure's tint shows how far it is above or below `even`.
     """
     digits = [DIGITS.get(name, 2) for name in columns]
     heads = list(columns.values())
@@ -54,7 +54,7 @@ def table(caption: str, columns: dict[str, str], rows: Cells, even: float | None
 
 
 def downloads(filename: str, texts: Callable[[], dict[str, str]]) -> gr.HTML:
-    """Add buttons that save a text as csv or json. `texts` makes both when a button is pressed."""
+    """Add buttons that save a CSV and a JSON file. A press of a button calls `texts`, which returns both files."""
 
     def file(kind: Any) -> str:
         return texts().get(kind, "") if isinstance(kind, str) else ""
@@ -69,7 +69,7 @@ def notice(name: str = "notice") -> gr.HTML:
 
 
 def tell(words: str, wrong: bool = False, stopped: str = "", share: float = 1.0) -> Any:
-    """Update the line of `notice`. While the finished `share` of the work is below 1, a progress bar shows it.
+    """Update the line of `notice`. If the finished `share` of the work is below 1, a progress bar shows the share.
 
     `stopped` replaces `words` if the work is stopped before the next update.
     """
@@ -77,5 +77,5 @@ def tell(words: str, wrong: bool = False, stopped: str = "", share: float = 1.0)
 
 
 def ended() -> Any:
-    """Tell a component that its work has finished, failed or was stopped. The value is new at every call."""
+    """Tell a component that its work has finished, failed or was stopped. Every call sends a new value."""
     return gr.update(ended=str(time.time_ns()))

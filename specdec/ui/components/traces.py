@@ -1,7 +1,7 @@
 """Let a visitor save a run, share it, or open another one. See `assets/page/traces/traces.js`.
 
-Only the server checks files; the browser just passes them on. The answers are plain data: sentences, a log to play, a
-page to save.
+The browser passes files on, and the server checks them. The server's answers are plain data: sentences, a log to play,
+or a page to save.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..text import bind_language, sentences, strings, translated
 from .drawn import drawn
 from .player import pack
 
-MAX_SHOWN = 3  # faults
+MAX_SHOWN = 3  # faults of an audit
 
 
 def traces() -> gr.HTML:
@@ -34,7 +34,7 @@ def traces() -> gr.HTML:
         server_functions=[bind_language(answer) for answer in (open_trace, audit_trace, make_page)],
         rules=menu.RULE_KEYS,
         settings=for_links(),
-        limit=limits().body // 2,  # JSON escapes its quotes
+        limit=limits().body // 2,  # half: a trace's many quotes need a backslash each in the request's JSON
     )
 
 
@@ -45,7 +45,7 @@ def for_links() -> list[dict[str, Any]]:
 
 
 def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
-    """Wrap a function that reads a trace: for anything else it answers with one sentence."""
+    """Wrap a function that reads a trace: if it raises TraceError, the answer is one sentence with the reason."""
 
     @functools.wraps(question)
     def answer(sent: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict
 
 @answering
 def open_trace(text: Any) -> dict[str, Any]:
-    """Return the run of a file as a log to play, with its audit. A file that fails the audit is still opened."""
+    """Return the run of a file as a log to play, with its audit. A run that fails the audit is still opened."""
     trace = recorded(parse(text))
     return {"log": pack(trace.dumps()), **audited(trace)}
 
@@ -77,7 +77,7 @@ def make_page(sent: Any) -> dict[str, Any]:
 
 
 def parse(text: Any) -> Trace:
-    """Read a run. Raises TraceError if the text is none."""
+    """Read a run. Raises TraceError if the text is not a run with at least one cycle."""
     if not isinstance(text, str):
         raise TraceError("it is not text")
     trace = Trace.loads(text)
@@ -87,12 +87,12 @@ def parse(text: Any) -> Trace:
 
 
 def recorded(trace: Trace) -> Trace:
-    """Mark the run as one that is over."""
+    """Mark the run as recorded, even if it was live when it was written."""
     return replace(trace, header=replace(trace.header, source="recorded"))
 
 
 def audited(trace: Trace) -> dict[str, Any]:
-    """Describe the audit in a sentence or two, with its first faults."""
+    """Audit a run, and describe the result in a few sentences, with the first faults."""
     words, accounts = strings("traces")["audit"], audit(trace.header.lanes, trace.events)
     faults = [translated(str(fault)) for account in accounts for fault in account.faults]
     counts = {

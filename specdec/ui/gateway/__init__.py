@@ -1,6 +1,6 @@
-"""Limit what visitors may request. CONTRIBUTING has the threat model; checks that it does not need do not belong here.
+"""Limit what visitors may request. Add only checks that the threat model in CONTRIBUTING.md requires.
 
-`guard` limits requests, `visitors` the runs of an address, and `turns` decides who has the machine. `first`, `cache`
+`guard` limits requests, `visitors` the runs of an address, and `turns` decides who uses the machine. `first`, `cache`
 and `language` prepare the page that is sent. Only `gradio_private` uses undocumented parts of Gradio.
 """
 
@@ -18,7 +18,7 @@ from .language import LanguageRedirect
 
 
 def middleware(listening: str) -> list[Middleware]:
-    """List the app's middleware, the outermost first. Raises ValueError if a proxy in SPECDEC_PROXIES is no address."""
+    """List the app's middleware, the outermost first. Raises ValueError for a wrong address in SPECDEC_PROXIES."""
     os.environ["FORWARDED_ALLOW_IPS"] = trusted_proxies()  # uvicorn reads it when the app is launched
     return [
         Middleware(TrustedHostMiddleware, allowed_hosts=allowed_hosts(listening), www_redirect=False),

@@ -1,7 +1,7 @@
 """Cache the answers that are the same for every visitor: the page of each language, its scripts and fonts.
 
-Without this, Gradio renders a page of a megabyte and compresses some seventy files for each visitor, which takes half a
-second of processor time. From the cache it takes a few milliseconds.
+Without the cache, Gradio renders a page of a megabyte and compresses about seventy files for each visitor, which takes
+half a second of processor time. With the cache it takes a few milliseconds.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .first import PICTURE, PREVIEW, with_first_screen
 from .language import LANGUAGE_AT
 
 FOLDERS = ("/assets/", "/static/")  # their files' names change with their content, or with Gradio's version
-MOST_ANSWERS = 250  # the page and its files are 80; invented host names make further pages
+MOST_ANSWERS = 250  # the pages and their files are 80; visitors can add pages by invented host names
 ENCODINGS: dict[str, Callable[[bytes], bytes]] = {"br": partial(brotli.compress, quality=9), "gzip": gzip.compress}
-PARTLY = {"range", "if-none-match"}  # requests with these headers do not need the whole file
-# From these headers, which a proxy may set, Gradio takes the page's own address, and writes it into the page.
+PARTLY = {"range", "if-none-match"}  # not cached: with these headers, an answer need not be the whole file
+# Gradio writes the page's own address into the page. It takes the address from these headers, which a proxy may set.
 ADDRESS = ("host", "x-forwarded-host", "x-forwarded-proto", "x-gradio-server")
 
 
@@ -45,7 +45,7 @@ class Cache:
         if path == PREVIEW and method in ("GET", "HEAD"):
             await FileResponse(PICTURE, headers={"Cache-Control": "max-age=86400"})(scope, receive, send)
         elif is_page and method == "HEAD":
-            # At its start, Gradio checks in this way whether its page can be reached, with a timeout of three seconds.
+            # When Gradio starts, it sends HEAD to check within three seconds that its page can be reached.
             await Response(media_type="text/html")(scope, receive, send)
         elif is_page or is_file:
             await (await self.answer(scope, receive, headers))(scope, receive, send)
@@ -73,7 +73,7 @@ class Cache:
         return Response(body, headers=fields)
 
     async def ask(self, scope: Scope, receive: Receive) -> tuple[int, bytes, dict[str, str]]:
-        """Return status, body and headers of the app's uncompressed answer."""
+        """Ask the app for an uncompressed answer, and return its status, body and headers."""
         messages = list[Message]()
 
         async def listen(message: Message) -> None:

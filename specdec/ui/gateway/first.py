@@ -1,7 +1,7 @@
 """Write the first screen into the page's HTML, and the title, sentence and picture for previews of links.
 
-The first screen is shown before Gradio, a megabyte of scripts, has mounted. `assets/page/shared/first.js` draws it; its
-player then moves into Gradio's page.
+Gradio loads a megabyte of scripts. Until Gradio has mounted the page, the browser shows the first screen, which
+`assets/page/shared/first.js` draws. Then the first screen's player moves into Gradio's page.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..text import ASSETS, PAGE, speaking, strings, TAGS
 from .gradio_private import address_in, before_app, scripts, with_head
 
 PICTURE = ASSETS / "preview.png"
-PREVIEW = "/preview.png"  # its path on the server
+PREVIEW = "/preview.png"  # the picture's path on the server
 
 
 def with_first_screen(page: bytes, language: str) -> bytes:
@@ -23,13 +23,13 @@ def with_first_screen(page: bytes, language: str) -> bytes:
     The head begins with preload links for all scripts that the page waits for, so that they are fetched at once.
     """
     page = with_head(page, tags(language, address_in(page) + PREVIEW).encode())
-    waits = "".join(f'<link rel="modulepreload" href="./assets/{name}" crossorigin>' for name in scripts())
-    page = page.replace(b"<head>", f"<head>{link_modules()}{waits}".encode(), 1)
+    preloads = "".join(f'<link rel="modulepreload" href="./assets/{name}" crossorigin>' for name in scripts())
+    page = page.replace(b"<head>", f"<head>{link_modules()}{preloads}".encode(), 1)
     return before_app(page, screen(language))
 
 
 def tags(language: str, picture: str) -> str:
-    """Write title, description and preview; `picture` is the address of its image."""
+    """Write the tags for title, description and link preview. `picture` is the address of the preview's image."""
     with speaking(language):
         words = strings("page")
     title, about, brand, alt = map(

@@ -1,4 +1,4 @@
-"""All uses of undocumented parts of Gradio. requirements.txt names the versions that have them.
+"""Contain all uses of undocumented parts of Gradio. requirements.txt names the versions that have these parts.
 
 Undocumented names of elements in the browser are not here: the scripts in `assets/page` use them.
 """
@@ -31,7 +31,7 @@ def request() -> gr.Request | None:
 
 
 def scope_of(request: gr.Request) -> dict[str, Any]:
-    """Return the ASGI scope of the Starlette request that Gradio's wraps. Gradio's own turns its values into text."""
+    """Return the ASGI scope of the Starlette request inside a Gradio request, whose own `scope` is a converted copy."""
     return dict(getattr(request.request, "scope", {}))
 
 
@@ -45,8 +45,8 @@ def wrap(demo: gr.Blocks, wrapper: Callable[[Any], Any]) -> None:
 class Messages(LRUCache[str, Any]):
     """The messages of the newest sessions. Messages for any other session are dropped.
 
-    Without this, a message for a missing session ends Gradio's one loop, which serves all visitors. A session may be
-    missing because its name is empty, its visitor left at the wrong moment, or many others came.
+    Without this, a message for a missing session ends Gradio's one loop, which serves all visitors. A session can be
+    missing because its name is empty, its visitor has left, or more than MOST_SESSIONS newer sessions came.
     """
 
     def __missing__(self, session: str) -> Any:
@@ -65,7 +65,7 @@ def address_in(page: bytes) -> str:
 
 
 def with_head(page: bytes, tags: bytes) -> bytes:
-    """Replace Gradio's tags by these. A page without a head is not changed."""
+    """Replace Gradio's title and preview tags by `tags`. A page without a head is not changed."""
     head, end, rest = page.partition(b"</head>")
     return METAS.sub(b"", head) + tags + b"\n" + end + rest if end else page
 
@@ -79,8 +79,8 @@ def before_app(page: bytes, screen: bytes) -> bytes:
 def scripts() -> list[str]:
     """List the scripts that the page waits for, by their names in Gradio's folder `assets`, the entry first.
 
-    The modules import each other, and a browser would find each level only after reading the one before. If another
-    version of Gradio is built differently, fewer are listed, and the page only loads later.
+    The modules import each other. Without this list, a browser finds a script only when it has loaded the one that
+    imports it. If a new version of Gradio is built differently, fewer scripts are listed, and the page loads later.
     """
     assets = FRONTEND / "assets"
     entry = ENTRY.search((FRONTEND / "index.html").read_text(encoding="utf-8"))
@@ -92,6 +92,6 @@ def scripts() -> list[str]:
 
 
 def font(name: str) -> bytes | None:
-    """Read one of Gradio's own fonts; None where it has none of that name."""
+    """Read one of Gradio's own fonts; None if Gradio has no font of that name."""
     path = FRONTEND / "static" / "fonts" / f"{name}.woff2"
     return path.read_bytes() if path.is_file() else None

@@ -1,7 +1,7 @@
 """Admit requests by their host name, path, size and speed.
 
-JSON of a few megabytes can become gigabytes of objects. So the amount of JSON outside of strings is limited before
-anything is parsed; a trace is a single long string.
+JSON of a few megabytes can become gigabytes of objects. Therefore the number of strings, and the bytes outside of them,
+are limited before anything is parsed. A trace passes, because it is a single long string.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ PROXIES = "SPECDEC_PROXIES"
 PROXIES_OF_A_SPACE = "10.0.0.0/8,100.64.0.0/10,127.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
 # Gradio would store uploads for half an hour, so anybody could fill the disk; and its proxy fetches any address.
 CLOSED = re.compile(r"(/gradio_api)?/(upload|proxy=)")
-AT_ONCE = 2  # one address may send so many bodies of the largest size at the same time
-GRACE_S = 5.0
-LEAST_BYTES_PER_S = 50_000  # minimal speed of a body after GRACE_S
+AT_ONCE = 2  # how many bodies of the largest size one address may send at the same time
+GRACE_S = 5.0  # the first seconds of a body, in which it can be slow
+LEAST_BYTES_PER_S = 50_000  # minimum speed of a body after GRACE_S
 MOST_STRINGS = 10_000  # strings in JSON
 MOST_BETWEEN_STRINGS = 50_000  # bytes of JSON outside of strings: numbers, brackets and commas
 
 
 class Guard:
-    """Middleware that reads a request's body before the app does."""
+    """Middleware that reads a request's whole body before the app does, and refuses it if it exceeds a limit."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -64,7 +64,7 @@ class Guard:
         return replaying(await self.read_body(receive, address), receive)
 
     async def read_body(self, receive: Receive, address: str) -> bytes:
-        """Read the whole body. Raises HTTPException if it is too large, too slow, or JSON of too many parts."""
+        """Read the whole body. Raises HTTPException if it is too large, too slow, or has too many values."""
         most, pieces, size, began = limits().body, list[bytes](), 0, time.monotonic()
         try:
             while True:
@@ -119,18 +119,18 @@ def replaying(body: bytes, receive: Receive) -> Receive:
 def allowed_hosts(listening: str) -> list[str]:
     """List the host names that the page answers to; any name if strangers may visit it anyway.
 
-    This prevents DNS rebinding, where the name of a stranger's page begins to mean this machine. Requests from pages
-    under other names are refused by Gradio's `strict_cors` and FastAPI's strict content types.
+    This prevents DNS rebinding, where an attacker makes the host name of a page resolve to this machine. Gradio's
+    `strict_cors` and FastAPI's strict content types refuse requests that pages with other host names send.
     """
     if limits().any_host:
         return ["*"]
-    here = socket.gethostname()
+    hostname = socket.gethostname()
     listed = os.environ.get(HOSTS, "").split(",")
-    names = ("localhost", "127.0.0.1", "::1", "[::1]", here, f"{here}.local", listening, *listed)
+    names = ("localhost", "127.0.0.1", "::1", "[::1]", hostname, f"{hostname}.local", listening, *listed)
     return [name.strip().lower() for name in names if name.strip()]
 
 
 def trusted_proxies() -> str:
-    """List the proxies whose X-Forwarded-For and -Proto are trusted: SPECDEC_PROXIES, or those of a Space."""
+    """List the proxies whose X-Forwarded-For and -Proto are trusted: SPECDEC_PROXIES, or a Space's own proxies."""
     named = os.environ.get(PROXIES, PROXIES_OF_A_SPACE if SPACE in os.environ else "")
     return ",".join(str(ipaddress.ip_network(name.strip(), False)) for name in named.split(",") if name.strip())

@@ -1,7 +1,7 @@
-"""Redirect visitors to the page in their language: `/` is the English one, `/zh` the Chinese one.
+"""Redirect visitors to the page in their language: `/` is in English, `/zh` in Chinese.
 
-`?lang=zh` or `?lang=en` decides; without it, at `/`, the browser's preference. The address contains the choice, so that
-nothing has to be stored.
+`?lang=zh` or `?lang=en` decides. Without it, the browser's preference decides at `/`. The address contains the choice,
+so that nothing has to be stored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LanguageRedirect:
 
 
 def preferred(accepted: str) -> str:
-    """Return the first of our languages in a header such as `zh-CN,zh;q=0.9,en;q=0.8`; English if none is."""
+    """Return the first language in a header such as `zh-CN,zh;q=0.9` that the page has; English if it has none."""
     return next(filter(None, map(supported, accepted.split(","))), ENGLISH)
 
 

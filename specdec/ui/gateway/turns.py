@@ -1,7 +1,7 @@
-"""The queue of visitors for the machine. Everybody in it sees how long it may take.
+"""Queue the visitors who want to use the machine. Every waiting visitor sees about how long the wait will be.
 
-Addresses take turns, so that an address with many requests delays only itself; requests of one address are served in
-order. One address, which a whole class behind a router may share, has at most half of the places.
+Addresses take turns, so that an address with many requests delays mainly itself. Requests of one address are served in
+order. An address, which a whole class behind a router may share, can have at most half of the places.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from ...exposure import limits
 
-PLACES_OF_LEADER = 8  # extra places for tickets that lead
-WEIGHT_OF_LAST = 0.3  # weight of the last turn's duration in the expected duration
+PLACES_OF_LEADER = 8  # extra places for tickets that go before all others
+WEIGHT_OF_LAST = 0.3  # weight of the last turn in the expected duration of a turn
 
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A place in the queue. Tickets that lead go before all others. `since` is when its turn began (`time.monotonic`).
+    """A place in the queue. A ticket that `leads` goes before all others. Its turn began at `since` (`time.monotonic`).
 
     Tickets are served by `round`: each round has one ticket of every address (start-time fair queueing, Goyal et al.
     1996).
@@ -41,11 +41,11 @@ class Turns:
         self._lock = threading.Lock()
 
     def locked(self) -> bool:
-        """Say whether somebody has the machine."""
+        """Say whether somebody uses the machine or waits for it."""
         return bool(self._line)
 
     def join(self, kind: str, address: str = "", leads: bool = False) -> Ticket | None:
-        """Take a place in the queue; None if too many wait, in all or from this address."""
+        """Take a place in the queue. Return None if too many visitors wait, in total or from this address."""
         with self._lock:
             rounds = [ticket.round + 1 for ticket in self._line if ticket.address == address]
             most = limits().waiting
@@ -56,7 +56,7 @@ class Turns:
             return ticket
 
     def before(self, ticket: Ticket) -> tuple[int, float]:
-        """Return how many come before this ticket, and the expected seconds until its turn. (0, 0) begins its turn."""
+        """Return how many tickets come before this one, and the seconds to wait. At (0, 0.0), the turn begins."""
         with self._lock:
             order = sorted(self._line, key=lambda ticket: (ticket.since is None, not ticket.leads, ticket.round))
             now, ahead = time.monotonic(), order[: order.index(ticket)]

@@ -1,4 +1,4 @@
-"""Identify visitors by address, and limit their runs. Nothing of this is stored beyond the process."""
+"""Identify visitors by address, and limit their runs. Addresses stay in the memory of this process."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ...exposure import is_public, limits
 from . import gradio_private
 
 MINUTE_S = 60.0
-LEADS = "specdec.leads"  # key of a request's scope in class mode: whether the teacher sent the request
+LEADS = "specdec.leads"  # in class mode, scope[LEADS] says whether the teacher sent the request
 
 
 class RateLimit:
-    """Limits the runs of an address in a minute. It stores when, and for which address, recent runs began."""
+    """Limits the runs of an address in a minute. It stores the time and the address of each run in the last minute."""
 
     def __init__(self) -> None:
         self._runs = deque[tuple[float, str]]()
         self._lock = threading.Lock()
 
     def wait_s(self, address: str) -> float:
-        """Return the seconds until this address may begin another run. If it is 0, a run is counted."""
+        """Return the seconds until this address may begin another run. If that is 0, count the run."""
         with self._lock:
             now = time.monotonic()
             while self._runs and now - self._runs[0][0] >= MINUTE_S:
@@ -45,9 +45,9 @@ def visitor_address() -> str:
 
 
 def has_queue_priority() -> bool:
-    """Whether the visitor goes before all others: the teacher of a class, else the user at this machine.
+    """Whether the visitor goes before all others: in class mode the teacher, otherwise a user at this machine.
 
-    On a public page nobody does, since strangers may come through a proxy on this machine.
+    On a public page, requests from this machine have no priority, because a proxy here can pass on strangers' requests.
     """
     request = gradio_private.request()
     if request is None:
@@ -59,7 +59,7 @@ def has_queue_priority() -> bool:
 
 
 def address_of(request: Any) -> str:
-    """Return the address from which a request of Starlette's or Gradio's comes."""
+    """Return the address of the client that sent a Starlette or Gradio request."""
     return network_of(request.client.host if request.client else "")
 
 

@@ -1,4 +1,4 @@
-"""The tabs in order. The module NAME builds the tab NAME; its words are in `assets/text/<language>/NAME.json`."""
+"""List the tabs in order. The module NAME builds the tab NAME; its words are in `assets/text/<language>/NAME.json`."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def build(tab: gr.Tab) -> None:
             with gr.Column(scale=1, min_width=280):
                 lines(results.findings(rows), elem_classes="sd-findings", elem_id="findings")
         plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
-        tab.select(lambda: results.chart(rows), None, plot, **INSTANT)  # importing plotly is slow
+        tab.select(lambda: results.chart(rows), None, plot, **INSTANT)  # not earlier: importing plotly is slow
     with gr.Column(elem_classes="sd-methods sd-folds"):
         with folded("cards", words["open"]):
             cards()
@@ -42,16 +42,16 @@ def build(tab: gr.Tab) -> None:
 
 
 def provenance(report: dict[str, Any]) -> list[str]:
-    """Say on which machine, and with which versions, the figures were measured."""
-    words, machine, made = strings("methods")["head"], report["machine"], report["provenance"]
-    models = made["models"]
+    """Say on which machine, with which settings and commit, the figures were measured."""
+    words, machine, source = strings("methods")["head"], report["machine"], report["provenance"]
+    models = source["models"]
     facts = words["machine"].format(
         cpu=machine["cpu"],
         cores=machine["cores"],
         layers=words["layers"]["native" if models["kernels"] == "native" else "torch"],
         threads=models["threads"],
         dtype=models["dtype"],
-        date=made["measured"][:10],
-        commit=made["commit"],
+        date=source["measured"][:10],
+        commit=source["commit"],
     )
     return [words["recorded"], sentences(facts, words["setting"])]

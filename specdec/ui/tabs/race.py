@@ -24,7 +24,7 @@ from ..request import check, check_family, from_link, InputError, SIGNATURE
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND = 8
-# Gradio's own queue is not used, because visitors in it see no progress. `session` has a queue.
+# Gradio sets no limit, because visitors in its queue see no progress. They wait in the queue of `session` instead.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
@@ -32,27 +32,27 @@ BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.
 
 
 def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
-    """Build the tab; return the settings by name, the choice of engine, and the player."""
+    """Build the tab. Return the fields of the settings by name, the choice of the engine, and the player."""
     with gr.Column(elem_classes="sd-race"):
         screen = player(log := session.first_recorded(), render=False)
         with gr.Column(elem_classes="sd-console"):
-            fields, who, run_button, stop_button, line = bar(screen, settings_of(log))
+            fields, engines, run_button, stop_button, line = bar(screen, settings_of(log))
         screen.render()
         with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
             gr.HTML(MarkdownIt().render(paragraph("reading")))  # Gradio's own Markdown comes with 75 kB of scripts
-    connect(screen, line, who, fields, run_button, stop_button)
+    connect(screen, line, engines, fields, run_button, stop_button)
     gr.api(run, api_name="run" if language() == ENGLISH else f"run_{language()}", **ENGINE)
-    return fields, who, screen
+    return fields, engines, screen
 
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
-    """Build the settings, in the order of their table. At first they are those of the run on show."""
-    words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.host_pair()
+    """Build the fields, in the order of `SETTINGS`, and the buttons. The first values of the fields are `shown`."""
+    words, shown_family, target = strings("page")["settings"], shown.get("family", EMBEDDED), presets.host_pair()
     shown = without_choices(shown)
-    if chosen == EMBEDDED and first in menu.families():
-        chosen = first
+    if target == EMBEDDED and shown_family in menu.families():
+        target = shown_family
     text = shown.get("prompt", prompts()["story"][0])
-    if chosen != first and menu.answers(chosen):  # the run on show is another model's
+    if target != shown_family and menu.answers(target):  # `shown` is another model's run; a chat model needs a question
         text = prompts()["qa"][0]
     prompt = gr.Textbox(
         text,
@@ -70,9 +70,9 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
     line = notice()
     lids = gr.Column(elem_classes="sd-lidrow")
     with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
-        family = family_menu(chosen)
-        drafter = dropdown("drafter", drafter_choices(chosen), menu.drafter_lines("rejection", chosen))
-        made = {
+        family = family_menu(target)
+        drafter = dropdown("drafter", drafter_choices(target), menu.drafter_lines("rejection", target))
+        built = {
             setting.name: field(setting, shown)
             for setting in SETTINGS.values()
             if setting.main and setting.type_ is not str
@@ -81,15 +81,15 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
             engine_place = gr.Column()
             rule = dropdown("rule", [(words["rules"][name], name) for name in RULES], words["rule_lines"])
             peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[DEFAULT_DRAFTER])
-            made |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
-            made |= {setting.name: field(setting, shown) for setting in SETTINGS.values() if setting.name not in made}
-        fields = {name: made[name] for name in SETTINGS}
+            built |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
+            built |= {setting.name: field(setting, shown) for setting in SETTINGS.values() if setting.name not in built}
+        fields = {name: built[name] for name in SETTINGS}
         with engine_place:
-            who = engine({name: fields[name] for name in BESIDE_SAMPLING}, INSTANT)
+            engines = engine({name: fields[name] for name in BESIDE_SAMPLING}, INSTANT)
     with gr.Column(elem_classes="sd-fold", elem_id="deeds"):
         traces()
     explain(drafter, rule, family, peer)
-    # Not at every change: code that fills in a target also fills in its drafter, which this would reset.
+    # Only when the visitor changes the target: code that fills in a target also fills in a drafter, which must stay.
     by_hand = [family.input, family.select, family.blur]
     gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], **INSTANT)
     with lids:
@@ -97,13 +97,13 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
         values = [field.value for field in fields.values()]
         drawn("shared/lids", words=texts, names=drafter_names(), order=list(SETTINGS), values=values)
     recordings(screen, line, pills, fields)
-    return fields, who, run_button, stop_button, line
+    return fields, engines, run_button, stop_button, line
 
 
 def in_browser(values: list[Any], chosen: str) -> None:
-    """Add the script of the engine in the visitor's browser. It handles the clicks on Run that are meant for it.
+    """Add the script of the browser's engine. It handles clicks on Run while that engine is chosen.
 
-    It is outside of the tab, because even a component that shows nothing has a gap around it.
+    Its component is outside of the tab, because Gradio puts a gap even around a component that shows nothing.
     """
     if not browser.offered():
         return
@@ -121,7 +121,7 @@ def in_browser(values: list[Any], chosen: str) -> None:
 
 
 def field(setting: Setting, shown: dict[str, Any]) -> Any:
-    """Add the field of a setting: a slider if it has a step, else a number, a switch or lines of text."""
+    """Add the field of a setting: a checkbox, a text box, a slider if the setting has a step, or a number."""
     label = strings("page")["settings"][setting.label or setting.name]
     value = shown.get(setting.name, setting.default)
     if setting.type_ is bool:
@@ -149,7 +149,7 @@ def family_menu(chosen: str) -> gr.Dropdown:
 
 
 def dropdown(name: str, choices: list[tuple[str, str]], lines: dict[str, str]) -> gr.Dropdown:
-    """Add a menu whose first entry is the default, with a line below it about the chosen one."""
+    """Add a menu whose first entry is the default. A line below it describes the chosen entry."""
     first = choices[0][1]
     label = strings("page")["settings"][name]
     return gr.Dropdown(choices, value=first, label=label, info=lines[first], filterable=False)
@@ -165,7 +165,7 @@ def drafter_names() -> dict[str, str]:
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
-    """Update the lines below the menus in the browser when a choice changes; a drafter's line depends on the rule."""
+    """Let a script update the lines below the menus when a choice changes. A drafter's line depends on the rule."""
     families = [name for name in (*menu.families(), "") if name not in ROUNDED]
     drafters = {family: {rule: menu.drafter_lines(rule, family) for rule in RULES} for family in families}
     rules, same = strings("page")["settings"]["rule_lines"], dict.fromkeys(ROUNDED, EMBEDDED)
@@ -187,7 +187,7 @@ def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
 
 
 def filled_in(settings: dict[str, Any]) -> list[Any]:
-    """Make the updates of all fields, where `settings` get new values. Another target changes the menu of drafters."""
+    """Return updates for all fields that give `settings` new values. A new target also changes the menu of drafters."""
     updates = {name: gr.update(value=value) for name, value in settings.items()}
     if "family" in settings:
         drafter, rule = settings.get("drafter", DEFAULT_DRAFTER), settings.get("rule", "rejection")
@@ -200,9 +200,9 @@ def filled_in(settings: dict[str, Any]) -> list[Any]:
 
 
 def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fields: dict[str, Any]) -> None:
-    """Add two rows of examples, texts to continue and questions; only the row that fits the target is visible.
+    """Add two rows of examples: texts to continue, and questions. Only the row that fits the target is visible.
 
-    A click plays the recording of an example. The fields always show the settings of the run on show.
+    A click on an example plays its recording. The fields take the settings of that run, or of a file that is opened.
     """
     family, drafter = fields["family"], fields["drafter"]
     inputs, outputs = [fields["prompt"], drafter, family], [screen, line, *fields.values()]
@@ -233,7 +233,7 @@ def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[A
     """Play the recording of this kind.
 
     If there is none, if its prompt is already filled in, or if another model is chosen, fill in the next example
-    instead. Then the run on show stays, and the line says so.
+    instead. Then the player keeps its run, and the notice says that the example is not recorded.
     """
     examples, recorded, ours = prompts()[kind], menu.family_of(kind), menu.is_ours(family)
     other_model = not ours and family != recorded and menu.answers(family) == menu.answers(recorded)
@@ -257,18 +257,18 @@ def show_drafter(prompt: str, drafter: str, family: str) -> list[Any]:
 
 
 def played(kind: str, drafter: str) -> list[Any]:
-    """Play the chosen drafter's run. If there is none, play that of the kind's usual drafter, and say so."""
-    words, names, first = strings("page")["notice"], of_drafters("name"), menu.drafter_of(kind)
-    log = session.recorded(kind, drafter) if drafter != first else ""
-    word = ""
+    """Play the chosen drafter's recording. If there is none, play the usual drafter's recording, and say so."""
+    words, names, usual = strings("page")["notice"], of_drafters("name"), menu.drafter_of(kind)
+    log = session.recorded(kind, drafter) if drafter != usual else ""
+    remark = ""
     if not log:
         log = session.recorded(kind)
-        if drafter not in (first, DEFAULT_DRAFTER):
-            word = words["other_trace"].format(drafter=names.get(drafter, drafter), shown=names[first])
+        if drafter not in (usual, DEFAULT_DRAFTER):
+            remark = words["other_trace"].format(drafter=names.get(drafter, drafter), shown=names[usual])
     if not log:
         return [gr.skip(), tell(words["no_trace"], wrong=True), *filled_in({})]
     settings = settings_of(log)
-    return [pack(log), tell(word), *filled_in(without_choices(settings) if drafter == DEFAULT_DRAFTER else settings)]
+    return [pack(log), tell(remark), *filled_in(without_choices(settings) if drafter == DEFAULT_DRAFTER else settings)]
 
 
 def without_choices(settings: dict[str, Any]) -> dict[str, Any]:
@@ -282,9 +282,9 @@ def settings_of(log: str) -> dict[str, Any]:
         header, started = map(json.loads, log.split("\n", 2)[:2])
         params = started["params"]
         values = {"prompt": header["prompt"], **params, "stop": "\n".join(params["stop"] or ())}
-        if not started.get("server"):  # a server decided the others by itself
+        if not started.get("server"):  # a server chooses these settings by itself
             values["family"] = header["models"].get("family", EMBEDDED)
-            values["rule"] = menu.RULE_KEYS.get(started["rule"], RULES[0])  # older traces name none
+            values["rule"] = menu.RULE_KEYS.get(started["rule"], RULES[0])  # older traces do not name a rule
             values["peer"] = len(header["lanes"]) > 2
             values |= {name: started[name] for name in ("drafter", "k")}
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -296,28 +296,28 @@ def settings_of(log: str) -> dict[str, Any]:
 
 
 def connect(
-    screen: gr.HTML, line: gr.HTML, who: gr.Radio, fields: dict[str, Any], run_button: gr.Button, stop_button: gr.Button
+    screen: gr.HTML, line: gr.HTML, engines: gr.Radio, fields: dict[str, Any], start: gr.Button, stop: gr.Button
 ) -> None:
-    inputs, outputs = [who, *fields.values()], [screen, line, run_button, stop_button]
+    inputs, outputs = [engines, *fields.values()], [screen, line, start, stop]
     family, drafter = fields["family"], fields["drafter"]
-    again = screen.tried(tried, None, [drafter, fields["k"]], **INSTANT)
-    running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (run_button.click, again.then)]
+    advised = screen.tried(tried, None, [drafter, fields["k"]], **INSTANT)
+    running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (start.click, advised.then)]
     for live_run in running:
         live_run.then(ended, None, screen, **INSTANT)
         live_run.then(over, None, outputs[1:], **INSTANT)
         live_run.then(chosen, [family, drafter], drafter, **INSTANT)
-    stop_button.click(None, None, None, cancels=running, **INSTANT)
+    stop.click(None, None, None, cancels=running, **INSTANT)
 
 
 def tried(event: gr.EventData) -> tuple[Any, Any]:
-    """Set drafter and K for a click on the advice below a slow run: another K, or the default drafter."""
+    """Set drafter and K after a click on the advice below a slow run: another K, or the default drafter."""
     return (gr.skip(), event.k) if event.k else (DEFAULT_DRAFTER, 0)
 
 
 def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield updates of the page for one live run, with the growing log. A refused input does not change the page."""
+    """Yield updates of the page for one live run, with the growing log. A refused input only changes the notice."""
     try:
-        if engine == BROWSER:  # its script did not handle the click
+        if engine == BROWSER:  # the script of that engine did not handle the click
             raise InputError(strings("page")["errors"]["browser"])
         request = check(*fields)
     except InputError as error:
@@ -329,7 +329,7 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
     for news in batches(session.run(request)):
         if news.kind == "lines":
             log += pack(news.text)
-            yield log or gr.skip(), gr.skip(), gr.skip(), gr.skip()  # the run on show stays until the new one begins
+            yield log or gr.skip(), gr.skip(), gr.skip(), gr.skip()  # the run on screen stays until the new run begins
         else:
             line = tell(news.text, news.kind == "error", stopped.get(news.kind, ""), news.share)
             yield gr.skip(), line, gr.skip(), gr.skip()
@@ -338,7 +338,7 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
 def batches(news: Iterator[session.News]) -> Iterator[session.News]:
     """Join lines, so that there are few updates a second at any speed of the engine.
 
-    But empty lines are passed on too: an update is where it is noticed that a visitor has left.
+    Empty lines are passed on, too, because Gradio notices only at an update that a visitor has left.
     """
     text, last = "", time.monotonic()
     for item in news:
@@ -357,23 +357,23 @@ def batches(news: Iterator[session.News]) -> Iterator[session.News]:
 
 
 def over() -> tuple[Any, ...]:
-    """Tell the page that the run is over, for any reason, and enable Run."""
+    """Tell the page that the run is over, for any reason, and enable Run again."""
     return ended(), gr.update(interactive=True), gr.update(interactive=False)
 
 
 def chosen(family: Any, drafter: Any) -> Any:
-    """After a run, say in the menu's line what the default chose."""
+    """After a run with the default drafter, say below the menu which drafter was chosen."""
     return gr.update(info=session.chosen_line(family)) if drafter == DEFAULT_DRAFTER else gr.skip()
 
 
 def run(*settings: Any, **named: Any) -> Iterator[str]:
-    """Run a prompt live, speculatively and plainly; streams the run as NDJSON: a header, then one event a line.
+    """Run a prompt live, with speculative and with plain decoding. The run streams as NDJSON: a header, then events.
 
-    `peer` is a lane where transformers has such a drafter and k is 1 or more.
-    The names of drafters, rules and families are those that a wrong name is answered with; `adaptive:NAME` adapts any
-    drafter.
-    Where others come first, empty strings arrive until it is this run's turn.
-    A refused input gives the one line {"error": "what to do"}; a run cut at its deadline ends with {"notice": "why"}.
+    `peer` adds a lane of transformers, if transformers has such a drafter and k is 1 or more.
+    A wrong name of a drafter, rule or family is answered with the list of valid names; `adaptive:NAME` adapts the draft
+    length of any drafter.
+    While the runs of other visitors come first, empty strings arrive.
+    A refused input gives one line, {"error": "what to do"}. A run cut at its deadline ends with {"notice": "why"}.
 
     Parameters:
         {settings}
@@ -391,10 +391,10 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
         elif news.kind == "lines":
             yield news.text
         elif news.kind in ("waiting", "fetching"):
-            yield ""  # here it is noticed that a client has left
+            yield ""  # Gradio notices only at a yield that a client has left
 
 
-# Gradio makes the endpoint's documentation from these.
+# Gradio makes the endpoint's documentation from the following attributes.
 run.__annotations__ = {name: setting.type_ for name, setting in SETTINGS.items()} | {"return": Iterator[str]}
 run.__signature__ = SIGNATURE.replace(return_annotation=Iterator[str])  # type: ignore[attr-defined]
 _settings_help = "\n        ".join(f"{name}: {setting.help_with_bounds}" for name, setting in SETTINGS.items())

@@ -1,4 +1,4 @@
-"""The tab Theory shows what the formulas predict, with sliders, beside the run in the player."""
+"""The tab Theory compares what the formulas predict, for values that sliders set, with the run in the player."""
 
 from __future__ import annotations
 
