@@ -98,8 +98,8 @@ def train(
     if method == "eagle3":
         draft = Eagle3(model, draft_ids)
     tell(
-        f"{len(train_set):,} texts to learn from, with {train_set.answer_tokens:,} answer tokens, and {len(held_out)} to "
-        f"measure the draft; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
+        f"{len(train_set):,} texts with {train_set.answer_tokens:,} answer tokens to learn from, and {len(held_out)} "
+        f"to measure the draft; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
     )
     dtype, size = precision(device), BATCH_TOKENS[kind]
 

@@ -1,7 +1,7 @@
 """Let a target write the texts from which its drafters learn: prompts and answers, many at once.
 
 The target writes the prompts after the header of a user's turn, as in Magpie (Xu et al., arXiv 2406.08464), unless the
-caller passes prompts. Most written prompts begin with words from `assets/openings.txt`, as people's prompts do, and half
+caller passes prompts. Most such prompts begin with words from `assets/openings.txt`, as people's prompts do, and half
 of their answers are greedy. Without a chat template, the target continues the caller's prompts, or writes without any.
 """
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {"domain": "domain", "temperature": "T", "drafter": "drafter", "k": "K", "alpha": "α", "tau": "τ"}
 COLUMNS |= {"draft_cost": "c", "verify_cost": "v", "measured_speedup": "measured speed-up"}
 COLUMNS |= {"worst_prompt_speedup": "worst prompt", "accounted_speedup": "accounted", "repetition": "repetition"}
-STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # SmolLM2: two precisions, and drafters measured alone
+STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # SmolLM2: two precisions, and two drafters measured later
 RESULTS: tuple[str, ...] = (
     "headline",
     "machines",
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def blocks(root: Path) -> dict[str, str]:
-    """Render the reports below `root` as Markdown, by the name of the place in the pages."""
+    """Render the reports below `root` as Markdown, by the name of the place that each text fills in the pages."""
     results = root / "assets" / "results"
     embedded, every = load(results / "embedded.json"), load(results / "methods.json")
     on_gpu = load(results / "machines" / "gpu.h200.json")
@@ -91,7 +91,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], *notes: str) -> st
 
 
 def pivot(head: list[str], cells: dict[tuple[tuple[str, ...], str], str], *notes: str) -> str:
-    """Render a table with a line for each first part of the keys, and a column for each second part."""
+    """Render a table. The keys of `cells` are (line, column); a line begins with the strings of its key."""
     lines, columns = [key[0] for key in cells], list(dict.fromkeys(key[1] for key in cells))
     rows = ([*line, *(cells.get((line, column), "–") for column in columns)] for line in dict.fromkeys(lines))
     return table([*head, *columns], rows, *notes)
@@ -106,10 +106,10 @@ def measured(report: Any) -> str:
     return table(COLUMNS.values(), ([cell(name, row[name]) for name in COLUMNS] for row in report["rows"]))
 
 
-def beside(report: Any) -> tuple[str, float, float]:
-    """Return whether every greedy text equals plain decoding's, and the speeds relative to transformers.
+def compare_with_transformers(report: Any) -> tuple[str, float, float]:
+    """Return "yes" or "NO" for whether every greedy text equals plain decoding's, and two ratios of speeds.
 
-    The speeds are those of plain decoding over `generate`, and of speculative decoding over assisted generation.
+    The ratios are plain decoding over transformers' `generate`, and speculative decoding over assisted generation.
     """
     same = all(row["identical_to_plain"] for row in report["rows"] if row["temperature"] == 0)
     peers = report["peers"]
@@ -119,7 +119,7 @@ def beside(report: Any) -> tuple[str, float, float]:
 
 def headline(report: Any, every: Any) -> str:
     """Write the speed-ups of `report`, those of all drafters (`every`), greedy identity, and transformers' speed."""
-    same, plain, speculative = beside(report)
+    same, plain, speculative = compare_with_transformers(report)
     rates = {name: f"{rate:.0f}" for name, rate in report["peers"].items() if isinstance(rate, float)}
     return folded(
         f"- Speculative over plain, best drafter of each domain: greedy {best(report, 'greedy', 0.0)}; "
@@ -136,7 +136,7 @@ def headline(report: Any, every: Any) -> str:
 
 
 def machines(reports: list[Any]) -> str:
-    """Write a line for each report of the suite: the headline's figures by processor."""
+    """Write a line for each processor, from the suite's report on it: the figures of the headline."""
     head = ["processor", "cores", "layers in", "measured", "commit", "greedy", "T = 0.8"]
     head += ["plain / `generate`", "speculative / assisted", "greedy text identical"]
     rows = []
@@ -145,7 +145,7 @@ def machines(reports: list[Any]) -> str:
         layers = "C++" if provenance["models"].get("kernels") == "native" else "torch"
         where = [machine["cpu"], str(machine["cores"]), layers, provenance["measured"][:10], provenance["commit"]]
         gains = (f"{report['headline'][name]['speedup']:.2f}×" for name in ("greedy", "sampled"))
-        same, *ratios = beside(report)
+        same, *ratios = compare_with_transformers(report)
         rows.append([*where, *gains, *(f"{ratio:.1f}×" for ratio in ratios), same])
     return table(head, rows)
 
@@ -172,7 +172,7 @@ def place_of(row: Any) -> tuple[tuple[str, ...], str]:
 
 
 def passes(report: Any) -> str:
-    """Write a line for each engine, precision and number of threads: step, reading time of its bytes, v by rows."""
+    """Write a line for each engine, precision and number of threads: step, step / reading time, v by rows."""
     widths = [rows for rows in report["rows"][0]["v"] if rows != "1"]
     head = ["engine", "weights", "threads", "step, ms", "step / reading", *(f"v({rows})" for rows in widths)]
     rows = []
@@ -185,7 +185,7 @@ def passes(report: Any) -> str:
 
 
 def by_default(report: Any) -> str:
-    """Write a line for each question, the worst first: the speed-up of the default choice, by temperature."""
+    """Write a line for each question, the worst first: the speed-up of the default drafter and K, by temperature."""
     cells, notes = dict[tuple[tuple[str, ...], str], str](), list[str]()
     for row in sorted(report["rows"], key=lambda row: (row["temperature"], row["measured_speedup"])):
         column = f"T = {row['temperature']:g}: `{row['drafter']}`, K = {row['k']}"
@@ -219,7 +219,7 @@ def browsers(report: Any) -> str:
 
 
 def gpu(report: Any) -> str:
-    """Write the results of a GPU in sentences: the large shapes and transformers, the embedded pair, SmolLM2."""
+    """Write the results of a GPU as sentences: the large shapes beside transformers, the embedded pair, SmolLM2."""
     stages, card = report["stages"], report["machine"]["gpu"]
     plain, drafted = (one for one in stages["steps"] if "synthetic_alpha" in one and one["context"] == 128)
     (generate,) = stages["generate"]
@@ -248,7 +248,7 @@ def gpu(report: Any) -> str:
 
 
 def gpu_steps(report: Any) -> str:
-    """Write a line for each context and K: milliseconds of a draft and of its verification pass, c and v in steps."""
+    """Write a line for each context and K: milliseconds of drafting and verification, and both in plain steps."""
     head = ["context", "K", "draft, ms", "verification, ms", "c", "v", "kernels of a cycle"]
     rows, plain = [], 0.0
     for one in report["stages"]["steps"]:
@@ -274,11 +274,11 @@ def gpu_smollm2(report: Any) -> str:
 
 # ---- certificates of real servers ----
 
-NAMES = {"smollm2": "SmolLM2-135M"}  # rows of the embedded pair have no name
+NAMES = {"smollm2": "SmolLM2-135M"}  # the embedded pair is not named
 
 
 def certificates(report: Any) -> str:
-    """Write a line for each certificate: draws, verdict, and how many of the known mistakes would have shown."""
+    """Write a line for each certificate: draws, verdict, and how many known mistakes the draws would have revealed."""
     head = ["engine", "version", "method", "T", "draws × prompts", "verdict"]
     head += ["known mistakes that would have shown", "seconds", "date"]
     rows = []
@@ -299,7 +299,7 @@ def filters(row: Any) -> list[str]:
 
 
 def is_wrong(row: Any) -> bool:
-    """Whether the texts at the row's own temperature are wrong. Every certificate also compares greedy texts."""
+    """Return whether the texts at the row's own temperature are wrong. Greedy texts are compared in every row."""
     return bool(row["status"]) and (not row["temperature"] or any(any(one["red"] or ()) for one in row["contexts"]))
 
 
