@@ -14,7 +14,7 @@ from .loss import Draft, Reading
 
 LAYERS = 4
 WIDTH = 256
-INNER = 3  # width of the MLP, relative to the model's
+INNER = 3  # width of the MLP, relative to the model's width
 HEAD_DIM = 64
 EPS = 1e-5
 ROPE_THETA = 10_000.0
@@ -34,7 +34,7 @@ class Layer(nn.Module):
 
 
 class DraftModel(Draft):
-    """A small decoder. `reads` projects the target's embeddings to its width, `writes` projects back for the output."""
+    """A small decoder. `reads` projects the target's embeddings to its width; `writes` projects its states back."""
 
     def __init__(self, target: Target, draft_ids: Tensor, width: int = WIDTH, layers: int = LAYERS) -> None:
         super().__init__(target, draft_ids)
@@ -62,7 +62,7 @@ class DraftModel(Draft):
             normed = F.rms_norm(x, (self.width,), layer.attention_norm, EPS).to(dtype)
             qkv = F.linear(normed, layer.qkv.to(dtype)).view(rows, count, 3, self.heads, head_dim)
             q, k, v = qkv.permute(2, 0, 3, 1, 4)
-            # In 16 bits on a CPU, torch's fused attention takes twice as long as these products.
+            # In 16 bits on a CPU, torch's fused attention takes twice as long as these matrix products.
             scores = torch.matmul(rotated(q * head_dim**-0.5, angles), rotated(k, angles).transpose(-1, -2))
             y = torch.matmul((scores + mask).softmax(-1), v).transpose(1, 2).reshape(rows, count, self.width)
             x = x + F.linear(y, layer.out.to(dtype))

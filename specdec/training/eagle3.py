@@ -1,8 +1,8 @@
 """Define the EAGLE-3 head (arXiv 2503.01840) that is trained; `drafters/eagle3.py` runs the trained head.
 
 The paper calls its method *training-time test*: from every token, training takes several steps, as drafting does. The
-first step reads the target's features. Each later step reads the head's own output of the step before. Unlike drafting,
-all steps read the true tokens of the text. Each step predicts the target's distribution one token further ahead.
+first step reads the target's features. Each later step reads the head's own output of the step before. In drafting,
+the steps read drafted tokens; in training, the text's. Each step predicts the distribution one token further ahead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..models.transformer import Transformer
 from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotated, rotation, START_SCALE
 from .loss import Draft, Reading
 
-STEPS = 4  # drafted tokens in training; below `examples.EARLIEST`, since the last step starts STEPS tokens earlier
+STEPS = 4  # below `examples.EARLIEST`, because step s reads features from s + 1 tokens before its place
 QUERIES_PER_KEY = 3  # query heads that share a key head, if this divides the number of query heads
 
 
@@ -58,14 +58,14 @@ class Eagle3(Draft):
         all_qkv, out, gate_up, down, writes = (
             weight.to(dtype) for weight in (self.qkv, self.out, self.gate_up, self.down, self.writes)
         )
-        shared, drafts, later_steps = self.heads // self.kv_heads, list[Tensor](), list[tuple[Tensor, Tensor]]()
+        group, drafts, later_steps = self.heads // self.kv_heads, list[Tensor](), list[tuple[Tensor, Tensor]]()
         for step in range(self.steps):
             angles = cosines[step : step + count], sines[step : step + count]
             normed = F.rms_norm(state, (self.width,), self.feature_norm, EPS).to(dtype)
             x = torch.cat((words[:, step + 1 : step + 1 + count], normed), -1)
             qkv = F.linear(x, all_qkv).view(rows, count, -1, self.head_dim).transpose(1, 2)
             q, k, v = qkv.split((self.heads, self.kv_heads, self.kv_heads), 1)
-            q = rotated(q * self.head_dim**-0.5, angles).unflatten(1, (self.kv_heads, shared))
+            q = rotated(q * self.head_dim**-0.5, angles).unflatten(1, (self.kv_heads, group))
             k, v = rotated(k, angles)[:, :, None], v[:, :, None]
             if step == 0:
                 keys, values = k, v

@@ -36,7 +36,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Batch:
-    tokens: Numbers  # int64 [rows, n], a text that is shorter than n is followed by zeros
+    tokens: Numbers  # int64 [rows, n]; a text that is shorter than n is followed by zeros
     places: Numbers  # int64 [m]: indices into the flattened tokens; the token after each belongs to an answer
 
 
@@ -55,7 +55,7 @@ class Examples:
         return int(self.is_answer.sum())
 
     def select(self, which: Numbers) -> Examples:
-        """Return the examples of the texts with these indices."""
+        """Return only the texts with the indices `which`."""
         indices = np.concatenate([np.arange(self.offsets[i], self.offsets[i] + self.lengths[i]) for i in which])
         return Examples(self.tokens[indices], self.is_answer[indices], self.lengths[which])
 
@@ -151,7 +151,7 @@ def read_file(path: Path, vocabulary: int) -> tuple[list[Numbers], list[int]]:
         with np.load(path) as file:
             tokens, lengths, starts = (file[name].astype(np.int64) for name in ("tokens", "lengths", "starts"))
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} holds no examples: no NumPy archive of tokens, lengths and starts") from error
+        raise ValueError(f"{path} holds no examples: it lacks arrays of tokens, lengths and starts") from error
     if len(tokens) and not 0 <= tokens.min() <= tokens.max() < vocabulary:
         raise ValueError(f"{path} has ids beyond the target's vocabulary of {vocabulary}: another model wrote it")
     return np.split(tokens, np.cumsum(lengths)[:-1]), starts.tolist()

@@ -15,11 +15,11 @@ from .muon import Muon
 
 ADAMW_LR = 2e-3
 MUON_LR = 6e-3
-WEIGHT_DECAY = 0.05  # for matrices
+WEIGHT_DECAY = 0.05  # of the matrices
 WARM_UP = 0.01  # share of the time during which the rates rise
 STEADY = 0.4  # share of the time after which the rates begin to fall
 FINAL = 0.02  # final rate, as a share of the highest
-AVERAGED = 0.998  # decay of the running mean of the weights, and this mean is measured and exported
+AVERAGED = 0.998  # decay of the running mean of the weights; this mean is measured and exported
 REPORTS = 20  # number of measurements, unless the time between two would be outside these limits:
 REPORT_MIN_S = 10.0
 REPORT_MAX_S = 60.0

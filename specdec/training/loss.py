@@ -74,7 +74,7 @@ class Draft(nn.Module):
         raise NotImplementedError
 
     def outputs(self) -> Tensor:
-        """Return the output matrix. The product of states and its transpose are logits.  # [V, inner]"""
+        """Return the output matrix. Logits are the product of states and its transpose.  # [V, inner]"""
         raise NotImplementedError
 
     def weights(self) -> dict[str, Tensor]:

@@ -133,7 +133,7 @@ def train(
 
 
 def load_target(target: str, device: str) -> zoo.Family:
-    """Load a target without drafters, in bfloat16 if that is fast. In a family's folder, this is `target/`."""
+    """Load a target without drafters, in bfloat16 if that is fast. `target` can also be a family's folder."""
     folder = tokenizer_folder = zoo.EMBEDDED if target == "embedded" else hub.find(target)
     if (folder / "target").is_dir():
         folder, tokenizer_folder = folder / "target", folder / "tokenizer"
@@ -145,7 +145,7 @@ def load_target(target: str, device: str) -> zoo.Family:
 
 
 def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
-    """Let `writer` write texts until `stop()`, and save them in files in `folder`."""
+    """Let `writer` write texts until `stop()`, and save them in `folder`."""
     shard, texts, tokens = list[Text](), 0, 0
 
     def save() -> None:

@@ -1,8 +1,8 @@
 """Let a target write the texts from which its drafters learn: prompts and answers, many at once.
 
-The target writes the prompts after the header of a user's turn, as in Magpie (Xu et al., arXiv 2406.08464), unless the
-caller passes prompts. Most such prompts begin with words from `assets/openings.txt`, as people's prompts do, and half
-of their answers are greedy. Without a chat template, the target continues the caller's prompts, or writes without any.
+Unless the caller passes prompts, the target writes them after the header of a user's turn, as in Magpie (Xu et al.,
+arXiv 2406.08464). Most prompts that it writes begin with words from `assets/openings.txt`, as people's prompts do, and
+half of their answers are greedy. Without a chat template, it continues the caller's prompts, or writes without any.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_PROMPT = 48
 MAX_GIVEN_PROMPT = 256  # of a prompt that the caller passes
 MAX_ANSWER = 176
 SHARE_OPENED = 0.8  # share of the target's prompts that begin with words from openings.txt
-MAX_REPETITION = 0.45  # largest share of repeated 4-grams: greedy text of small models loops
+MAX_REPETITION = 0.45  # a larger share of repeated 4-grams is a loop, as in greedy text of small models
 CHECK_EVERY = 16  # steps between two checks of which rows have ended, because a check waits for the GPU
 MAX_ROWS = {"cpu": 64, "cuda": 8_192}
 SHARE_OF_MEMORY = 0.4  # share of the free memory for the cache of all rows
@@ -113,7 +113,7 @@ class Writer:
 
 
 def tokens_around(family: Family) -> tuple[list[int], list[int]]:
-    """Return the tokens before and after every prompt. Without a chat template, there are none after."""
+    """Return the tokens before and after every prompt. Without a chat template, there are none after it."""
     chat = family.chat
     before = with_controls(chat.before, family.tokenizer) if chat else list(family.prefix)
     after = with_controls(chat.after, family.tokenizer) if chat else []

@@ -1,6 +1,6 @@
 """Measure the embedded family for README and docs: its drafters, and transformers on the same files.
 
-The suite *embedded* measures drafters that transformers also has; *methods* measures all. Rows are as in `specdec bench`.
+*embedded* measures drafters that transformers also has; *methods* measures all. Rows are as in `specdec bench`.
 """
 
 from __future__ import annotations
