@@ -1,6 +1,6 @@
 """`python -m tools.certificates`: record the certificates of the shipped rule and of each known mistake for the page.
 
-Each is recorded for the toy pair, and for the embedded models after the page's first story prompt.
+Each certificate is recorded for the toy pair, and for the embedded models after the page's first story prompt.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 
 
 def certificate_of(pair: ModelPair, key: str) -> dict[str, Any]:
-    """Make the certificate of the mistake `key`, or of the shipped rule if `key` is "". The toy's has exact figures."""
+    """Make the certificate of the mistake `key`, or of the shipped rule if `key` is "". The toy pair's has exact figures."""
     mistake, result, began = MISTAKES.get(key), dict[str, Any](), time.monotonic()
     for state in certify(pair, mistake, max(DRAWS), SEED):
         if state["sampled"] and state["done"] == state["sampled"][-1][0]:

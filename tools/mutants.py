@@ -1,4 +1,4 @@
-"""Plant small mistakes in the reading path, one at a time, and check that its tests notice each (mutation testing).
+"""Mutation testing: plant small mistakes in `FILES`, one at a time, and check that the tests notice each of them.
 
 A mutant is a file with one change in its syntax tree: another comparison, operator, number or condition, or a dropped
 statement. A forked process imports the mutant instead of the file, and runs the tests until one fails. If the tests do
@@ -34,7 +34,7 @@ TESTS = (
     "test_rules.py",
 )  # in this order, but the test file of the mutated file runs first
 TEST_SECONDS = 60  # time limit of a test, after which it fails; without a mutant, each takes less than a fifth of it
-CPU_FACTOR = 3  # limit of a test run: a multiple of the CPU time that a run takes without a mutant
+CPU_FACTOR = 3  # limit of a test run, as a multiple of the CPU time that it takes without a mutant
 MEMORY = 6 * 2**30  # limit of a test run in bytes; without a mutant, the tests need a quarter of it
 COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,

@@ -18,7 +18,7 @@ def option(default: Any, text: str, **more: Any) -> Any:
 
 
 def run(command: Callable[[Options], int], options: type[Options], arguments: Sequence[str] | None, prog: str) -> int:
-    """Parse the options, run the command, and return its exit code. A ValueError is printed and gives the code 2."""
+    """Parse the options, run the command, and return its exit code. After a ValueError, print it and return 2."""
     try:
         return command(options(**vars(parser(options, prog).parse_args(arguments))))
     except ValueError as error:

@@ -147,7 +147,7 @@ def train_tokenizer(build: Build) -> None:
 
 
 def train_target(build: Build) -> None:
-    """Train a stem of half the depth first, then the target with all layers."""
+    """Train a model of half the depth first, the stem, then the target with all layers."""
     stem = target.build(target.STEM, build.options.seed).to(build.options.device)
     stem_progress = build.fit("stem", stem, target.TargetLoss(stem), data.MIXTURE)
     model = target.deepened(stem)

@@ -1,4 +1,4 @@
-"""Train the block drafter. It drafts a whole block in one pass, in training from every third token of a text.
+"""Train the block drafter, which drafts a whole block in one pass: in training, from every third token of a text.
 
 The loss compares each slot with the target's distribution at its place. The Markov correction reads the token before
 the slot: the true token in training, the drafted token in use. DFlash (arXiv 2602.06036) uses the target's output
@@ -69,7 +69,7 @@ class Markov(nn.Module):
     """Corrects a slot's logits, given the token before the slot, by a low-rank table of token pairs."""
 
     def __init__(self, words: Tensor) -> None:
-        """Start without effect. Principal directions of `words` [V, hidden] give similar tokens similar rows."""
+        """Start without effect on logits. Principal directions of `words` [V, hidden] give similar tokens similar rows."""
         super().__init__()
         main = torch.linalg.svd(words, full_matrices=False).U[:, :RANK]
         self.markov_w1, self.markov_w2 = (nn.Embedding(*main.shape) for _ in range(2))
@@ -84,7 +84,7 @@ class Markov(nn.Module):
 class Block(nn.Module):
     """The drafter, with the parameter names of DFlash and DSpark where they exist.
 
-    At first every slot passes the high feature of the token before the block on to the norm and the output matrix.
+    At first all slots pass on the high feature of the token before the block. The first slot adds a token's embedding.
     """
 
     def __init__(self, config: LlamaConfig, teacher: LlamaForCausalLM, taps: int) -> None:

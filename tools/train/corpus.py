@@ -1,4 +1,4 @@
-"""Training text by domain: stories from a folder, code from Python's standard library, generated facts.
+"""Load the training text by domain: stories from a folder, code from Python's standard library, generated facts.
 
 Every domain is a list of documents. A document is held out for evaluation depending on a checksum of its text, so that
 adding other files does not change the choice.

@@ -1,4 +1,4 @@
-"""Share code among `block.py`, `medusa.py` and `mtp.py`, which train heads that read the target's states."""
+"""Define what `block.py`, `medusa.py` and `mtp.py` share. They train heads that read the target's states."""
 
 from __future__ import annotations
 
