@@ -1,4 +1,4 @@
-"""`python -m tools.bench --suite gpu`: measurements for README and docs; those for users are in `specdec bench`.
+"""`python -m tools.bench --suite gpu`: measure for README and docs; `specdec bench` has the measurements for users.
 
 The suites *embedded* and *methods* compare the family's drafters with transformers (`methods.py`). *gpu* takes eight
 minutes on a GPU. It runs tests, and measures steps with models of published shapes and synthetic acceptance (`gpu.py`);

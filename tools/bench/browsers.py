@@ -33,7 +33,7 @@ from specdec.ui.text import prompts
 from .options import Options
 
 SCRIPT = Path(__file__).with_suffix(".js")
-BROWSERS = {  # the command, which an address follows
+BROWSERS = {  # the command line; the address of the page is appended
     "chromium": ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir={profile}"),
     "firefox": ("firefox-esr", "--headless", "--no-remote", "--profile", "{profile}"),
 }

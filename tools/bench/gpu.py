@@ -227,7 +227,7 @@ def driver() -> str | None:
 def report(options: Options) -> Row:
     """Run the stages. With `--json`, keep the rows of successful stages in a file beside it until all have succeeded.
 
-    Raises ValueError if torch sees no GPU that is needed, or if that file has another machine, version or setting.
+    Raises ValueError if a GPU is needed and torch sees none, or if the file has another machine, version or setting.
     """
     if options.device != "cpu" and not torch.cuda.is_available():
         raise ValueError("The suite gpu needs an NVIDIA GPU, and torch sees none; --device cpu runs it at toy scale.")

@@ -33,7 +33,7 @@ class Peer:
             for model in (family.target, family.draft)
             if (folder := unwrapped(model).source)
         )
-        # Without an end token every run has the same length; `min_new_tokens` would add a logits processor.
+        # Without an end token every run has the same length; `min_new_tokens` would add work to every step.
         self.target.generation_config.eos_token_id = self.draft.generation_config.eos_token_id = None
 
     def generate(self, prompt: str, tokens: int, **options: Any) -> list[int]:
@@ -90,7 +90,7 @@ def measure(
 ) -> dict[str, Any]:
     """Return tokens per second, as medians over the domains; for assisted generation, those of its best k.
 
-    Our engine, with the `best` case of each domain, takes turns with transformers, so that a slow moment slows both.
+    Our lanes, plain and the `best` case of each domain, take turns with transformers: a slow moment then slows all.
     """
     peer, identical = Peer(family), 0
     plain = partial(write, family, Case("none", "", 0.0, 0))

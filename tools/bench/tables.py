@@ -91,7 +91,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], *notes: str) -> st
 
 
 def pivot(head: list[str], cells: dict[tuple[tuple[str, ...], str], str], *notes: str) -> str:
-    """Render a table. The keys of `cells` are (line, column); a line begins with the strings of its key."""
+    """Render a table of `cells`. Their keys are pairs: the first cells of the line, and the name of the column."""
     lines, columns = [key[0] for key in cells], list(dict.fromkeys(key[1] for key in cells))
     rows = ([*line, *(cells.get((line, column), "–") for column in columns)] for line in dict.fromkeys(lines))
     return table([*head, *columns], rows, *notes)
@@ -248,7 +248,7 @@ def gpu(report: Any) -> str:
 
 
 def gpu_steps(report: Any) -> str:
-    """Write a line for each context and K: milliseconds of drafting and verification, and both in plain steps."""
+    """Write a line for each context and K: milliseconds of a draft and its verification, c and v in plain steps."""
     head = ["context", "K", "draft, ms", "verification, ms", "c", "v", "kernels of a cycle"]
     rows, plain = [], 0.0
     for one in report["stages"]["steps"]:
@@ -299,11 +299,11 @@ def filters(row: Any) -> list[str]:
 
 
 def is_wrong(row: Any) -> bool:
-    """Return whether the texts at the row's own temperature are wrong. Greedy texts are compared in every row."""
+    """Return whether the texts at the row's own temperature are wrong. The `status` also covers greedy texts."""
     return bool(row["status"]) and (not row["temperature"] or any(any(one["red"] or ()) for one in row["contexts"]))
 
 
-# ---- parts ----
+# ---- shared code ----
 
 
 def brief(row: Any) -> str:

@@ -1,4 +1,4 @@
-"""Write the figures that `python -m tests.report` counts in tests of exactness, faults and attacks as Markdown."""
+"""Write as Markdown the figures that `python -m tests.report` counts in tests of exactness, faults and attacks."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Markov(nn.Module):
     """Corrects a slot's logits, given the token before the slot, by a low-rank table of token pairs."""
 
     def __init__(self, words: Tensor) -> None:
-        """Start without effect on logits. Principal directions of `words` [V, hidden] give similar tokens similar rows."""
+        """Start without effect. Principal directions of `words` [V, hidden] give similar tokens similar rows."""
         super().__init__()
         main = torch.linalg.svd(words, full_matrices=False).U[:, :RANK]
         self.markov_w1, self.markov_w2 = (nn.Embedding(*main.shape) for _ in range(2))
