@@ -36,7 +36,7 @@ def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 
 
 def certificate_of(pair: ModelPair, key: str) -> dict[str, Any]:
-    """Make the certificate of the mistake `key`, or of the shipped rule if `key` is "". The toy's is exact, too."""
+    """Make the certificate of the mistake `key` ("": the shipped rule), with exact figures for the toy pair."""
     mistake, result, began = MISTAKES.get(key), dict[str, Any](), time.monotonic()
     for state in certify(pair, mistake, max(DRAWS), SEED):
         if state["sampled"] and state["done"] == state["sampled"][-1][0]:

@@ -119,7 +119,7 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 
 def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
-    every, seen = list[Mutant](), Counter[tuple[str, str, str]]()
+    result, seen = list[Mutant](), Counter[tuple[str, str, str]]()
     for file in files:
         source = (ROOT / "specdec" / f"{file}.py").read_bytes()
         tree = ast.parse(source)
@@ -128,23 +128,23 @@ def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
             if is_last_dimension(node, parents):
                 continue
             function, parent = function_of(node, parents), parents.get(node)
-            for place, other in changes(node):
-                what = f"{ast.unparse(place)} → {other}"
+            for place, new in changes(node):
+                what = f"{ast.unparse(place)} → {new}"
                 what = f"{parent.arg}={what}" if isinstance(parent, ast.keyword) else what
                 seen[file, function, what] += 1
                 again = seen[file, function, what]
                 what += f" ({again})" if again > 1 else ""
-                every.append(Mutant(file, function, what, place.lineno, replaced(source, place, other)))  # type: ignore[attr-defined]
-    return every
+                result.append(Mutant(file, function, what, place.lineno, replaced(source, place, new)))  # type: ignore[attr-defined]
+    return result
 
 
-def replaced(source: bytes, place: Any, other: str) -> str:
-    """Return the source with the text `other` in place of the node `place`."""
+def replaced(source: bytes, place: Any, replacement: str) -> str:
+    """Return the source with the text `replacement` in place of the node `place`."""
     lines = source.splitlines(keepends=True)
     start = sum(map(len, lines[: place.lineno - 1])) + place.col_offset
     end = sum(map(len, lines[: place.end_lineno - 1])) + place.end_col_offset
-    other = other if other == "pass" else f"({other})"
-    return (source[:start] + other.encode() + source[end:]).decode()
+    replacement = replacement if replacement == "pass" else f"({replacement})"
+    return (source[:start] + replacement.encode() + source[end:]).decode()
 
 
 def function_of(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
@@ -221,7 +221,7 @@ def try_mutants(files: Sequence[str] = FILES, seconds: float = math.inf) -> list
     for loaded in [name for name in sys.modules if name.split(".")[0] in ("specdec", "conftest", "toyheads")]:
         del sys.modules[loaded]
     torch.set_num_threads(1)  # two forks run at once; with more threads, they would compete for cores
-    every, end = mutants(files), time.monotonic() + seconds
+    all_mutants, end = mutants(files), time.monotonic() + seconds
     source = (ROOT / "specdec" / f"{files[0]}.py").read_text(encoding="utf-8")
     unchanged = survives(Mutant(files[0], "", "as it is", 0, source))
     limit = round(CPU_FACTOR * resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime)
@@ -230,12 +230,12 @@ def try_mutants(files: Sequence[str] = FILES, seconds: float = math.inf) -> list
         return survives(mutant, limit) if time.monotonic() < end else None
 
     with ThreadPoolExecutor(2) as pool:
-        mixed = random.Random(6).sample(every, len(every))
+        mixed = random.Random(6).sample(all_mutants, len(all_mutants))
         outcomes = list(zip(mixed, pool.map(outcome, mixed), strict=True))
     tried = sum(survived is not None for _, survived in outcomes)
     alive = [mutant for mutant, survived in outcomes if survived]
     unexplained = [mutant for mutant in alive if mutant.reason is None]
-    stale = [key for key in EQUAL.keys() - {mutant.key for mutant in every} if key[0].split(".")[0] in files]
+    stale = [key for key in EQUAL.keys() - {mutant.key for mutant in all_mutants} if key[0].split(".")[0] in files]
     killed = tried - len(alive)
     unequal = killed + len(unexplained)
     return [

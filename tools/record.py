@@ -42,10 +42,10 @@ class Options:
 def record(options: Options) -> int:
     """Save a run of each drafter in each domain. Raises ValueError for a drafter that the family lacks."""
     family = zoo.load(options.family)
-    every = [name for name in family.drafters if name != "none"]
-    every.append(ADAPTIVE)
-    if unknown := set(options.drafters) - set(every):
-        raise ValueError(f"there is no drafter {', '.join(sorted(unknown))}; choose from {', '.join(every)}")
+    available = [name for name in family.drafters if name != "none"]
+    available.append(ADAPTIVE)
+    if unknown := set(options.drafters) - set(available):
+        raise ValueError(f"there is no drafter {', '.join(sorted(unknown))}; choose from {', '.join(available)}")
     if options.family == EMBEDDED:
         texts = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
         prompts = {domain: texts[domain] for domain in DOMAINS}
@@ -53,7 +53,7 @@ def record(options: Options) -> int:
         texts = json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
         prompts = {kind: questions["page"] for kind, questions in texts.items()}
     params = SamplingParams(options.temperature, max_tokens=options.tokens, seed=SEED)
-    for drafter in tqdm(options.drafters or every, desc="recording", unit="drafter"):
+    for drafter in tqdm(options.drafters or available, desc="recording", unit="drafter"):
         first = next(iter(prompts.values()))[0]
         list(race(family, first, drafter, K, replace(params, max_tokens=16)))  # warms up
         for domain, (prompt, *_) in prompts.items():

@@ -109,12 +109,12 @@ class Divergence(torch.autograd.Function):
         gradients = [torch.empty_like(states) for states in drafts]
         rows_gradient = torch.zeros_like(rows, dtype=torch.float32) if ctx.needs_input_grad[2] else None
         total = torch.zeros((), device=rows.device)
-        for part in slices(count, rows.device):
-            log_p = log_distribution(target_states[part], target_rows)
+        for chunk in slices(count, rows.device):
+            log_p = log_distribution(target_states[chunk], target_rows)
             p = log_p.exp()
             negative_entropy = log_p.mul_(p).sum()
             for i, states in enumerate(drafts):
-                log_q = log_distribution(states[part], rows)
+                log_q = log_distribution(states[chunk], rows)
                 q = log_q.exp()
                 divergence = negative_entropy - log_q.mul_(p).sum()
                 variation = len(p) - torch.minimum(p, q).sum()
@@ -123,9 +123,9 @@ class Divergence(torch.autograd.Function):
                 below = q.where(q < p, 0.0).mul_(VARIATION)
                 gradient = q.mul_(1.0 + below.sum(-1, keepdim=True)).sub_(below).sub_(p)
                 gradient = gradient.mul_(DECAY**i / (TEMPERATURE * count)).to(rows.dtype)
-                gradients[i][part] = gradient @ rows
+                gradients[i][chunk] = gradient @ rows
                 if rows_gradient is not None:
-                    rows_gradient += gradient.T @ states[part]
+                    rows_gradient += gradient.T @ states[chunk]
         ctx.save_for_backward(None if rows_gradient is None else rows_gradient.to(rows.dtype), *gradients)
         return total / count
 
@@ -154,8 +154,8 @@ class HeldOut:
         self.readings = list[tuple[Reading, Tensor, Tensor]]()
         for reading in readings:
             favourites, normalisers = list[Tensor](), list[Tensor]()
-            for part in slices(len(reading.places), reading.states.device):
-                logits = target.project(reading.states[part].to(target.dtype)).float()
+            for chunk in slices(len(reading.places), reading.states.device):
+                logits = target.project(reading.states[chunk].to(target.dtype)).float()
                 favourites.append(logits.argmax(-1))
                 normalisers.append(logits.div_(TEMPERATURE).logsumexp(-1, keepdim=True))
             self.readings.append((reading, torch.cat(favourites), torch.cat(normalisers)))
@@ -169,14 +169,14 @@ class HeldOut:
         rows, sums = draft.outputs(), list[Tensor]()
         for reading, favourites, normalisers in self.readings:
             predictions = draft.predictions(reading)
-            for part in slices(len(reading.places), rows.device):
-                logits = F.linear(reading.states[part], draft.target_rows).float() / TEMPERATURE
-                p, part_sums = (logits - normalisers[part]).exp_(), list[Tensor]()
+            for chunk in slices(len(reading.places), rows.device):
+                logits = F.linear(reading.states[chunk], draft.target_rows).float() / TEMPERATURE
+                p, chunk_sums = (logits - normalisers[chunk]).exp_(), list[Tensor]()
                 for states in predictions:
-                    log_q = log_distribution(states[part], rows)
-                    agreed = self.draft_ids[log_q.argmax(-1)] == favourites[part]
-                    part_sums += [agreed.sum().float(), torch.minimum(p, log_q.exp_()).sum()]
-                sums.append(torch.stack(part_sums))
+                    log_q = log_distribution(states[chunk], rows)
+                    agreed = self.draft_ids[log_q.argmax(-1)] == favourites[chunk]
+                    chunk_sums += [agreed.sum().float(), torch.minimum(p, log_q.exp_()).sum()]
+                sums.append(torch.stack(chunk_sums))
         count = sum(len(reading.places) for reading, *_ in self.readings)
         figures = [round(figure, 4) for figure in (torch.stack(sums).sum(0) / count).tolist()]
         return figures[::2], figures[1::2]

@@ -70,8 +70,8 @@ def hidden_states(
 
 def attention_mask(start: int, end: int, window: int | None, device: torch.device) -> Tensor | None:
     """Return a mask, True where a token may attend, or None if `is_causal` does the same.  # bool [end - start, end]"""
-    several = end - start > 1
-    if (window is None or end <= window) and not (start and several):
+    has_many_tokens = end - start > 1
+    if (window is None or end <= window) and not (start and has_many_tokens):
         return None
     distance = torch.arange(start, end, device=device)[:, None] - torch.arange(end, device=device)
     visible = distance >= 0

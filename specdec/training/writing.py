@@ -83,12 +83,12 @@ class Writer:
 
     def new_prompts(self, stop: Stop) -> list[list[int]]:
         """Let the target write prompts. Return the usable ones, each with the template's tokens after it."""
-        begun = [
+        beginnings = [
             self.before + (self.dice.choice(self.openings) if self.dice.random() < SHARE_OPENED else [])
             for _ in range(self.rows)
         ]
         written = continued(
-            self.target, begun, self.family.end_tokens, MAX_PROMPT, [1.0] * len(begun), self.noise, stop
+            self.target, beginnings, self.family.end_tokens, MAX_PROMPT, [1.0] * len(beginnings), self.noise, stop
         )
         prompts = [text[len(self.before) :] for text in written]
         ended = [prompt for prompt in prompts if prompt and prompt[-1] == self.after[0]]
@@ -105,9 +105,9 @@ class Writer:
 
     def answers(self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], stop: Stop) -> list[Text]:
         """Let the target answer the prompts. Return the texts whose answers are long enough and do not loop."""
-        begun = [[*self.before, *prompt] for prompt in prompts]
-        temperatures = temperatures[: len(begun)]
-        written = continued(self.target, begun, self.family.end_tokens, MAX_ANSWER, temperatures, self.noise, stop)
+        beginnings = [[*self.before, *prompt] for prompt in prompts]
+        temperatures = temperatures[: len(beginnings)]
+        written = continued(self.target, beginnings, self.family.end_tokens, MAX_ANSWER, temperatures, self.noise, stop)
         texts = [Text(text[len(self.before) :], len(prompt)) for text, prompt in zip(written, prompts, strict=True)]
         return [text for text in texts if len(text.tokens) - text.start > 2 and is_varied(text.tokens[text.start :])]
 
@@ -142,10 +142,10 @@ def continued(
     device = target.device
     lengths = [len(text) for text in texts]
     first, capacity = min(lengths), min(max(lengths) + most, target.context)
-    begun = torch.zeros(len(texts), capacity, dtype=torch.long)
-    for row, text in zip(begun, texts, strict=True):
+    padded = torch.zeros(len(texts), capacity, dtype=torch.long)
+    for row, text in zip(padded, texts, strict=True):
         row[: len(text)] = torch.tensor(text)
-    tokens = begun.to(device)
+    tokens = padded.to(device)
     is_end = torch.zeros(target.vocabulary, dtype=torch.bool)
     is_end[list(end_tokens)] = True
     is_end = is_end.to(device)

@@ -64,15 +64,15 @@ def report(options: Options) -> dict[str, Any]:
 
 def write(folder: Path, family: str, options: Options) -> None:
     """Write all files that the page fetches."""
-    parts, every = files(family), prompts()
+    model_files, all_prompts = files(family), prompts()
     fields = ("kind", "prompts", "drafter", "k", "tokens", "repeats")
     rows = [
-        dict(zip(fields, (kind, every[kind][:PROMPTS], *drafter, options.tokens, options.repeats), strict=True))
+        dict(zip(fields, (kind, all_prompts[kind][:PROMPTS], *drafter, options.tokens, options.repeats), strict=True))
         for kind in KINDS[family]
         for drafter in DRAFTERS[family]
     ]
-    contents = engine_files() | {f"{family}.{name}": content for name, content in parts.items()}
-    contents["asked.json"] = json.dumps({"rows": rows, "family": family, "files": listed(family, parts)}).encode()
+    contents = engine_files() | {f"{family}.{name}": content for name, content in model_files.items()}
+    contents["asked.json"] = json.dumps({"rows": rows, "family": family, "files": listed(family, model_files)}).encode()
     contents["index.html"] = f"<!doctype html><script>{SCRIPT.read_text(encoding='utf-8')}</script>".encode()
     for name, content in contents.items():
         (folder / name).write_bytes(content)

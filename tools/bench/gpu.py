@@ -147,8 +147,8 @@ def embedded(at: Scale) -> Iterator[Row]:
 
 def is_greedy_text_identical(family: zoo.Family, prompt: str, tokens: int) -> bool:
     """Return whether greedy speculative decoding writes the same text as plain decoding."""
-    both = tasks(family, prompt, "draft_model", 4, params_for(0.0, tokens, 0), details=False)
-    return run(both[SPECULATIVE]).ids == run(both["plain"]).ids
+    lanes = tasks(family, prompt, "draft_model", 4, params_for(0.0, tokens, 0), details=False)
+    return run(lanes[SPECULATIVE]).ids == run(lanes["plain"]).ids
 
 
 def measure_smollm2(at: Scale) -> Iterator[Row]:

@@ -31,8 +31,8 @@ class Attention(Projections):
         """
         rows, blocks, slots, _ = x.shape
 
-        def heads(part: nn.Linear, y: Tensor) -> Tensor:
-            return part(y).view(rows, -1, self.heads, part.weight.shape[0] // self.heads).transpose(1, 2)
+        def heads(projection: nn.Linear, y: Tensor) -> Tensor:
+            return projection(y).view(rows, -1, self.heads, projection.weight.shape[0] // self.heads).transpose(1, 2)
 
         def by_block(y: Tensor) -> Tensor:
             return y.unflatten(2, (blocks, slots))
