@@ -2,7 +2,7 @@
 
 The paper calls its method *training-time test*: from every token, training takes several steps, as drafting does. The
 first step reads the target's features. Each later step reads the head's own output of the step before. In drafting,
-the steps read drafted tokens; in training, the text's. Each step predicts the distribution one token further ahead.
+the steps read drafted tokens; in training, they read the text's tokens. Each step predicts one token further ahead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..models.transformer import Transformer
 from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotated, rotation, START_SCALE
 from .loss import Draft, Reading
 
-STEPS = 4  # below `examples.EARLIEST`, because step s reads features from s + 1 tokens before its place
+STEPS = 4  # drafted tokens that are trained; below `examples.EARLIEST`, as each needs one more earlier token
 QUERIES_PER_KEY = 3  # query heads that share a key head, if this divides the number of query heads
 
 

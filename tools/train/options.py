@@ -10,7 +10,7 @@ from ..options import option
 
 @dataclass(frozen=True)
 class Options:
-    """Train the embedded family on plain text files. A second start skips finished stages."""
+    """Train the embedded family on plain text files. A second start skips finished stages, and continues others."""
 
     stage: str = option(
         "all", "tokenizer, target, texts, draft_model, eagle3, medusa, block, mtp, or all", positional=True
