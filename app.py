@@ -13,7 +13,7 @@ if __name__ == "__main__":
     from specdec.__main__ import main
 
     raise SystemExit(main(["app", *sys.argv[1:]]))
-elif __name__ != "__mp_main__":  # `gradio app.py` reloads it; the engine's process imports it and serves no page
+elif __name__ != "__mp_main__":  # for `gradio app.py`; the engine's process is `__mp_main__` and serves no page
     from specdec.ui.build import build
 
     demo = build()

@@ -1,6 +1,6 @@
 """`python -m tools.certificates`: record the certificates of the shipped rule and of each known mistake for the page.
 
-They are those of the toy pair, and of the embedded models after the page's first story prompt.
+Each certificate is recorded for the toy pair, and for the embedded models after the page's first story prompt.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from specdec.proof.pair import embedded, ModelPair, next_tokens, toy
 from specdec.ui.session import CERTIFICATES
 from specdec.ui.text import prompts
 
-LONGEST_S = 120.0  # after that, a sample that already fails is not continued
+LONGEST_S = 120.0  # after that, sampling ends as soon as a check fails
 SEED = 11
 
 
 def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
-    """Return the exact total variation of the next 1, 2, … tokens, and how many draws would show it."""
+    """Return the exact total variation of the next 1, 2, … tokens, and how many draws would reveal it."""
     distribution, count = output_distribution(next_tokens(pair, mistake))
     distances: list[float] = []
     for length, exact in enumerate(pair.exact, start=1):
@@ -36,7 +36,7 @@ def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 
 
 def certificate_of(pair: ModelPair, key: str) -> dict[str, Any]:
-    """Make the certificate of the shipped rule, or of the mistake `key`; for the toy with exact figures."""
+    """Make the certificate of the mistake `key` ("": the shipped rule), with exact figures for the toy pair."""
     mistake, result, began = MISTAKES.get(key), dict[str, Any](), time.monotonic()
     for state in certify(pair, mistake, max(DRAWS), SEED):
         if state["sampled"] and state["done"] == state["sampled"][-1][0]:

@@ -1,8 +1,8 @@
-"""Mutation testing: plant small mistakes into the reading path, one at a time, and check that its tests notice each.
+"""Mutation testing: plant small mistakes in `FILES`, one at a time, and check that the tests notice each of them.
 
-A mutant changes one place of a file's syntax tree: a comparison, an operator, a number or a condition, or it drops a
-statement. A forked process imports it instead of the file, and runs the tests of the reading path until one fails. A
-mutant that does not end counts as noticed. `python -m tools.mutants [SECONDS [FILE …]]` lists those that survive.
+A mutant is a file with one change in its syntax tree: another comparison, operator, number or condition, or a dropped
+statement. A forked process imports the mutant instead of the file, and runs the tests until one fails. If the tests do
+not end, the mutant counts as noticed. `python -m tools.mutants [SECONDS [FILE …]]` lists the mutants that survive.
 """
 
 from __future__ import annotations
@@ -32,42 +32,42 @@ TESTS = (
     "drafters/test_drafters.py",
     "proof/test_lossless.py",
     "test_rules.py",
-)  # the fastest first, after those of the mutant's own file
-TEST_SECONDS = 60  # limit for one test, which then counts as failed; without a mutant, each takes less than a fifth
-CPU_FACTOR = 3  # limit for a whole test run: so many times the CPU time that it takes without a mutant
-MEMORY = 6 * 2**30  # limit in bytes; the tests need a quarter of it
+)  # in this order, but the test file of the mutated file runs first
+TEST_SECONDS = 60  # time limit of a test, after which it fails; without a mutant, each takes less than a fifth of it
+CPU_FACTOR = 3  # limit of a test run, as a multiple of the CPU time that it takes without a mutant
+MEMORY = 6 * 2**30  # limit of a test run in bytes; without a mutant, the tests need a quarter of it
 COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
 COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
-SORTED_WHOLE = "where fewer tokens do not reach top_p, the whole row is sorted"
-SORTED_ALIKE = "the limit is one of speed: both ways to sort give the same"
+SORTED_WHOLE = "if the likely tokens do not reach top_p, the whole row is sorted"
+SORTED_ALIKE = "the limit affects only speed: both ways to sort give the same result"
 # Mutants that behave like the original: (function, change) -> the reason.
 EQUAL = {
-    ("sampling.SharedNoiseSampler.__init__", "0 → 1"): "the loop calls `at` before anything is drawn",
+    ("sampling.SharedNoiseSampler.__init__", "0 → 1"): "the decoding loop calls `at` before it draws anything",
     ("sampling.SharedNoiseSampler.at", "place >= length → place > length"):
-     "dropped noise is computed again from seed and place",
-    ("sampling.probabilities", "sorted=False → True"): "they are sorted again, by index",
+     "if noise is dropped, it is computed again from the seed and the place",
+    ("sampling.probabilities", "sorted=False → True"): "the tokens are sorted afterwards, by index",
     ("sampling.normalised", "probs.shape[-1] < MIN_NORMALISED → probs.shape[-1] <= MIN_NORMALISED"):
-     "the limit is one of precision: a row of just that length sums to one well enough either way",
+     "the limit affects only precision: a row of exactly that length sums to one well enough either way",
     ("sampling.", "1024 → 1025"): SORTED_ALIKE,
     ("sampling.apply_top_p", "probs.shape[-1] > MAX_SORTED_WHOLE → probs.shape[-1] >= MAX_SORTED_WHOLE"): SORTED_ALIKE,
     ("sampling.mark_tail_of_long_row", "0.0 → 1.0"): "a row without probabilities is NaN either way",
     ("sampling.mark_tail_of_long_row", "(1.0 - top_p) / 2 → (1.0 - top_p) * 2"): SORTED_WHOLE,
     ("sampling.mark_tail_of_long_row", "1.0 → 2.0"): SORTED_WHOLE,
     ("sampling.mark_tail_of_long_row", "total >= top_p + SUM_TOLERANCE → total > top_p + SUM_TOLERANCE"):
-     "a sum of exactly that much is marked in the same way by both",
+     "if the sum has exactly that value, both branches mark the same tokens",
     ("sampling.mark_tail_of_long_row", "2 → 3"): SORTED_WHOLE,
     ("sampling.mark_tail_of_long_row", "top_p + SUM_TOLERANCE → top_p - SUM_TOLERANCE"):
-     "the likely tokens sum to (1 + top_p) / 2; for that to be so little, top_p must be 1 within float32's error",
+     "likely tokens sum to (1 + top_p) / 2, which is less than this only if top_p is 1 within float32's error",
     ("sampling.", "1e-06 → 0.001"): SORTED_WHOLE,
-    ("sampling.", "14 → 15"): "the limit is one of precision: shorter rows sum to one well enough either way",
+    ("sampling.", "14 → 15"): "the limit affects only precision: shorter rows sum to one well enough either way",
     ("engine.CycleResult", "frozen=True → False"): "nothing writes to it",
     ("sampling.argmax", "logits.device.type == 'cpu' → logits.device.type != 'cpu'"):
-     "torch's argmax is the same, only ten times slower",
+     "torch's argmax returns the same, ten times slower",
     ("sampling.SharedNoiseSampler.noise", "32 → 33"):
-     "torch's generator uses the lower 32 bits, which are the same",
+     "torch's generator uses only the lower 32 bits, which are the same",
     ("engine.check_proposal", "float((proposal.probs.sum(-1) - 1.0).abs().max()) < 0.001"
      " → float((proposal.probs.sum(-1) - 1.0).abs().max()) <= 0.001"): "no sum of float32 is off by exactly that much",
 }  # fmt: skip
@@ -75,7 +75,7 @@ EQUAL = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file of `specdec` with one change. `function` and `what` identify it, even if lines move."""
+    """A file of `specdec` with one change. `function` and `what` identify the mutant even if lines move."""
 
     file: str
     function: str
@@ -89,14 +89,14 @@ class Mutant:
 
     @property
     def reason(self) -> str | None:
-        """Why no test can notice it; None if one should."""
+        """Return why no test can notice the mutant, or None if a test should notice it."""
         if self.what.startswith("strict=True → False"):
             return "both sequences have equal lengths"
         return EQUAL.get(self.key)
 
 
 def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Yield a node, or its condition, with the text that may replace it."""
+    """Yield each change: the node to replace (`node`, or its condition), and the text to put in its place."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
         yield node, ast.unparse(ast.Compare(node.left, [COMPARED[type(node.ops[0])]()], node.comparators))
     elif isinstance(node, ast.BinOp) and type(node.op) in COMPUTED:
@@ -119,7 +119,7 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 
 def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
-    every, seen = list[Mutant](), Counter[tuple[str, str, str]]()
+    result, seen = list[Mutant](), Counter[tuple[str, str, str]]()
     for file in files:
         source = (ROOT / "specdec" / f"{file}.py").read_bytes()
         tree = ast.parse(source)
@@ -128,23 +128,23 @@ def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
             if is_last_dimension(node, parents):
                 continue
             function, parent = function_of(node, parents), parents.get(node)
-            for place, other in changes(node):
-                what = f"{ast.unparse(place)} → {other}"
+            for place, new in changes(node):
+                what = f"{ast.unparse(place)} → {new}"
                 what = f"{parent.arg}={what}" if isinstance(parent, ast.keyword) else what
                 seen[file, function, what] += 1
                 again = seen[file, function, what]
                 what += f" ({again})" if again > 1 else ""
-                every.append(Mutant(file, function, what, place.lineno, replaced(source, place, other)))  # type: ignore[attr-defined]
-    return every
+                result.append(Mutant(file, function, what, place.lineno, replaced(source, place, new)))  # type: ignore[attr-defined]
+    return result
 
 
-def replaced(source: bytes, place: Any, other: str) -> str:
-    """Return the source with the text `other` in place of a node."""
+def replaced(source: bytes, place: Any, replacement: str) -> str:
+    """Return the source with the text `replacement` in place of the node `place`."""
     lines = source.splitlines(keepends=True)
     start = sum(map(len, lines[: place.lineno - 1])) + place.col_offset
     end = sum(map(len, lines[: place.end_lineno - 1])) + place.end_col_offset
-    other = other if other == "pass" else f"({other})"
-    return (source[:start] + other.encode() + source[end:]).decode()
+    replacement = replacement if replacement == "pass" else f"({replacement})"
+    return (source[:start] + replacement.encode() + source[end:]).decode()
 
 
 def function_of(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
@@ -157,7 +157,7 @@ def function_of(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
 
 
 def is_last_dimension(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """Whether this is a -1 for a dimension. Distributions and logits are [n, V], so dimension 1 would be the same."""
+    """Return whether the node is -1 as a dimension. Distributions and logits are [n, V], where 1 means the same."""
     if not isinstance(node, ast.UnaryOp) or ast.unparse(node) != "-1":
         return False
     parent = parents[node]
@@ -168,13 +168,13 @@ def is_last_dimension(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
     )
 
 
-def lives(mutant: Mutant, cpu_seconds: int = resource.RLIM_INFINITY) -> bool:
-    """Whether every test passes with the mutant. They run in a fork, which has this process's imports already."""
+def survives(mutant: Mutant, cpu_seconds: int = resource.RLIM_INFINITY) -> bool:
+    """Return whether every test passes with the mutant. The tests run in a fork, which inherits loaded modules."""
     pid = os.fork()
     if pid == 0:
         try:
             resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # some mutants take more and more
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # some mutants allocate memory without end
             null = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):
                 os.dup2(null, stream)
@@ -186,7 +186,7 @@ def lives(mutant: Mutant, cpu_seconds: int = resource.RLIM_INFINITY) -> bool:
 
 
 def run_tests(mutant: Mutant) -> int:
-    """Run the tests with the mutant in place of its file. Return pytest's exit code."""
+    """Run the tests with the mutant in place of the original file. Return pytest's exit code."""
     import pytest
 
     name = f"specdec.{mutant.file}"
@@ -211,31 +211,31 @@ def run_tests(mutant: Mutant) -> int:
 
 
 def try_mutants(files: Sequence[str] = FILES, seconds: float = math.inf) -> list[Figure]:
-    """Test mutants in random order for so many seconds, and return the figures."""
+    """Test mutants in random order for `seconds`, and return the figures."""
     import hypothesis
     import pytest
     import torch
     import transformers
 
-    assert hypothesis and pytest and torch and transformers  # imported once for all forks
+    assert hypothesis and pytest and torch and transformers  # loaded before the forks, which inherit them
     for loaded in [name for name in sys.modules if name.split(".")[0] in ("specdec", "conftest", "toyheads")]:
         del sys.modules[loaded]
-    torch.set_num_threads(1)  # the threads of two forks would wait for each other's cores
-    every, end = mutants(files), time.monotonic() + seconds
+    torch.set_num_threads(1)  # two forks run at once; with more threads, they would compete for cores
+    all_mutants, end = mutants(files), time.monotonic() + seconds
     source = (ROOT / "specdec" / f"{files[0]}.py").read_text(encoding="utf-8")
-    unchanged = lives(Mutant(files[0], "", "as it is", 0, source))
+    unchanged = survives(Mutant(files[0], "", "as it is", 0, source))
     limit = round(CPU_FACTOR * resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime)
 
     def outcome(mutant: Mutant) -> bool | None:
-        return lives(mutant, limit) if time.monotonic() < end else None
+        return survives(mutant, limit) if time.monotonic() < end else None
 
     with ThreadPoolExecutor(2) as pool:
-        mixed = random.Random(6).sample(every, len(every))
+        mixed = random.Random(6).sample(all_mutants, len(all_mutants))
         outcomes = list(zip(mixed, pool.map(outcome, mixed), strict=True))
-    tried = sum(living is not None for _, living in outcomes)
-    alive = [mutant for mutant, living in outcomes if living]
+    tried = sum(survived is not None for _, survived in outcomes)
+    alive = [mutant for mutant, survived in outcomes if survived]
     unexplained = [mutant for mutant in alive if mutant.reason is None]
-    stale = [key for key in EQUAL.keys() - {mutant.key for mutant in every} if key[0].split(".")[0] in files]
+    stale = [key for key in EQUAL.keys() - {mutant.key for mutant in all_mutants} if key[0].split(".")[0] in files]
     killed = tried - len(alive)
     unequal = killed + len(unexplained)
     return [

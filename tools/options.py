@@ -1,4 +1,4 @@
-"""Make a command line from a dataclass: a field is an option, with the field's type, default and help."""
+"""Make a command line from a dataclass. Each field becomes an option with its type, default and help."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Options = TypeVar("Options")
 
 
 def option(default: Any, text: str, **more: Any) -> Any:
-    """Make a field with its help. `more` may be `choices`, or `positional=True`."""
+    """Make a dataclass field with a help text. `more` can be `choices` or `positional=True`."""
     return field(default=default, metadata={"help": text, **more})
 
 
 def run(command: Callable[[Options], int], options: type[Options], arguments: Sequence[str] | None, prog: str) -> int:
-    """Parse the options, run the command, and return its exit code. A ValueError is printed, and the code is 2."""
+    """Parse the options, run the command, and return its exit code. After a ValueError, print it and return 2."""
     try:
         return command(options(**vars(parser(options, prog).parse_args(arguments))))
     except ValueError as error:
@@ -30,22 +30,22 @@ def run(command: Callable[[Options], int], options: type[Options], arguments: Se
 
 
 def parser(options: type[Any], prog: str) -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog=f"python -m {prog}", description=options.__doc__)
+    result = argparse.ArgumentParser(prog=f"python -m {prog}", description=options.__doc__)
     types = get_type_hints(options)
     for field_ in fields(options):
         name, default, kind, more = field_.name, field_.default, types[field_.name], dict(field_.metadata)
-        several = kind == tuple[int, ...] or kind == tuple[str, ...]
-        reader = next((each for each in (int, float, Path, str) if each in (kind, *get_args(kind))), str)
+        is_tuple = kind == tuple[int, ...] or kind == tuple[str, ...]
+        convert = next((each for each in (int, float, Path, str) if each in (kind, *get_args(kind))), str)
         if more.pop("positional", False):
-            more |= {"nargs": "*", "action": Tuple, "default": default} if several else {}
-            made.add_argument(name, type=reader, **more)
+            more |= {"nargs": "*", "action": Tuple, "default": default} if is_tuple else {}
+            result.add_argument(name, type=convert, **more)
         elif kind is bool:
-            made.add_argument(flag(name), action=argparse.BooleanOptionalAction, default=default, **more)
+            result.add_argument(flag(name), action=argparse.BooleanOptionalAction, default=default, **more)
         else:
-            more |= {"nargs": "+", "action": Tuple} if several else {}
+            more |= {"nargs": "+", "action": Tuple} if is_tuple else {}
             required = default is MISSING or (default is None and type(None) not in get_args(kind))
-            made.add_argument(flag(name), type=reader, required=required, default=default, **more)
-    return made
+            result.add_argument(flag(name), type=convert, required=required, default=default, **more)
+    return result
 
 
 def flag(name: str) -> str:
@@ -53,7 +53,7 @@ def flag(name: str) -> str:
 
 
 class Tuple(argparse.Action):
-    """Stores several words after one option as a tuple."""
+    """Stores all values of an option as a tuple."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
         setattr(namespace, self.dest, tuple(values))

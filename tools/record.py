@@ -1,7 +1,7 @@
 """`python -m tools.record`: record a run of every drafter in every domain, for the page to play without a model.
 
-It runs the first example of each domain with the page's settings and one seed; nothing is chosen by its outcome. The
-draft model's runs are beside the folders of the other drafters.
+It runs the first example of each domain with the page's settings and a fixed seed; no run is selected by its outcome. A
+drafter's runs are in a folder of its name, but those of the draft model are in `--out` itself.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ SEED = 7
 class Options:
     """Record a run of every drafter in every domain, for the page to play without a model."""
 
-    drafters: tuple[str, ...] = option((), "which; all of the family without", positional=True)
+    drafters: tuple[str, ...] = option((), "drafters to record; all of the family by default", positional=True)
     tokens: int = option(48, "new tokens per run")
     out: Path = option(ASSETS / "traces", "one folder per drafter, one file per domain")
-    family: str = option(EMBEDDED, "whose runs; smollm2: its answers", choices=(EMBEDDED, SMOLLM2))
-    temperature: float = option(TEMPERATURE, "of the runs; 0 is greedy")
+    family: str = option(EMBEDDED, "family to record; smollm2: its answers", choices=(EMBEDDED, SMOLLM2))
+    temperature: float = option(TEMPERATURE, "temperature of the runs; 0 is greedy")
 
 
 def record(options: Options) -> int:
     """Save a run of each drafter in each domain. Raises ValueError for a drafter that the family lacks."""
     family = zoo.load(options.family)
-    every = [name for name in family.drafters if name != "none"]
-    every.append(ADAPTIVE)
-    if unknown := set(options.drafters) - set(every):
-        raise ValueError(f"there is no drafter {', '.join(sorted(unknown))}; choose from {', '.join(every)}")
+    available = [name for name in family.drafters if name != "none"]
+    available.append(ADAPTIVE)
+    if unknown := set(options.drafters) - set(available):
+        raise ValueError(f"there is no drafter {', '.join(sorted(unknown))}; choose from {', '.join(available)}")
     if options.family == EMBEDDED:
         texts = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
         prompts = {domain: texts[domain] for domain in DOMAINS}
@@ -53,7 +53,7 @@ def record(options: Options) -> int:
         texts = json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
         prompts = {kind: questions["page"] for kind, questions in texts.items()}
     params = SamplingParams(options.temperature, max_tokens=options.tokens, seed=SEED)
-    for drafter in tqdm(options.drafters or every, desc="recording", unit="drafter"):
+    for drafter in tqdm(options.drafters or available, desc="recording", unit="drafter"):
         first = next(iter(prompts.values()))[0]
         list(race(family, first, drafter, K, replace(params, max_tokens=16)))  # warms up
         for domain, (prompt, *_) in prompts.items():

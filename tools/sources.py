@@ -1,6 +1,6 @@
-"""Find outdated statements: `assets/sources.json` lists facts about others with their sources and the day of the check.
+"""List statements about other software that are due for a check. `assets/sources.json` has them, with sources.
 
-`python -m tools.sources 30` lists the entries that were not checked for more than 30 days, oldest first.
+`python -m tools.sources 30` lists the entries whose last check was more than 30 days ago, oldest first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DAYS = 30
 def sources() -> dict[str, list[dict[str, Any]]]:
     """Read the entries by kind.
 
-    `systems`: how to switch speculation on. `defaults`: how an engine samples by default. `beside`: measurements of
+    `systems`: how to switch speculation on. `defaults`: how an engine samples by default. `beside`: measurements by
     others. `answers`: statements in the Guide about others. `certified`: statements about engines in
     docs/certify-a-server.md and docs/reports.
     """
@@ -27,7 +27,7 @@ def sources() -> dict[str, list[dict[str, Any]]]:
 
 
 def entries() -> Iterator[tuple[str, date, list[str]]]:
-    """Yield name, day of the last check and links of every entry, and of the hardware's figures."""
+    """Yield the name, the day of the last check and the links of every entry, and of assets/hardware.json."""
     for kind, listed in sources().items():
         for entry in listed:
             yield f"{kind}: {entry['name']}", date.fromisoformat(entry["checked"]), entry["links"]
@@ -45,4 +45,4 @@ def stale(days: int = DAYS, today: date | None = None) -> list[str]:
 
 if __name__ == "__main__":
     limit = int(sys.argv[1]) if len(sys.argv) > 1 else DAYS
-    print("\n".join(stale(limit)) or f"Everything was checked within {limit} days.")
+    print("\n".join(stale(limit)) or f"Every entry was checked in the last {limit} days.")

@@ -1,5 +1,5 @@
 """Compile `native.cpp` for browsers: `python -m tools.wasm` (Debian: clang-16, lld-16, wasi-libc, libc++-16-dev-wasm32,
-libclang-rt-16-dev-wasm32). `--check` compares with the binaries in the repository and writes nothing.
+libclang-rt-16-dev-wasm32). `--check` compares the result with the binaries in the repository, and writes nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from specdec.models.native import SOURCE
 
 PLACE = Path(__file__).resolve().parents[1] / "assets/page/engine"
-# Relaxed SIMD multiplies bytes; browsers without it get the other binary, whose results are the same. Threads are
-# workers that share a memory, which only pages that are isolated from other origins may do.
+# Relaxed SIMD has an instruction for products of bytes. Browsers without it load a binary that gives the same results.
+# Threads are workers that share a memory, which browsers allow only to pages that are isolated from other origins.
 RELAXED = ("-mrelaxed-simd",)
 THREADS = (
     "-matomics", "-mbulk-memory", "-Wl,--shared-memory,--import-memory,--max-memory=1073741824,--no-check-features",
@@ -45,12 +45,12 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     for name in BINARIES:
-        made, place = compile_module(name), PLACE / name
+        compiled, place = compile_module(name), PLACE / name
         if not check:
-            place.write_bytes(made)
-        elif made != place.read_bytes():
-            sys.exit(f"{name} is not what native.cpp compiles to: python -m tools.wasm")
-        print(f"{name}: {len(made):,} bytes")
+            place.write_bytes(compiled)
+        elif compiled != place.read_bytes():
+            sys.exit(f"{name} differs from what native.cpp compiles to; run python -m tools.wasm")
+        print(f"{name}: {len(compiled):,} bytes")
 
 
 if __name__ == "__main__":

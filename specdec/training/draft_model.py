@@ -1,4 +1,4 @@
-"""A draft model in training; `models/reduced.py` runs the trained one."""
+"""Define the draft model that `specdec train` trains; `models/reduced.py` runs the trained model."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .loss import Draft, Reading
 
 LAYERS = 4
 WIDTH = 256
-INNER = 3  # width of the MLP, relative to the model's
+INNER = 3  # width of the MLP, relative to the model's width
 HEAD_DIM = 64
 EPS = 1e-5
 ROPE_THETA = 10_000.0
-START_SCALE = 0.3  # scale of the initial logits
+START_SCALE = 0.3  # factor on initial logits, and on the initial output matrices of attention and MLP
 
 
 def matrix(outputs: int, inputs: int, scale: float = 1.0) -> nn.Parameter:
@@ -34,12 +34,12 @@ class Layer(nn.Module):
 
 
 class DraftModel(Draft):
-    """A small decoder. `reads` and `writes` start as principal directions of the target's embeddings and outputs."""
+    """A small decoder. `reads` projects the target's embeddings to its width; `writes` projects its states back."""
 
     def __init__(self, target: Target, draft_ids: Tensor, width: int = WIDTH, layers: int = LAYERS) -> None:
         super().__init__(target, draft_ids)
         self.width, self.heads = width, max(1, width // HEAD_DIM)
-        reads, self.reads_scale = directions(self.embedding[draft_ids], width)
+        reads, self.reads_scale = directions(self.embedding[draft_ids], width)  # initial values, as for `writes`
         writes, scale = directions(self.target_rows, width)
         self.writes_scale = scale * START_SCALE * width**-0.5
         self.reads, self.writes = nn.Parameter(reads), nn.Parameter(writes)
@@ -52,18 +52,18 @@ class DraftModel(Draft):
         return [parameter for layer in self.blocks for parameter in layer.parameters() if parameter.dim() == 2]
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Read tokens; return normed states.  # [rows, n] -> [rows, n, width]"""
+        """Return every token's state after the final norm.  # [rows, n] -> [rows, n, width]"""
         (rows, count), dtype = tokens.shape, self.dtype
         x = F.linear(F.embedding(tokens, self.embedding), self.reads.to(dtype)).float() * self.reads_scale
         head_dim = self.width // self.heads
-        turn = rotation(count, head_dim, ROPE_THETA, tokens.device, dtype)
+        angles = rotation(count, head_dim, ROPE_THETA, tokens.device, dtype)
         mask = causal_mask(count, tokens.device, dtype)
         for layer in self.blocks:
             normed = F.rms_norm(x, (self.width,), layer.attention_norm, EPS).to(dtype)
             qkv = F.linear(normed, layer.qkv.to(dtype)).view(rows, count, 3, self.heads, head_dim)
             q, k, v = qkv.permute(2, 0, 3, 1, 4)
-            # In 16 bits on a CPU, torch's fused attention takes twice as long as these products.
-            scores = torch.matmul(turned(q * head_dim**-0.5, turn), turned(k, turn).transpose(-1, -2))
+            # In 16 bits on a CPU, torch's fused attention takes twice as long as these matrix products.
+            scores = torch.matmul(rotated(q * head_dim**-0.5, angles), rotated(k, angles).transpose(-1, -2))
             y = torch.matmul((scores + mask).softmax(-1), v).transpose(1, 2).reshape(rows, count, self.width)
             x = x + F.linear(y, layer.out.to(dtype))
             normed = F.rms_norm(x, (self.width,), layer.mlp_norm, EPS).to(dtype)
@@ -78,7 +78,7 @@ class DraftModel(Draft):
         return [self(reading.tokens).flatten(0, 1)[reading.places].to(self.dtype)]
 
     def weights(self) -> dict[str, Tensor]:
-        """Return the tensors under the names of `ReducedDraft`."""
+        """Return the tensors under the names that `ReducedDraft` loads."""
         tensors = {
             READS: self.reads * self.reads_scale,
             WRITES: self.writes * self.writes_scale,
@@ -88,7 +88,7 @@ class DraftModel(Draft):
         for i, layer in enumerate(self.blocks):
             q, k, v = layer.qkv.chunk(3)
             gate, up = layer.gate_up.chunk(2)
-            parts = {
+            tensors_of_layer = {
                 "self_attn.q_proj": q,
                 "self_attn.k_proj": k,
                 "self_attn.v_proj": v,
@@ -99,7 +99,7 @@ class DraftModel(Draft):
                 "input_layernorm": layer.attention_norm,
                 "post_attention_layernorm": layer.mlp_norm,
             }
-            tensors |= {f"model.layers.{i}.{name}.weight": part for name, part in parts.items()}
+            tensors |= {f"model.layers.{i}.{name}.weight": tensor for name, tensor in tensors_of_layer.items()}
         return tensors
 
     def config(self, vocabulary: int, context: int) -> dict[str, Any]:
@@ -128,16 +128,16 @@ def llama_config(vocabulary: int, width: int, inner: int, layers: int, heads: in
 
 
 def rotation(count: int, head: int, theta: float, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return cosines and sines of rotary positions.  # [count, head] each"""
+    """Return the cosines and sines of rotary embeddings for positions below `count`.  # [count, head] each"""
     rates = theta ** (-torch.arange(0, head, 2, device=device) / head)
     angles = torch.outer(torch.arange(count, device=device).float(), rates).repeat(1, 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
-def turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    """Rotate heads to their positions.  # [..., n, head]"""
+def rotated(x: Tensor, cosines_and_sines: tuple[Tensor, Tensor]) -> Tensor:
+    """Apply rotary embeddings to queries or keys, given `rotation(…)`.  # [..., n, head]"""
     first, second = x.chunk(2, -1)
-    return x * turn[0] + torch.cat((-second, first), -1) * turn[1]
+    return x * cosines_and_sines[0] + torch.cat((-second, first), -1) * cosines_and_sines[1]
 
 
 def causal_mask(count: int, device: torch.device, dtype: torch.dtype) -> Tensor:
@@ -146,9 +146,9 @@ def causal_mask(count: int, device: torch.device, dtype: torch.dtype) -> Tensor:
 
 
 def directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
-    """Return the principal directions of rows, and the scale that makes the coordinates' mean square 1.
+    """Return principal directions of `rows`, and the factor that gives coordinates along them a mean square of 1.
 
-    Shapes: [n, width] -> [count, width], a number.
+    If there are fewer than `count`, random directions follow. Shapes: [n, width] -> [count, width], a number.
     """
     rows = rows.float().cpu()
     principal = torch.linalg.eigh(rows.T @ rows).eigenvectors.T.flip(0)[:count]

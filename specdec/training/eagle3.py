@@ -1,8 +1,8 @@
-"""An EAGLE-3 head in training (arXiv 2503.01840); `drafters/eagle3.py` runs the trained one.
+"""Define the EAGLE-3 head (arXiv 2503.01840) that is trained; `drafters/eagle3.py` runs the trained head.
 
-The paper calls its method *training-time test*: training takes several steps at every token, as drafting does. The
-first step reads the target's features, each further step the head's own output in their place. But unlike in drafting,
-all steps read the text's true tokens. Each step is compared with the target's distribution one token later.
+The paper calls its method *training-time test*: from every token, training takes several steps, as drafting does. The
+first step reads the target's features. Each later step reads the head's own output of the step before. In drafting,
+the steps read drafted tokens; in training, they read the text's tokens. Each step predicts one token further ahead.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from torch import nn, Tensor
 from ..drafters.eagle3 import default_taps
 from ..models.reduced import MAP, WRITES
 from ..models.transformer import Transformer
-from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotation, START_SCALE, turned
+from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotated, rotation, START_SCALE
 from .loss import Draft, Reading
 
-STEPS = 4  # tokens of a draft that are learned; must be below `examples.EARLIEST`
-SHARED = 3  # attention heads that share keys
+STEPS = 4  # drafted tokens that are trained; below `examples.EARLIEST`, as each needs one more earlier token
+QUERIES_PER_KEY = 3  # query heads that share a key head, if this divides the number of query heads
 
 
 class Eagle3(Draft):
-    """The head; it starts by returning the highest tap. `writes` maps its states to inputs of the target's output."""
+    """The head. At first it roughly returns the highest tap. `writes` projects its states for the target's output."""
 
     def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS) -> None:
         super().__init__(target, draft_ids)
         width = target.width
         self.width, self.steps, self.taps = width, steps, distinct_taps(target.depth)
         self.heads = max(1, width // HEAD_DIM)
-        self.kv_heads = self.heads // SHARED if self.heads % SHARED == 0 else self.heads
+        self.kv_heads = self.heads // QUERIES_PER_KEY if self.heads % QUERIES_PER_KEY == 0 else self.heads
         self.head_dim = width // self.heads
         self.rows_scale *= START_SCALE * width**-0.5
         self.fc = matrix(width, len(self.taps) * width, START_SCALE)
@@ -45,7 +45,7 @@ class Eagle3(Draft):
         self.to(target.device)
 
     def forward(self, tokens: Tensor, features: Tensor) -> list[Tensor]:
-        """Return the states of every step, as `outputs` reads them. Row i of step s drafts token i + s + 2.
+        """Return each step's states, which `outputs()` turns into logits. Row i of step s predicts token i + s + 2.
 
         # [rows, n], [rows, n, taps · width] -> steps × [rows, n, width]
         """
@@ -55,29 +55,29 @@ class Eagle3(Draft):
         words = F.rms_norm(F.embedding(padded, self.embedding).float(), (self.width,), self.word_norm, EPS).to(dtype)
         cosines, sines = rotation(count + self.steps, self.head_dim, ROPE_THETA, tokens.device, dtype)
         mask = causal_mask(count, tokens.device, dtype)
-        qkv_, out, gate_up, down, writes = (
-            part.to(dtype) for part in (self.qkv, self.out, self.gate_up, self.down, self.writes)
+        all_qkv, out, gate_up, down, writes = (
+            weight.to(dtype) for weight in (self.qkv, self.out, self.gate_up, self.down, self.writes)
         )
-        shared, drafts, own = self.heads // self.kv_heads, list[Tensor](), list[tuple[Tensor, Tensor]]()
+        group, drafts, later_steps = self.heads // self.kv_heads, list[Tensor](), list[tuple[Tensor, Tensor]]()
         for step in range(self.steps):
-            turn = cosines[step : step + count], sines[step : step + count]
+            angles = cosines[step : step + count], sines[step : step + count]
             normed = F.rms_norm(state, (self.width,), self.feature_norm, EPS).to(dtype)
             x = torch.cat((words[:, step + 1 : step + 1 + count], normed), -1)
-            qkv = F.linear(x, qkv_).view(rows, count, -1, self.head_dim).transpose(1, 2)
+            qkv = F.linear(x, all_qkv).view(rows, count, -1, self.head_dim).transpose(1, 2)
             q, k, v = qkv.split((self.heads, self.kv_heads, self.kv_heads), 1)
-            q = turned(q * self.head_dim**-0.5, turn).unflatten(1, (self.kv_heads, shared))
-            k, v = turned(k, turn)[:, :, None], v[:, :, None]
+            q = rotated(q * self.head_dim**-0.5, angles).unflatten(1, (self.kv_heads, group))
+            k, v = rotated(k, angles)[:, :, None], v[:, :, None]
             if step == 0:
                 keys, values = k, v
             else:
-                own.append((k, v))
-            # A token attends to the first step's entries up to its own, and to its own entries of later steps.
+                later_steps.append((k, v))
+            # Of the first step, a token attends to all keys up to its own; of later steps, only to its own key.
             scores = [torch.matmul(q, keys.transpose(-1, -2)) + mask]
-            scores += [(q * key).sum(-1, keepdim=True) for key, _ in own]
-            shares = torch.cat(scores, -1).softmax(-1)
-            y = torch.matmul(shares[..., :count], values)
-            for i, (_, value) in enumerate(own):
-                y = y + shares[..., count + i : count + i + 1] * value
+            scores += [(q * key).sum(-1, keepdim=True) for key, _ in later_steps]
+            attention = torch.cat(scores, -1).softmax(-1)
+            y = torch.matmul(attention[..., :count], values)
+            for i, (_, value) in enumerate(later_steps):
+                y = y + attention[..., count + i : count + i + 1] * value
             state = state + F.linear(y.flatten(1, 2).transpose(1, 2).flatten(2), out)
             gate, up = F.linear(F.rms_norm(state, (self.width,), self.mlp_norm, EPS).to(dtype), gate_up).chunk(2, -1)
             state = state + F.linear(F.silu(gate) * up, down)
@@ -92,8 +92,8 @@ class Eagle3(Draft):
         return [states.flatten(0, 1)[reading.places - step - 1] for step, states in enumerate(drafts)]
 
     def weights(self) -> dict[str, Tensor]:
-        """Return the tensors under the authors' names. A small matrix replaces the output matrix."""
-        q, k, v = self.qkv.split([part * self.head_dim for part in (self.heads, self.kv_heads, self.kv_heads)])
+        """Return the tensors under the names of EAGLE-3's authors. A small matrix replaces their output matrix."""
+        q, k, v = self.qkv.split([count * self.head_dim for count in (self.heads, self.kv_heads, self.kv_heads)])
         gate, up = self.gate_up.chunk(2)
         layer = {
             "input_layernorm": self.word_norm,
@@ -112,7 +112,7 @@ class Eagle3(Draft):
             "norm.weight": self.norm,
             WRITES: self.writes.T * self.rows_scale,
             MAP: self.draft_ids.cpu() - torch.arange(len(self.draft_ids)),
-            **{f"midlayer.{name}.weight": part for name, part in layer.items()},
+            **{f"midlayer.{name}.weight": tensor for name, tensor in layer.items()},
         }
 
     def config(self, vocabulary: int, context: int) -> dict[str, Any]:
@@ -127,6 +127,6 @@ class Eagle3(Draft):
 
 
 def distinct_taps(depth: int) -> tuple[int, ...]:
-    """Return the layers whose inputs are fused: the usual ones, or others if the target has too few layers."""
+    """Return the layers whose inputs are fused: `default_taps`, or other layers if these are not distinct."""
     low, middle, high = default_taps(depth)
     return (low, middle, high) if low < middle < high else tuple(sorted({1, (depth + 1) // 2, depth}))

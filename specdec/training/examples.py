@@ -1,8 +1,8 @@
-"""Store texts that a target wrote as tokens: prompts with their answers.
+"""Store the token ids of texts that a target wrote. Each text is a prompt with its answer.
 
-A file is a NumPy archive of three arrays. `tokens` has all texts one after another, from the prompt's first token to
-the answer's last; the tokens that the chat template puts before every prompt are left out. `lengths` are those of the
-texts, and `starts` says where in each text the answer begins.
+A file is a NumPy archive of three arrays. `tokens` concatenates all texts, each from its prompt's first token to its
+answer's last token, without the tokens that the chat template puts before every prompt. `lengths` has the length of
+each text, and `starts` has the index in each text at which the answer begins.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import numpy as np
 from .loop import write_whole
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
-EARLIEST = 8  # position of the first token that is learned, because an EAGLE-3 head needs some tokens before
-SHARE_OF_WINDOWS = 0.2  # share of batches whose rows span several texts, so that late positions occur
-WINDOW = 384  # tokens of such a row
-POOL = 4_096  # texts that are sorted by length together
-MULTIPLE = 16  # lengths of batches are multiples of it, so that there are few shapes
+EARLIEST = 8  # first position whose token is learned, because an EAGLE-3 head needs some tokens before it
+SHARE_OF_WINDOWS = 0.2  # share of batches whose rows span several texts, so that late positions are trained, too
+WINDOW = 384  # length in tokens of a row that spans several texts
+POOL = 4_096  # number of texts that are sorted by length at a time
+MULTIPLE = 16  # row lengths are rounded up to a multiple of this, so that few different shapes occur
 
 
 @dataclass(frozen=True)
 class Text:
-    """A prompt with its answer, which begins at `start`."""
+    """A prompt with its answer. The answer begins at the index `start`."""
 
     tokens: list[int]
     start: int
@@ -36,12 +36,12 @@ class Text:
 
 @dataclass(frozen=True)
 class Batch:
-    tokens: Numbers  # int64 [rows, n], zeros after a shorter text
+    tokens: Numbers  # int64 [rows, n]; a text that is shorter than n is followed by zeros
     places: Numbers  # int64 [m]: indices into the flattened tokens; the token after each belongs to an answer
 
 
 class Examples:
-    """Any number of texts in one array."""
+    """Texts, concatenated in one array."""
 
     def __init__(self, tokens: Numbers, is_answer: Numbers, lengths: Numbers) -> None:
         self.tokens, self.is_answer, self.lengths = tokens, is_answer, lengths
@@ -55,12 +55,12 @@ class Examples:
         return int(self.is_answer.sum())
 
     def select(self, which: Numbers) -> Examples:
-        """Return the examples of the texts with these indices."""
-        at = np.concatenate([np.arange(self.offsets[i], self.offsets[i] + self.lengths[i]) for i in which])
-        return Examples(self.tokens[at], self.is_answer[at], self.lengths[which])
+        """Return only the texts with the indices `which`."""
+        indices = np.concatenate([np.arange(self.offsets[i], self.offsets[i] + self.lengths[i]) for i in which])
+        return Examples(self.tokens[indices], self.is_answer[indices], self.lengths[which])
 
     def most_frequent(self, count: int, vocabulary: int) -> Numbers:
-        """Return the `count` most frequent tokens of answers in ascending order. Ties go to the lower id."""
+        """Return the ids of the `count` most frequent answer tokens, in ascending order. Ties go to the lower id."""
         uses = np.bincount(self.tokens[self.is_answer], minlength=vocabulary)
         return np.sort(np.argsort(-uses, kind="stable")[:count])
 
@@ -68,9 +68,9 @@ class Examples:
         """Make a batch whose rows are slices of the array of all texts, given their starts and lengths."""
         columns = np.arange(-(-int(lengths.max()) // MULTIPLE) * MULTIPLE)
         valid = columns < lengths[:, None]
-        at = np.where(valid, starts[:, None] + columns, 0)
-        answers = valid & self.is_answer[at] & (columns >= EARLIEST)
-        tokens = np.where(valid, self.tokens[at], 0).astype(np.int64)
+        indices = np.where(valid, starts[:, None] + columns, 0)
+        answers = valid & self.is_answer[indices] & (columns >= EARLIEST)
+        tokens = np.where(valid, self.tokens[indices], 0).astype(np.int64)
         return Batch(tokens, np.flatnonzero(answers) - 1)
 
     def in_order(self, tokens: int) -> Iterator[Batch]:
@@ -98,14 +98,14 @@ class Examples:
 
 
 def groups(ordered: Numbers, lengths: Numbers, tokens: int) -> list[Numbers]:
-    """Split texts, `ordered` as indices by ascending length, into groups of about `tokens` tokens when padded."""
-    parts = []
+    """Split texts into groups of about `tokens` tokens after padding. `ordered` has their indices, shortest first."""
+    result = []
     last = len(ordered)
     while last:
         count = min(last, max(1, tokens // int(lengths[ordered[last - 1]])))
-        parts.append(ordered[last - count : last])
+        result.append(ordered[last - count : last])
         last -= count
-    return parts
+    return result
 
 
 def save(texts: Sequence[Text], path: Path) -> None:
@@ -123,10 +123,10 @@ def save(texts: Sequence[Text], path: Path) -> None:
 
 
 def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context: int) -> Examples:
-    """Load the texts of some files, put the tokens `before` before each, and cut them to the target's `context`.
+    """Load the texts of some files, put the tokens `before` in front of each, and cut each to `context` tokens.
 
-    Duplicates are dropped: otherwise a draft could be measured on a text that it has learned. Raises ValueError for a
-    file without texts, or with tokens that the target does not have.
+    Duplicate texts are dropped; otherwise a draft could be measured on a text that it has learned. Raises ValueError
+    for a file that is no archive of texts, or that has token ids beyond the target's vocabulary.
     """
     tokens, answers, lengths = list[Numbers](), list[Numbers](), list[Numbers]()
     begin, seen = np.array(before, dtype=np.int64), set[bytes]()
@@ -146,12 +146,12 @@ def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context:
 
 
 def read_file(path: Path, vocabulary: int) -> tuple[list[Numbers], list[int]]:
-    """Return the texts of one file, and where their answers begin."""
+    """Return the texts of one file, and for each the index at which its answer begins."""
     try:
         with np.load(path) as file:
             tokens, lengths, starts = (file[name].astype(np.int64) for name in ("tokens", "lengths", "starts"))
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} holds no examples: tokens, lengths and starts in a NumPy archive") from error
+        raise ValueError(f"{path} holds no examples: it lacks arrays of tokens, lengths and starts") from error
     if len(tokens) and not 0 <= tokens.min() <= tokens.max() < vocabulary:
-        raise ValueError(f"{path} holds tokens beyond the {vocabulary} of the target: another model wrote it")
+        raise ValueError(f"{path} has ids beyond the target's vocabulary of {vocabulary}: another model wrote it")
     return np.split(tokens, np.cumsum(lengths)[:-1]), starts.tolist()

@@ -1,4 +1,4 @@
-"""The training loop: optimisers, learning rates that fall until the time is over, measurements, checkpoints."""
+"""Run the training loop, with a learning rate that falls as the time runs out, measurements and checkpoints."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .muon import Muon
 
 ADAMW_LR = 2e-3
 MUON_LR = 6e-3
-WEIGHT_DECAY = 0.05  # for matrices
-WARM_UP = 0.01  # share of the time
+WEIGHT_DECAY = 0.05  # of the matrices
+WARM_UP = 0.01  # share of the time during which the rates rise
 STEADY = 0.4  # share of the time after which the rates begin to fall
 FINAL = 0.02  # final rate, as a share of the highest
-AVERAGED = 0.998  # decay of the running mean of the weights, which is measured and exported
-REPORTS = 20  # measurements during the training, but the time between two has these bounds:
+AVERAGED = 0.998  # decay of the running mean of the weights; this mean is measured and exported
+REPORTS = 20  # number of measurements, unless the time between two would be outside these limits:
 REPORT_MIN_S = 10.0
 REPORT_MAX_S = 60.0
 
@@ -29,7 +29,7 @@ Batch = TypeVar("Batch")
 
 @dataclass
 class Progress:
-    """How long a checkpoint was trained, in all calls of `fit`. A token counts each time it is learned from."""
+    """How long a checkpoint was trained, over all calls of `fit`. A token counts once for each step that reads it."""
 
     steps: int = 0
     tokens: int = 0
@@ -37,7 +37,7 @@ class Progress:
 
 
 def rate(share: float) -> float:
-    """Return the learning rate after that share of the time, as a share of the highest rate."""
+    """Return the learning rate after `share` of the time, relative to the highest rate."""
     if share < WARM_UP:
         return FINAL + (1.0 - FINAL) * share / WARM_UP
     return FINAL + (1.0 - FINAL) * min(1.0, max(0.0, (1.0 - share) / (1.0 - STEADY)))
@@ -53,11 +53,11 @@ def fit(
     measure: Callable[[Progress], None],
     extra: Mapping[str, Any] | None = None,
 ) -> Progress:
-    """Train for so many seconds, and continue from the checkpoint if it exists.
+    """Train for `seconds`, from the checkpoint if it exists, and leave the model with its averaged weights.
 
     Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. At the
-    start, at intervals (`REPORTS`) and at the end, a checkpoint with `extra` is written, and `measure` is called while
-    the model has the averaged weights. Before the first step no checkpoint is written.
+    start, at intervals (`REPORTS`) and at the end, this writes a checkpoint that includes `extra`, and calls `measure`
+    while the model has the averaged weights. If no step has been taken yet, it writes no checkpoint.
     """
     device = next(model.parameters()).device
     others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]
@@ -113,16 +113,16 @@ def fit(
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file completely or not at all."""
+    """Let `write` make a file under a temporary name, then rename it, so that `path` is never incomplete."""
     new = path.with_name(f".{path.name}")
     write(new)
     new.replace(path)
 
 
 @torch.no_grad()
-def exchange(model: nn.Module, others: Sequence[Tensor]) -> None:
-    """Swap the model's weights with `others`."""
-    for parameter, other in zip(model.parameters(), others, strict=True):
-        own = parameter.clone()
-        parameter.copy_(other)
-        other.copy_(own)
+def exchange(model: nn.Module, weights: Sequence[Tensor]) -> None:
+    """Swap the model's parameters with `weights`."""
+    for parameter, weight in zip(model.parameters(), weights, strict=True):
+        previous = parameter.clone()
+        parameter.copy_(weight)
+        weight.copy_(previous)

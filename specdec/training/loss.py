@@ -1,4 +1,4 @@
-"""The loss of training: the divergence between a draft's distribution and the target's."""
+"""Compute the training loss: the divergence between the drafter's distribution and the target's."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from .target_pass import hidden_states
 
 TEMPERATURE = 0.8  # below 1, because people decode greedily or at low temperatures
 VARIATION = 1.0  # weight of the total variation, relative to the KL divergence
-DECAY = 0.8  # weight of a draft's token in the loss, relative to the token before
+DECAY = 0.8  # weight of a drafted token in the loss, relative to the drafted token before it
 PLACES_AT_ONCE = {"cpu": 256, "cuda": 8_192}  # places whose logits are in memory at the same time
 
 
 def precision(device: str) -> torch.dtype:
-    """Return the dtype of products: bfloat16 if the hardware multiplies it, else float32."""
+    """Return the dtype of matrix products: bfloat16 if the hardware multiplies it, otherwise float32."""
     return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A batch, with the states of the target that has read it."""
+    """A batch, with the target's hidden states for it."""
 
     tokens: Tensor  # int64 [rows, n]
     places: Tensor  # int64 [m]: indices into the flattened tokens; the token after each is part of an answer
     states: Tensor  # [m, width]: the target's normed states at these places
-    features: Tensor  # [rows, n, taps · width]: the inputs of the target's layers `taps`
+    features: Tensor  # [rows, n, taps · width]: the concatenated inputs of the target's layers `taps`
 
 
 def read_batch(target: Transformer, batch: Batch, taps: Sequence[int], dtype: torch.dtype) -> Reading:
-    """Read a batch by one pass of the target, and return states of `dtype`. This does not wait for a GPU."""
-    tokens, places = (to_device(torch.from_numpy(part), target.device) for part in (batch.tokens, batch.places))
+    """Run the target over a batch in one pass, and return its states in `dtype`. This does not wait for a GPU."""
+    tokens, places = (to_device(torch.from_numpy(array), target.device) for array in (batch.tokens, batch.places))
     states, inputs = hidden_states(target, tokens, taps)
     with torch.no_grad():
         normed = target.normed(states.flatten(0, 1)[places]).to(dtype)
@@ -48,8 +48,8 @@ def read_batch(target: Transformer, batch: Batch, taps: Sequence[int], dtype: to
     return Reading(tokens, places, normed, features)
 
 
-def to_device(part: Tensor, device: str) -> Tensor:
-    return part if device == "cpu" else part.pin_memory().to(device, non_blocking=True)
+def to_device(tensor: Tensor, device: str) -> Tensor:
+    return tensor if device == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
 
 class Draft(nn.Module):
@@ -62,7 +62,7 @@ class Draft(nn.Module):
 
     def __init__(self, target: Target, draft_ids: Tensor) -> None:
         super().__init__()
-        self.dtype = precision(target.device)  # the dtype of products
+        self.dtype = precision(target.device)  # of matrix products
         rows = output_rows(target, draft_ids)
         self.rows_scale = float(rows.square().mean().rsqrt())  # gives the rows a root mean square of 1
         self.register_buffer("embedding", target.embedding.detach().to(self.dtype), persistent=False)
@@ -74,7 +74,7 @@ class Draft(nn.Module):
         raise NotImplementedError
 
     def outputs(self) -> Tensor:
-        """Return the output matrix, with which states are multiplied for logits.  # [V, inner]"""
+        """Return the output matrix. Logits are the product of states and its transpose.  # [V, inner]"""
         raise NotImplementedError
 
     def weights(self) -> dict[str, Tensor]:
@@ -95,11 +95,11 @@ class Draft(nn.Module):
 
 
 class Divergence(torch.autograd.Function):
-    """Computes KL(p ‖ q) plus the total variation between p and q, which is the chance of a rejection.
+    """Computes KL(p ‖ q) plus the total variation between p and q, which is the probability of a rejection.
 
-    p is the target's distribution over the draft's tokens at TEMPERATURE, and q the draft's. The result is the mean
-    over places and the weighted sum over a draft's tokens. DistillSpec (arXiv 2310.08461) compares such divergences.
-    It computes its own gradient, because autograd would store thousands of logits for each place.
+    p is the target's and q the drafter's distribution over `draft_ids` at TEMPERATURE. The loss is a mean over places,
+    and a sum over the tokens of a draft, weighted with `DECAY`. DistillSpec (arXiv 2310.08461) compares such
+    divergences. `forward` computes the gradient, because autograd would store thousands of logits for each place.
     """
 
     @staticmethod
@@ -109,12 +109,12 @@ class Divergence(torch.autograd.Function):
         gradients = [torch.empty_like(states) for states in drafts]
         rows_gradient = torch.zeros_like(rows, dtype=torch.float32) if ctx.needs_input_grad[2] else None
         total = torch.zeros((), device=rows.device)
-        for part in slices(count, rows.device):
-            log_p = log_distribution(target_states[part], target_rows)
+        for chunk in slices(count, rows.device):
+            log_p = log_distribution(target_states[chunk], target_rows)
             p = log_p.exp()
             negative_entropy = log_p.mul_(p).sum()
             for i, states in enumerate(drafts):
-                log_q = log_distribution(states[part], rows)
+                log_q = log_distribution(states[chunk], rows)
                 q = log_q.exp()
                 divergence = negative_entropy - log_q.mul_(p).sum()
                 variation = len(p) - torch.minimum(p, q).sum()
@@ -123,15 +123,15 @@ class Divergence(torch.autograd.Function):
                 below = q.where(q < p, 0.0).mul_(VARIATION)
                 gradient = q.mul_(1.0 + below.sum(-1, keepdim=True)).sub_(below).sub_(p)
                 gradient = gradient.mul_(DECAY**i / (TEMPERATURE * count)).to(rows.dtype)
-                gradients[i][part] = gradient @ rows
+                gradients[i][chunk] = gradient @ rows
                 if rows_gradient is not None:
-                    rows_gradient += gradient.T @ states[part]
+                    rows_gradient += gradient.T @ states[chunk]
         ctx.save_for_backward(None if rows_gradient is None else rows_gradient.to(rows.dtype), *gradients)
         return total / count
 
     @staticmethod
-    def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, *(None if inner is None else inner * outer[0] for inner in ctx.saved_tensors)
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *(None if saved is None else saved * gradients[0] for saved in ctx.saved_tensors)
 
 
 def slices(count: int, device: torch.device) -> list[slice]:
@@ -145,38 +145,38 @@ def log_distribution(states: Tensor, rows: Tensor) -> Tensor:
 
 
 class HeldOut:
-    """Measures a draft on held-out texts."""
+    """Measures drafters on held-out texts."""
 
     @torch.no_grad()
     def __init__(self, target: Transformer, readings: Iterable[Reading], draft_ids: Tensor) -> None:
         self.draft_ids = draft_ids
-        # Each reading with the target's likeliest tokens, and its log-normalisers.
+        # Each reading, with the target's likeliest token and the logsumexp of its logits at every place.
         self.readings = list[tuple[Reading, Tensor, Tensor]]()
         for reading in readings:
             favourites, normalisers = list[Tensor](), list[Tensor]()
-            for part in slices(len(reading.places), reading.states.device):
-                logits = target.project(reading.states[part].to(target.dtype)).float()
+            for chunk in slices(len(reading.places), reading.states.device):
+                logits = target.project(reading.states[chunk].to(target.dtype)).float()
                 favourites.append(logits.argmax(-1))
                 normalisers.append(logits.div_(TEMPERATURE).logsumexp(-1, keepdim=True))
             self.readings.append((reading, torch.cat(favourites), torch.cat(normalisers)))
 
     @torch.no_grad()
     def measure(self, draft: Draft) -> tuple[list[float], list[float]]:
-        """Return two lists of figures for a draft's first, second, … token.
+        """Return two lists, with a figure for the first, second, … token of a draft.
 
-        The first is how often its likeliest token is the target's, the second the overlap Σ min(p, q) at TEMPERATURE.
+        First list: how often drafter and target have the same likeliest token. Second: Σ min(p, q) at TEMPERATURE.
         """
         rows, sums = draft.outputs(), list[Tensor]()
         for reading, favourites, normalisers in self.readings:
             predictions = draft.predictions(reading)
-            for part in slices(len(reading.places), rows.device):
-                logits = F.linear(reading.states[part], draft.target_rows).float() / TEMPERATURE
-                p, part_sums = (logits - normalisers[part]).exp_(), list[Tensor]()
+            for chunk in slices(len(reading.places), rows.device):
+                logits = F.linear(reading.states[chunk], draft.target_rows).float() / TEMPERATURE
+                p, chunk_sums = (logits - normalisers[chunk]).exp_(), list[Tensor]()
                 for states in predictions:
-                    log_q = log_distribution(states[part], rows)
-                    agreed = self.draft_ids[log_q.argmax(-1)] == favourites[part]
-                    part_sums += [agreed.sum().float(), torch.minimum(p, log_q.exp_()).sum()]
-                sums.append(torch.stack(part_sums))
+                    log_q = log_distribution(states[chunk], rows)
+                    agreed = self.draft_ids[log_q.argmax(-1)] == favourites[chunk]
+                    chunk_sums += [agreed.sum().float(), torch.minimum(p, log_q.exp_()).sum()]
+                sums.append(torch.stack(chunk_sums))
         count = sum(len(reading.places) for reading, *_ in self.readings)
         figures = [round(figure, 4) for figure in (torch.stack(sums).sum(0) / count).tolist()]
         return figures[::2], figures[1::2]

@@ -1,6 +1,6 @@
-"""Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon): every step of a matrix is made orthogonal.
+"""Implement Muon, an optimiser with orthogonal updates (Jordan et al. 2024, kellerjordan.github.io/posts/muon).
 
-torch's Muon always multiplies in bfloat16, and a CPU that only emulates it took forty times as long as in float32.
+torch's Muon always multiplies in bfloat16. On a CPU that emulates it, that took forty times as long as float32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ITERATIONS = 5
 A = 3.4445  # A, B and C are the coefficients of the Newton–Schulz iteration
 B = -4.7750
 C = 2.0315
-RMS = 0.2  # AdamW's usual root mean square of a step, so that both take similar rates (arXiv:2502.16982)
+RMS = 0.2  # root mean square of an update, similar to AdamW's, so that similar rates suit both (arXiv 2502.16982)
 
 
 class Muon(torch.optim.Optimizer):
@@ -29,20 +29,20 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
-        """Change every matrix that has a gradient."""
+        """Update every matrix that has a gradient."""
         for group in self.param_groups:
             for matrix in group["params"]:
                 if matrix.grad is None:
                     continue
                 momentum = self.state[matrix].setdefault("momentum_buffer", torch.zeros_like(matrix))
                 momentum.lerp_(matrix.grad, 1.0 - MOMENTUM)
-                change = orthogonal(matrix.grad.lerp(momentum, MOMENTUM))
+                update = orthogonal(matrix.grad.lerp(momentum, MOMENTUM))
                 matrix.mul_(1.0 - group["lr"] * group["weight_decay"])
-                matrix.sub_(change, alpha=group["lr"] * RMS * math.sqrt(max(matrix.shape)))
+                matrix.sub_(update, alpha=group["lr"] * RMS * math.sqrt(max(matrix.shape)))
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """Return a matrix of the same shape, [n, m], with singular values near 1 in the same directions."""
+    """Return the matrix with the same singular vectors but singular values near 1.  # [n, m] -> [n, m]"""
     wide = matrix.to(torch.bfloat16 if multiplies_bfloat16(str(matrix.device)) else torch.float32)
     if matrix.shape[0] > matrix.shape[1]:
         wide = wide.T

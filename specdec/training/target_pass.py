@@ -1,7 +1,7 @@
 """Run the frozen target over many texts at once; `Transformer` itself runs one text at a time.
 
-All texts are at the same position, so that a pass needs no indices: it writes one slice of the cache, and torch's fused
-attention reads it.
+In a pass, all texts are at the same position. Their keys and values therefore fill one slice of the cache, and torch's
+fused attention can read the cache without indices.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ def hidden_states(
     cache: Tensor | None = None,
     start: int = 0,
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the states after the last layer, and the inputs of the layers `taps`; tap `target.depth` is these states.
+    """Return the states after the last layer, and the inputs of the layers `taps`.
 
-    If a `cache` is given, it already has `start` tokens, and `tokens` are appended to it.
+    The tap `target.depth` means the states after the last layer. A `cache` has `start` tokens; `tokens` are appended.
 
     # [rows, n] -> [rows, n, width], len(taps) × [rows, n, width]
     """
     rows, count = tokens.shape
     end = start + count
     if end > target.context:
-        raise ValueError(f"{end} tokens are more than the {target.context} that the target reads")
+        raise ValueError(f"a text of {end} tokens exceeds the target's context of {target.context} tokens")
     angles = target.angles[start:end].repeat(rows, 1)
     masks = {layer.window: attention_mask(start, end, layer.window, tokens.device) for layer in target.layers}
     x = F.embedding(tokens.flatten(), target.embedding)
@@ -59,7 +59,7 @@ def hidden_states(
             values,
             mask,
             is_causal=mask is None and count > 1,
-            scale=1.0,  # the query matrix includes the scale
+            scale=1.0,  # the query matrix already includes the scale
             enable_gqa=target.heads != target.kv_heads,
         )
         x = target.attention_out_and_mlp(x, y.transpose(0, 1).flatten(1, 2), layer)
@@ -69,9 +69,9 @@ def hidden_states(
 
 
 def attention_mask(start: int, end: int, window: int | None, device: torch.device) -> Tensor | None:
-    """Return where tokens from `start` on attend; None if causal attention needs no mask.  # bool [end - start, end]"""
-    several = end - start > 1
-    if (window is None or end <= window) and not (start and several):
+    """Return a mask, True where a token may attend, or None if `is_causal` does the same.  # bool [end - start, end]"""
+    has_many_tokens = end - start > 1
+    if (window is None or end <= window) and not (start and has_many_tokens):
         return None
     distance = torch.arange(start, end, device=device)[:, None] - torch.arange(end, device=device)
     visible = distance >= 0

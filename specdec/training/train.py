@@ -1,4 +1,4 @@
-"""`specdec train`: train a drafter for any target that our own decoder runs. Only the target is needed."""
+"""Train a drafter for any target that our own decoder runs (`specdec train`). The target can write the examples."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from .loss import Draft, HeldOut, precision, read_batch, Reading
 from .writing import Stop, tokens_around, Writer
 
 METHODS = ("draft_model", "eagle3")
-VOCABULARY = 8_192  # tokens that a drafter can draft
+VOCABULARY = 8_192  # number of different tokens that a drafter can draft
 WRITING_SHARE = 0.4  # share of the time for writing examples
-HELD_OUT_EVERY = 20  # one of so many examples is held out, to measure the draft
+HELD_OUT_EVERY = 20  # of this many examples, one is held out to measure the draft
 MAX_HELD_OUT = {"cpu": 32, "cuda": 512}
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 32_768}
 MIN_EXAMPLES = 2 * HELD_OUT_EVERY
-SHARD_TOKENS = 20_000  # a file has at least so many tokens of answers
+SHARD_TOKENS = 20_000  # a file of examples is saved once it has this many answer tokens
 EXAMPLES = "examples"
 CHECKPOINT = "checkpoint.pt"
 CONFIG = "config.json"
@@ -56,19 +56,19 @@ def train(
     width: int = WIDTH,
     layers: int = LAYERS,
 ) -> dict[str, Any]:
-    """Write examples, learn from them, and make `out` a folder for `--draft`. Return the last figures.
+    """Write examples, train a drafter on them, and store it in `out`, a folder for `--draft`. Return the last figures.
 
-    `texts` (the flag --examples) are files of examples to use instead of writing some. The same command continues with
-    the examples and weights in `out`. Raises ValueError for arguments that do not fit.
+    If `texts` (the flag --examples) names files of examples, no others are written. A second call with the same `out`
+    continues with the examples and weights there. Raises ValueError if the arguments or the files cannot be used.
     """
     if method not in METHODS:
-        raise ValueError(f"there is no way to train {method!r} here; choose from {', '.join(METHODS)}")
+        raise ValueError(f"{method!r} is not a method of training; choose from {', '.join(METHODS)}")
     if out.exists() and not (out.is_dir() and ((out / EXAMPLES).is_dir() or not any(out.iterdir()))):
-        raise ValueError(f"{out} is there already; --out names a new folder, or one that this command began")
+        raise ValueError(f"{out} exists and `specdec train` did not make it; choose another --out")
     checkpoint = out / CHECKPOINT
     saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
     if saved and ("eagle3" if "fc" in saved["model"] else "draft_model") != method:  # only EAGLE-3 has a tensor "fc"
-        raise ValueError(f"{out} holds a drafter of another method; --out names a new folder, or --method that one")
+        raise ValueError(f"{out} holds a drafter of another method; choose another --out, or change --method")
     lines = prompts.read_text(encoding="utf-8").splitlines() if prompts else []
     device = zoo.resolve_device(device)
     start = time.monotonic()
@@ -77,7 +77,7 @@ def train(
     model, kind = family.target, "cpu" if device == "cpu" else "cuda"
     assert isinstance(model, Transformer)
     (out / EXAMPLES).mkdir(parents=True, exist_ok=True)
-    # Every call that wrote a file or took a step raises the seed, so that calls do not repeat random numbers.
+    # The seed counts the files and steps of earlier calls, so that this call does not repeat their random numbers.
     seed = len(list((out / EXAMPLES).iterdir())) + (saved["progress"]["steps"] if saved else 0)
     if not texts:
         end = start + WRITING_SHARE * 60.0 * minutes
@@ -86,33 +86,33 @@ def train(
     paths = [*texts, *sorted((out / EXAMPLES).glob("*.npz"))]
     examples = example_files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
     if len(examples) < MIN_EXAMPLES:
-        advice = "" if texts else "; they stay there: give the same command more --minutes"
+        advice = "" if texts else "; these stay there, so repeat the command with more --minutes"
         where = ", ".join(map(str, texts or [out / EXAMPLES]))
-        raise ValueError(f"at least {MIN_EXAMPLES} texts are needed, {len(examples)} are in {where}{advice}")
+        raise ValueError(f"at least {MIN_EXAMPLES} texts are needed, but only {len(examples)} are in {where}{advice}")
     held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
-    taught = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
-    frequent = torch.from_numpy(taught.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
+    train_set = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
+    frequent = torch.from_numpy(train_set.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
     draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
     torch.manual_seed(seed)
     draft: Draft = DraftModel(model, draft_ids, width, layers)
     if method == "eagle3":
         draft = Eagle3(model, draft_ids)
     tell(
-        f"{len(taught):,} texts to learn from, with {taught.answer_tokens:,} tokens of answers, and {len(held_out)} to "
-        f"measure with; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
+        f"{len(train_set):,} texts with {train_set.answer_tokens:,} answer tokens to learn from, and {len(held_out)} "
+        f"to measure the draft; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
     )
     dtype, size = precision(device), BATCH_TOKENS[kind]
 
     def reading(batch: Batch) -> Reading:
         return read_batch(model, batch, draft.taps, dtype)
 
-    measured_with = HeldOut(model, map(reading, examples.select(held_out).in_order(size)), draft_ids)
-    batches = ((reading(batch), len(batch.places)) for batch in taught.shuffled(size, random.Random(seed)))
+    evaluation = HeldOut(model, map(reading, examples.select(held_out).in_order(size)), draft_ids)
+    batches = ((reading(batch), len(batch.places)) for batch in train_set.shuffled(size, random.Random(seed)))
     best, figures = exported_overlap(out) if saved else -1.0, dict[str, Any]()
 
     def measure(progress: Progress) -> None:
         nonlocal best
-        agreement, overlap = measured_with.measure(draft)
+        agreement, overlap = evaluation.measure(draft)
         figures.update(asdict(progress), agreement=agreement, overlap=overlap)
         figures["seconds"] = round(progress.seconds, 1)
         with (out / CURVE).open("a", encoding="utf-8") as curve:
@@ -133,19 +133,19 @@ def train(
 
 
 def load_target(target: str, device: str) -> zoo.Family:
-    """Load a target without drafters, in bfloat16 if that is fast. Of a family's folder, the target is loaded."""
+    """Load a target without drafters, in bfloat16 if that is fast. `target` can also be a family's folder."""
     folder = tokenizer_folder = zoo.EMBEDDED if target == "embedded" else hub.find(target)
     if (folder / "target").is_dir():
         folder, tokenizer_folder = folder / "target", folder / "tokenizer"
     with prefix_errors(target):
         family = zoo.load_target(target, folder, tokenizer_folder, precision(device), device)
         if not isinstance(family.target, Transformer):
-            raise ValueError("drafters are trained for models of our own decoder; transformers runs this one")
+            raise ValueError("drafters can be trained only for models of our own decoder; transformers runs this model")
     return family
 
 
 def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
-    """Write files of texts until `stop()`."""
+    """Let `writer` write texts until `stop()`, and save them in `folder`."""
     shard, texts, tokens = list[Text](), 0, 0
 
     def save() -> None:
@@ -168,13 +168,13 @@ def answer_tokens(texts: Sequence[Text]) -> int:
 
 
 def exported_overlap(out: Path) -> float:
-    """Return the sum of the overlaps of the weights that an earlier call exported to `out`; -1 if there are none."""
+    """Return the summed overlaps of the drafter that an earlier call exported to `out`; -1 if there is none."""
     config = out / CONFIG
     return float(sum(json.loads(config.read_text(encoding="utf-8"))["trained"]["overlap"])) if config.exists() else -1.0
 
 
 def export(draft: Draft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
-    """Write the weights in 8 bits, and config.json, for `families/published.py`; each file completely or not at all."""
+    """Write the weights in 8 bits and config.json, which `families/published.py` loads. No file is ever incomplete."""
     config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in draft.weights().items()}
     packed = serialised(pack_rows(weights), {"format": "pt", "packed": ROWS})

@@ -1,8 +1,8 @@
 """Let a target write the texts from which its drafters learn: prompts and answers, many at once.
 
-Prompts are given, or the target writes them after the header of a user's turn, as in Magpie (Xu et al., arXiv
-2406.08464). Most of those begin with words from `assets/openings.txt`, as people's prompts do. Half of the answers are
-greedy, half are sampled. A target without a chat template continues the prompts.
+Unless the caller passes prompts, the target writes them after the header of a user's turn, as in Magpie (Xu et al.,
+arXiv 2406.08464). Most prompts that it writes begin with words from `assets/openings.txt`, as people's prompts do, and
+half of their answers are greedy. Without a chat template, it continues the caller's prompts, or writes without any.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from .examples import Text
 from .target_pass import hidden_states, new_cache
 
 TEMPERATURE = 0.8  # for half of the answers; prompts have temperature 1
-LEAST_RATIO = 0.04  # a token less likely than this, relative to the likeliest, is never drawn
+LEAST_RATIO = 0.04  # tokens with a smaller probability, relative to the likeliest token, are never drawn
 MIN_PROMPT = 3  # tokens
 MAX_PROMPT = 48
-MAX_GIVEN_PROMPT = 256
+MAX_GIVEN_PROMPT = 256  # of a prompt that the caller passes
 MAX_ANSWER = 176
-SHARE_OPENED = 0.8  # share of written prompts whose first words are given
-MAX_REPETITION = 0.45  # largest share of repeated 4-grams: greedy text of small models loops
-CHECK_EVERY = 16  # steps between two checks whether all rows have ended; a check makes a GPU wait
+SHARE_OPENED = 0.8  # share of the target's prompts that begin with words from openings.txt
+MAX_REPETITION = 0.45  # a larger share of repeated 4-grams is a loop, as in greedy text of small models
+CHECK_EVERY = 16  # steps between two checks of which rows have ended, because a check waits for the GPU
 MAX_ROWS = {"cpu": 64, "cuda": 8_192}
 SHARE_OF_MEMORY = 0.4  # share of the free memory for the cache of all rows
 
@@ -41,10 +41,10 @@ Stop = Callable[[], bool]
 
 
 class Writer:
-    """Writes texts until it is stopped."""
+    """Lets a target write texts until it is stopped."""
 
     def __init__(self, family: Family, prompts: Sequence[str] = (), rows: int | None = None, seed: int = 0) -> None:
-        """Write `rows` texts at once; by default as many as fit into memory."""
+        """Prepare to write `rows` texts at once; by default as many as fit into memory."""
         assert isinstance(family.target, Transformer)
         self.family, self.target = family, family.target
         self.dice = random.Random(seed)
@@ -56,25 +56,25 @@ class Writer:
         lines = (paths.ASSETS / "openings.txt").read_text(encoding="utf-8").splitlines()
         self.openings = [family.tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
         questions = json.loads((paths.ASSETS / "questions.json").read_text(encoding="utf-8"))
-        # Prompts that are not taken: those written before, and those with which drafters are measured.
-        self.used = {text.lower() for part in questions.values() for half in part.values() for text in half}
+        # Prompts that `is_new` rejects: those written before, and those with which drafters are measured.
+        self.used = {text.lower() for lists in questions.values() for texts in lists.values() for text in texts}
 
     def texts(self, stop: Stop) -> Iterator[list[Text]]:
-        """Yield lists of texts until `stop()`. Answers that are not complete by then are returned as they are."""
+        """Yield lists of texts until `stop()`. Answers that are incomplete by then are cut off there."""
         for prompts, temperatures in self.requests(stop):
             if stop():
                 break
             yield self.answers(prompts, temperatures, stop)
 
     def requests(self, stop: Stop) -> Iterator[tuple[list[list[int]], list[float]]]:
-        """Yield prompts to answer together, and their temperatures."""
+        """Yield lists of prompts to answer together, with the temperatures of their answers."""
         pool = list[list[int]]()
         while self.writes_prompts:
             while len(pool) < self.rows and not stop():
                 pool += self.new_prompts(stop)
             yield pool[: self.rows], [0.0, TEMPERATURE] * (self.rows // 2 + 1)
             del pool[: self.rows]
-        for temperature in chain([0.0], repeat(TEMPERATURE)) if self.prompts else ():  # greedy once: it never changes
+        for temperature in chain([0.0], repeat(TEMPERATURE)) if self.prompts else ():  # greedy only once
             self.dice.shuffle(self.prompts)
             for first in range(0, len(self.prompts), self.rows):
                 yield self.prompts[first : first + self.rows], [temperature] * self.rows
@@ -82,20 +82,20 @@ class Writer:
             yield [[]] * self.rows, [1.0] * self.rows  # texts without a prompt
 
     def new_prompts(self, stop: Stop) -> list[list[int]]:
-        """Let the target write prompts. Return the good ones, followed by the template's tokens."""
-        begun = [
+        """Let the target write prompts. Return the usable ones, each with the template's tokens after it."""
+        beginnings = [
             self.before + (self.dice.choice(self.openings) if self.dice.random() < SHARE_OPENED else [])
             for _ in range(self.rows)
         ]
         written = continued(
-            self.target, begun, self.family.end_tokens, MAX_PROMPT, [1.0] * len(begun), self.noise, stop
+            self.target, beginnings, self.family.end_tokens, MAX_PROMPT, [1.0] * len(beginnings), self.noise, stop
         )
         prompts = [text[len(self.before) :] for text in written]
         ended = [prompt for prompt in prompts if prompt and prompt[-1] == self.after[0]]
         return [prompt + self.after[1:] for prompt in ended if self.is_new(prompt[:-1])]
 
     def is_new(self, prompt: Sequence[int]) -> bool:
-        """Whether this reads like a prompt, and is not in `used`. If so, it is added there."""
+        """Return whether the prompt looks like text and is not in `used`. If so, add it to `used`."""
         text = self.family.tokenizer.decode(list(prompt), skip_special_tokens=False).strip()
         readable = all(character.isprintable() or character == "\n" for character in text) and "\ufffd" not in text
         if len(prompt) < MIN_PROMPT or not readable or not is_varied(prompt) or text.lower() in self.used:
@@ -104,16 +104,16 @@ class Writer:
         return True
 
     def answers(self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], stop: Stop) -> list[Text]:
-        """Let the target answer. Return the texts whose answers are long enough and do not loop."""
-        begun = [[*self.before, *prompt] for prompt in prompts]
-        heat = temperatures[: len(begun)]
-        written = continued(self.target, begun, self.family.end_tokens, MAX_ANSWER, heat, self.noise, stop)
+        """Let the target answer the prompts. Return the texts whose answers are long enough and do not loop."""
+        beginnings = [[*self.before, *prompt] for prompt in prompts]
+        temperatures = temperatures[: len(beginnings)]
+        written = continued(self.target, beginnings, self.family.end_tokens, MAX_ANSWER, temperatures, self.noise, stop)
         texts = [Text(text[len(self.before) :], len(prompt)) for text, prompt in zip(written, prompts, strict=True)]
         return [text for text in texts if len(text.tokens) - text.start > 2 and is_varied(text.tokens[text.start :])]
 
 
 def tokens_around(family: Family) -> tuple[list[int], list[int]]:
-    """Return the tokens before and after every prompt. Without a chat template there are none after it."""
+    """Return the tokens before and after every prompt. Without a chat template, there are none after it."""
     chat = family.chat
     before = with_controls(chat.before, family.tokenizer) if chat else list(family.prefix)
     after = with_controls(chat.after, family.tokenizer) if chat else []
@@ -121,7 +121,7 @@ def tokens_around(family: Family) -> tuple[list[int], list[int]]:
 
 
 def rows_that_fit(target: Transformer, around: int) -> int:
-    """Return how many texts, with cache and logits, fit into free memory."""
+    """Return how many texts fit into free memory with their KV caches and logits."""
     on_cuda = torch.device(target.device).type == "cuda"
     free = torch.cuda.mem_get_info()[0] if on_cuda else machine.free_memory() or 0
     row = new_cache(target, 1, around + MAX_PROMPT + MAX_ANSWER).nbytes + 4 * target.vocabulary
@@ -142,36 +142,36 @@ def continued(
     device = target.device
     lengths = [len(text) for text in texts]
     first, capacity = min(lengths), min(max(lengths) + most, target.context)
-    begun = torch.zeros(len(texts), capacity, dtype=torch.long)
-    for row, text in zip(begun, texts, strict=True):
+    padded = torch.zeros(len(texts), capacity, dtype=torch.long)
+    for row, text in zip(padded, texts, strict=True):
         row[: len(text)] = torch.tensor(text)
-    tokens = begun.to(device)
+    tokens = padded.to(device)
     is_end = torch.zeros(target.vocabulary, dtype=torch.bool)
     is_end[list(end_tokens)] = True
     is_end = is_end.to(device)
-    # Of each row that is still continued: index, tokens, initial length, temperature, and whether it has ended.
+    # For each row that is still continued: its index, tokens, initial length, temperature, and whether it has ended.
     active, rows = torch.arange(len(texts), device=device), tokens.clone()
-    begin, heat = torch.tensor(lengths, device=device), torch.tensor(temperatures, device=device)[:, None]
+    starts, heats = torch.tensor(lengths, device=device), torch.tensor(temperatures, device=device)[:, None]
     ended = torch.zeros(len(texts), dtype=torch.bool, device=device)
     cache = new_cache(target, len(texts), capacity)
     states = hidden_states(target, rows[:, :first], cache=cache)[0]
     reached = first
     for place in range(first, capacity):
-        drawn = draw(target.logits(states[:, -1]), heat, noise)
-        beyond_text = place >= begin
+        drawn = draw(target.logits(states[:, -1]), heats, noise)
+        beyond_text = place >= starts
         rows[:, place] = torch.where(beyond_text, drawn, rows[:, place])
-        ended |= beyond_text & (is_end[drawn] | (place + 1 >= begin + most))
+        ended |= beyond_text & (is_end[drawn] | (place + 1 >= starts + most))
         reached = place + 1
         if reached == capacity:
             break
         if place % CHECK_EVERY == 0:
-            going = (~ended).nonzero()[:, 0]
-            if stop() or not len(going):
+            unended = (~ended).nonzero()[:, 0]
+            if stop() or not len(unended):
                 break
-            if 2 * len(going) <= len(active):
+            if 2 * len(unended) <= len(active):
                 tokens[active] = rows
-                active, rows, begin, heat, ended = (part[going] for part in (active, rows, begin, heat, ended))
-                cache = cache[:, :, going]
+                active, rows, starts, heats, ended = (x[unended] for x in (active, rows, starts, heats, ended))
+                cache = cache[:, :, unended]
         states = hidden_states(target, rows[:, place : place + 1], cache=cache, start=place)[0]
     tokens[active] = rows
     written = []

@@ -351,9 +351,9 @@ def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     new = str(tmp_path / "new")
     wrong = {
-        "no way to train 'magic'": ("--out", new, "--method", "magic"),
-        "file is there already; --out names": ("--out", str(tmp_path / "file")),
-        "other is there already": ("--out", str(tmp_path / "other")),
+        "'magic' is not a method of training": ("--out", new, "--method", "magic"),
+        "file exists and `specdec train` did not make it; choose another --out": ("--out", str(tmp_path / "file")),
+        "other exists and `specdec train`": ("--out", str(tmp_path / "other")),
         "codec can't decode": ("--out", new, "--prompts", str(tmp_path / "bytes")),
     }
     for sentence, options in wrong.items():
@@ -370,7 +370,7 @@ def test_too_few_texts_and_files_of_something_else_are_told(
     clock = count()
     monkeypatch.setattr("specdec.training.train.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 2)
-    with pytest.raises(ValueError, match=r"at least 40 texts are needed, 0 are in .*stay there.* more --minutes"):
+    with pytest.raises(ValueError, match=r"at least 40 texts are needed, but only 0 .*stay there.* more --minutes"):
         train(str(target), tmp_path / "draft", 1.0, tell=lambda line: None)
     np.savez(tmp_path / "ids.npz", tokens=np.array([2**15]), lengths=np.array([1]), starts=np.array([0]))
     (tmp_path / "photo.npz").write_bytes(b"nothing")

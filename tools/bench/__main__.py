@@ -1,10 +1,10 @@
-"""`python -m tools.bench --suite gpu`: measurements for README and docs; those for users are in `specdec bench`.
+"""`python -m tools.bench --suite gpu`: measure for README and docs; `specdec bench` has the measurements for users.
 
 The suites *embedded* and *methods* compare the family's drafters with transformers (`methods.py`). *gpu* takes eight
-minutes on a GPU: it runs tests, and measures steps with models of known shapes and synthetic acceptance (`gpu.py`);
-with `--json`, a second start continues the first. *passes* measures passes of SmolLM2 by rows and precision, and
-compares llama.cpp and transformers. *browsers* measures the speed-up in browsers, *default* that of the default drafter
-and K.
+minutes on a GPU. It runs tests, and measures steps with models of published shapes and synthetic acceptance (`gpu.py`);
+with `--json`, a second start continues the first. *passes* measures passes of SmolLM2 by rows and precision, in our
+engine, llama.cpp and transformers. *browsers* measures the speed-up in browsers. *default* measures the speed-up of the
+default drafter and K.
 """
 
 from __future__ import annotations

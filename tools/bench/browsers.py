@@ -1,7 +1,7 @@
-"""Measure the engine in browsers: its speed-up over plain decoding in the same run, by drafter and depth.
+"""Measure the engine in browsers: its speed-up over plain decoding in the same run, by drafter and K.
 
-Each installed browser (Chromium and Firefox of Debian) opens a page with `browsers.js`, headless and with a new
-profile. Runs are greedy, with four prompts of each kind; the two lanes take turns, as in `interleave`.
+Each installed browser (Debian's Chromium and Firefox) opens a page with `browsers.js`, headless and with a new profile.
+Runs are greedy, with four prompts of each kind. The plain and the speculative lane take turns, as in `interleave`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from specdec.ui.text import prompts
 from .options import Options
 
 SCRIPT = Path(__file__).with_suffix(".js")
-BROWSERS = {  # the command before an address
+BROWSERS = {  # the command line; the address of the page is appended
     "chromium": ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir={profile}"),
     "firefox": ("firefox-esr", "--headless", "--no-remote", "--profile", "{profile}"),
 }
@@ -43,8 +43,8 @@ DRAFTERS = {
     SMOLLM2: (("prompt_lookup", 3),),
 }
 PROMPTS = 4  # prompts of each kind
-DEADLINE_S = 1800.0  # for each browser
-ISOLATION = {"Opener": "same-origin", "Embedder": "require-corp", "Resource": "cross-origin"}  # as for a static Space
+DEADLINE_S = 1800.0  # limit for a browser
+ISOLATION = {"Opener": "same-origin", "Embedder": "require-corp", "Resource": "cross-origin"}  # as on a static Space
 
 
 def report(options: Options) -> dict[str, Any]:
@@ -64,18 +64,18 @@ def report(options: Options) -> dict[str, Any]:
 
 def write(folder: Path, family: str, options: Options) -> None:
     """Write all files that the page fetches."""
-    parts, every = files(family), prompts()
+    model_files, all_prompts = files(family), prompts()
     fields = ("kind", "prompts", "drafter", "k", "tokens", "repeats")
     rows = [
-        dict(zip(fields, (kind, every[kind][:PROMPTS], *drafter, options.tokens, options.repeats), strict=True))
+        dict(zip(fields, (kind, all_prompts[kind][:PROMPTS], *drafter, options.tokens, options.repeats), strict=True))
         for kind in KINDS[family]
         for drafter in DRAFTERS[family]
     ]
-    content = engine_files() | {f"{family}.{name}": one for name, one in parts.items()}
-    content["asked.json"] = json.dumps({"rows": rows, "family": family, "files": listed(family, parts)}).encode()
-    content["index.html"] = f"<!doctype html><script>{SCRIPT.read_text(encoding='utf-8')}</script>".encode()
-    for name, one in content.items():
-        (folder / name).write_bytes(one)
+    contents = engine_files() | {f"{family}.{name}": content for name, content in model_files.items()}
+    contents["asked.json"] = json.dumps({"rows": rows, "family": family, "files": listed(family, model_files)}).encode()
+    contents["index.html"] = f"<!doctype html><script>{SCRIPT.read_text(encoding='utf-8')}</script>".encode()
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
 
 
 def engine_files() -> dict[str, bytes]:
@@ -86,7 +86,7 @@ def engine_files() -> dict[str, bytes]:
 
 @contextmanager
 def serving(folder: Path, isolated: bool) -> Iterator[tuple[str, queue.Queue[bytes]]]:
-    """Serve the folder; yield the address, and a queue of what pages post. If `isolated`, the engine has threads."""
+    """Serve the folder; yield its address and a queue of posted bodies. If `isolated`, the engine can use threads."""
     posted: queue.Queue[bytes] = queue.Queue()
 
     class Handler(http.server.SimpleHTTPRequestHandler):
@@ -111,10 +111,10 @@ def serving(folder: Path, isolated: bool) -> Iterator[tuple[str, queue.Queue[byt
 
 
 def run_in_browser(command: tuple[str, ...], address: str, posted: queue.Queue[bytes]) -> dict[str, Any]:
-    """Open the page in a browser and return what it posts. Raises RuntimeError if it failed."""
+    """Open the page in a browser, and return the figures that it posts. Raises RuntimeError if it posts an error."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        typed = [part.format(profile=profile) for part in command]
-        with subprocess.Popen([*typed, address], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
+        arguments = [argument.format(profile=profile) for argument in command]
+        with subprocess.Popen([*arguments, address], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
             try:
                 answer: dict[str, Any] = json.loads(posted.get(timeout=DEADLINE_S))
             finally:

@@ -1,7 +1,7 @@
 """Measure the speed-up of the default drafter and K: SmolLM2 on the 48 questions of the page and of the benchmark.
 
-The drafter and K are chosen as for a live run of the page, once for each temperature. Each figure is the median of
-`--repeats` pairs of adjacent runs.
+The drafter and K are chosen as for a live run of the page, once for each temperature. The speed-up on a question is the
+median over `--repeats` pairs of adjacent runs.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .options import Options
 def report(options: Options) -> dict[str, Any]:
     family = load("smollm2", torch.bfloat16, "cpu")
     questions = json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
-    places = [
+    entries = [
         (kind, name, text) for kind, lists in questions.items() for name, texts in lists.items() for text in texts
     ]
     rows = []
     for temperature in TEMPERATURES:
         choice = choose(family, temperature=temperature)
-        for kind, name, question in tqdm(places, desc=f"{choice.drafter}, K = {choice.k}, T = {temperature}"):
+        for kind, name, question in tqdm(entries, desc=f"{choice.drafter}, K = {choice.k}, T = {temperature}"):
             case = Case(choice.drafter, kind, temperature, choice.k)
             pairs = measure_pairs(family, (question,), [case], options.tokens, options.repeats)[case]
             measured = [comparison for _, comparison in pairs]

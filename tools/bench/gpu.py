@@ -1,8 +1,8 @@
 """Test and measure the engine on a GPU in about eight minutes.
 
-Each stage is its own process, so that an illegal address does not break other stages, no stage inherits graphs or
-settings, and one that hangs is killed after its time budget. A stage prints its rows as lines of JSON. A second start
-runs only the stages that did not succeed. `--device cpu` runs every stage at toy scale.
+Each stage runs in its own process. An illegal memory access then does not break other stages, no stage inherits CUDA
+graphs or settings, and a stage that exceeds its time limit is killed. A stage prints its rows as lines of JSON. With
+`--json`, a second start runs only the stages that did not succeed. `--device cpu` runs every stage at toy scale.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ FIGURES += ("tokens_per_second", "plain_tokens_per_second", "identical_to_plain"
 
 @dataclass(frozen=True)
 class Scale:
-    """The sizes of everything that the stages measure."""
+    """The device, models, numbers of texts and lengths that the stages use."""
 
     device: str
     pair: str
     contexts: tuple[int, ...]
-    depths: tuple[int, ...]
+    depths: tuple[int, ...]  # values of K
     tokens: int
     repeats: int
     prompts: int  # texts of each kind
-    asked: int  # questions of each kind
+    questions: int  # of each kind
     copied_bytes: int
 
 
@@ -81,7 +81,7 @@ def about(at: Scale) -> Iterator[Row]:
 
 
 def tests(at: Scale) -> Iterator[Row]:
-    """Run `pytest -m cuda`; at toy scale one file of it."""
+    """Run `pytest -m cuda`; at toy scale, run only one test file."""
     chosen = ["-m", "cuda", "tests/gpu"] if at == FULL else ["-n0", "tests/gpu/test_accept.py"]
     command = ["-p", "no:cacheprovider", *chosen]
     done = children.start("pytest", *command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -92,7 +92,7 @@ def tests(at: Scale) -> Iterator[Row]:
 
 
 def steps(at: Scale) -> Iterator[Row]:
-    """Time plain steps, drafts and verification passes of the large shapes, and count their kernels."""
+    """Time plain steps, drafts and verification passes of the large shapes, and count the kernels of a cycle."""
     target, draft = shapes.load_pair(at.pair, at.device)
     for context in at.contexts:
         prompt = shapes.random_prompt(context, target.vocabulary)
@@ -124,7 +124,7 @@ def steps(at: Scale) -> Iterator[Row]:
 
 
 def count_kernels(cycle: Cycle, prompt: list[int], end: int) -> int | None:
-    """Count the kernels of one cycle in the middle of a text."""
+    """Count the kernels of a run's second cycle. Return None on a CPU."""
     if not cycle.record.is_cuda:
         return None
     cycle.begin(prompt, end, 0)
@@ -135,30 +135,30 @@ def count_kernels(cycle: Cycle, prompt: list[int], end: int) -> int | None:
 
 
 def embedded(at: Scale) -> Iterator[Row]:
-    """Compare greedy text with plain decoding, and measure the speed-up, for the embedded pair in two precisions."""
+    """Measure the embedded pair in two precisions: its speed-up, and how many greedy texts equal plain decoding's."""
     for dtype in (torch.float32, torch.bfloat16):
         family = zoo.load("embedded", dtype, at.device)
         prompts = [prompt for kind in PROMPTS.values() for prompt in kind[: at.prompts]]
-        identical = sum(greedy_text_stays(family, prompt, at.tokens) for prompt in prompts)
+        identical = sum(is_greedy_text_identical(family, prompt, at.tokens) for prompt in prompts)
         cases = [Case("draft_model", "story", 0.8, 4)]
         (row,) = measure(family, PROMPTS["story"][: at.prompts], cases, at)
         yield {**row, "prompts": len(prompts), "identical": identical}
 
 
-def greedy_text_stays(family: zoo.Family, prompt: str, tokens: int) -> bool:
-    """Whether greedy speculative decoding writes the text of plain decoding."""
-    both = tasks(family, prompt, "draft_model", 4, params_for(0.0, tokens, 0), details=False)
-    return run(both[SPECULATIVE]).ids == run(both["plain"]).ids
+def is_greedy_text_identical(family: zoo.Family, prompt: str, tokens: int) -> bool:
+    """Return whether greedy speculative decoding writes the same text as plain decoding."""
+    lanes = tasks(family, prompt, "draft_model", 4, params_for(0.0, tokens, 0), details=False)
+    return run(lanes[SPECULATIVE]).ids == run(lanes["plain"]).ids
 
 
 def measure_smollm2(at: Scale) -> Iterator[Row]:
-    """Measure SmolLM2-135M with each of its drafters on the bench's questions; with the best ones for several K."""
+    """Measure SmolLM2-135M on the bench's questions, with each of its drafters; use several K for the best drafters."""
     if not smollm2.find():
         yield {"skipped": "SmolLM2's file is not on this machine"}
         return
     family = zoo.load("smollm2", torch.bfloat16, at.device)
-    prompts = [prompt for kind in QUESTIONS.values() for prompt in kind[: at.asked]]
-    best = ("eagle3", "draft_model")  # measured first, in case the time is over
+    prompts = [prompt for kind in QUESTIONS.values() for prompt in kind[: at.questions]]
+    best = ("eagle3", "draft_model")  # measured first, because the time can run out
     names = sorted(set(family.drafters) - {"none", "suffix"}, key=lambda name: (name not in best, name))
     for name in names if at == FULL else names[:1]:
         cases = [Case(name, "qa", 0.0, k) for k in ((4, 3, 6, 8) if name in best else (4,))]
@@ -199,8 +199,8 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the time limit of e
 
 
 def measure(family: zoo.Family, prompts: Any, cases: list[Case], at: Scale) -> Iterator[Row]:
-    """Yield a row for each case; speculative and plain runs take turns."""
-    lane.MAX_IDLE = 24  # with fewer cycles, most runs would capture their graphs again; torch has streams for 32
+    """Yield a row for each case. Speculative and plain runs take turns."""
+    lane.MAX_IDLE = 24  # with fewer, most runs would capture their graphs again; torch has streams for 32
     measured = measure_pairs(family, tuple(prompts), cases, at.tokens, at.repeats)
     for case in cases:
         figures = row(case, measured[case], 0)
@@ -225,29 +225,29 @@ def driver() -> str | None:
 
 
 def report(options: Options) -> Row:
-    """Run the stages. With `--json`, successful stages are stored in a file beside it, until all have succeeded.
+    """Run the stages. With `--json`, keep the rows of successful stages in a file beside it until all have succeeded.
 
-    Raises ValueError if a GPU is needed and torch sees none, or if the file is of another machine, version or setting.
+    Raises ValueError if a GPU is needed and torch sees none, or if the file has another machine, version or setting.
     """
     if options.device != "cpu" and not torch.cuda.is_available():
         raise ValueError("The suite gpu needs an NVIDIA GPU, and torch sees none; --device cpu runs it at toy scale.")
     path = options.json and options.json.with_suffix(".stages.json")
     setting = [options.device, machine.describe(), commit()]
-    sound = dict[str, list[Row]]()
+    succeeded = dict[str, list[Row]]()
     if path and path.exists():
-        before, sound = json.loads(path.read_text(encoding="utf-8"))
-        if before != setting:
-            raise ValueError(f"{path} is of another machine, version or setting; move it, or name another file")
+        stored_setting, succeeded = json.loads(path.read_text(encoding="utf-8"))
+        if stored_setting != setting:
+            raise ValueError(f"{path} comes from another machine, version or setting; move it, or name another file")
     stages = {}
     for name, (_, budget_s) in STAGES.items():
-        stages[name] = sound.get(name) or list(watch(name, options.device, budget_s))
+        stages[name] = succeeded.get(name) or list(watch(name, options.device, budget_s))
         if stages[name][-1]["ended"]["rc"] == 0:
-            sound[name] = stages[name]
+            succeeded[name] = stages[name]
         if path:
-            path.write_text(json.dumps([setting, sound], ensure_ascii=False), encoding="utf-8")
-    left_out = [name for name in STAGES if name not in sound]
+            path.write_text(json.dumps([setting, succeeded], ensure_ascii=False), encoding="utf-8")
+    left_out = [name for name in STAGES if name not in succeeded]
     if left_out:
-        print(f"left out: {', '.join(left_out)}. The same command, with --json, goes on.", file=sys.stderr)
+        print(f"failed: {', '.join(left_out)}. With --json, the same command runs only these.", file=sys.stderr)
     elif path:
         path.unlink()
     models = {name: shapes.SHAPES[name] for name in shapes.PAIRS["qwen3"]}
@@ -274,7 +274,7 @@ def watch(name: str, device: str, budget_s: float) -> Iterator[Row]:
     try:
         for line in stage.stdout:
             print(line, end="", flush=True, file=sys.stderr)
-            with contextlib.suppress(ValueError):  # a library's own words
+            with contextlib.suppress(ValueError):  # a line that a library printed
                 yield json.loads(line)
         code = stage.wait()
     finally:
@@ -285,8 +285,8 @@ def watch(name: str, device: str, budget_s: float) -> Iterator[Row]:
 
 
 def main(stage: str, device: str) -> None:
-    for one in STAGES[stage][0](TOY if device == "cpu" else FULL):
-        print(json.dumps(one, ensure_ascii=False), flush=True)
+    for row_of_stage in STAGES[stage][0](TOY if device == "cpu" else FULL):
+        print(json.dumps(row_of_stage, ensure_ascii=False), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Measure a pass of SmolLM2-135M by precision, threads and rows, in our engine, llama.cpp and transformers.
+"""Measure a forward pass of SmolLM2-135M by precision, threads and rows, in our engine, llama.cpp and transformers.
 
-All take turns in every round, and the figures are medians. *Reading* is the time to read a vector of as many bytes as
-the matrices have, measured by its dot product with itself. Caches are warm, as in decoding. llama.cpp is measured too,
-on the file that our engine loads, if llama-cpp-python is installed.
+The engines take turns in every round, and the figures are medians. *Reading* is the time to read as many bytes as the
+matrices have, measured as the dot product of a vector with itself. The processor's caches are warm, as in decoding.
+llama.cpp runs the file that our engine loads, if llama-cpp-python is installed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .options import Options
 
 ROWS = (1, 2, 3, 5, 6, 9, 17)
 CONTEXT = 64  # tokens in the cache before a pass
-TIMES = 5  # passes of each width in a round
+TIMES = 5  # passes for each number of rows in a round
 WARM = 1  # measurements of one row at the start of a round, which are thrown away
-Pass = Callable[[int], object]  # runs a pass of so many rows, and rolls the cache back
+Pass = Callable[[int], object]  # runs a pass with this number of rows, and rolls the cache back
 
 
 def report(options: Options) -> dict[str, Any]:
@@ -39,16 +39,16 @@ def report(options: Options) -> dict[str, Any]:
     size = {}  # bytes that a step reads, by precision
     for name, dtype in PRECISIONS.items():
         model = Transformer.load(file, compute_dtypes(dtype, "cpu")[0], "cpu", compute_dtypes(dtype, "cpu")[1])
-        lanes["specdec", name] = ours(model, prompt)
+        lanes["specdec", name] = specdec_pass(model, prompt)
         size[name] = bytes_of(model)
     for name in ("float32", "bfloat16"):
-        lanes["transformers", name] = library(load_model(file, PRECISIONS[name], "cpu"), prompt)
+        lanes["transformers", name] = transformers_pass(load_model(file, PRECISIONS[name], "cpu"), prompt)
     memory = torch.ones(max(size.values()) // 4)
     rows = []
     for threads in (1, 2):
         torch.set_num_threads(threads)
         if find_spec("llama_cpp"):
-            lanes["llama.cpp", "gguf"] = llama(str(file), prompt, threads)
+            lanes["llama.cpp", "gguf"] = llama_cpp_pass(str(file), prompt, threads)
         seconds: dict[tuple[str, str], list[list[float]]] = {}
         reading: dict[str, list[float]] = {}
         for _ in tqdm(range(options.repeats + 1), desc=f"{threads} threads"):
@@ -74,7 +74,7 @@ def report(options: Options) -> dict[str, Any]:
 
 
 def timed(run: Pass, rows: int) -> float:
-    """Return the median of a pass's seconds."""
+    """Return the median of a pass's duration in seconds."""
     seconds = []
     for _ in range(TIMES):
         start = time.perf_counter()
@@ -83,7 +83,7 @@ def timed(run: Pass, rows: int) -> float:
     return median(seconds)
 
 
-def ours(model: Transformer, prompt: list[int]) -> Pass:
+def specdec_pass(model: Transformer, prompt: list[int]) -> Pass:
     cache = model.new_cache(2 * CONTEXT)
     model.forward(prompt, cache)
 
@@ -95,19 +95,19 @@ def ours(model: Transformer, prompt: list[int]) -> Pass:
 
 
 def bytes_of(model: Transformer) -> int:
-    """Return the bytes of all matrices, scales included. Raises ValueError if the layers are not in C++."""
+    """Return the bytes of all matrices with their scales. Raises ValueError if the layers do not run in C++."""
     matrices = [matrix for layer in model.layers for matrix in (layer.qkv, layer.out, layer.gate_up, layer.down)]
     size = 0
     for matrix in (*matrices, model.head):
         if not isinstance(matrix, Blocked):
             raise ValueError("the layers in C++ are not compiled here; install g++")
-        parts = (matrix.weights, *matrix.others)
-        size += sum(part.numel() * part.itemsize for part in parts if part is not None)
+        tensors = (matrix.weights, *matrix.others)
+        size += sum(tensor.numel() * tensor.itemsize for tensor in tensors if tensor is not None)
     return size
 
 
-def library(model: Any, prompt: list[int]) -> Pass:
-    """Make passes by transformers' forward, with its own cache."""
+def transformers_pass(model: Any, prompt: list[int]) -> Pass:
+    """Return a function that runs transformers' forward pass, with transformers' own cache."""
     from transformers import DynamicCache
 
     cache = DynamicCache()
@@ -122,7 +122,7 @@ def library(model: Any, prompt: list[int]) -> Pass:
     return run
 
 
-def llama(file: str, prompt: list[int], threads: int) -> Pass:
+def llama_cpp_pass(file: str, prompt: list[int], threads: int) -> Pass:
     from llama_cpp import Llama
 
     model = Llama(file, n_ctx=512, n_threads=threads, n_threads_batch=threads, logits_all=True, verbose=False)

@@ -18,7 +18,7 @@ from specdec.lanes.race import SPECULATIVE, tasks
 from specdec.lanes.transformers import load_model, unwrapped
 
 ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default
-Write = Callable[[str, int], list[int]]  # prompt, number of tokens -> their ids
+Write = Callable[[str, int], list[int]]  # (prompt, number of new tokens) -> ids of the new tokens
 
 
 class Peer:
@@ -33,14 +33,14 @@ class Peer:
             for model in (family.target, family.draft)
             if (folder := unwrapped(model).source)
         )
-        # Without an end token every run has the same length; `min_new_tokens` would add a logits processor.
+        # Without an end token every run has the same length; `min_new_tokens` would add work to every step.
         self.target.generation_config.eos_token_id = self.draft.generation_config.eos_token_id = None
 
     def generate(self, prompt: str, tokens: int, **options: Any) -> list[int]:
         return generate(self.target, self.family.encode(prompt), tokens, **options)
 
     def assisted(self, k: int | None, prompt: str, tokens: int) -> list[int]:
-        """Run assisted generation with always `k` draft tokens, or with the library's defaults."""
+        """Run assisted generation with `k` draft tokens in every step; with the library's defaults if `k` is None."""
         default = self.draft.generation_config
         if k is not None:
             constant = {"num_assistant_tokens_schedule": "constant", "assistant_confidence_threshold": 0.0}
@@ -52,7 +52,7 @@ class Peer:
 
 
 def generate(model: Any, prompt: Sequence[int], tokens: int, **options: Any) -> list[int]:
-    """Write `tokens` tokens greedily with a model of transformers. Raises RuntimeError if there are fewer."""
+    """Write `tokens` tokens greedily with a model of transformers. Raises RuntimeError if it writes fewer."""
     ids = torch.tensor([prompt], device=model.device)
     settings = {"do_sample": False, "max_new_tokens": tokens, "pad_token_id": 0}
     with warnings.catch_warnings(), torch.inference_mode():
@@ -65,9 +65,9 @@ def generate(model: Any, prompt: Sequence[int], tokens: int, **options: Any) -> 
 
 
 def seconds_per_step(run_and_count: Callable[[int], int], tokens: int, device: str = "cpu") -> float:
-    """Return the seconds of a step: the time to write `tokens` tokens minus that of 2, by the difference in steps.
+    """Return the seconds of a step: the extra time for `tokens` tokens instead of 2, divided by the extra steps.
 
-    `run_and_count(n)` writes n tokens and returns the number of its steps. Setup and prefill are not counted.
+    `run_and_count(n)` writes n tokens and returns the number of steps. Setup and prefill thus do not count.
     """
     times, steps = [], []
     for count in (2, tokens):
@@ -80,7 +80,7 @@ def seconds_per_step(run_and_count: Callable[[int], int], tokens: int, device: s
 
 
 def write(family: Family, case: Case, prompt: str, tokens: int) -> list[int]:
-    """Run our engine and read all its events; return the ids."""
+    """Write `tokens` tokens with our engine, and return their ids."""
     params = case.params(tokens, 0)
     return run(tasks(family, prompt, case.drafter, case.k, params, details=False)[SPECULATIVE]).ids
 
@@ -88,11 +88,11 @@ def write(family: Family, case: Case, prompt: str, tokens: int) -> list[int]:
 def measure(
     family: Family, prompts: Mapping[str, Sequence[str]], best: dict[str, Case], tokens: int, repeats: int
 ) -> dict[str, Any]:
-    """Return tokens per second, as medians over the domains; for assisted generation with its best k.
+    """Return tokens per second, as medians over the domains; for assisted generation, those of its best k.
 
-    Our lanes, with each domain's `best` case, take turns with transformers', so that a slow moment slows all.
+    Our lanes, plain and the `best` case of each domain, take turns with transformers: a slow moment then slows all.
     """
-    peer, same = Peer(family), 0
+    peer, identical = Peer(family), 0
     plain = partial(write, family, Case("none", "", 0.0, 0))
     assisted: dict[str, Write] = {f"k={k or 'default'}": partial(peer.assisted, k) for k in ASSISTED_K}
     rates: dict[str, list[float]] = {}
@@ -103,7 +103,7 @@ def measure(
             "transformers_generate": peer.generate,
             **assisted,
         }
-        same += sum(peer.generate(prompt, tokens) == plain(prompt, tokens) for prompt in texts)  # also warms up
+        identical += sum(peer.generate(prompt, tokens) == plain(prompt, tokens) for prompt in texts)  # also warms up
         seconds: dict[str, list[float]] = {name: [] for name in lanes}
         for repeat in range(-1, repeats):  # the first round warms up
             for prompt in texts:
@@ -120,5 +120,5 @@ def measure(
         "transformers_assisted": by_k[best_k],
         "transformers_assisted_best": best_k,
         "transformers_assisted_by_k": by_k,
-        "prompts_with_identical_text": f"{same} of {sum(map(len, prompts.values()))}",
+        "prompts_with_identical_text": f"{identical} of {sum(map(len, prompts.values()))}",
     }

@@ -1,7 +1,7 @@
 """Measure models of published shapes with random weights, since the time of a cycle does not depend on the weights.
 
-Acceptance does depend on them, so it is synthetic: each drafted token is accepted with probability α, as vLLM offers
-too. Every row of a report says so. The text is meaningless.
+Acceptance does depend on the weights, so it is synthetic: each drafted token is accepted with probability α. (vLLM has
+such an option, too.) Every row of a report is marked as synthetic. The text is meaningless.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def measure(
     tokens: int,
     repeats: int,
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each K of `depths`; the first is 0, the baseline. Lanes take turns after every run."""
+    """Yield a row for each K of `depths`; the first K must be 0, the baseline. The lanes take turns, run by run."""
     prompt = random_prompt(context, target.vocabulary)
     params = SamplingParams(temperature=1.0, max_tokens=tokens, ignore_end=True)
     lanes = []
@@ -73,7 +73,7 @@ def measure(
         for measured in lanes:
             events = list(lane.on_device(measured.task, measured.cycle))
             if not isinstance(events[-1], Finished) or events[-1].tokens != tokens:
-                raise RuntimeError(f"a run of {tokens} tokens ended otherwise: {events[-1]}")
+                raise RuntimeError(f"a run did not end after {tokens} tokens: {events[-1]}")
             if repeat >= 0:
                 measured.runs.append(LaneStats.from_events(events, measured.task.lane))
     for measured in lanes:
@@ -81,7 +81,7 @@ def measure(
 
 
 def row(measured: Lane, plain: Lane, context: int) -> dict[str, Any]:
-    """Make a row: medians over the runs, and the ratio to plain decoding with its 95 % interval, by adjacent runs."""
+    """Make a row of medians over runs. Speed-ups and their 95 % interval compare adjacent runs with plain decoding."""
     runs = measured.runs
     steps = [run.seconds_per_token or 0.0 for run in plain.runs]
     seconds = [run.seconds_per_token or 0.0 for run in runs]
@@ -111,13 +111,13 @@ def random_prompt(context: int, vocabulary: int) -> list[int]:
 
 
 def load_pair(name: str, device: str) -> tuple[Transformer, Transformer]:
-    """Make target and draft of the pair."""
+    """Make the target and the draft model of the pair `name`, with random weights."""
     small, large = PAIRS[name]
     return random_model(SHAPES[large], 1, device), random_model(SHAPES[small], 0, device)
 
 
 def random_model(shape: dict[str, Any], seed: int, device: str) -> Transformer:
-    """Make a model with normal weights of deviation 0.02, and norms of 1."""
+    """Make a model with normal weights of standard deviation 0.02, and norms of 1."""
     config, dtype = Config.parse(shape), torch.bfloat16 if device == "cuda" else torch.float32
     width, inner, size = config.hidden_size, config.intermediate_size, config.head_dim
     queries, keys = config.num_attention_heads * size, config.num_key_value_heads * size

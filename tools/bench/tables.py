@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {"domain": "domain", "temperature": "T", "drafter": "drafter", "k": "K", "alpha": "α", "tau": "τ"}
 COLUMNS |= {"draft_cost": "c", "verify_cost": "v", "measured_speedup": "measured speed-up"}
 COLUMNS |= {"worst_prompt_speedup": "worst prompt", "accounted_speedup": "accounted", "repetition": "repetition"}
-STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # SmolLM2: two precisions, and drafters measured alone
+STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # SmolLM2: two precisions, and two drafters measured later
 RESULTS: tuple[str, ...] = (
     "headline",
     "machines",
@@ -43,17 +43,17 @@ def main() -> None:
 
 
 def blocks(root: Path) -> dict[str, str]:
-    """Render the reports below `root` as Markdown, by the name of the place in the pages."""
+    """Render the reports below `root` as Markdown, by the name of the place that each text fills in the pages."""
     results = root / "assets" / "results"
-    embedded, every = load(results / "embedded.json"), load(results / "methods.json")
+    embedded, all_methods = load(results / "embedded.json"), load(results / "methods.json")
     on_gpu = load(results / "machines" / "gpu.h200.json")
     counted = trust.load_reports(results)
     return {
-        "headline": headline(embedded, every),
+        "headline": headline(embedded, all_methods),
         "machines": machines([embedded, *map(load, sorted((results / "machines").glob("embedded.*.json")))]),
         "measured": measured(embedded),
-        "methods": methods(every),
-        "equal": at_equal_depth(every),
+        "methods": methods(all_methods),
+        "equal": at_equal_depth(all_methods),
         "servers": certificates(load(results / "servers.json")),
         "trust": trust.headline(counted),
         "trust_table": trust.table(counted),
@@ -91,7 +91,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], *notes: str) -> st
 
 
 def pivot(head: list[str], cells: dict[tuple[tuple[str, ...], str], str], *notes: str) -> str:
-    """Render a table with a line for each first part of the keys, and a column for each second part."""
+    """Render a table of `cells`. Their keys are pairs: the first cells of the line, and the name of the column."""
     lines, columns = [key[0] for key in cells], list(dict.fromkeys(key[1] for key in cells))
     rows = ([*line, *(cells.get((line, column), "–") for column in columns)] for line in dict.fromkeys(lines))
     return table([*head, *columns], rows, *notes)
@@ -106,10 +106,10 @@ def measured(report: Any) -> str:
     return table(COLUMNS.values(), ([cell(name, row[name]) for name in COLUMNS] for row in report["rows"]))
 
 
-def beside(report: Any) -> tuple[str, float, float]:
-    """Return whether every greedy text equals plain decoding's, and the speeds relative to transformers.
+def compare_with_transformers(report: Any) -> tuple[str, float, float]:
+    """Return "yes" or "NO" for whether every greedy text equals plain decoding's, and two ratios of speeds.
 
-    The speeds are those of plain decoding over `generate`, and of speculative decoding over assisted generation.
+    The ratios are plain decoding over transformers' `generate`, and speculative decoding over assisted generation.
     """
     same = all(row["identical_to_plain"] for row in report["rows"] if row["temperature"] == 0)
     peers = report["peers"]
@@ -117,15 +117,15 @@ def beside(report: Any) -> tuple[str, float, float]:
     return "yes" if same else "NO", plain, peers["speculative_beside_them"] / peers["transformers_assisted"]
 
 
-def headline(report: Any, every: Any) -> str:
-    """Write the speed-ups of `report`, those of all drafters (`every`), greedy identity, and transformers' speed."""
-    same, plain, speculative = beside(report)
+def headline(report: Any, all_methods: Any) -> str:
+    """Write the speed-ups of `report`, those in `all_methods`, greedy identity, and transformers' speed."""
+    same, plain, speculative = compare_with_transformers(report)
     rates = {name: f"{rate:.0f}" for name, rate in report["peers"].items() if isinstance(rate, float)}
     return folded(
         f"- Speculative over plain, best drafter of each domain: greedy {best(report, 'greedy', 0.0)}; "
         f"T = 0.8 {best(report, 'sampled', 0.8)}.",
-        f"- Best of {len({row['drafter'] for row in every['rows']})} ways of drafting, at another hour: "
-        f"greedy {best(every, 'greedy', 0.0)}; T = 0.8 {best(every, 'sampled', 0.8)}.",
+        f"- Best of {len({row['drafter'] for row in all_methods['rows']})} ways of drafting, at another hour: "
+        f"greedy {best(all_methods, 'greedy', 0.0)}; T = 0.8 {best(all_methods, 'sampled', 0.8)}.",
         f"- Greedy text identical to plain decoding's in every run: {same}.",
         f"- Beside transformers on the same weights, greedy: plain decoding is {plain:.1f}× its `generate` "
         f"({rates['plain_beside_them']} against {rates['transformers_generate']} tokens/s); "
@@ -136,7 +136,7 @@ def headline(report: Any, every: Any) -> str:
 
 
 def machines(reports: list[Any]) -> str:
-    """Write a line for each report of the suite: the headline's figures by processor."""
+    """Write a line for each processor, from the suite's report on it: the figures of the headline."""
     head = ["processor", "cores", "layers in", "measured", "commit", "greedy", "T = 0.8"]
     head += ["plain / `generate`", "speculative / assisted", "greedy text identical"]
     rows = []
@@ -145,7 +145,7 @@ def machines(reports: list[Any]) -> str:
         layers = "C++" if provenance["models"].get("kernels") == "native" else "torch"
         where = [machine["cpu"], str(machine["cores"]), layers, provenance["measured"][:10], provenance["commit"]]
         gains = (f"{report['headline'][name]['speedup']:.2f}×" for name in ("greedy", "sampled"))
-        same, *ratios = beside(report)
+        same, *ratios = compare_with_transformers(report)
         rows.append([*where, *gains, *(f"{ratio:.1f}×" for ratio in ratios), same])
     return table(head, rows)
 
@@ -172,7 +172,7 @@ def place_of(row: Any) -> tuple[tuple[str, ...], str]:
 
 
 def passes(report: Any) -> str:
-    """Write a line for each engine, precision and number of threads: step, reading time of its bytes, v by rows."""
+    """Write a line for each engine, precision and number of threads: step, step / reading time, v by rows."""
     widths = [rows for rows in report["rows"][0]["v"] if rows != "1"]
     head = ["engine", "weights", "threads", "step, ms", "step / reading", *(f"v({rows})" for rows in widths)]
     rows = []
@@ -185,15 +185,15 @@ def passes(report: Any) -> str:
 
 
 def by_default(report: Any) -> str:
-    """Write a line for each question, the worst first: the speed-up of the default choice, by temperature."""
+    """Write a line for each question, the worst first: the speed-up of the default drafter and K, by temperature."""
     cells, notes = dict[tuple[tuple[str, ...], str], str](), list[str]()
     for row in sorted(report["rows"], key=lambda row: (row["temperature"], row["measured_speedup"])):
         column = f"T = {row['temperature']:g}: `{row['drafter']}`, K = {row['k']}"
         cells[(row["question"], row["kind"], row["list"]), column] = f"{row['measured_speedup']:.2f}×"
-    for part, temperature in sorted({(row["list"], row["temperature"]) for row in report["rows"]}):
-        rows = [row for row in report["rows"] if (row["list"], row["temperature"]) == (part, temperature)]
+    for list_name, temperature in sorted({(row["list"], row["temperature"]) for row in report["rows"]}):
+        rows = [row for row in report["rows"] if (row["list"], row["temperature"]) == (list_name, temperature)]
         gains = [row["measured_speedup"] for row in rows]
-        notes.append(f"{part}, T = {temperature:g}: median {median(gains):.2f}×, worst {min(gains):.2f}×")
+        notes.append(f"{list_name}, T = {temperature:g}: median {median(gains):.2f}×, worst {min(gains):.2f}×")
     same = all(row["identical_to_plain"] for row in report["rows"] if not row["temperature"])
     note = f"{machine_of(report)}. {'; '.join(notes)}. Greedy texts identical to plain decoding's: "
     return pivot(["question", "kind", "list"], cells, note + ("all." if same else "NOT ALL."))
@@ -219,12 +219,12 @@ def browsers(report: Any) -> str:
 
 
 def gpu(report: Any) -> str:
-    """Write the results of a GPU in sentences: the large shapes and transformers, the embedded pair, SmolLM2."""
+    """Write the results of a GPU as sentences: the large shapes beside transformers, the embedded pair, SmolLM2."""
     stages, card = report["stages"], report["machine"]["gpu"]
-    plain, drafted = (one for one in stages["steps"] if "synthetic_alpha" in one and one["context"] == 128)
+    plain, drafted = (row for row in stages["steps"] if "synthetic_alpha" in row and row["context"] == 128)
     (generate,) = stages["generate"]
     token, step = plain["seconds_per_token"], generate["seconds_per_step"]
-    by_precision = {one["dtype"]: one for one in stages["embedded"]}
+    by_precision = {row["dtype"]: row for row in stages["embedded"]}
     best = {
         T: max(
             (row for row in stages["smollm2"] if row["temperature"] == T),
@@ -239,7 +239,7 @@ def gpu(report: Any) -> str:
         f"*synthetic* acceptance of {drafted['synthetic_alpha']}: {1e3 * drafted['seconds_per_token']:.2f} ms, "
         f"{drafted['measured_speedup']:.2f}×.",
         "- The embedded pair, T = 0.8, K = 4: "
-        + ", ".join(f"{one['measured_speedup']:.2f}× in {name}" for name, one in by_precision.items())
+        + ", ".join(f"{row['measured_speedup']:.2f}× in {name}" for name, row in by_precision.items())
         + f"; greedy text was plain decoding's for {by_precision['bfloat16']['identical']} of "
         f"{by_precision['bfloat16']['prompts']} prompts in both. SmolLM2 in bfloat16, K = {best[0.0]['k']}: greedy "
         f"{best[0.0]['measured_speedup']:.2f}× (`{best[0.0]['drafter']}`), T = 0.8 "
@@ -248,16 +248,16 @@ def gpu(report: Any) -> str:
 
 
 def gpu_steps(report: Any) -> str:
-    """Write a line for each context and K: milliseconds of a draft and of its verification pass, c and v in steps."""
+    """Write a line for each context and K: milliseconds of a draft and its verification, c and v in plain steps."""
     head = ["context", "K", "draft, ms", "verification, ms", "c", "v", "kernels of a cycle"]
     rows, plain = [], 0.0
-    for one in report["stages"]["steps"]:
-        if "verify_ms" not in one:
+    for row in report["stages"]["steps"]:
+        if "verify_ms" not in row:
             continue
-        plain = plain if one["k"] else one["verify_ms"]
-        c = f"{one['draft_ms'] / one['k'] / plain:.2f}" if one["k"] else "–"
-        costs = f"{one['draft_ms']:.2f}", f"{one['verify_ms']:.2f}", c, f"{one['verify_ms'] / plain:.2f}"
-        rows.append([str(one["context"]), str(one["k"]), *costs, str(one["kernels"])])
+        plain = plain if row["k"] else row["verify_ms"]
+        c = f"{row['draft_ms'] / row['k'] / plain:.2f}" if row["k"] else "–"
+        costs = f"{row['draft_ms']:.2f}", f"{row['verify_ms']:.2f}", c, f"{row['verify_ms'] / plain:.2f}"
+        rows.append([str(row["context"]), str(row["k"]), *costs, str(row["kernels"])])
     about, commit = report["machine"], report["provenance"]["commit"]
     day = report["provenance"]["measured"][:10]
     note = f"{about['gpu']}, {day}, commit {commit}, torch {about['torch']}, Triton {about['triton']}, driver "
@@ -274,11 +274,11 @@ def gpu_smollm2(report: Any) -> str:
 
 # ---- certificates of real servers ----
 
-NAMES = {"smollm2": "SmolLM2-135M"}  # rows of the embedded pair have no name
+NAMES = {"smollm2": "SmolLM2-135M"}  # the embedded pair is not named
 
 
 def certificates(report: Any) -> str:
-    """Write a line for each certificate: draws, verdict, and how many of the known mistakes would have shown."""
+    """Write a line for each certificate: draws, verdict, and how many known mistakes the draws would have revealed."""
     head = ["engine", "version", "method", "T", "draws × prompts", "verdict"]
     head += ["known mistakes that would have shown", "seconds", "date"]
     rows = []
@@ -299,11 +299,11 @@ def filters(row: Any) -> list[str]:
 
 
 def is_wrong(row: Any) -> bool:
-    """Whether the texts at the row's own temperature are wrong. Every certificate also compares greedy texts."""
-    return bool(row["status"]) and (not row["temperature"] or any(any(one["red"] or ()) for one in row["contexts"]))
+    """Return whether the texts at the row's own temperature are wrong. The `status` also covers greedy texts."""
+    return bool(row["status"]) and (not row["temperature"] or any(any(each["red"] or ()) for each in row["contexts"]))
 
 
-# ---- parts ----
+# ---- shared code ----
 
 
 def brief(row: Any) -> str:
@@ -332,7 +332,7 @@ def models(provenance: Any) -> str:
     rows = []
     for name, facts in provenance.items():
         if "tokens_seen" in facts:
-            layers, width = (facts.get("shape", {}).get(one, 0) for one in ("num_hidden_layers", "hidden_size"))
+            layers, width = (facts.get("shape", {}).get(field, 0) for field in ("num_hidden_layers", "hidden_size"))
             shape = f"{layers} layer{'s' * (layers > 1)} × {width}" if layers else "heads"
             bits = facts.get("bits_per_byte_held_out")
             scores = " · ".join(f"{bits[domain]:.2f}" for domain in ("story", "code", "facts")) if bits else "–"

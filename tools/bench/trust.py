@@ -1,4 +1,4 @@
-"""Write as Markdown what `python -m tests.report` counted in the tests against faults and attacks."""
+"""Write as Markdown the figures that `python -m tests.report` counts in tests of exactness, faults and attacks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def table(kinds: Kinds) -> str:
 
 
 def headline(kinds: Kinds) -> str:
-    """Write the sentences for README, of the kinds whose figures all hold."""
+    """Write the sentences for README. Kinds with a figure that does not hold are left out."""
     good = {kind: report["figures"] for kind, report in kinds.items() if all(f["holds"] for f in report["figures"])}
     sentences = []
     for kind, name, sentence in HEADLINE:

@@ -1,8 +1,8 @@
 """`python -m tools.train all --corpus DIR --out DIR`: train the embedded family.
 
-The corpus is the plain text files in DIR, Python's standard library and generated facts. This trains the tokenizer, the
-target, Medusa heads, the block drafter and the MTP layer. The code of `specdec train` trains `draft_model` and
-`eagle3`, on the corpus and on texts that the target wrote.
+The corpus consists of the plain text files in DIR, Python's standard library and generated facts. This package trains
+the tokenizer, the target, Medusa heads, the block drafter and the MTP layer. The code of `specdec train` trains
+`draft_model` and `eagle3`, on the corpus and on texts that the target wrote.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .heads import head_config, Loss
 from .options import Options
 
 SHARD = "8MB"
-# Shares of the time.
+# Shares of `--minutes`.
 SHARES = {
     "stem": 0.2, "target": 0.4, "draft_model": 0.12, "eagle3": 0.1, "medusa": 0.04, "block": 0.08, "mtp": 0.06,
 }  # fmt: skip
@@ -50,7 +50,7 @@ TARGET_TEXTS = 6_000  # texts in which the target continues the beginning of a d
 
 
 class Build:
-    """Holds the output folder, and what several stages share: each is made when it is first used."""
+    """Holds the output folder and the data that several stages share. Data are loaded when they are first used."""
 
     def __init__(self, options: Options) -> None:
         self.options, self.out = options, options.out
@@ -67,12 +67,12 @@ class Build:
 
     @cached_property
     def streams(self) -> dict[str, np.ndarray]:
-        """The training texts, one stream of ids for each domain."""
+        """Encode the training texts as one stream of ids for each domain."""
         return {name: data.encode(self.tokenizer, split.train) for name, split in self.texts.items()}
 
     @cached_property
     def teacher(self) -> LlamaForCausalLM:
-        """The frozen target."""
+        """Load the frozen target."""
         dtype = precision(self.options.device)
         model = LlamaForCausalLM.from_pretrained(self.out / "target", dtype=dtype, attn_implementation="eager")
         return model.to(self.options.device).eval().requires_grad_(False)
@@ -83,7 +83,7 @@ class Build:
     def fit(
         self, stage: str, model: nn.Module, loss: Callable[[Tensor], Tensor], mixture: dict[str, float]
     ) -> Progress:
-        """Train one stage. Muon trains matrices, AdamW vectors and every `nn.Embedding`, which some outputs are."""
+        """Train one stage. Muon trains matrices; AdamW trains vectors and `nn.Embedding`s, even as output matrices."""
         options, dice = self.options, random.Random(self.options.seed)
         embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
         matrices = [p for p in model.parameters() if p.dim() == 2 and id(p) not in embeddings]
@@ -100,11 +100,11 @@ class Build:
         return fit(model, matrices, loss, batches, self.seconds(stage), checkpoint, measure)
 
     def target_texts(self) -> np.ndarray:
-        """Return the texts that the target wrote as one stream of ids."""
+        """Return the texts that the target wrote, as one stream of ids."""
         return examples.load([self.out / "texts" / "own.npz"], [0], len(self.tokenizer), 2**20).tokens
 
     def record(self, stage: str, **facts: Any) -> None:
-        """Record a stage in provenance.json."""
+        """Write the facts about a finished stage to provenance.json."""
         path = self.out / "provenance.json"
         stages = json.loads(path.read_text()) if path.exists() else {}
         stages[stage] = {
@@ -147,7 +147,7 @@ def train_tokenizer(build: Build) -> None:
 
 
 def train_target(build: Build) -> None:
-    """Train a stem of half the depth first, then the target with all layers."""
+    """Train a model of half the depth first, the stem, then the target with all layers."""
     stem = target.build(target.STEM, build.options.seed).to(build.options.device)
     stem_progress = build.fit("stem", stem, target.TargetLoss(stem), data.MIXTURE)
     model = target.deepened(stem)

@@ -1,8 +1,8 @@
-"""The block drafter in training. At every third token it drafts a whole block in one pass, as it will do later.
+"""Train the block drafter, which drafts a whole block in one pass: in training, from every third token of a text.
 
-Each slot is compared with the target's distribution at its place. The Markov correction reads the true token before it,
-later the drafted one. DFlash (arXiv 2602.06036) shares the target's output matrix. Here the drafter trains its own
-copy, because such a narrow model gains by it (`medusa.py` has figures).
+The loss compares each slot with the target's distribution at its place. The Markov correction reads the token before
+the slot: the true token in training, the drafted token in use. DFlash (arXiv 2602.06036) uses the target's output
+matrix; this drafter trains a copy of it, which helps a model as narrow as this (`medusa.py` has figures).
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, Llama
 from .heads import divergence, log_distribution, Loss, Projections, TensorPair, weighted_sum
 
 LAYERS = 2
-SLOTS = 6
+SLOTS = 6  # drafted tokens of a block
 RANK = 32  # rank of the Markov correction
-STRIDE = 3  # tokens from one block of a text to the next
+STRIDE = 3  # tokens between the starts of two successive blocks
 
 
 class Attention(Projections):
     """A slot attends to the features of the text before its block, and to all slots of the block."""
 
-    def forward(self, x: Tensor, text: Tensor, places: TensorPair, text_places: TensorPair, hidden: Tensor) -> Tensor:
-        """Attend from `x` [rows, blocks, slots, hidden] to `text` [rows, n, hidden], both normed, and to `x`.
+    def forward(self, x: Tensor, text: Tensor, places: TensorPair, text_places: TensorPair, masked: Tensor) -> Tensor:
+        """Attend from the slots `x` [rows, blocks, slots, hidden] to `text` [rows, n, hidden] and to their own blocks.
 
-        `hidden` [blocks · slots, n] is True where a slot may not attend.
+        Both inputs are normed. `masked` [blocks · slots, n] is True where a slot must not attend to the text.
         """
         rows, blocks, slots, _ = x.shape
 
-        def heads(part: nn.Linear, y: Tensor) -> Tensor:
-            return part(y).view(rows, -1, self.heads, part.weight.shape[0] // self.heads).transpose(1, 2)
+        def heads(projection: nn.Linear, y: Tensor) -> Tensor:
+            return projection(y).view(rows, -1, self.heads, projection.weight.shape[0] // self.heads).transpose(1, 2)
 
         def by_block(y: Tensor) -> Tensor:
             return y.unflatten(2, (blocks, slots))
@@ -41,7 +41,7 @@ class Attention(Projections):
         v, text_v, text_k = heads(self.v_proj, x), heads(self.v_proj, text), heads(self.k_proj, text)
         text_k = apply_rotary_pos_emb(text_k, text_k, *text_places)[0]
         q = q * q.shape[-1] ** -0.5
-        before = (q @ text_k.transpose(2, 3)).masked_fill(hidden, float("-inf"))
+        before = (q @ text_k.transpose(2, 3)).masked_fill(masked, float("-inf"))
         within = by_block(q) @ by_block(k).transpose(3, 4)
         shares = torch.cat((before, within.flatten(2, 3)), -1).float().softmax(-1).to(x.dtype)
         n = text.shape[1]
@@ -59,17 +59,17 @@ class Layer(nn.Module):
             LlamaRMSNorm(config.hidden_size, config.rms_norm_eps) for _ in range(2)
         )
 
-    def forward(self, x: Tensor, text: Tensor, places: TensorPair, text_places: TensorPair, hidden: Tensor) -> Tensor:
+    def forward(self, x: Tensor, text: Tensor, places: TensorPair, text_places: TensorPair, masked: Tensor) -> Tensor:
         norm = self.input_layernorm
-        x = x + self.self_attn(norm(x), norm(text), places, text_places, hidden)
+        x = x + self.self_attn(norm(x), norm(text), places, text_places, masked)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
 class Markov(nn.Module):
-    """The correction of logits by the token before: a table of token pairs of low rank."""
+    """Corrects a slot's logits, given the token before the slot, by a low-rank table of token pairs."""
 
     def __init__(self, words: Tensor) -> None:
-        """Start without effect. Similar tokens have similar rows: the principal directions of `words` [V, hidden]."""
+        """Start without effect. Principal directions of `words` [V, hidden] give similar tokens similar rows."""
         super().__init__()
         main = torch.linalg.svd(words, full_matrices=False).U[:, :RANK]
         self.markov_w1, self.markov_w2 = (nn.Embedding(*main.shape) for _ in range(2))
@@ -84,7 +84,7 @@ class Markov(nn.Module):
 class Block(nn.Module):
     """The drafter, with the parameter names of DFlash and DSpark where they exist.
 
-    At first every slot passes the last token's high feature on to the target's norm and output matrix.
+    At first all slots pass on the high feature of the token before the block. The first slot adds a token's embedding.
     """
 
     def __init__(self, config: LlamaConfig, teacher: LlamaForCausalLM, taps: int) -> None:
@@ -92,10 +92,10 @@ class Block(nn.Module):
         width, words = config.hidden_size, teacher.model.embed_tokens.weight.detach().float()
         self.fc = nn.Linear(taps * width, width, bias=False)
         self.embed_norm, self.hidden_norm, self.norm = (LlamaRMSNorm(width, config.rms_norm_eps) for _ in range(3))
-        self.slots = nn.Embedding(SLOTS - 1, width)  # in place of the embeddings of unknown tokens
+        self.slots = nn.Embedding(SLOTS - 1, width)  # replace the embeddings of tokens that are not drafted yet
         layers = [Layer(config) for _ in range(LAYERS)]
         self.layers = nn.ModuleList(layers)
-        self.lm_head = nn.Embedding(len(words), width)  # an output matrix, but AdamW should train it
+        self.lm_head = nn.Embedding(len(words), width)  # an output matrix, as `nn.Embedding` so that AdamW trains it
         self.markov_head = Markov(words)
         with torch.no_grad():
             self.fc.weight.zero_()[:, -width:].fill_diagonal_(1.0)
@@ -115,17 +115,17 @@ class Block(nn.Module):
         word = self.embed_norm(words[:, anchors])[:, :, None]
         slots = self.slots.weight.expand(*word.shape[:2], -1, -1)
         x = self.hidden_norm(text[:, anchors - 1])[:, :, None] + torch.cat((word, slots), 2)
-        own = (anchors[:, None] + torch.arange(SLOTS, device=anchors.device)).flatten()
+        positions = (anchors[:, None] + torch.arange(SLOTS, device=anchors.device)).flatten()
         cos, sin = rotary
         n = words.shape[1]
-        hidden = torch.arange(n, device=anchors.device) >= anchors.repeat_interleave(SLOTS)[:, None]
+        masked = torch.arange(n, device=anchors.device) >= anchors.repeat_interleave(SLOTS)[:, None]
         for layer in self.layers:
-            x = layer(x, text, (cos[:, own], sin[:, own]), (cos[:, :n], sin[:, :n]), hidden)
+            x = layer(x, text, (cos[:, positions], sin[:, positions]), (cos[:, :n], sin[:, :n]), masked)
         return self.norm(x)
 
 
 class BlockLoss(Loss):
-    """The divergence from the target's distribution in every slot."""
+    """Computes the divergence of every slot's distribution from the target's."""
 
     def __init__(
         self, teacher: LlamaForCausalLM, block: Block, config: LlamaConfig, taps: tuple[int, ...] = ()

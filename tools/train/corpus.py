@@ -1,7 +1,7 @@
-"""Training text by domain: stories from a folder, code from Python's standard library, generated facts.
+"""Load the training text by domain: stories from a folder, code from Python's standard library, generated facts.
 
-Every domain is a list of documents. A checksum of its text decides whether a document is held out for evaluation, so
-that this does not change when other files are added.
+Every domain is a list of documents. A document is held out for evaluation depending on a checksum of its text, so that
+adding other files does not change the choice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import facts
 
 HOLD_OUT_ONE_IN = 50
 BLOCKLIST = Path(__file__).with_name("blocklist.txt")
-# Folders of tables, fixtures and generated data, which are no typical Python.
+# Folders of tables, fixtures and generated data, which are not typical Python.
 SKIPPED_FOLDERS = {"site-packages", "test", "tests", "idle_test", "encodings", "pydoc_data", "ensurepip"}
 
 

@@ -1,4 +1,4 @@
-"""The tokenizer, and the token streams from which the models of the family learn."""
+"""Train the tokenizer, and make the batches of tokens from which the family's models learn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .corpus import Split
 END = "<|endoftext|>"
 VOCABULARY = 4096
 MIXTURE = {"story": 0.42, "code": 0.46, "facts": 0.12}
-# More than half of the drafters' texts are the target's own, because drafters must predict the target.
+# More than half of the texts for drafters were written by the target ("own"), because drafters must predict the target.
 DRAFT_MIXTURE = {"story": 0.16, "code": 0.16, "facts": 0.08, "own": 0.6}
 
 
@@ -31,7 +31,7 @@ def train_tokenizer(corpus: dict[str, Split], out: Path) -> None:
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY, special_tokens=[END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
-    # Facts repeat a few words very often, and would take merges that the other domains need.
+    # Most facts are left out: they repeat a few words, which would take merges that the other domains need.
     shares = {"story": 1.0, "code": 1.0, "facts": 0.05}
     texts = (text for name in shares for text in corpus[name].train[: int(shares[name] * len(corpus[name].train))])
     tokenizer.train_from_iterator(texts, trainer)
@@ -41,7 +41,7 @@ def train_tokenizer(corpus: dict[str, Split], out: Path) -> None:
 
 
 def encode(tokenizer: PreTrainedTokenizerFast, documents: list[str]) -> np.ndarray:
-    """Encode documents as one stream of ids, in which each document begins with the control token."""
+    """Encode documents as one stream of ids, in which each document begins with END."""
     backend = tokenizer.backend_tokenizer
     end = backend.token_to_id(END)
     ids = [[end, *encoding.ids] for encoding in backend.encode_batch_fast(documents, add_special_tokens=False)]
@@ -49,7 +49,7 @@ def encode(tokenizer: PreTrainedTokenizerFast, documents: list[str]) -> np.ndarr
 
 
 def window(stream: np.ndarray, length: int, dice: random.Random) -> np.ndarray:
-    """Return `length` ids from a random place on; a shorter stream is repeated."""
+    """Return `length` successive ids from a random place of the stream. A shorter stream is repeated."""
     if len(stream) <= length:
         stream = np.tile(stream, length // len(stream) + 1)
     start = dice.randrange(len(stream) - length + 1)

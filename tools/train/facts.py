@@ -1,4 +1,4 @@
-"""Generate questions and answers about small closed worlds, which a small model can learn."""
+"""Generate questions and answers from small sets of facts, which a small model can learn."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ TABLES = (
 
 
 def from_table(rng: random.Random) -> Fact:
-    question, answer, pairs, _ = rng.choices(TABLES, [often for *_, often in TABLES])[0]
+    question, answer, pairs, _ = rng.choices(TABLES, [frequency for *_, frequency in TABLES])[0]
     pair = rng.choice(pairs)
     return question.format(*pair), answer.format(*pair)
 

@@ -1,4 +1,4 @@
-"""Code that the trainers of heads on the target's states share."""
+"""Define what `block.py`, `medusa.py` and `mtp.py` share. They train heads that read the target's states."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Projections(nn.Module):
 
 
 class Loss:
-    """Computes the divergence of a head from the target, for token ids [rows, n], which the target reads first."""
+    """Runs the target over token ids [rows, n], then computes the divergence of a head from the target."""
 
     taps: tuple[int, ...] = ()
 
@@ -49,7 +49,7 @@ class Loss:
             return self.of_states(ids, outputs.last_hidden_state, torch.cat(features, -1) if features else None)
 
     def of_states(self, ids: Tensor, last: Tensor, features: Tensor | None) -> Tensor:
-        """Return the loss. `last` [rows, n, hidden] is after the final norm, `features` is [rows, n, taps · hidden]."""
+        """Return the loss, given the target's normed states [rows, n, hidden] and features [rows, n, taps · hidden]."""
         raise NotImplementedError
 
     def target(self, last: Tensor) -> Tensor:
@@ -59,7 +59,7 @@ class Loss:
 
 
 def head_config(teacher: LlamaForCausalLM, layers: int, **more: object) -> LlamaConfig:
-    """Make the config of a head: that of the target with `layers` layers, and without the path of its folder."""
+    """Return a head's config: the target's, with `layers` layers, the fields `more`, and without a folder's path."""
     config = copy.deepcopy(teacher.config)
     config.num_hidden_layers, config.num_key_value_heads = layers, config.num_attention_heads
     config.architectures, config.name_or_path = None, ""
@@ -80,5 +80,5 @@ def divergence(p: Tensor, q: Tensor) -> Tensor:
 
 
 def weighted_sum(divergences: Sequence[Tensor]) -> Tensor:
-    """Return their weighted sum. Later places of a draft are reached less often, so they have less weight."""
-    return torch.stack([DECAY**i * part for i, part in enumerate(divergences)]).sum()
+    """Return the sum, with less weight for later tokens of a draft, because drafting reaches them less often."""
+    return torch.stack([DECAY**i * term for i, term in enumerate(divergences)]).sum()

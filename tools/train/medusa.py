@@ -1,6 +1,6 @@
-"""Medusa heads in training on the frozen target: head i learns to predict the target's token i + 1 places ahead.
+"""Train Medusa heads on the frozen target: head i learns the distribution that the target has i + 1 places ahead.
 
-This is Medusa-1 of Cai et al. 2024 (arXiv 2401.10774), but learns from the target's distribution instead of one token.
+Medusa-1 (Cai et al. 2024, arXiv 2401.10774) learns tokens; these heads learn the target's whole distribution instead.
 Each head has its own output matrix, which starts as a copy of the target's. After 1.5 M tokens such a head predicted
 the target's choice at 33 of 100 places; heads that shared the target's frozen matrix predicted it at 20.
 """
@@ -18,7 +18,7 @@ LAYERS = 2
 
 
 class ResBlock(nn.Module):
-    """Computes x + SiLU(W x + b). At first it has no effect, so that the head predicts what the target does."""
+    """Computes x + SiLU(W x + b). At first it has no effect, so that the head predicts what the target predicts."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ def build(output: Tensor) -> nn.ModuleList:
 
 
 class MedusaLoss(Loss):
-    """The divergence of every head from the target's distribution at its place."""
+    """Computes the divergence of every head's distribution from the target's at the place that it predicts."""
 
     def __init__(self, teacher: LlamaForCausalLM, heads: nn.ModuleList) -> None:
         super().__init__(teacher, teacher.config)
@@ -60,4 +60,4 @@ class MedusaLoss(Loss):
     def of_states(self, ids: Tensor, last: Tensor, features: Tensor | None = None) -> Tensor:
         count, p = last.shape[1] - HEADS, self.target(last)
         q = [log_distribution(head(last[:, :count])) for head in self.heads]
-        return weighted_sum([divergence(p[:, i + 1 : i + 1 + count], part) for i, part in enumerate(q)])
+        return weighted_sum([divergence(p[:, i + 1 : i + 1 + count], head_q) for i, head_q in enumerate(q)])

@@ -1,7 +1,7 @@
-"""The multi-token-prediction layer in training on the frozen target.
+"""Train a multi-token-prediction layer on the frozen target.
 
 DeepSeek-V3 (arXiv 2412.19437, section 2.2) trains such layers together with the target, one for each further token.
-Here one layer learns every step, as engines use it: first it reads the target's last states, then twice its own.
+Here one layer learns all steps, as engines use it. The first step reads the target's states, later steps its own.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, Llama
 
 from .heads import divergence, log_distribution, Loss, Projections, TensorPair, weighted_sum
 
-STEPS = 3  # tokens of a draft that are learned
+STEPS = 3  # drafted tokens in training
 
 
 class Attention(Projections):
-    """A token attends to the first step's keys up to its own, and to its own keys of later steps."""
+    """Lets a token attend to all keys of the first step up to its own, and to its own key of each later step."""
 
     def forward(self, x: Tensor, rotary: TensorPair, steps: list[TensorPair]) -> Tensor:
-        """Attend to `steps`, the keys and values of the steps so far, and append those of this step."""
+        """Append this step's keys and values to `steps`, which has those of earlier steps, and attend to all."""
         rows, n, _ = x.shape
         q, k, v = (p(x).view(rows, n, self.heads, -1).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
         q, k = apply_rotary_pos_emb(q, k, *rotary)
         q = q * q.shape[-1] ** -0.5
         steps.append((k, v))
-        (keys, values), *own = steps
-        hidden = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
-        scores = [(q @ keys.transpose(2, 3)).masked_fill(hidden, float("-inf"))]
-        scores += [(q * k).sum(-1, keepdim=True) for k, _ in own]
+        (keys, values), *later = steps
+        future = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
+        scores = [(q @ keys.transpose(2, 3)).masked_fill(future, float("-inf"))]
+        scores += [(q * k).sum(-1, keepdim=True) for k, _ in later]
         shares = torch.cat(scores, -1).float().softmax(-1).to(x.dtype)
         y = shares[..., :n] @ values
-        for i, (_, v) in enumerate(own):
+        for i, (_, v) in enumerate(later):
             y = y + shares[..., n + i : n + i + 1] * v
         return self.o_proj(y.transpose(1, 2).reshape(rows, n, -1))
 
@@ -58,22 +58,22 @@ class MTP(nn.Module):
     def forward(self, words: Tensor, last: Tensor, rotary: TensorPair) -> list[Tensor]:
         """Return normed states of every step, [rows, n - STEPS, hidden] each. Row i of step s predicts token i + s + 2.
 
-        It reads the target's last state at token i, in later steps its own state, and the embedding of token i + s + 1.
+        Row i reads the embedding of token i + s + 1 and a state: the target's in step 0, then the layer's own.
         """
         count = words.shape[1] - STEPS
-        state, seen, normed = last[:, :count], list[TensorPair](), []
+        state, steps, normed = last[:, :count], list[TensorPair](), []
         for step in range(STEPS):
             places = tuple(table[:, step : step + count] for table in rotary)
             word = words[:, step + 1 : step + 1 + count]
             state = self.eh_proj(torch.cat((self.enorm(word), self.hnorm(state)), -1))
-            state = state + self.self_attn(self.input_layernorm(state), places, seen)
+            state = state + self.self_attn(self.input_layernorm(state), places, steps)
             state = state + self.mlp(self.post_attention_layernorm(state))
             normed.append(self.shared_head["norm"](state))
         return normed
 
 
 class MTPLoss(Loss):
-    """The divergence from the target's distribution, at every step of a draft."""
+    """Computes the divergence from the target's distribution at every step of a draft."""
 
     def __init__(self, teacher: LlamaForCausalLM, layer: MTP, config: LlamaConfig) -> None:
         super().__init__(teacher, config)

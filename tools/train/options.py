@@ -10,15 +10,15 @@ from ..options import option
 
 @dataclass(frozen=True)
 class Options:
-    """Train the embedded family on plain text files. Finished stages are skipped; an interrupted one continues."""
+    """Train the embedded family on plain text files. A second start skips finished stages, and continues others."""
 
     stage: str = option(
         "all", "tokenizer, target, texts, draft_model, eagle3, medusa, block, mtp, or all", positional=True
     )
     corpus: Path = option(None, "a folder of .txt files: the stories")
     out: Path = option(None, "the family's folder")
-    minutes: float = option(120.0, "of all stages together")
-    batch_tokens: int = option(8192, "tokens a step")
+    minutes: float = option(120.0, "training time of all stages together")
+    batch_tokens: int = option(8192, "tokens of a training step")
     length: int = option(256, "tokens of a row")
-    seed: int = option(0, "of every random choice")
-    device: str = option("auto", "auto: an NVIDIA GPU, where there is one", choices=("auto", "cpu", "cuda"))
+    seed: int = option(0, "seed of every random choice")
+    device: str = option("auto", "auto: an NVIDIA GPU if there is one", choices=("auto", "cpu", "cuda"))

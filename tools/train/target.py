@@ -1,4 +1,4 @@
-"""The target in training: a small Llama with early exits at a third and a half of its depth."""
+"""Define the target for training: a small Llama with early exits at a third and a half of its depth."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from specdec.models.device import multiplies_bfloat16
 
 from .data import VOCABULARY
 
-# With many narrow layers, a layer of a draft model costs a small part of a pass, as beside a large target.
+# The layers are many and narrow, so that a layer of a draft model costs a small share of a target pass.
 SHAPE = {"num_hidden_layers": 24, "hidden_size": 192, "intermediate_size": 512, "num_attention_heads": 3}
-# A stem of half the depth is trained first, because a token then costs half as much.
+# A model of half the depth, the stem, is trained first, because training it costs half as much per token.
 STEM = {**SHAPE, "num_hidden_layers": 12}
 EXIT_WEIGHT = 0.3
 
@@ -57,9 +57,9 @@ def exit_layers(model: LlamaForCausalLM) -> tuple[int, int]:
 
 
 class TargetLoss:
-    """The next-token loss, plus that of one early exit on a quarter of the rows (LayerSkip, arXiv 2404.16710).
+    """Computes the next-token loss, plus that of one early exit on a quarter of the rows (LayerSkip, arXiv 2404.16710).
 
-    The exits take turns, so that they cost only a few per cent.
+    The two exits take turns, so that they add only a few per cent to the cost.
     """
 
     def __init__(self, model: LlamaForCausalLM) -> None:
