@@ -65,9 +65,9 @@ export function createPlayback(view, reducedMotion, draw, announce) {
 
   function waitPause(elapsed) {
     view.pauseMs -= elapsed;
-    const settle = Math.min(1, view.settleProgress + elapsed / view.settleMs),
-      moved = settle !== view.settleProgress;
-    view.settleProgress = settle;
+    const progress = Math.min(1, view.settleProgress + elapsed / view.settleMs),
+      moved = progress !== view.settleProgress;
+    view.settleProgress = progress;
     const rejection = view.rejectionPause === "armed" ? findFirstRejection(view.run) : null;
     if (view.pauseMs <= 0 && rejection && Math.abs(rejection.endMs - view.timeMs) < EPS) return holdAt(rejection.endMs);
     if (moved) draw();
