@@ -6,7 +6,7 @@ import { ticksOf } from "#page/race/format.js";
 import { svgText, svgLine } from "#page/race/svg.js";
 
 /**
- * Appends to `chart` the ticks of a time axis of `span` ms. Of it, `window` ms with about `count` ticks are visible.
+ * Appends ticks of a time axis of `span` ms to `chart`, about `count` of them in its visible part of `window` ms.
  * @param {any} chart
  * @param {{ span: number, window?: number, x: (at: number) => number, width: number, y: number, top?: number | null,
  *   count: number }} axis

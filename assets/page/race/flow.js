@@ -1,7 +1,7 @@
 /* Animates one cycle. Drafts slide as dashed chips from a small box onto a wide bar, the target's pass. All verdicts
  * then appear at the same time: rejected chips drop out, and the target's own token drops in.
  *
- * `createFlow(box, texts).draw(cycle, progress)` draws one frame; `progress` goes from 0 to 1 and can be set freely.
+ * `createFlow(box, texts).draw(cycle, progress)` draws one frame; `progress` goes from 0 to 1, or back.
  * Chips arrive until DRAFTED_SHARE, the pass runs until PASSED_SHARE, then the verdicts move. Most frames change only
  * transforms, opacities and one clip path. Screen readers skip the animation, because a sentence says the same. */
 
@@ -20,7 +20,7 @@ const GAP_PX = 6,
   MIN_SCALE = 0.85; // smallest scale of a chip: letters of 11 px on a phone
 const THROWN_AWAY = ["rej", "dis", "cut"];
 
-/* Rises smoothly from 0 at `from` to 1 at `to`. */
+/* Returns a value that rises smoothly from 0 at `from` to 1 at `to`. */
 function ease(progress, from, to) {
   const x = clamp((progress - from) / (to - from), 0, 1);
   return x * x * (3 - 2 * x);
@@ -95,7 +95,7 @@ export function createFlow(box, texts) {
     arrange();
   }
 
-  /* Measures the new chips and sets positions. The target's own token is placed at the first draft that drops out. */
+  /* Measures and places the new chips. The target's own token takes the place of the first draft that drops out. */
   function arrange() {
     width = stage.clientWidth;
     for (const item of items) item.width = item.node.offsetWidth;

@@ -179,7 +179,7 @@ function targetTokenOf(event, verified, draftCount) {
   };
 }
 
-/* Adds a cycle to the totals of the cycles before it, so that no view has to add. A check is a pass over a draft. */
+/* Adds a cycle to the totals so far, so that no view has to add up cycles. A check is a pass over a draft. */
 function addTotals(totals, cycle) {
   const before = totals || NO_TOTALS,
     passMs = cycle.check ? cycle.check.end - cycle.check.start : 0,

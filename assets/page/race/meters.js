@@ -9,7 +9,7 @@ import { fillText } from "#page/race/text.js";
 import { timeAxisEnd } from "#page/race/axes.js";
 
 export const MIN_TOKENS = 16; // tokens; a speed-up over fewer tokens is mostly noise
-const SPARK_PX = 48; // px; a lower chart has no labels
+const LABELLED_PX = 48; // px; a chart of less height gets no labels
 const MAX_POINTS = 240; // points in the line of a chart
 
 /* Returns the speed-up so far. Returns null after few tokens, and while it is below 1 in a run that ends above 1. */
@@ -144,7 +144,7 @@ export function createMeters(texts, root, part, view, createTerm) {
   function drawMeter(box, replayEnd, { name, top: highest, marks, label, blank = false }) {
     const [width, height] = sizes.get(box) || [0, 0];
     if (!width || !height) return;
-    const isLow = height < SPARK_PX,
+    const isLow = height < LABELLED_PX,
       left = isLow ? 2 : 40,
       right = 6,
       span = timeAxisEnd(view.run, replayEnd);

@@ -186,7 +186,7 @@ function mountPlayer(element, props, watch, trigger) {
       view.chartsStale = true;
       setTimeout(lanes.followNewest);
     }
-    drawPicture(figures, isComplete);
+    drawFlow(figures, isComplete);
     if (view.chartsStale && (view.chartsOnScreen || !view.playing)) drawBelow(figures, end);
     paintTransport(figures, end);
     drawTimeline(end);
@@ -203,7 +203,7 @@ function mountPlayer(element, props, watch, trigger) {
   }
 
   /* Draws the animation of a cycle, or the bars at the end. Cycles that are too fast to animate are drawn finished. */
-  function drawPicture(figures, isComplete) {
+  function drawFlow(figures, isComplete) {
     const cycles = speculativeOf(view.run).cycles,
       isFinished =
         isComplete &&

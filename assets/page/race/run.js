@@ -37,8 +37,8 @@ const isPlainServer = (lane) =>
 export const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
 export const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
-/* Returns how far the replay can play, in ms. While the run goes on, the unfinished lane with the earliest end is the
- * limit. A server's lanes run one after the other, so their replay can play to the end of the longest lane. */
+/* Returns the time in ms up to which the replay can play. While lanes still run, this is the earliest end among them, so
+ * that each lane can be shown. A server runs its lanes one after the other; there it is the latest end of all lanes. */
 export function replayEnd(run) {
   const lanes = run.names.map((name) => run.lanes[name]);
   if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.endMs));

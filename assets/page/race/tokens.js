@@ -56,7 +56,7 @@ export function createChip(texts, piece, state, tag = "button", status = texts.s
   if (STATE_MARKS[state]) node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
   return node;
 }
-/* Returns the name of a token's state. Block verification also tosses coins for discarded tokens: these are late. */
+/* Returns the name of a token's state. A discarded token with a coin (block verification) has a name of its own. */
 export const statusOf = (texts, state, { draft }) =>
   state === "dis" && draft.u != null ? texts.status.late : texts.status[state];
 

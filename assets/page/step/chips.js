@@ -1,4 +1,4 @@
-/* Draws the tokens of the open cycle as chips. Each chip shows its verdict from the token's own sub-step on. */
+/* Draws the tokens of the open cycle as chips. A chip shows its verdict from the sub-step of its token on. */
 
 import { createChip } from "#page/race/tokens.js";
 
