@@ -37,7 +37,7 @@ const isPlainServer = (lane) =>
 export const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
 export const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
-/* Returns the time in ms up to which the replay can play. While lanes still run, this is the earliest end among them, so
+/* Returns the time in ms up to which the replay can play. While lanes run, this is the earliest end among them, so
  * that each lane can be shown. A server runs its lanes one after the other; there it is the latest end of all lanes. */
 export function replayEnd(run) {
   const lanes = run.names.map((name) => run.lanes[name]);
