@@ -1,11 +1,11 @@
-/* Fills the table of times and costs below the charts. */
+/* Fills the table of times and costs below the charts. The peer is a third lane, which another engine computed. */
 
 import { isServed, reportsDrafts, lanesOf } from "#page/race/run.js";
 import { gapsOf } from "#page/race/measure.js";
 import { toFixed, formatDuration } from "#page/race/format.js";
 import { html, createHeadRow, createRow, setProperty } from "#page/race/html.js";
 
-export function createAccount(texts, part, view, term) {
+export function createAccount(texts, part, view, createTerm) {
   function paintAccount(figures) {
     const labels = texts.figures,
       [speculative, plain, peer] = lanesOf(view.run),
@@ -16,7 +16,7 @@ export function createAccount(texts, part, view, term) {
       drafting = ({ draftMs, endMs }) => (endMs ? toFixed((draftMs / endMs) * 100, 0) + " %" : "–");
     const acceptance = ({ accepted, drafted }) =>
       drafted ? toFixed(accepted / drafted) + (peer ? "" : ` (${accepted}/${drafted})`) : "–";
-    const peerCell = (figure) => (reportsDrafts(peer) ? figure() : "–"); // a peer may report only its tokens
+    const peerCell = (figure) => (reportsDrafts(peer) ? figure() : "–"); // a peer can report its tokens only
     const onServer = isServed(view.run),
       gap = (lane, kind) => {
         const gaps = gapsOf(lane, view.timeMs);
@@ -84,7 +84,7 @@ export function createAccount(texts, part, view, term) {
           {},
           rows.map(([name]) =>
             createRow(
-              term(name, labels[name]),
+              createTerm(name, labels[name]),
               titles.map(() => ""),
             ),
           ),

@@ -6,20 +6,20 @@ import { ticksOf } from "#page/race/format.js";
 import { svgText, svgLine } from "#page/race/svg.js";
 
 /**
- * Appends the ticks of a time axis in ms to `chart`, about `count` of them per visible `window`.
+ * Appends ticks of a time axis of `span` ms to `chart`, about `count` of them in its visible part of `window` ms.
  * @param {any} chart
  * @param {{ span: number, window?: number, x: (at: number) => number, width: number, y: number, top?: number | null,
  *   count: number }} axis
  */
 export function drawTimeAxis(chart, { span, window = span, x, width, y, top = null, count }) {
-  ticksOf(0, span, window, count).forEach(({ at, label }, i, all) => {
+  ticksOf(0, span, window, count).forEach(({ at, label }, i, ticks) => {
     const tickX = x(at);
     if (top != null) chart.append(svgLine(tickX, top, tickX, top + 4, "sd-ax"));
     chart.append(
       svgText(
         tickX,
         y,
-        label + (i === all.length - 1 || top != null ? " ms" : ""),
+        label + (i === ticks.length - 1 || top != null ? " ms" : ""),
         "",
         tickX < 8 ? "start" : tickX > width - 26 ? "end" : "middle",
       ),
@@ -27,7 +27,7 @@ export function drawTimeAxis(chart, { span, window = span, x, width, y, top = nu
   });
 }
 
-/* Returns the end of the time axis in ms; while a run goes on, this is its estimated end. */
+/* Returns the end of the time axis in ms. While the run is not over, this is an estimate of the run's end. */
 export function timeAxisEnd(run, end) {
   const [speculative, ...others] = lanesOf(run),
     endMs = Math.max(end, speculative.endMs, ...others.map((lane) => lane.endMs), EPS);

@@ -1,4 +1,4 @@
-/* Shows a card at the token or the term that is pointed at or has the focus; a click pins it. */
+/* Shows a card next to a token or term while the mouse is over it or it has the focus. A click pins the card. */
 
 import { html } from "#page/race/html.js";
 import { clamp } from "#page/race/format.js";
@@ -27,7 +27,7 @@ export function createCards(texts, root, part, view, markTouched) {
     const standsBeside = !fitsBelow && besideLeft >= rootBox.left;
     const left = standsBeside ? besideLeft : anchorBox.left - 20,
       top = standsBeside ? Math.max(8, innerHeight - 8 - cardBox.height) : anchorBox.bottom + 8;
-    const zoom = root.currentCSSZoom || 1; // on a large screen the page is zoomed, and measured boxes include the zoom
+    const zoom = root.currentCSSZoom || 1; // a large screen zooms the page; measured boxes include this zoom
     part.card.style.left = clamp(left - rootBox.left, 0, Math.max(0, rootBox.width - cardBox.width)) / zoom + "px";
     part.card.style.top = (top - rootBox.top) / zoom + "px";
   }
@@ -40,7 +40,7 @@ export function createCards(texts, root, part, view, markTouched) {
     part.card.hidden = true;
   }
 
-  /* Shows the card of a token, unless the token is still to come ("fut"). */
+  /* Shows the card of a token, unless the replay has not reached the token yet (state "fut"). */
   const showToken = (item, pinned) =>
     item.shownState !== "fut" &&
     showCard(item.node, item.draft ? createDraftCard(item) : createTargetCard(item), pinned);
@@ -73,10 +73,10 @@ export function createCards(texts, root, part, view, markTouched) {
     }
   });
   document.addEventListener("pointerdown", (event) => {
-    const link = /** @type {HTMLElement} */ (event.target).closest(".sd-inline"); // may open a card itself
+    const link = /** @type {HTMLElement} */ (event.target).closest(".sd-inline"); // this link can open a card
     if (isPinned() && !link && !termOrToken(event)) hideCard();
   });
-  document.addEventListener("keydown", (event) => event.key === "Escape" && hideCard()); // wherever the focus is
+  document.addEventListener("keydown", (event) => event.key === "Escape" && hideCard()); // works wherever the focus is
   root.addEventListener("keydown", (event) => {
     if (!event.target.matches(".sd-tok[role=button]") || ![" ", "Enter"].includes(event.key)) return;
     event.preventDefault();

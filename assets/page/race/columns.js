@@ -1,4 +1,4 @@
-/* Draws the chart with one column per cycle: its accepted drafts upwards, the others downwards. */
+/* Draws a chart with one column per cycle. Committed tokens are stacked upwards, all other drafts downwards. */
 
 import { speculativeOf } from "#page/race/run.js";
 import { STATE_MARKS } from "#page/race/tokens.js";
@@ -6,9 +6,9 @@ import { svg, svgText, svgLine, svgRoot, createBarPaths, createHatch } from "#pa
 import { clamp, toFixed, niceStep } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 
-/* `view` holds the run on show, its moment `view.timeMs` and the widths of the charts, `view.widths`. */
+/* `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`). */
 export function createColumnChart(texts, part, view) {
-  function columns(width, right) {
+  function layoutColumns(width, right) {
     const cycles = speculativeOf(view.run).cycles,
       slots = Math.max(cycles.length, 8);
     return { cycles, slots, width, step: (width - right) / slots, right };
@@ -25,7 +25,7 @@ export function createColumnChart(texts, part, view) {
   }
 
   function drawBars(figures) {
-    const layout = columns(view.widths.bars, 40),
+    const layout = layoutColumns(view.widths.bars, 40),
       tallest = Math.max(2, ...layout.cycles.map((cycle) => cycle.gained)),
       deepest = Math.max(1, ...layout.cycles.map((cycle) => cycle.drafts.length - cycle.accepted));
     const row = clamp(Math.floor(160 / (tallest + deepest)), 5, 17),
@@ -53,10 +53,10 @@ export function createColumnChart(texts, part, view) {
     layout.cycles.forEach((cycle, i) => {
       const isDone = i < figures.speculative.passes,
         accepted = cycle.drafts.filter((draft) => draft.state === "acc"),
-        refused = cycle.drafts.filter((draft) => draft.state !== "acc");
+        others = cycle.drafts.filter((draft) => draft.state !== "acc");
       accepted.forEach((_, j) => drawCell(i, j + 1, "acc", isDone));
       if (cycle.targetToken) drawCell(i, accepted.length + 1, cycle.targetToken.state, isDone);
-      refused.forEach((draft, j) => drawCell(i, -j - 1, draft.state, isDone));
+      others.forEach((draft, j) => drawCell(i, -j - 1, draft.state, isDone));
     });
     const plotWidth = layout.width - layout.right,
       chart = svgRoot(

@@ -1,4 +1,4 @@
-/* Connects the buttons and keys that move a replay, and paints them at each moment. */
+/* Connects the buttons and keys that control the replay, and repaints them while the replay goes on. */
 
 import { html, setProperty, setAttribute, saveFile } from "#page/race/html.js";
 import { formatDuration } from "#page/race/format.js";
@@ -7,35 +7,35 @@ import { AUTO, formatSpeed } from "#page/race/labels.js";
 import { EPS, lanesOf } from "#page/race/run.js";
 
 export const SPEEDS = [1, 10, 100, 400]; // factors by which the replay is slower than the run
-const REPAINT_INTERVAL_MS = 120; // minimum while playing, since an engine in this browser needs the time
+const REPAINT_INTERVAL_MS = 120; // while playing, because an engine in this browser needs the CPU
 
-export function createControls(texts, part, view, time, draw, getLog) {
+export function createControls(texts, part, view, playback, draw, getLog) {
   function handleKey(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const onButton = event.target.closest("button, [role=button]"),
       onRange = event.target.matches("input");
-    if (event.key === " " && !onButton) time.toggle();
-    else if (event.key === "ArrowRight" && !onRange) time.step(1);
-    else if (event.key === "ArrowLeft" && !onRange) time.step(-1);
-    else if (event.key === "Home" && !onRange) time.jump(0);
-    else if (event.key === "End" && !onRange) time.jump(Infinity);
-    else if (/^[1-4]$/.test(event.key)) time.setSpeed(SPEEDS[event.key - 1]);
+    if (event.key === " " && !onButton) playback.toggle();
+    else if (event.key === "ArrowRight" && !onRange) playback.step(1);
+    else if (event.key === "ArrowLeft" && !onRange) playback.step(-1);
+    else if (event.key === "Home" && !onRange) playback.jump(0);
+    else if (event.key === "End" && !onRange) playback.jump(Infinity);
+    else if (/^[1-4]$/.test(event.key)) playback.setSpeed(SPEEDS[event.key - 1]);
     else return;
     event.preventDefault();
   }
 
-  part.play.onclick = time.toggle;
-  part.back.onclick = () => time.step(-1);
-  part.next.onclick = () => time.step(1);
+  part.play.onclick = playback.toggle;
+  part.back.onclick = () => playback.step(-1);
+  part.next.onclick = () => playback.step(1);
   part.download.onclick = () => saveFile(new Blob([getLog()], { type: "application/x-ndjson" }), view.run, ".jsonl");
-  part.scrub.oninput = () => time.seekByHand(+part.scrub.value);
-  part.scrub.onchange = time.announce;
+  part.scrub.oninput = () => playback.seekByHand(+part.scrub.value);
+  part.scrub.onchange = playback.announce;
   part.speed.onclick = (event) => {
     const speeds = [AUTO, ...SPEEDS.map(String)],
       index = speeds.indexOf(event.target.dataset.slow),
-      isSingle = event.currentTarget.clientWidth < 140; // on a phone one button goes through all speeds
+      isSingle = event.currentTarget.clientWidth < 140; // a phone shows one button, which steps through all speeds
     const chosen = speeds[isSingle ? (index + 1) % speeds.length : index];
-    if (index >= 0) time.setSpeed(chosen === AUTO ? AUTO : +chosen);
+    if (index >= 0) playback.setSpeed(chosen === AUTO ? AUTO : +chosen);
   };
   part.showAll.onclick = () => {
     view.asChips = !view.asChips;
@@ -50,7 +50,7 @@ export function createControls(texts, part, view, time, draw, getLog) {
     draw();
   };
   part.stage.addEventListener("keydown", handleKey);
-  part.stage.addEventListener("pointerdown", time.markTouched);
+  part.stage.addEventListener("pointerdown", playback.markTouched);
 
   function paintTransport(figures, end) {
     const label = view.playing ? "❚❚" : "▶",

@@ -1,4 +1,4 @@
-/* Draws the tokens written over time, one line per lane. */
+/* Draws how the number of written tokens grows over time, one line per lane. */
 
 import { EPS, isOver, isAtEnd, lanesOf } from "#page/race/run.js";
 import { countTokens } from "#page/race/measure.js";
@@ -7,7 +7,7 @@ import { fillText } from "#page/race/text.js";
 import { svg, svgText, svgLine, svgRoot } from "#page/race/svg.js";
 import { drawTimeAxis, timeAxisEnd } from "#page/race/axes.js";
 
-/* `view` holds the run on show, its moment `view.timeMs` and the widths of the charts, `view.widths`. */
+/* `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`). */
 export function createCurve(texts, part, view) {
   function drawCurve(figures, end) {
     const box = part.curve,
@@ -18,8 +18,8 @@ export function createCurve(texts, part, view) {
       [speculative, plain, peer] = lanesOf(view.run);
     if (!width) return;
     const tokensOf = (lane) => countTokens(lane, lane.cycles.length),
-      requested = plain || speculative,
-      limit = (requested.started && requested.started.params && requested.started.params.max_tokens) || 0;
+      limitedLane = plain || speculative,
+      limit = (limitedLane.started && limitedLane.started.params && limitedLane.started.params.max_tokens) || 0;
     const endMs = timeAxisEnd(view.run, end),
       maxTokens = Math.max(4, ...lanesOf(view.run).map(tokensOf), isOver(view.run) ? 0 : limit);
     const x = (ms) => left + (ms / endMs) * (width - left - 10),
@@ -65,14 +65,14 @@ export function createCurve(texts, part, view) {
           svg("path", { d: stairPath(lane, endMs, x, y), class: "sd-ghost-line" }),
           svg("path", { d: stairPath(lane, view.timeMs, x, y), class: cls }),
         );
-    drawKey(chart, width - 112, height - bottom - 6, plain, peer);
+    drawLegend(chart, width - 112, height - bottom - 6, plain, peer);
     if (plain && !peer && figures.speculative.tokens + figures.plain.tokens && !isAtEnd(view))
       labelNow(chart, figures, x, y, width);
     box.replaceChildren(chart);
   }
 
-  /* Draws the key at the lower right, because names beside the lines would run into them. */
-  function drawKey(chart, x, bottom, plain, peer) {
+  /* Draws the legend at the lower right, because lane names beside the lines would overlap the lines. */
+  function drawLegend(chart, x, bottom, plain, peer) {
     const rows = [
       ["sd-line-a", texts.charts.speculative],
       peer && ["sd-line-c", texts.charts.peer],

@@ -1,4 +1,4 @@
-/* Reads one cycle of a run; uses no DOM. */
+/* Computes properties of one cycle of a run (see `log.js`); uses no DOM. */
 
 /* Returns the index of the last accepted draft, or -1 if none was accepted. */
 export const findTip = (cycle) => cycle.drafts.reduce((tip, draft, i) => (draft.state === "acc" ? i : tip), -1);
@@ -6,8 +6,8 @@ export const findTip = (cycle) => cycle.drafts.reduce((tip, draft, i) => (draft.
 /* Returns the time at which a cycle's first token appears, in ms. */
 export const firstTokenMs = (cycle) => Math.min(cycle.endMs, ...cycle.drafts.map((draft) => draft.readyMs));
 
-/* Returns the deepest level of a cycle's tree. */
+/* Returns the depth of a cycle's draft tree. */
 export const depthOf = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
 
-/* Returns whether a coin decides about this draft: p / q is neither near 0 nor near 1. */
+/* Returns whether the coin (a random number) decides about this draft: p / q lies well between 0 and 1. */
 export const isCoinDecided = ({ p, q }) => p > 0.1 * q && p < 0.9 * q;

@@ -1,9 +1,9 @@
-/* Draws the end of a run: one bar of time per lane, and the buttons that save a picture and copy a link. */
+/* Draws the summary of a finished run: a bar for each lane's time, and buttons that save a picture and copy a link. */
 
 import { html, copyText, showAnswer, saveFile } from "#page/race/html.js";
 import { summarize, drawPicture } from "#page/race/picture.js";
 
-/* `root` is the player; its tab sets `root.share`, which makes the link to a run. */
+/* `root` is the player's element. `traces.js` sets `root.share`, which creates a link to the run. */
 export function createFinish(box, texts, root) {
   return function draw(run) {
     const { headline, title, rows, longest } = summarize(texts, run);

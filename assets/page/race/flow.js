@@ -1,9 +1,9 @@
-/* Animates one cycle as token flow: dashed chips slide from a small draft box onto one wide bar, a pass of the
- * target; all verdicts fall at once; rejected chips drop out, and the target's own token drops in.
+/* Animates one cycle. Drafts slide as dashed chips from a small box onto a wide bar, the target's pass. All verdicts
+ * then appear at the same time: rejected chips drop out, and the target's own token drops in.
  *
- * `createFlow(box, texts).draw(cycle, progress)` draws a cycle at a progress from 0 to 1, so it can be scrubbed. Chips
- * arrive until DRAFTED_SHARE, the pass runs until PASSED_SHARE, then the verdicts move. Within each part a new frame
- * changes only transforms, opacities and one clip. Screen readers skip it, because the sentence says the same. */
+ * `createFlow(box, texts).draw(cycle, progress)` draws one frame; `progress` goes from 0 to 1, or back.
+ * Chips arrive until DRAFTED_SHARE, the pass runs until PASSED_SHARE, then the verdicts move. Most frames change only
+ * transforms, opacities and one clip path. Screen readers skip the animation, because a sentence says the same. */
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
@@ -13,21 +13,21 @@ import { clamp } from "#page/race/format.js";
 export const DRAFTED_SHARE = 0.4,
   PASSED_SHARE = 0.7;
 const FLASHED_SHARE = 0.76,
-  MAX_DRAFTS = 7; // a longer draft is drawn in part: its last judged tokens, then the next ones while there is room
+  MAX_DRAFTS = 7; // of a longer draft, draw the last judged tokens, then others up to this number
 const GAP_PX = 6,
   FALL_PX = 62,
   DRAFT_BOX_PX = 74,
-  MIN_SCALE = 0.85; // the smallest scale of a chip: on a phone its letters are then 11 px
+  MIN_SCALE = 0.85; // smallest scale of a chip: letters of 11 px on a phone
 const THROWN_AWAY = ["rej", "dis", "cut"];
 
-/* Rises smoothly from 0 at `from` to 1 at `to`. */
+/* Returns a value that rises smoothly from 0 at `from` to 1 at `to`. */
 function ease(progress, from, to) {
   const x = clamp((progress - from) / (to - from), 0, 1);
   return x * x * (3 - 2 * x);
 }
 
-/* Returns a cycle's progress at the time `ms`. Drafting always fills the progress up to DRAFTED_SHARE, the check up to
- * PASSED_SHARE. The verdicts begin to move at the commit; `settled`, from 0 to 1, is how far they have moved. */
+/* Returns the progress of a cycle's animation at the time `ms`: DRAFTED_SHARE when drafting ends, PASSED_SHARE when the
+ * pass ends. After the commit, `settled` says how far the verdicts have moved, from 0 to 1. */
 export function progressAt(cycle, ms, settled = 1) {
   if (ms >= cycle.endMs) return PASSED_SHARE + (1 - PASSED_SHARE) * settled;
   const shareOf = (from, to) => (to > from ? clamp((ms - from) / (to - from), 0, 1) : 1);
@@ -38,7 +38,7 @@ export function progressAt(cycle, ms, settled = 1) {
   );
 }
 
-/* Chooses the chips that fit: first drops accepted drafts from the front, then drafts from the back. */
+/* Chooses the chips that fit. Drops accepted drafts from the front first, then any drafts from the back. */
 export function chooseFitting(items, roomPx) {
   const chosen = [...items],
     isTooWide = () => chosen.reduce((sum, { width }) => sum + width + GAP_PX, 0) > roomPx,
@@ -78,7 +78,7 @@ export function createFlow(box, texts) {
       });
     const n = cycle.drafts.length,
       label = fillText(n > 1 ? texts.flow.pass : n ? texts.flow.pass_one : texts.flow.alone, { n });
-    // the label is written twice, so that the filled and the empty half each have their own ink
+    // the label is written twice, because its colour differs on the filled and the empty part of the bar
     passBar = html("div", { class: "sd-flowpass" }, html("span", {}, label), (passFill = html("i", {}, label)));
     gainLabel = html(
       "div",
@@ -95,7 +95,7 @@ export function createFlow(box, texts) {
     arrange();
   }
 
-  /* Measures and places a cycle's chips once. The target's own token stands where the first dropped draft stood. */
+  /* Measures and places the new chips. The target's own token takes the place of the first draft that drops out. */
   function arrange() {
     width = stage.clientWidth;
     for (const item of items) item.width = item.node.offsetWidth;
@@ -136,11 +136,11 @@ export function createFlow(box, texts) {
     passBar.style.opacity = progress > DRAFTED_SHARE - 0.05 ? "1" : "0.45";
     gainLabel.style.opacity = ease(progress, 0.9, 1).toFixed(2);
     for (const item of items) {
-      if (item.x === undefined) continue; // it does not fit
-      const now = isJudged ? item.state : "pen";
-      if (item.shownState !== now) {
-        item.shownState = now;
-        item.node.className = `sd-tok sd-${now}` + (now === "pen" ? " sd-unmarked" : "");
+      if (item.x === undefined) continue; // this chip does not fit
+      const shown = isJudged ? item.state : "pen";
+      if (item.shownState !== shown) {
+        item.shownState = shown;
+        item.node.className = `sd-tok sd-${shown}` + (shown === "pen" ? " sd-unmarked" : "");
       }
       if (item.isTarget) {
         const landed = ease(progress, 0.82, 0.95);
@@ -164,7 +164,7 @@ export function createFlow(box, texts) {
 
   const reset = () => {
     builtCycle = null;
-  }; // the next `draw` creates the chips again, for a new width or in place of what `finish.js` drew
+  }; // makes the next `draw` create the chips again: the width changed, or `finish.js` used the box
 
   return { draw, reset };
 }

@@ -1,11 +1,11 @@
-/* Writes numbers with their units and chooses the ticks of an axis; uses no DOM. */
+/* Formats numbers with their units and chooses the ticks of an axis; uses no DOM. */
 
 import { EPS } from "#page/race/run.js";
 
 export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 export const toFixed = (x, digits = 2) => x.toFixed(digits);
 
-/* Formats a probability with two significant digits, so that a ratio of two agrees with both; never a false 0 or 1. */
+/* Formats a probability with two significant digits, enough to check the ratio of two. Never rounds it to 0 or 1. */
 export function formatChance(x) {
   if (x == null || Number.isNaN(x)) return "–";
   if (x > 0 && x < 0.0001) return "<0.0001";
@@ -39,8 +39,8 @@ export function niceStep(span, count) {
 const formatTick = (value, step) =>
   step >= 1 ? String(Math.round(value)) : value.toFixed(Math.min(3, Math.ceil(-Math.log10(step))));
 
-/* Returns the ticks of an axis that starts at `from` and is `span` long; about `count` of them fit into `window`. An
- * empty window has none. */
+/* Returns the ticks of an axis that starts at `from` and is `span` long. About `count` ticks fit into `window`, the
+ * visible length. Returns no ticks if `window` is 0. */
 export function ticksOf(from, span, window, count) {
   if (!(window > EPS)) return [];
   const step = niceStep(window, count),
@@ -52,5 +52,5 @@ export function ticksOf(from, span, window, count) {
   }));
 }
 
-/* Estimates the width of a label at 12 px before it is drawn; a Chinese character is square. */
-export const estimateWidth = (label) => [...label].reduce((width, one) => width + (one > "\u2e80" ? 12 : 5.8), 0);
+/* Estimates the width in px of a label in a font of 12 px. A Chinese character is as wide as it is high. */
+export const estimateWidth = (label) => [...label].reduce((width, char) => width + (char > "\u2e80" ? 12 : 5.8), 0);

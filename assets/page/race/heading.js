@@ -6,7 +6,7 @@ import { toFixed, formatSize } from "#page/race/format.js";
 import { methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
 import { showCountMethod, describeServer, formatServerName } from "#page/race/server.js";
 
-const PRECISIONS = ["bfloat16", "int8", "int7"]; // rounded weights make another target: the heading names them
+const PRECISIONS = ["bfloat16", "int8", "int7"]; // the heading names these, because rounded weights change the target
 
 const isBuiltIn = (family) => /^embedded(:|$)/.test(family || "embedded");
 const modelName = (pair) =>
@@ -91,7 +91,7 @@ export function createHeading(texts, root, part, view) {
       setProperty(
         part.sub0,
         "textContent",
-        fillText(draftedBy(started), {
+        fillText(drafterSentence(started), {
           k: started.k,
           who: texts.names[started.drafter] || started.drafter,
         }) + (pickText(texts.rule, started.rule) ? "; " + pickText(texts.rule, started.rule) : ""),
@@ -99,8 +99,8 @@ export function createHeading(texts, root, part, view) {
     for (const sub of [part.sub0, part.sub1, part.sub2]) setProperty(sub, "title", sub.textContent);
   }
 
-  /* Picks the sentence on the drafter. With k = 1 it says "one guess", except of a tree, which has several. */
-  const draftedBy = ({ k, drafter }) =>
+  /* Picks the sentence on the drafter. With k = 1 it says "one guess", except for a tree, which has several guesses. */
+  const drafterSentence = ({ k, drafter }) =>
     k === 0
       ? texts.lane.none
       : k === 1 && !methodOf(texts.methods, drafter).tree
@@ -137,12 +137,12 @@ export function createHeading(texts, root, part, view) {
   return { paint, createTerm, paintProgress };
 }
 
-/* Returns whether SmolLM2, a file of 4 bits per weight, was unpacked to bfloat16. */
+/* Returns whether the model is SmolLM2, whose file has 4 bits per weight, unpacked to bfloat16. */
 const isUnpackedFile = ({ family, dtype }) => family === "smollm2" && dtype === "bfloat16";
 
 const KERNELS = { native: "native", wasm: "wasm" }; // any other run was computed by torch
 
-// Names the machine on which the run was made.
+/* Returns a name for the machine that computed the run: its GPU, or its number of cores and threads. */
 function machineName(texts, models, machine) {
   if (/^cuda/.test(models.device) && machine.gpu) return machine.gpu;
   const cores =

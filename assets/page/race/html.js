@@ -13,7 +13,7 @@ export function createButton(label, act, cls = /** @type {string | null} */ ("sd
   node.onclick = act;
   return node;
 }
-/* Adds one button per name to `box`; returns a function that shows one of them as pressed. */
+/* Adds one button per label to `box`. Returns a function that shows the button with a given name as pressed. */
 export function createChoice(box, labels, choose) {
   for (const [name, label] of labels) {
     const node = createButton(label, () => choose(name), null);
@@ -27,7 +27,7 @@ export function createChoice(box, labels, choose) {
 export const createLink = (href, label, cls) =>
   html("a", { class: cls, href, target: "_blank", rel: "noreferrer" }, label);
 
-/* Creates the head of a table; a head that is not a string is already a cell. */
+/* Creates the header row of a table from strings and finished cells. */
 export const createHeadRow = (heads) =>
   html(
     "thead",
@@ -65,13 +65,13 @@ export const setAttribute = (node, name, value) => {
 
 let idCount = 0;
 
-/* Returns the elements of a template by the names in `data-part`. */
+/* Returns the elements inside `root` that have the attribute `data-part`, keyed by its value. */
 export const findParts = (root) =>
   /** @type {any} */ (
     Object.fromEntries([...root.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]))
   );
 
-/* Copies a text and returns whether that worked: without https a page may not write to the clipboard. */
+/* Copies a text and returns whether that worked. It fails without https, where browsers block the clipboard. */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -81,7 +81,7 @@ export async function copyText(text) {
   }
 }
 
-/* Shows `word` on a button for two seconds. Pressed again meanwhile, the button still goes back to its label. */
+/* Shows `word` on a button for two seconds, then its label again, even if the button was pressed again meanwhile. */
 export function showAnswer(button, word) {
   button.label ??= button.textContent;
   clearTimeout(button.timer);
@@ -91,7 +91,7 @@ export function showAnswer(button, word) {
   }, 2000);
 }
 
-/* Gives the visitor a file that is named after the run. */
+/* Downloads `blob` as a file that is named after the run. */
 export function saveFile(blob, run, extension) {
   const url = URL.createObjectURL(blob),
     name = String((run && run.header.run) || "run")

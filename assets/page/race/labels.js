@@ -1,10 +1,10 @@
-/* Writes the labels of the player: titles, names for screen readers, the legend, the buttons of zoom and speed. It also
- * gives the card and the facts on a run their ids, and lets the badge fold those facts. */
+/* Writes the player's labels: titles, names for screen readers, the legend, the buttons for zoom and speed. Also sets
+ * the ids of the card and of the line about the run (`meta`), and lets the badge show or hide that line. */
 
 import { html, createId } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
 
-export const AUTO = "auto"; // the speed that the page chooses from moment to moment
+export const AUTO = "auto"; // the setting with which the page itself adapts the speed
 
 export const formatSpeed = (slowdown) => (slowdown === 1 ? "1×" : "1/" + slowdown);
 

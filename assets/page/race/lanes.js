@@ -1,6 +1,6 @@
-/* Writes each lane as text: tokens are built as their cycles arrive, and time only changes their classes. In prose the
- * pieces of a word join, and a rejected word becomes small once its cycle is past. With `view.asChips` every token is a
- * chip with its mark, and trees are drawn as trees. */
+/* Writes each lane as text. Elements are created when a cycle arrives; later, the replay only changes their classes. By
+ * default a lane is prose: tokens join into words, and a rejected token becomes small once its cycle is past. With
+ * `view.asChips` every token is a chip with a mark, and a draft tree is drawn as a tree. */
 
 import { EPS, speculativeOf, plainOf, peerOf, lanesOf, isOver, isAtEnd } from "#page/race/run.js";
 import { findTip, firstTokenMs, depthOf } from "#page/race/cycle.js";
@@ -9,20 +9,20 @@ import { makeVisible, fillText } from "#page/race/text.js";
 import { setUp, html } from "#page/race/html.js";
 import { splitAtBreak, createChip, statusOf, createPrompt } from "#page/race/tokens.js";
 
-const FOLLOW_PX = 60; // px; a lane scrolled this near to its end follows new text
-const PROMPT_LENGTH = 64; // characters of a prompt's last line
+const FOLLOW_PX = 60; // px; a lane that is scrolled this near to its end follows new text
+const PROMPT_LENGTH = 64; // characters to show of a prompt's last line
 const MIN_CYCLE_MS = 250; // ms that a cycle must last on the screen for its drafts to be seen
 
-/* `view` holds the run on show and its moment `view.timeMs`. */
+/* `view` holds the run on show and the replay's current time (`view.timeMs`). */
 export function createLanes(texts, part, view) {
   let chips = [],
     groups = [],
     builtCycles = [];
 
   const laneBoxes = () => [part.lane0, part.lane1, part.lane2];
-  const drafts = (laneIndex) => laneIndex !== 1; // all lanes but the plain one
+  const hasDrafts = (laneIndex) => laneIndex !== 1; // all lanes but the plain one
 
-  /* Shortens the prompt to its last words, which lead into the text; the whole prompt stands above. */
+  /* Shortens the prompt to its last words, because the lane's text continues them. The full prompt stands above. */
   function lastWords(prompt) {
     const last = prompt.split("\n").pop();
     return makeVisible(last.length > PROMPT_LENGTH ? "… " + last.slice(4 - PROMPT_LENGTH).trimStart() : last);
@@ -64,12 +64,12 @@ export function createLanes(texts, part, view) {
     });
   }
 
-  function buildCycle(laneIndex, cycle, all = []) {
+  function buildCycle(laneIndex, cycle, laneCycles = []) {
     const box = laneBoxes()[laneIndex];
     const group = html("span", { class: "sd-cyc" }),
       judgedMs = cycle.check ? cycle.check.end : cycle.endMs;
     const place = cycle.tree ? growTree(group, cycle) : () => group;
-    if (drafts(laneIndex)) groups.push({ group, cycle, all, tree: cycle.tree });
+    if (hasDrafts(laneIndex)) groups.push({ group, cycle, laneCycles, tree: cycle.tree });
     cycle.drafts.forEach((draft, i) =>
       addToken(laneIndex, place(i, draft.parent), draft, draft.state, draft.readyMs, judgedMs, {
         cycle,
@@ -88,11 +88,11 @@ export function createLanes(texts, part, view) {
         { cycle, targetToken: cycle.targetToken },
       );
     box.append(group);
-    if (drafts(laneIndex)) box.append(html("span", { class: "sd-gap" }));
+    if (hasDrafts(laneIndex)) box.append(html("span", { class: "sd-gap" }));
   }
 
-  /* Builds a tree of drafts: siblings stand below each other, children to the right of their parent. Returns a function
-   * that makes the place of a draft. */
+  /* Prepares `tree` for a draft tree: siblings stand below each other, children to the right of their parent. Returns a
+   * function that creates the element for one draft. */
   function growTree(tree, cycle) {
     const nodes = { "-1": tree };
     setUp(
@@ -112,7 +112,7 @@ export function createLanes(texts, part, view) {
     };
   }
 
-  /* Adds a token to a lane; only a token that joins the text may break a line. */
+  /* Adds a token to a lane. Only a token of the committed text can start a new line. */
   function addToken(laneIndex, parent, { piece, text }, ...more) {
     const [state] = more,
       inText = !["rej", "dis", "cut"].includes(state),
@@ -120,12 +120,12 @@ export function createLanes(texts, part, view) {
     (inText ? splitAtBreak(text || piece) : [piece]).forEach((text, i) => {
       const node = addPiece(laneIndex, parent, text, ...more);
       if (isPartial) node.querySelector(".sd-token-text").replaceChildren();
-      if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // a token has one mark
+      if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // only the first part has a mark
       if (inText && /\n/.test(text)) parent.append(html("br"));
     });
   }
 
-  /* Adds a chip that acts as a button but breaks and joins like text, as a <button> cannot. */
+  /* Adds a chip that acts as a button. It is a <span>, because the text of a <button> does not join its neighbours. */
   function addPiece(laneIndex, parent, piece, state, shownMs, judgedMs, details) {
     const node = createChip(texts, piece, state, "span", statusOf(texts, state, details) + levelText(details));
     setUp(node, { role: "button", tabindex: -1 }, []);
@@ -138,7 +138,7 @@ export function createLanes(texts, part, view) {
     return node;
   }
 
-  /* Creates a token's parts for prose: leading spaces without a tint, then the rest; `addToken` adds line breaks. */
+  /* Creates a token's elements for prose: leading spaces without colour, then the rest. `addToken` adds line breaks. */
   function proseParts(piece, unnamed) {
     const [, spaces, rest] = /** @type {RegExpExecArray} */ (/^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, "")));
     return [
@@ -154,8 +154,8 @@ export function createLanes(texts, part, view) {
     const currentCycle = countCyclesBy(speculativeOf(view.run).cycles, view.timeMs);
     for (const item of chips) {
       const now = view.timeMs + EPS < item.shownMs ? "fut" : view.timeMs + EPS < item.judgedMs ? "pen" : item.state;
-      const reach = now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle ? 0 : -1;
-      if (item.tabIndex !== reach) item.node.tabIndex = item.tabIndex = reach;
+      const tabIndex = now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle ? 0 : -1;
+      if (item.tabIndex !== tabIndex) item.node.tabIndex = item.tabIndex = tabIndex;
       if (item.shownState === now) continue;
       item.shownState = now;
       item.node.className = "sd-tok " + (now === "fut" ? "sd-fut sd-" + item.state : "sd-" + now);
@@ -164,22 +164,22 @@ export function createLanes(texts, part, view) {
     }
   }
 
-  /* Marks a cycle as past once the next one begins or the text ends; in prose this hides its discarded tokens. If
-   * cycles pass too fast, prose shows them as past at once, and of a tree always only its accepted path. */
+  /* Marks a cycle as past once the next cycle begins or the text ends; in prose this hides its discarded tokens. In
+   * prose, trees are past from the start, and so is every cycle while cycles pass too fast to be seen. */
   function paintGroups() {
     const { cycles, endMs } = speculativeOf(view.run),
       ended = isOver(view.run) && isAtEnd(view) && !view.asChips,
       tooFast = view.playing && cycles.length > 0 && (endMs / cycles.length) * view.slowdown < MIN_CYCLE_MS;
-    for (const { group, cycle, all, tree } of groups) {
-      const next = all[cycle.number], // numbers count from 1
+    for (const { group, cycle, laneCycles, tree } of groups) {
+      const next = laneCycles[cycle.number], // `number` counts from 1
         isPast = next ? view.timeMs + EPS >= firstTokenMs(next) : ended;
       if (tree) group.classList.toggle("sd-fut", view.timeMs + EPS < firstTokenMs(cycle));
       group.classList.toggle("sd-past", isPast || (!view.asChips && (tree || tooFast)));
     }
   }
 
-  /* Scrolls a full lane to its newest words, unless the visitor has scrolled up. `draw` in `player.js` calls it by a
-   * timer, when the layout is done. */
+  /* Scrolls a full lane to its newest words, unless the visitor has scrolled up. `draw` in `player.js` calls this with
+   * a timer, so that the layout is done before. */
   function followNewest() {
     for (const box of laneBoxes()) {
       const { clientHeight: height, scrollHeight: fullHeight, scrollTop: scrollTop } = box;
@@ -192,7 +192,7 @@ export function createLanes(texts, part, view) {
     }
   }
 
-  const itemOf = (draft) => chips.find((one) => one.draft === draft);
+  const itemOf = (draft) => chips.find((chip) => chip.draft === draft);
 
   function paint() {
     paintChips();

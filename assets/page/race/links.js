@@ -1,13 +1,13 @@
-/* Leads from the player to other parts of the page: how to read it, the tour, the tab Step through. */
+/* Connects the player's links to other parts of the page: the reading help, the tour, the tab Step through. */
 
 import { speculativeOf } from "#page/race/run.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { html } from "#page/race/html.js";
 
-/* Places the player's links, on a small screen below the stage, and connects the one to the reading help. The tour's
- * link works by its `data-tour`. */
+/* Places the player's links (below the stage on a small screen) and connects the link to the reading help. The link to
+ * the tour needs no handler here, because `guide/tour.js` handles clicks on any element with `data-tour`. */
 export function connectHelpLinks(part, inPage, reducedMotion) {
-  part.how.hidden = part.tour.hidden = !inPage; // a player outside of the page has none of them
+  part.how.hidden = part.tour.hidden = !inPage; // a saved page and a phone in class have neither
   const small = matchMedia("(max-width: 900px)"),
     placeLinks = () => (small.matches ? part.foot.after(part.links) : part.meta.before(part.links));
   small.onchange = placeLinks;
@@ -26,10 +26,10 @@ export function connectHelpLinks(part, inPage, reducedMotion) {
   }
 }
 
-/* Makes the links from a sentence about a draft to its numbers, and to its cycle in the tab Step through. */
+/* Returns a function that creates the links from a sentence about a draft: to its numbers, and to Step through. */
 export function createDraftLinks({ texts, view, root, lanes, cards, markTouched }) {
-  /* Opens the tab Step through at this draft. If the tab was never opened, it reads `root.wantedStep` when it is
-   * mounted. */
+  /* Opens the tab Step through at this draft. If the tab was never open before, it is mounted first and then reads
+   * `root.wantedStep`. */
   function openStepThrough(draft) {
     markTouched();
     const cycle = countCyclesBy(speculativeOf(view.run).cycles, view.timeMs);

@@ -1,5 +1,5 @@
-/* Folds the events of a log into a run: lanes of cycles. Times are milliseconds since the end of the lane's prefill,
- * because the page compares decoding. */
+/* Builds a run from the events of a log. A run has lanes, and a lane has cycles. Times are in ms since the end of the
+ * lane's prefill, because the page compares only decoding. */
 
 import { NO_TOTALS, serverOf } from "#page/race/run.js";
 
@@ -39,7 +39,7 @@ export function foldEvents(lines) {
   return run;
 }
 
-/* Applies an event to a run and returns the run. It skips unknown kinds and lanes, so that a newer log still plays. */
+/* Applies an event to a run and returns the run. Skips unknown events and lanes, so that a newer log still plays. */
 export function applyEvent(run, event) {
   if (event.event === "header") return createRun(event);
   if (!run || typeof event.lane !== "string") return run;
@@ -55,9 +55,9 @@ export function applyEvent(run, event) {
 }
 
 const BYTES = /^(<0x[0-9A-F]{2}>)+$/,
-  MAX_BYTES = 16; // bytes that may wait for the rest of a character
+  MAX_BYTES = 16; // at most so many bytes wait for the rest of a character
 
-/* Joins the bytes of a character that is split into tokens: the last of them becomes the character, the others "". */
+/* Joins byte tokens that form one character: the last of these tokens becomes the character, the others "". */
 function joinBytes(lane, pieces) {
   return pieces.map((piece) => {
     if (!BYTES.test(piece)) {
@@ -93,7 +93,7 @@ function commit(lane, event) {
       distribution: pending.verified && pending.verified.law,
       p: pending.verified && pending.verified.p,
     };
-    // a peer, which is another engine, may draft before its target reads the prompt
+    // a peer, which is another engine's lane, can draft before its target reads the prompt
     if (pending.drafted) lane.prefill.cycle = { ...createCycle(lane, pending, event, texts), number: 0 };
     return;
   }
@@ -107,7 +107,7 @@ function createCycle(lane, pending, event, texts) {
   const before = lane.cycles.length ? lane.cycles[lane.cycles.length - 1] : null;
   const { drafted, verified } = pending;
   const positions = (verified && verified.positions) || [];
-  const server = serverOf(lane); // it does not report when it drafted, and a whole cycle arrives at once
+  const server = serverOf(lane); // a server does not report when it drafted, and a whole cycle arrives at once
   const drafting =
     drafted && !server
       ? {
@@ -138,7 +138,7 @@ function createCycle(lane, pending, event, texts) {
       ? { ...targetTokenOf(event, verified, drafts.length), text: texts[committed - 1] }
       : null;
   const judgedLevels = [
-    ...new Set(drafts.filter((one) => one.state === "acc" || one.state === "rej").map((one) => one.level)),
+    ...new Set(drafts.filter(({ state }) => state === "acc" || state === "rej").map(({ level }) => level)),
   ];
   const cycle = {
     number: lane.cycles.length + 1,
@@ -162,7 +162,7 @@ function createCycle(lane, pending, event, texts) {
   return cycle;
 }
 
-/* Returns the index of each draft's parent, -1 for the text. If the log has no parents, the draft is a chain. */
+/* Returns the index of each draft's parent; -1 means the committed text. A log without parents describes a chain. */
 const parentsOf = (parents, count) =>
   Array.from({ length: count }, (_, i) =>
     Number.isInteger(parents[i]) && parents[i] >= -1 && parents[i] < i ? parents[i] : i - 1,
@@ -179,7 +179,7 @@ function targetTokenOf(event, verified, draftCount) {
   };
 }
 
-/* Adds a cycle to the totals, so that figures at any time are a look-up, not a sum. A check is a pass over a draft. */
+/* Adds a cycle to the totals so far, so that no view has to add up cycles. A check is a pass over a draft. */
 function addTotals(totals, cycle) {
   const before = totals || NO_TOTALS,
     passMs = cycle.check ? cycle.check.end - cycle.check.start : 0,
@@ -197,24 +197,24 @@ function addTotals(totals, cycle) {
   };
 }
 
-/* Creates the state of `readLog`, which reads a growing text line by line. If the first line changes, it restarts. */
+/* Creates the state of `readLog`, which reads new lines of a growing log, and starts over if the first line changes. */
 export function createReader() {
-  return { head: null, length: 0, run: null };
+  return { firstLine: null, length: 0, run: null };
 }
 
 export function readLog(reader, text) {
-  const fresh = reader.head !== null && (text.length < reader.length || !text.startsWith(reader.head));
-  if (fresh) Object.assign(reader, createReader());
+  const isNew = reader.firstLine !== null && (text.length < reader.length || !text.startsWith(reader.firstLine));
+  if (isNew) Object.assign(reader, createReader());
   let end;
   while ((end = text.indexOf("\n", reader.length)) >= 0) {
     const line = text.slice(reader.length, end);
     reader.length = end + 1;
-    if (reader.head === null) reader.head = line + "\n";
+    if (reader.firstLine === null) reader.firstLine = line + "\n";
     try {
       reader.run = applyEvent(reader.run, JSON.parse(line));
     } catch (error) {
       console.warn("a line of the run cannot be read", error);
     }
   }
-  return fresh;
+  return isNew;
 }

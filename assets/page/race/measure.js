@@ -1,4 +1,4 @@
-/* Computes the figures of a run at a moment of its replay; uses no DOM. */
+/* Computes the figures of a run at a time of its replay; uses no DOM. */
 
 import { EPS, UNNAMED, NO_TOTALS, speculativeOf, plainOf, peerOf, serverOf, reportsDrafts } from "#page/race/run.js";
 
@@ -13,19 +13,19 @@ export function countCyclesBy(cycles, ms) {
   return low;
 }
 
-/* Counts the tokens of a lane's text after so many cycles, including the prefill's own. */
+/* Counts the tokens that a lane has written after its first `cycles` cycles, including the token of the prefill. */
 export const countTokens = (lane, cycles) =>
   (lane.prefill ? lane.prefill.pieces.length : 0) + (cycles ? lane.cycles[cycles - 1].totals.tokens : 0);
 
-/* Returns the median and the longest time between two arrivals after the first token, in ms. */
+/* Returns the median and the longest time between two arrivals of tokens, in ms. */
 export function gapsOf(lane, ms) {
   const ends = lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).map((cycle) => cycle.endMs),
     gaps = ends.map((at, i) => at - (i ? ends[i - 1] : 0)).filter((gap) => gap > EPS);
   return gaps.length ? { median: medianOf(gaps), longest: Math.max(...gaps) } : null;
 }
 
-/* Computes the figures of a run at the time `ms`. Costs are in plain passes of the target; what a server does not
- * report is null. `dar` is the draft acceptance rate, accepted / drafted. */
+/* Computes the figures of a run at the time `ms`. The unit of costs is the time of one plain pass: `c` is the cost of
+ * a drafted token, `v` of a check. `dar` is accepted / drafted. A figure that a server does not report is null. */
 export function figuresAt(run, ms) {
   const laneAt = (lane) => {
     if (!lane) return { passes: 0, last: null, ...NO_TOTALS, written: 0, endMs: 0, rate: 0 };
@@ -75,10 +75,10 @@ export function figuresAt(run, ms) {
   };
 }
 
-/* Whether the machine was so busy that the speed-up is not reliable; `Trace.summary` in Python has the same rule. */
 const MAX_RATIO = 1.05,
   MAX_SCATTER = 1.5,
   MIN_PASSES = 8;
+/* Returns whether the machine was too busy for a reliable speed-up. `Trace.summary` in Python has the same rule. */
 export function wasMachineBusy(run) {
   const speculative = speculativeOf(run),
     plain = plainOf(run),
@@ -104,13 +104,13 @@ function medianOf(values) {
   return (sorted[(n - 1) >> 1] + sorted[n >> 1]) / 2;
 }
 
-/* Returns where a lane first differs from the plain one (`at`, -1 if nowhere) and how many tokens were compared.
- * Greedy lanes must agree. Where a server reports no token ids, pieces are compared. */
+/* Compares a lane with the plain lane, which a greedy lane must equal. Returns the index of the first different token
+ * (`at`, -1 if none) and the number of compared tokens. Compares pieces if a server reports no token ids. */
 export function findDivergence(run, lane = speculativeOf(run)) {
   if (!plainOf(run)) return { at: -1, compared: 0 };
   const all = (lane, kind) =>
     (lane.prefill ? lane.prefill[kind] : []).concat(...lane.cycles.map((cycle) => cycle[kind]));
-  const kind = [lane, plainOf(run)].some((one) => all(one, "tokens").includes(UNNAMED)) ? "pieces" : "tokens";
+  const kind = [lane, plainOf(run)].some((lane) => all(lane, "tokens").includes(UNNAMED)) ? "pieces" : "tokens";
   const tokens = all(lane, kind),
     plainTokens = all(plainOf(run), kind),
     compared = Math.min(tokens.length, plainTokens.length);

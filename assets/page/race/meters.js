@@ -1,4 +1,4 @@
-/* Draws the two figures that follow the playhead, each with a small chart: the speed-up and the acceptance rate. */
+/* Draws the speed-up and the acceptance rate up to the replay's current time, each with a small chart. */
 
 import { EPS, speculativeOf, plainOf, isOver, wasStopped, isAtEnd, isServed } from "#page/race/run.js";
 import { wasMachineBusy, figuresAt } from "#page/race/measure.js";
@@ -8,18 +8,18 @@ import { toFixed, clamp } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 import { timeAxisEnd } from "#page/race/axes.js";
 
-export const MIN_TOKENS = 16; // tokens; a speed-up over fewer means nothing
-const SPARK_PX = 48; // px; a chart of less height has no labels
-const MAX_POINTS = 240; // at most so many points make a line
+export const MIN_TOKENS = 16; // tokens; a speed-up over fewer tokens is mostly noise
+const LABELLED_PX = 48; // px; a chart of less height gets no labels
+const MAX_POINTS = 240; // points in the line of a chart
 
-/* Returns the speed-up so far, or null while it means nothing: after few tokens, or below 1 in a run that gains. */
+/* Returns the speed-up so far. Returns null after few tokens, and while it is below 1 in a run that ends above 1. */
 export function speedupSoFar(run, figures) {
   if (!figures.speedup || figures.speculative.written < MIN_TOKENS) return null;
   const gains = isOver(run) && (figuresAt(run, Infinity).speedup || 0) >= 1;
   return gains && figures.speedup < 1 ? null : figures.speedup;
 }
 
-/* Counts the saved passes of the target: plain decoding needs one per token. */
+/* Counts the passes of the target that speculation saved: plain decoding needs one pass per token. */
 export const countSavedPasses = (figures) => figures.speculative.tokens - figures.speculative.passes;
 
 export function createMeters(texts, root, part, view, createTerm) {
@@ -33,7 +33,7 @@ export function createMeters(texts, root, part, view, createTerm) {
     if (view.run && lastPaint) drawCharts(lastPaint);
   });
 
-  /* Returns the label, the value, the unit and the definition for the row of the speed-up. */
+  /* Returns the label, the value, the unit and the key of the definition for the row of the speed-up. */
   function speedRow(figures) {
     const final = isOver(view.run) && isAtEnd(view) && !wasStopped(view.run),
       ratio = final ? figures.speedup : speedupSoFar(view.run, figures);
@@ -100,7 +100,7 @@ export function createMeters(texts, root, part, view, createTerm) {
     drawCharts(lastPaint);
   }
 
-  /* Computes both figures at the end of each cycle, again only when the run has more cycles or is over. */
+  /* Computes both figures at the end of each cycle. Recomputes them only if the run has new cycles or is now over. */
   function updatePoints() {
     const run = view.run,
       lanes = [speculativeOf(run), plainOf(run)].filter(Boolean);
@@ -140,12 +140,12 @@ export function createMeters(texts, root, part, view, createTerm) {
     alpha.hidden = !figures.reported && Boolean(speculativeOf(view.run).finished);
   }
 
-  /* Draws one figure over time: its past as a line, its future in a pale colour. */
+  /* Draws one figure over time: a line up to the replay's current time, and a pale line after it. */
   function drawMeter(box, replayEnd, { name, top: highest, marks, label, blank = false }) {
     const [width, height] = sizes.get(box) || [0, 0];
     if (!width || !height) return;
-    const spark = height < SPARK_PX,
-      left = spark ? 2 : 40,
+    const isLow = height < LABELLED_PX,
+      left = isLow ? 2 : 40,
       right = 6,
       span = timeAxisEnd(view.run, replayEnd);
     const x = (ms) => left + (ms / span) * (width - left - right),
@@ -155,7 +155,7 @@ export function createMeters(texts, root, part, view, createTerm) {
     if (blank) return box.replaceChildren(chart);
     for (const [value, mark] of marks) {
       chart.append(svgLine(left, y(value), width - right, y(value), value === 1 ? "sd-dots" : "sd-grid"));
-      if (!spark) chart.append(svgText(left - 6, y(value) + 4, mark, "", "end"));
+      if (!isLow) chart.append(svgText(left - 6, y(value) + 4, mark, "", "end"));
     }
     const seen = points.filter((point) => point.endMs <= view.timeMs + EPS);
     chart.append(
@@ -182,7 +182,7 @@ export function createMeters(texts, root, part, view, createTerm) {
   return paint;
 }
 
-/* Makes a line through the points; it breaks where a point has no value. */
+/* Returns the path of a line through the points, with gaps where a point has no value. */
 function path(points, name, x, y) {
   let d = "",
     command = "M";

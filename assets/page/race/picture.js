@@ -1,5 +1,5 @@
-/* Draws a race as a picture to share: its state when the speculative lane ends, with both lanes' coloured tokens and
- * times. */
+/* Draws a race as a picture to share. It shows the time at which the speculative lane ended: the coloured tokens of
+ * both lanes, and how long each lane took. */
 
 import { EPS, speculativeOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
 import { countCyclesBy, figuresAt, wasMachineBusy, findDivergence } from "#page/race/measure.js";
@@ -7,7 +7,7 @@ import { fillText, makeVisible } from "#page/race/text.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 
 const WIDTH = 1200,
-  HEIGHT = 630, // the size of a link's preview on other pages
+  HEIGHT = 630, // the size that other pages use to preview a link
   PADDING = 56;
 const FONT_PX = 25,
   LINE_PX = 33,
@@ -53,8 +53,8 @@ export function summarize(texts, run) {
   };
 }
 
-/* Says which lane was faster. Adds, where it is true, that the words or the distributions are the same. For a busy
- * machine, says only that it was busy. Returns "" if the lanes cannot be compared. */
+/* Returns a headline that says which lane was faster and, if true, that the words or the distributions are the same.
+ * For a busy machine, the headline says only that it was busy. Returns "" if the lanes cannot be compared. */
 function headline(texts, run, figures) {
   const { params, rule, lossless } = speculativeOf(run).started || {},
     headlines = texts.finish.headline;
@@ -89,8 +89,8 @@ const tokensAt = (lane, ms) =>
     ),
   ].filter(({ piece }) => piece);
 
-/* Breaks tokens into lines: at line breaks, before words, and within a word too long for a line. Returns each part of a
- * line with its x and width; drops empty lines. */
+/* Breaks tokens into lines: at line breaks, before words, and inside words that are longer than a line. Returns lines
+ * of parts, each with its x and width; leaves out empty lines. */
 function linesOf(tokens, widthOf, maxWidth) {
   const lines = /** @type {any[][]} */ ([[]]);
   let x = 0;
@@ -102,9 +102,9 @@ function linesOf(tokens, widthOf, maxWidth) {
     for (const part of piece.split(/(\n)/)) {
       if (part === "\n") endLine();
       else if (part) {
-        const next = tokens.findIndex((one, j) => j > i && /^\s/.test(one.piece)),
+        const next = tokens.findIndex((token, j) => j > i && /^\s/.test(token.piece)),
           tail = tokens.slice(i + 1, next < 0 ? undefined : next),
-          word = part + tail.map((one) => one.piece).join("");
+          word = part + tail.map((token) => token.piece).join("");
         if (/^ /.test(part) && x && x + widthOf(makeVisible(word.trimEnd())) > maxWidth) endLine();
         const shown = makeVisible(x || !part.trim() ? part : part.replace(/^ (?=\S)/, "")),
           width = widthOf(shown);
@@ -118,7 +118,7 @@ function linesOf(tokens, widthOf, maxWidth) {
   return lines;
 }
 
-/* Paints the picture in the present colours and font of the page. */
+/* Paints the picture in the page's current colours and font. */
 function paintPicture(canvas, texts, run) {
   const context = canvas.getContext("2d"),
     endMs = speculativeOf(run).endMs,

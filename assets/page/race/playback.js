@@ -1,4 +1,4 @@
-/* Moves the time of a replay: decides how fast it passes, where it pauses, and who moves it. */
+/* Advances the time of a replay at the chosen speed and with pauses, or moves it for the visitor or another page. */
 
 import { EPS, speculativeOf, isOver, replayEnd, findFirstRejection, isAtEnd, isServed } from "#page/race/run.js";
 import { countCyclesBy } from "#page/race/measure.js";
@@ -6,12 +6,12 @@ import { clamp } from "#page/race/format.js";
 import { FIRST_CYCLES, chooseSlowdown, chooseLiveSlowdown } from "#page/race/slowdown.js";
 import { AUTO } from "#page/race/labels.js";
 
-const HOLD_MS = 5500; // ms that the first rejection stands
-const FRAME_MS = 30; // ms at least between two drawings, because the engine needs the core
+const HOLD_MS = 5500; // ms that the replay pauses at the first rejection
+const FRAME_MS = 30; // shortest time between two drawings: an engine in this browser needs the CPU
 
 export function createPlayback(view, reducedMotion, draw, announce) {
-  function seek(t) {
-    view.timeMs = clamp(t, 0, replayEnd(view.run));
+  function seek(ms) {
+    view.timeMs = clamp(ms, 0, replayEnd(view.run));
     if (!view.zoomChosen) view.zoom = isOver(view.run) && isAtEnd(view) ? "run" : "close";
     draw();
   }
@@ -19,7 +19,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   function advance(now) {
     if (!view.playing || !view.run) return;
     view.frameId = requestAnimationFrame(advance);
-    if (!view.onScreen) return void (view.lastFrameMs = now); // in a tab that is not shown, time stands still
+    if (!view.onScreen) return void (view.lastFrameMs = now); // off screen, time stands still
     if (now - view.lastFrameMs < (isOver(view.run) ? FRAME_MS : 2 * FRAME_MS)) return;
     const elapsed = Math.min(now - view.lastFrameMs, 250);
     view.lastFrameMs = now;
@@ -41,7 +41,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   const isSlowMotion = (done) =>
     view.autoSpeed && !reducedMotion && done < FIRST_CYCLES.length && view.run.header.source !== "live";
 
-  /* Returns the slowdown for this moment when the speed is automatic. */
+  /* Returns the slowdown for the current time when the speed is automatic. */
   function chooseSpeed() {
     if (view.run.header.source !== "live") return chooseSlowdown(view.run, view.timeMs);
     return isServed(view.run) ? 1 : chooseLiveSlowdown(view.run);
@@ -50,24 +50,24 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   /* Returns whether cycles pass slowly enough for their motion to be seen. */
   const isSlow = () => view.slowdown >= 200 || isSlowMotion(countCyclesBy(speculativeOf(view.run).cycles, view.timeMs));
 
-  /* Commits a cycle in slow motion: time stands still while its verdicts move and its sentence is read. */
+  /* Commits a cycle in slow motion: time stands still while the verdicts move and the visitor reads the sentence. */
   function commitInSlowMotion(cycle) {
-    const { settle, read } = FIRST_CYCLES[countCyclesBy(speculativeOf(view.run).cycles, cycle.endMs) - 1],
-      holds = view.rejectionPause === "armed" && findFirstRejection(view.run) === cycle;
+    const { settleMs, readMs } = FIRST_CYCLES[countCyclesBy(speculativeOf(view.run).cycles, cycle.endMs) - 1],
+      willHold = view.rejectionPause === "armed" && findFirstRejection(view.run) === cycle;
     Object.assign(view, {
       timeMs: cycle.endMs,
       settleProgress: 0,
-      settleMs: settle,
-      pauseMs: settle + (holds ? 0 : read),
+      settleMs,
+      pauseMs: settleMs + (willHold ? 0 : readMs),
     });
     draw();
   }
 
   function waitPause(elapsed) {
     view.pauseMs -= elapsed;
-    const settle = Math.min(1, view.settleProgress + elapsed / view.settleMs),
-      moved = settle !== view.settleProgress;
-    view.settleProgress = settle;
+    const progress = Math.min(1, view.settleProgress + elapsed / view.settleMs),
+      moved = progress !== view.settleProgress;
+    view.settleProgress = progress;
     const rejection = view.rejectionPause === "armed" ? findFirstRejection(view.run) : null;
     if (view.pauseMs <= 0 && rejection && Math.abs(rejection.endMs - view.timeMs) < EPS) return holdAt(rejection.endMs);
     if (moved) draw();
@@ -101,8 +101,8 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   }
 
   /* Pauses the first replay once, at its first rejection, and plays on if the visitor does not take over. */
-  function holdAt(t) {
-    Object.assign(view, { timeMs: t, playing: false, rejectionPause: "holding", settleProgress: 1, pauseMs: 0 });
+  function holdAt(ms) {
+    Object.assign(view, { timeMs: ms, playing: false, rejectionPause: "holding", settleProgress: 1, pauseMs: 0 });
     draw();
     if (!view.touched) view.timer = setTimeout(() => view.rejectionPause === "holding" && play(true), HOLD_MS);
   }
@@ -112,16 +112,16 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     clearTimeout(view.timer);
   }
 
-  /* Moves the time by hand; from then on nothing plays by itself. */
-  function seekByHand(t) {
+  /* Moves to a time that the visitor chose. From then on, nothing starts to play by itself. */
+  function seekByHand(ms) {
     if (!view.run) return;
     markTouched();
     Object.assign(view, { playing: false, rejectionPause: "spent", settleProgress: 1, pauseMs: 0 });
-    seek(t);
+    seek(ms);
   }
 
-  function jump(t) {
-    seekByHand(t);
+  function jump(ms) {
+    seekByHand(ms);
     announce();
   }
 
@@ -133,7 +133,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     jump(direction > 0 && done === cycles.length ? replayEnd(view.run) : target ? cycles[target - 1].endMs : 0);
   }
 
-  /* Describes the moment on show to another page; `showMoment` shows a moment that another page sent. */
+  /* Returns the state of the replay. Another page that receives it passes it to `showMoment`, to show the same. */
   const moment = () => ({
     t: view.timeMs,
     settle: view.settleProgress,

@@ -1,5 +1,5 @@
-/* Plays one run: reads a growing NDJSON log of events, and shows two or three lanes of text, a timeline and charts.
- * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
+/* Plays one run: reads a growing NDJSON log of events, and shows one to three lanes of text, a timeline and charts.
+ * Text from the log enters the page only by `append` and `textContent`, because a token can be `<script>`. */
 
 import { findParts, setProperty } from "#page/race/html.js";
 import {
@@ -53,7 +53,7 @@ function mountPlayer(element, props, watch, trigger) {
     touched: false,
     lastFrameMs: 0,
     autoSpeed: true,
-    settleProgress: 1, // 0 to 1: how much of the motion of the last cycle's verdicts is over
+    settleProgress: 1, // 0 to 1: how far the verdicts of the last cycle have moved
     onScreen: true,
     chartsOnScreen: false,
   };
@@ -82,7 +82,7 @@ function mountPlayer(element, props, watch, trigger) {
     const isOtherRun = reader.run && (isNew || view.run === null || reader.run !== view.run);
     view.run = reader.run;
     if (!view.run) return showEmpty();
-    view.run.closed ||= view.run.header.source !== "live"; // a recording no longer grows, even if its run was stopped
+    view.run.closed ||= view.run.header.source !== "live"; // a recording never grows, even if its run was stopped
     view.firstRun ??= view.run;
     if (isOtherRun) beginRun(isNew);
     lanes.build();
@@ -91,7 +91,7 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-run"));
   }
 
-  /* Closes a run when its stream has finished, stopped or failed, so that it can be played to its end. */
+  /* Closes a live run whose stream has finished, stopped or failed, so that the replay can go to the run's end. */
   function markEnded() {
     if (!view.run || view.run.header.source !== "live") return;
     view.run.closed = true;
@@ -100,14 +100,14 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-ended"));
   }
 
-  /* Shows another run that the visitor chose; it begins anew even if its header is the same. */
+  /* Shows a run that the visitor chose. The replay starts from the beginning even if the run has the same header. */
   function load(log, fromLink = false) {
     props.value = log;
     Object.assign(reader, createReader());
     view.run = null;
-    view.fromLink = fromLink; // a run from a link opens at its end
+    view.fromLink = fromLink; // makes `readNewLog` open the run at its end
     readNewLog();
-    view.fromLink = false; // `readNewLog` has read it
+    view.fromLink = false; // only that call needs it
     if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) });
   }
 
@@ -124,7 +124,7 @@ function mountPlayer(element, props, watch, trigger) {
     clearTimeout(view.timer);
     cards.hide();
     const live = view.run.header.source === "live",
-      // when a server's run has finished, it is sent again with its counts
+      // a finished run of a server is sent again, now with its counts; the visitor has seen it already
       openAtEnd = view.fromLink || (isNew && live && isServed(view.run) && isOver(view.run));
     view.linkedRun = view.fromLink ? view.run : null;
     Object.assign(view, {
@@ -143,13 +143,13 @@ function mountPlayer(element, props, watch, trigger) {
     else if (!live && !openAtEnd) openStill();
   }
 
-  /* Scrolls to the stage, because unfolded settings may stand above it. */
+  /* Scrolls to the stage, because open settings above it can push it off the screen. */
   function showStage() {
     const { top } = part.stage.getBoundingClientRect();
     if (top < 0 || top > innerHeight / 2) part.stage.scrollIntoView({ block: "nearest" });
   }
 
-  /* Opens a run for reduced motion: it does not play, but shows its first rejection or its end. */
+  /* Opens a run for reduced motion: does not play it, but shows its first rejection, or its end if there is none. */
   function openStill() {
     lanes.build();
     const rejection = findFirstRejection(view.run);
@@ -159,8 +159,8 @@ function mountPlayer(element, props, watch, trigger) {
 
   /* -- drawing one moment -- */
 
-  function draw(unseen = false) {
-    if (!view.run || !(view.onScreen || unseen)) return;
+  function draw(evenOffScreen = false) {
+    if (!view.run || !(view.onScreen || evenOffScreen)) return;
     const figures = figuresAt(view.run, view.timeMs),
       end = replayEnd(view.run),
       isComplete = isOver(view.run),
@@ -186,7 +186,7 @@ function mountPlayer(element, props, watch, trigger) {
       view.chartsStale = true;
       setTimeout(lanes.followNewest);
     }
-    drawPicture(figures, isComplete);
+    drawFlow(figures, isComplete);
     if (view.chartsStale && (view.chartsOnScreen || !view.playing)) drawBelow(figures, end);
     paintTransport(figures, end);
     drawTimeline(end);
@@ -194,7 +194,7 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-drawn"));
   }
 
-  /* Draws the charts below the lanes. `draw` calls it when they changed, while they are on screen or nothing plays. */
+  /* Draws the charts below the lanes. `draw` calls this if they changed and are on screen, or if nothing plays. */
   function drawBelow(figures, end) {
     view.chartsStale = false;
     drawBars(figures);
@@ -202,8 +202,8 @@ function mountPlayer(element, props, watch, trigger) {
     paintAccount(figures);
   }
 
-  /* Draws a cycle as token flow, or at the end both lanes as bars. Cycles too fast to animate are drawn finished. */
-  function drawPicture(figures, isComplete) {
+  /* Draws the animation of a cycle, or the bars at the end. Cycles that are too fast to animate are drawn finished. */
+  function drawFlow(figures, isComplete) {
     const cycles = speculativeOf(view.run).cycles,
       isFinished =
         isComplete &&
@@ -217,7 +217,7 @@ function mountPlayer(element, props, watch, trigger) {
       if (isFinished) paintFinish(view.run);
       else flow.reset();
     }
-    if (!cycles.length) part.flow.replaceChildren(); // removes the picture of the run before
+    if (!cycles.length) part.flow.replaceChildren(); // removes what the previous run drew
     if (isFinished || !cycles.length) return;
     const lastCycle = figures.speculative.last,
       nextCycle = cycles[figures.speculative.passes],
@@ -235,7 +235,7 @@ function mountPlayer(element, props, watch, trigger) {
   function redraw() {
     flow.reset();
     drawnKey = null;
-    draw(true); // draws even if the player is off screen, or else the old, wider drawing would stay
+    draw(true); // draws even off screen, where the drawing for the old width would stay otherwise
   }
 
   function stateName(end, isComplete) {
@@ -261,7 +261,7 @@ function mountPlayer(element, props, watch, trigger) {
     ended: markEnded,
     moment: playback.moment,
     show: playback.showMoment,
-  }); // for the other views of the same run
+  }); // the API for other scripts on the page
   labelPlayer(texts, part, SPEEDS);
   const watchProps = () => [watch("value", readNewLog), watch("ended", markEnded)];
   connectHelpLinks(part, Boolean(trigger), reducedMotion);
@@ -269,7 +269,7 @@ function mountPlayer(element, props, watch, trigger) {
   readNewLog();
   watchProps();
 
-  /* Moves the player, which `shared/first.js` drew before Gradio was loaded, into Gradio's component. */
+  /* Moves the player into Gradio's component. `shared/first.js` drew the player before Gradio was loaded. */
   root.moveTo = (place, itsProps, itsWatch, itsTrigger) => {
     const focused = /** @type {any} */ (document.activeElement);
     place.querySelector(".sd-player").replaceWith(root);

@@ -1,9 +1,9 @@
-/* Reads the parts of a run that `log.js` folded from its events: lanes, cycles and how it ended; uses no DOM. */
+/* Reads a run that `log.js` built: finds its lanes, and whether it is over, served or greedy. Uses no DOM. */
 
 export const EPS = 1e-6,
   UNNAMED = -1; // the id of a token that a server does not name
 export const BLOCK_VERIFICATION = "block verification",
-  SHARED_NOISE = "shared noise"; // these rules have sentences of their own
+  SHARED_NOISE = "shared noise"; // the page has special texts for these two rules
 
 /* These are the totals before the first cycle. */
 export const NO_TOTALS = {
@@ -14,7 +14,7 @@ export const NO_TOTALS = {
   trees: 0,
   draftMs: 0,
   passMs: 0,
-  checks: 0, // passes over a draft
+  checks: 0, // passes that verified at least one draft
   checkMs: 0,
 };
 
@@ -22,23 +22,23 @@ export const speculativeOf = (run) => run.lanes[run.names[0]];
 export const plainOf = (run) => (run.names.length > 1 ? run.lanes[run.names[run.names.length - 1]] : null);
 export const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
 
-/* A lane may belong to a server that is watched from outside: `started` names the server, and `finished` says how its
- * cycles were counted. */
+/* A lane can belong to a server, such as vLLM, that is watched from outside. Then `started` names the server, and
+ * `finished` says how its cycles were counted. */
 export const serverOf = (lane) => (lane && lane.started && lane.started.server) || "";
 export const isServed = (run) => Boolean((run.header.models || {}).server || serverOf(speculativeOf(run)));
 export const countMethodOf = (lane) => (lane.finished && lane.finished.counted) || "";
+/* Returns whether the lane reports which drafts were accepted in each cycle. */
 export const reportsDrafts = (lane) =>
-  // whether the lane reports which drafts were accepted in each cycle
   !serverOf(lane) || ["exact", "merged"].includes(countMethodOf(lane)) || isPlainServer(lane);
+/* Returns whether the lane belongs to a server that does not speculate. */
 const isPlainServer = (lane) =>
-  // whether the lane belongs to a server that does not speculate
   Boolean(serverOf(lane) && lane.finished && lane.finished.reason !== "failed" && !countMethodOf(lane));
 
 export const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
 export const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
-/* Returns how far the replay may go, in ms: while the run goes on, no lane is shown ahead of what the others have done.
- * A server's lanes run one after the other, so there it may go to the end of the longest. */
+/* Returns the time in ms up to which the replay can play. While lanes run, this is the earliest end among them, so
+ * that each lane can be shown. A server runs its lanes one after the other; there it is the latest end of all lanes. */
 export function replayEnd(run) {
   const lanes = run.names.map((name) => run.lanes[name]);
   if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.endMs));
@@ -49,7 +49,7 @@ export function replayEnd(run) {
 export const findFirstRejection = (run) =>
   speculativeOf(run).cycles.find((cycle) => cycle.targetToken && cycle.targetToken.state === "res") || null;
 
-/* Returns the lanes in the order of the page: speculative, plain, and the peer if there is one. */
+/* Returns the lanes in the order of the page: speculative, plain, and the peer (another engine), if they exist. */
 export const lanesOf = (run) => [speculativeOf(run), plainOf(run), peerOf(run)].filter(Boolean);
 
 /* Returns whether `view` shows the last moment that its run has reached. */

@@ -1,12 +1,12 @@
-/* Writes the sentences on a server that was watched from outside: it may report which drafts it accepted, never why. */
+/* Writes the sentences on a server watched from outside. It can report the accepted drafts, but never the reasons. */
 
 import { speculativeOf, plainOf, findFirstRejection, reportsDrafts, serverOf, countMethodOf } from "#page/race/run.js";
 import { toFixed } from "#page/race/format.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { setProperty } from "#page/race/html.js";
 
-/* `view` holds the run and the time on show. `createMark` makes a coloured token, `createNumbersButtons` the buttons
- * that lead to a draft's numbers. */
+/* `view` holds the run and the time on show. `createMark` creates a coloured token. `createNumbersButtons` creates the
+ * buttons that lead to a draft's numbers. */
 export function createServerSentences(texts, view, createMark, createNumbersButtons) {
   const serverTexts = texts.server;
 
@@ -30,7 +30,7 @@ export function createServerSentences(texts, view, createMark, createNumbersButt
     ];
   }
 
-  /* Sums up a run: gives a speed-up only if a plain server ran too, and warns if no draft was reported or accepted. */
+  /* Sums up a run. Adds a speed-up if a plain server ran, too, and a warning if no draft was reported or accepted. */
   function endSentences(figures, values) {
     const totals = speculativeOf(view.run).finished || {},
       drafted = figures.reported ? figures.speculative.drafted : totals.drafted || 0,
@@ -51,8 +51,8 @@ export function createServerSentences(texts, view, createMark, createNumbersButt
   return { sentence, endSentences };
 }
 
-/* Shows, as a badge with a definition, how a server's tokens were divided into cycles: as they arrived, afterwards by
- * the server's own list, or not at all, because it reports only totals or does not speculate. */
+/* Shows a badge that says how a server's tokens were divided into cycles: one cycle per arrival, afterwards by the
+ * server's own list, or not at all, because the server reports only totals or does not speculate. */
 export function showCountMethod(texts, node, lane) {
   const serverTexts = texts.server,
     name = serverOf(lane) && lane.finished ? countMethodOf(lane) || "no_speculation" : "";
@@ -63,7 +63,7 @@ export function showCountMethod(texts, node, lane) {
   node.dataset.counted = name;
 }
 
-/* Writes a server's name and version, and its number of drafts if it speculates, for the heading of a lane. */
+/* Returns the text for a lane's heading: the server's name, its version and, if it speculates, its draft length. */
 export const describeServer = (texts, { kind, version, k }) =>
   fillText(k ? texts.server.drafts : texts.server.watched, {
     server: formatServerName({ kind, version }),

@@ -1,6 +1,6 @@
 /* Watches whether the player is on the screen and how wide its charts are; calls `draw` and `redraw`. */
 
-/* Measures the charts and returns whether a width changed; a hidden page has no widths and keeps the old ones. */
+/* Measures the charts and returns whether a width changed. Keeps the old widths while the page is hidden. */
 function measureWidths(part, view) {
   if (!part.stage.clientWidth) return false;
   const before = Object.values(view.widths).join();
@@ -10,10 +10,10 @@ function measureWidths(part, view) {
 
 export function watchSizes(root, part, view, draw, redraw) {
   new IntersectionObserver((changes) => {
-    view.onScreen = changes[changes.length - 1].isIntersecting;
+    view.onScreen = changes[changes.length - 1].isIntersecting; // several changes can arrive in one call
     view.lastFrameMs = performance.now();
     draw();
-  }).observe(root); // several changes may arrive in one call
+  }).observe(root);
   new IntersectionObserver((changes) => {
     view.chartsOnScreen = changes[changes.length - 1].isIntersecting;
     draw();

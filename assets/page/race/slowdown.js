@@ -1,18 +1,18 @@
-/* Chooses how fast a replay plays by itself: the first cycles play in slow motion; the others in real time where the
- * model is slow enough to read along, and else as fast as can be followed. */
+/* Chooses the automatic speed of a replay. The first cycles play in slow motion. The others play in real time if the
+ * model is slow enough to read along; if not, they are slowed down to about REST_MS together. */
 
 import { EPS, speculativeOf, replayEnd } from "#page/race/run.js";
 import { countCyclesBy, countTokens } from "#page/race/measure.js";
 
-/* Each of the first cycles takes `cycle` ms; then its verdicts move for `settle` ms, and time stops for `read` ms. */
+/* Each of the first cycles runs for `cycleMs`; its verdicts move for `settleMs`; then time stops for `readMs`. */
 export const FIRST_CYCLES = [
-  { cycle: 3200, settle: 1500, read: 2400 },
-  { cycle: 2000, settle: 1000, read: 1800 },
-  { cycle: 1400, settle: 800, read: 1200 },
+  { cycleMs: 3200, settleMs: 1500, readMs: 2400 },
+  { cycleMs: 2000, settleMs: 1000, readMs: 1800 },
+  { cycleMs: 1400, settleMs: 800, readMs: 1200 },
 ];
 const NEXT_MS = 1000, // ms that each of the next three cycles takes
-  REST_MS = 12000; // ms that all later cycles may take together, roughly
-const READABLE = 150; // tokens/s; nobody can read a faster text along
+  REST_MS = 12000; // ms that all later cycles take together, roughly
+const READABLE = 150; // tokens/s; nobody can read along at a higher speed
 const SLOWDOWNS = [1, 2, 5, 10, 20, 50, 100, 200, 400, 800, 1600, 3200];
 
 /* Returns the tokens per second of the speculative lane so far. */
@@ -21,7 +21,7 @@ function tokensPerSecond(run) {
   return lane.endMs > EPS ? (countTokens(lane, lane.cycles.length) / lane.endMs) * 1000 : Infinity;
 }
 
-/* Returns how many times slower than it ran the run is shown at the time `ms`. */
+/* Returns how many times slower than the run the replay plays at the time `ms`. */
 export function chooseSlowdown(run, ms) {
   const cycles = speculativeOf(run).cycles,
     done = countCyclesBy(cycles, ms),
@@ -32,12 +32,12 @@ export function chooseSlowdown(run, ms) {
   const later = tokensPerSecond(run) <= READABLE ? 1 : REST_MS / Math.max(replayEnd(run) - fromMs, EPS);
   const slowdown =
     done < firstCycles.length
-      ? FIRST_CYCLES[done].cycle / meanMs
+      ? FIRST_CYCLES[done].cycleMs / meanMs
       : done < firstCycles.length + 3
         ? NEXT_MS / meanMs
         : later;
-  return SLOWDOWNS.reduce((best, one) =>
-    Math.abs(Math.log(one / slowdown)) < Math.abs(Math.log(best / slowdown)) ? one : best,
+  return SLOWDOWNS.reduce((best, next) =>
+    Math.abs(Math.log(next / slowdown)) < Math.abs(Math.log(best / slowdown)) ? next : best,
   );
 }
 

@@ -1,4 +1,4 @@
-/* Completes tokens to whole words for a sentence, because a token may be half of a word. */
+/* Extends tokens to whole words for the page's sentences, because a token can be a part of a word. */
 
 // matches the letters of scripts that put spaces between words
 const LETTER = /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{M}\p{N}]/u;
@@ -30,22 +30,22 @@ function wordAfter(piece, after) {
   return tail;
 }
 
-/* Returns the word that a piece is part of, or the piece alone if the word is too long. */
+/* Returns the word that a piece is part of, or only the piece if the word is too long. */
 export function completeWord(piece, before, after) {
   const word = wordBefore(before, piece) + piece + wordAfter(piece, after);
   return word.trim().length <= MAX_LENGTH ? word : piece;
 }
 
-/* Returns both words of a rejection: the draft's, and the one that the target wrote instead. */
+/* Returns both words of a rejection: the word that contains the draft, and the target's word in its place. */
 export function rejectedWords(lane, cycle, i) {
   const index = lane.cycles.indexOf(cycle),
     accepted = cycle.drafts.slice(0, i).map((draft) => draft.piece);
   const before = [lane.prefill, ...lane.cycles.slice(Math.max(0, index - 3), index)]
       .filter(Boolean)
-      .flatMap((part) => part.pieces)
+      .flatMap(({ pieces }) => pieces)
       .concat(accepted),
     drafted = cycle.drafts.slice(i + 1).map((draft) => draft.piece),
-    written = lane.cycles.slice(index + 1, index + 4).flatMap((part) => part.pieces);
+    written = lane.cycles.slice(index + 1, index + 4).flatMap(({ pieces }) => pieces);
   return {
     draft: completeWord(cycle.drafts[i].piece, before, drafted),
     targetWord: completeWord(cycle.targetToken.piece, before, written),

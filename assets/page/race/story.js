@@ -1,4 +1,4 @@
-/* Writes the sentence on what just happened, and the note below on what both texts have in common. */
+/* Writes the sentence on what just happened in the run, and the note below it on whether the texts agree. */
 
 import {
   speculativeOf,
@@ -21,7 +21,7 @@ import { formatPiece, pickText, fillTemplate, fillText, joinSentences, methodOf 
 import { createServerSentences } from "#page/race/server.js";
 import { rejectedWords } from "#page/race/spelling.js";
 
-/* Returns the fastest draft length below `k` by this acceptance and these costs, or 0 if none beats plain decoding. */
+/* Estimates from a run's acceptance and costs the fastest draft length below `k`; 0 if plain decoding is faster. */
 export function findWinningDepth(figures, k, otherCost) {
   let best = 0,
     speed = 1.02,
@@ -34,9 +34,9 @@ export function findWinningDepth(figures, k, otherCost) {
   return best;
 }
 
-/* `view` holds the run and the time on show. `createNumbersButtons(draft)` makes the buttons that lead to a draft's
+/* `view` holds the run and the time on show. `createNumbersButtons(draft)` creates the buttons that lead to a draft's
  * numbers. `triggerOf()` returns Gradio's trigger, or nothing before Gradio is loaded. With a trigger, the sentence on
- * a slower live run ends with a button that starts another one. */
+ * a live run that was slower than plain decoding ends with a button that starts another run. */
 export function createStory(texts, view, createNumbersButtons, triggerOf) {
   const createMark = (state, piece) => html("mark", { class: "sd-" + state }, formatPiece(piece)),
     serverStory = createServerSentences(texts, view, createMark, createNumbersButtons);
@@ -81,7 +81,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     const i = cycle.drafts.findIndex((draft) => draft.state === "rej"),
       targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece);
     if (i < 0) return fillTemplate(n === 1 ? says.bonus_one : says.bonus, { ...counts, bonus: targetMark });
-    const left = n - i - 1,
+    const later = n - i - 1,
       greedy = started && started.params && started.params.temperature === 0,
       words = rejectedWords(speculativeOf(view.run), cycle, i);
     const rule = started ? started.rule : "",
@@ -99,11 +99,11 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
         ? says.rejected_greedy
         : pickText(says.rejected_by, rule) || (copied ? says.rejected_copy : says.rejected),
       block = rule === BLOCK_VERIFICATION && !greedy;
-    const restText = left && block ? says.left_block : left > 1 ? says.left_many : left ? says.left_one : "";
+    const restText = later && block ? says.left_block : later > 1 ? says.left_many : later ? says.left_one : "";
     return [
       findFirstRejection(view.run) === cycle ? says.first : fillText(says.cycle, counts),
       ...fillTemplate(reason, values),
-      fillText(restText, { n: left }),
+      fillText(restText, { n: later }),
       createNumbersButtons(cycle.drafts[i]),
     ];
   }
@@ -175,7 +175,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     ];
   }
 
-  /* Offers a button after a live run that lost: it starts a run that should win. */
+  /* Creates a button after a live run that was slower than plain decoding; it starts a run that should be faster. */
   function offerAnother(figures, { k }, otherCost) {
     const { source, models } = view.run.header;
     if (!triggerOf() || source !== "live" || models.device === "browser") return [];
@@ -184,7 +184,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     return [" ", createButton(label, () => triggerOf()("tried", { k: depth }), "sd-quiet")];
   }
 
-  /* Says how the peer did; `peerFailure` says how it failed. */
+  /* Returns the sentence on the peer, another engine, if it finished; `peerFailure` returns the one on its failure. */
   function peerSentence(figures) {
     return figures.peerSpeedup && peerOf(view.run).finished
       ? fillText(texts.peer.done, {
@@ -195,7 +195,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
       : "";
   }
 
-  /* Says why lanes wrote fewer tokens than were requested, or that both wrote the same text to its end. */
+  /* Returns why lanes wrote fewer tokens than requested, or says that both lanes wrote the same text to its end. */
   function endReasons() {
     const lanes = [speculativeOf(view.run), plainOf(view.run)].filter(Boolean),
       [a, b] = lanes.map((lane) => lane.finished.reason);
@@ -220,7 +220,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     );
   }
 
-  /* Says why a lane ran without captured graphs on a GPU. */
+  /* Says why a lane ran on a GPU without captured CUDA graphs. */
   function eagerReason(says) {
     const lane = [speculativeOf(view.run), plainOf(view.run)].find(
       (lane) => lane && lane.finished && lane.finished.eager,

@@ -11,7 +11,7 @@ export const svgRect = (x, y, width, height, more) =>
 export const svgRoot = (width, height, label, ...children) =>
   svg("svg", { width, height, role: "img", "aria-label": label }, children);
 
-/* Joins all bars of one look into one path, because a long run has thousands of bars. */
+/* Joins all bars that look the same into one path, because a long run has thousands of bars. */
 export function createBarPaths() {
   const looks = new Map(),
     at = (v) => v.toFixed(2);
@@ -28,7 +28,7 @@ export function createBarPaths() {
   }
   return {
     add,
-    paths: (dressing) => [...looks].map(([look, d]) => svg("path", { d, ...dressing(look) })),
+    paths: (attributesOf) => [...looks].map(([look, d]) => svg("path", { d, ...attributesOf(look) })),
   };
 }
 export function createHatch() {

@@ -1,8 +1,8 @@
-/* Writes pieces of text and fills the page's sentences; uses no DOM. */
+/* Formats tokens as text and fills the templates of the page's sentences; uses no DOM. */
 
-/* Characters that are invisible or change the direction of the line are shown by their number. */
+/* Matches characters that are invisible or change the direction of the line; the page shows their code points. */
 const INVISIBLE =
-  // eslint-disable-next-line no-control-regex -- these are the ones to be shown
+  // eslint-disable-next-line no-control-regex -- the expression must match control characters
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 // matches the token with which a chat model ends its answer
 const END_TOKEN = /^(<\|(im_end|endoftext|end_of_text|eot_id|end|return)\|>|<end_of_turn>|<\/s>)$/;
@@ -24,8 +24,8 @@ export function shortenPiece(piece, widthPx) {
   return label.length > maxLength ? label.slice(0, maxLength - 1) + "…" : label;
 }
 
-/* Returns the registry's entry for a drafter, even for one with a name of its own (`eagle3:FOLDER`); for
-   `adaptive:NAME`, the entry for NAME. */
+/* Returns a drafter's entry in the registry. For `eagle3:FOLDER` this is the entry for `eagle3`; for `adaptive:NAME`
+   it is the entry for NAME. */
 export function methodOf(methods, name) {
   const [prefix, ...rest] = name.split(":"),
     wraps = Object.hasOwn(methods, prefix) && methods[prefix].kind === "wrapper";
@@ -34,10 +34,10 @@ export function methodOf(methods, name) {
   return methods[key] || {};
 }
 
-/* Returns the text for a name, or else the text for other names. */
+/* Returns the text for a name, or the text `other` if the name has none. */
 export const pickText = (map, name) => (Object.hasOwn(map, name) ? map[name] : map.other);
 
-/* Fills a template such as "a {name} b" and returns its parts; values may be nodes. */
+/* Fills a template such as "a {name} b" and returns its parts; values can be DOM nodes. */
 export function fillTemplate(template, values) {
   return template
     .split(/\{(\w+)\}/)
@@ -46,7 +46,7 @@ export function fillTemplate(template, values) {
 }
 export const fillText = (template, values) => fillTemplate(template, values).join("");
 
-/* Joins sentences; no space follows a Chinese full stop, which is as wide as a character. */
+/* Joins sentences with spaces, but without a space after Chinese punctuation, which includes one. */
 export const joinSentences = (...parts) =>
   parts
     .flat()

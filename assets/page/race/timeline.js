@@ -1,4 +1,4 @@
-/* Draws when each lane drafted and verified. It takes its width from the page, so that its text stays 12 px. */
+/* Draws when each lane drafted and verified. The drawing is as wide as its box and never scaled: text stays 12 px. */
 
 import { EPS, isOver, replayEnd, isServed, lanesOf } from "#page/race/run.js";
 import { clamp, formatDuration, estimateWidth } from "#page/race/format.js";
@@ -11,10 +11,10 @@ const TOP_PX = 16,
   ROW_PX = 44,
   BAR_PX = 22;
 
-/* `view` holds the run on show, its moment `view.timeMs` and the widths of the charts, `view.widths`. */
+/* `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`). */
 export function createTimeline(texts, part, view) {
-  /* The strip is drawn again only when the run, the zoom or the width changes; time only moves the strip, the line of
-   * now and the veil over the future. */
+  /* The strip is drawn again only when the run, the zoom or the width changes. As the replay goes on, only three things
+   * move: the strip, the line at the current time, and the veil over the future. */
   const strip = html("div", { class: "sd-strip" }),
     veil = html("div", { class: "sd-veil" }),
     now = html("div", { class: "sd-nowline" });
@@ -27,7 +27,7 @@ export function createTimeline(texts, part, view) {
       [speculative, plain] = lanesOf(view.run);
     if (!width || !speculative.prefill) return box.replaceChildren();
     if (box.firstChild !== strip) box.replaceChildren(strip, veil, now);
-    const length = timeAxisEnd(view.run, end),
+    const totalMs = timeAxisEnd(view.run, end),
       key = [
         view.run.header.run,
         speculative.cycles.length,
@@ -35,17 +35,17 @@ export function createTimeline(texts, part, view) {
         isOver(view.run),
         view.zoom,
         width,
-        length,
+        totalMs,
       ].join();
     if (key !== drawing.key) {
       drawing.key = key;
-      build(length, width);
+      build(totalMs, width);
     }
-    const fromMs = drawing.close ? clamp(view.timeMs - drawing.span * 0.72, 0, Math.max(0, length - drawing.span)) : 0,
+    const fromMs = drawing.close ? clamp(view.timeMs - drawing.span * 0.72, 0, Math.max(0, totalMs - drawing.span)) : 0,
       x = (view.timeMs - fromMs) * drawing.scale;
     strip.style.transform = `translateX(${(-fromMs * drawing.scale).toFixed(1)}px)`;
     now.style.transform = `translateX(${x.toFixed(1)}px)`;
-    // the veil is scaled from the right edge, so that it stays inside
+    // the veil shrinks towards the right edge of the box, so that it never reaches outside
     veil.style.transform = `scaleX(${clamp(1 - x / width, 0, 1).toFixed(4)})`;
     while (drawing.shownLabels < drawing.labels.length && drawing.labels[drawing.shownLabels].ms <= view.timeMs + EPS)
       drawing.labels[drawing.shownLabels++].node.style.visibility = "visible";
@@ -53,15 +53,15 @@ export function createTimeline(texts, part, view) {
       drawing.labels[--drawing.shownLabels].node.style.visibility = "hidden";
   }
 
-  function build(length, width) {
+  function build(totalMs, width) {
     const [speculative, plain, peer] = lanesOf(view.run),
       rows = peer ? 3 : plain ? 2 : 1,
       isClose = view.zoom === "close",
-      floor = TOP_PX + rows * ROW_PX - 16;
-    const span = Math.max(isClose ? closeSpanMs(speculative, plain, width) : length, EPS),
+      axisY = TOP_PX + rows * ROW_PX - 16;
+    const span = Math.max(isClose ? closeSpanMs(speculative, plain, width) : totalMs, EPS),
       scale = width / span,
-      fullWidth = Math.max(width, length * scale),
-      height = floor + 20;
+      fullWidth = Math.max(width, totalMs * scale),
+      height = axisY + 20;
     Object.assign(drawing, { close: isClose, span, scale, labels: [], shownLabels: 0 });
     const x = (ms) => ms * scale,
       bars = createBarPaths(),
@@ -92,7 +92,7 @@ export function createTimeline(texts, part, view) {
         fillText(texts.time.done, { time: formatDuration(speculative.endMs) }),
         formatDuration(speculative.endMs),
         "",
-      ].find((label) => 14 + 1.12 * estimateWidth(label) < fullWidth - x(speculative.endMs)); // 1.12: it is bold
+      ].find((label) => 14 + 1.12 * estimateWidth(label) < fullWidth - x(speculative.endMs)); // 1.12: bold is wider
       revealAt(
         speculative.endMs,
         svgLine(x(speculative.endMs) + 4, TOP_PX + BAR_PX / 2, x(plain.endMs), TOP_PX + BAR_PX / 2, "sd-ax", {
@@ -101,14 +101,14 @@ export function createTimeline(texts, part, view) {
         svgText(x(speculative.endMs) + 12, TOP_PX + BAR_PX / 2 - 5, label || "", "sd-b"),
       );
     }
-    chart.append(...drawing.labels.map((label) => label.node), svgLine(0, floor, fullWidth, floor, "sd-ax"));
+    chart.append(...drawing.labels.map((label) => label.node), svgLine(0, axisY, fullWidth, axisY, "sd-ax"));
     drawTimeAxis(chart, {
       span: fullWidth / scale,
       window: span,
       x,
       width: fullWidth,
-      y: floor + 16,
-      top: floor,
+      y: axisY + 16,
+      top: axisY,
       count: view.widths.gantt > 500 ? 9 : 5,
     });
     drawing.labels.sort((a, b) => a.ms - b.ms);
@@ -144,7 +144,7 @@ export function createTimeline(texts, part, view) {
     }
   }
 
-  /* Draws the pass, and returns its labels. */
+  /* Draws the bar of the target's pass and returns its labels. */
   function addPassBar(cycle, y, x, isClose, bars, isSpeculative) {
     if (!cycle.check) return [];
     const left = x(cycle.check.start),
@@ -172,7 +172,7 @@ export function createTimeline(texts, part, view) {
     return parts;
   }
 
-  /* Returns the ms that the close zoom shows: about 4 cycles, or 5 plain passes if longer; half if narrow. */
+  /* Returns how many ms the close zoom shows: 4 cycles or 5 plain passes, whichever is longer; half on narrow pages. */
   function closeSpanMs(speculative, plain, width) {
     const cycles = speculative.cycles.length || !plain ? speculative.cycles : plain.cycles,
       meanMs = cycles.length ? cycles[cycles.length - 1].endMs / cycles.length : 1;

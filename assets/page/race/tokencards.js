@@ -1,4 +1,4 @@
-/* Writes the card of a token: its numbers, its coin and both distributions. */
+/* Writes the card of a token: its probabilities, its coin (the random number of its test) and both distributions. */
 
 import { EPS, lanesOf, isGreedy, serverOf, UNNAMED } from "#page/race/run.js";
 import { depthOf } from "#page/race/cycle.js";
@@ -73,8 +73,8 @@ export function createTokenCards(texts, view) {
       .filter(Boolean);
   }
 
-  /* Returns what decided about a draft: a coin against a chance, or no coin at all. */
-  /** @returns {any} */
+  /** Returns the test that decided about a draft: a coin and its acceptance probability, or only a note.
+   * @returns {any} */
   function testOf({ draft, lane }) {
     const labels = texts.card,
       rule = ruleOf(lane),
@@ -156,7 +156,7 @@ export function createTokenCards(texts, view) {
     return parts;
   }
 
-  /* Draws the strip from 0 to 1: green is accepted, hatched is rejected, the pin is the coin u. */
+  /* Draws a strip from 0 to 1: the green part accepts, the hatched part rejects, and a pin marks the coin u. */
   function drawCoin({ label, chance, u, words: note }) {
     const width = 298,
       hatch = createHatch(),
@@ -174,26 +174,26 @@ export function createTokenCards(texts, view) {
     return chart;
   }
 
-  /* Draws the likeliest tokens of both distributions, the drafted one first. */
+  /* Draws the likeliest tokens of both distributions; the drafted token comes first. */
   function drawDistributions(draft) {
-    const target = draft.target ? draft.target.top : [],
-      source = draft.draft ? draft.draft.top : [];
-    if (!target.length && !source.length) return null;
+    const targetTop = draft.target ? draft.target.top : [],
+      draftTop = draft.draft ? draft.draft.top : [];
+    if (!targetTop.length && !draftTop.length) return null;
     const key = (token) => (token.token === UNNAMED ? token.piece : token.token),
       rows = new Map([[key(draft), /** @type {any} */ ({ piece: draft.piece, p: draft.p, q: draft.q })]]);
     for (const [list, name] of [
-      [target, "p"],
-      [source, "q"],
+      [targetTop, "p"],
+      [draftTop, "q"],
     ])
       for (const token of list) {
         if (!rows.has(key(token))) rows.set(key(token), { piece: token.piece });
         if (rows.get(key(token))[name] == null) rows.get(key(token))[name] = token.prob;
       }
-    // a server that does not name its draft shows the target's tokens alone
+    // if a server does not name its drafted token, show only the target's tokens
     const [first, ...others] = [...rows.values()].filter((token) => token.piece !== "" || token.p != null);
     others.sort((a, b) => Math.max(b.p || 0, b.q || 0) - Math.max(a.p || 0, a.q || 0));
     const columns = [{ x: 96, title: texts.card.target, of: "p", model: "target" }];
-    if (source.length) columns.push({ x: 204, title: texts.card.draft, of: "q", model: "draft" });
+    if (draftTop.length) columns.push({ x: 204, title: texts.card.draft, of: "q", model: "draft" });
     return drawBars([first, ...others.slice(0, 5)], columns, 62);
   }
 
@@ -206,7 +206,7 @@ export function createTokenCards(texts, view) {
     return chart;
   }
 
-  /* Draws one row per token and one bar per column; the largest bar is `maxWidth` pixels wide. */
+  /* Draws one row per token, with one bar in each column. The largest bar is `maxWidth` px wide. */
   function drawBars(rows, columns, maxWidth, below = 0) {
     const height = 22 + rows.length * 20 + below,
       titles = columns.map(({ x, title }) => svgText(x, 12, title)),

@@ -3,7 +3,7 @@
 import { html } from "#page/race/html.js";
 import { makeVisible } from "#page/race/text.js";
 
-const UNNAMEABLE_STATES = ["rej", "dis", "cut", "pen"]; // states of drafts whose text a server may not report
+const UNNAMEABLE_STATES = ["rej", "dis", "cut", "pen"]; // in these states, a server can leave out a draft's text
 export const STATE_MARKS = {
   acc: "✓",
   rej: "✗",
@@ -15,16 +15,16 @@ export const STATE_MARKS = {
   cut: "·",
 };
 
-/* Creates the visible body of a token. Up to three leading spaces are drawn as signs; then their number follows. */
+/* Creates the visible body of a token. Leading spaces become up to three signs; a number follows if there are more. */
 function createBody(piece) {
   const leading = /^ +/.exec(piece),
     spaces = leading ? leading[0].length : 0,
     rest = makeVisible(piece.slice(spaces));
-  const trays = Array.from({ length: Math.min(spaces, 3) }, () => html("i", { class: "sd-sp" }));
+  const spaceSigns = Array.from({ length: Math.min(spaces, 3) }, () => html("i", { class: "sd-sp" }));
   return html(
     "span",
     { class: "sd-x" },
-    trays,
+    spaceSigns,
     spaces > 3 ? "×" + spaces + (rest ? " " : "") : null,
     rest || (spaces ? null : "∅"),
   );
@@ -56,11 +56,11 @@ export function createChip(texts, piece, state, tag = "button", status = texts.s
   if (STATE_MARKS[state]) node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
   return node;
 }
-/* Names a token's state. A discarded token is named otherwise if its coin was tossed: it stood after a block's end. */
+/* Returns the name of a token's state. A discarded token with a coin (block verification) has a name of its own. */
 export const statusOf = (texts, state, { draft }) =>
   state === "dis" && draft.u != null ? texts.status.late : texts.status[state];
 
-/* Creates the prompt of a run; what the model's chat template adds stands around it in grey. */
+/* Creates the prompt of a run, with the text that the model's chat template adds around it in grey. */
 export function createPrompt(header, format) {
   const chat = (header.models || {}).chat,
     prompt = format(header.prompt || "");

@@ -1,17 +1,17 @@
-/* Explains in one line why speculation can be faster, with what a pass cost in this run. */
+/* Explains in one line why speculation can be faster, using how long the passes of this run took. */
 
 import { speculativeOf, plainOf, isServed, isOver, replayEnd } from "#page/race/run.js";
 import { figuresAt, wasMachineBusy } from "#page/race/measure.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 
-const MAX_CHEAP_PASSES = 1.35; // plain passes; up to here a check costs about as much as one token
+const MAX_CHEAP_PASSES = 1.35; // plain passes; up to this cost, a check counts as about as cheap as one token
 
-const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were trained on English alone
+const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were trained only on English
   OTHER_SCRIPT = /[^\p{Script=Latin}\P{L}]/u; // a letter of another script
 
-/* Uses the totals of a finished run, or the figures so far. It explains neither a run that lost, whose verdict says
- * why, nor the figures of a busy machine. */
+/* Uses the totals of a finished run, or the figures so far. Returns "" at the end of a run that was slower, because the
+ * final sentence says why, or whose machine was busy. */
 export function explainSpeed(texts, run, timeMs) {
   const speculative = speculativeOf(run);
   if (isServed(run)) return "";

@@ -1,11 +1,11 @@
-/* Draws the tokens of the open cycle as chips; each shows its verdict from its own sub-step on. */
+/* Draws the tokens of the open cycle as chips. A chip shows its verdict from the sub-step of its token on. */
 
 import { createChip } from "#page/race/tokens.js";
 
 export function createChips(page) {
   const { view, playerTexts, current } = page;
 
-  /* Lists every draft of a chain, but only the judged drafts of a tree, which shows its path and what was tried. */
+  /* Lists the drafts to show: all drafts of a chain, but only the judged drafts of a tree, which can be large. */
   function listNodes() {
     const { cycle, states, verdict } = current(),
       nodes = cycle.drafts.map((_, node) => node).filter((node) => states[node] !== "out");
@@ -16,12 +16,12 @@ export function createChips(page) {
       : nodes;
   }
 
-  /* Returns whether a draft's verdict shows yet; -1 stands for the drafts that have no turn. */
+  /* Returns whether a draft's verdict is shown already; -1 stands for all drafts without a sub-step of their own. */
   function isRevealed(node) {
     const { verdict, stepIndex, steps } = current(),
-      place = verdict.order.indexOf(node),
+      turn = verdict.order.indexOf(node),
       end = verdict.order.length ? 1 + verdict.order.length : 2;
-    return stepIndex >= (place < 0 ? Math.min(end, steps.length - 1) : 2 + place);
+    return stepIndex >= (turn < 0 ? Math.min(end, steps.length - 1) : 2 + turn);
   }
 
   function createNodeChip(node, state, tag = "button") {

@@ -1,19 +1,19 @@
-/* Reads both models' distributions at the place of a draft from its trace, and chooses the rows that a chart shows. */
+/* Reads from a trace the distributions of target and drafter at a draft's position; chooses the rows of a chart. */
 
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 
-export const MAX_ROWS = 6; // tokens in a chart; all others share one row
+export const MAX_ROWS = 6; // tokens with a row of their own in a chart; all others share one row
 
-/* Returns what p is multiplied by: the weight of the prefix under block verification, else 1. */
+/* Returns the factor of p: under block verification the weight of the accepted prefix, under other rules 1. */
 export const prefixWeightOf = ({ rule, weight }) => (rule === BLOCK_VERIFICATION ? weight : 1);
 
-/* Returns the tokens with p and q as `complete`, those with one of them as `partial`, and the sums of all other tokens
- * as `rest`. Each p is multiplied by `weight`. */
+/* Returns `complete`, the tokens with both p and q; `partial`, the tokens with only p or only q; and `rest`, the sums
+ * of p, q and min(p, q) over all tokens that are not complete. Multiplies each p of complete tokens by `weight`. */
 export function distributionsOf(draft, weight = 1) {
   const target = draft.target,
     draftRow = draft.draft,
     rows = new Map(),
-    listSameTokens = Boolean(target && target.sample); // in older traces each model lists only its own likeliest
+    listSameTokens = Boolean(target && target.sample); // in older traces each model lists only its own likeliest tokens
   const addRow = (token, piece) =>
     rows.has(token) ||
     rows.set(token, {
@@ -52,7 +52,7 @@ function probabilityIn(distribution, token, listSameTokens) {
   return entry ? entry.prob : distribution && (listSameTokens || distribution.rest < 1e-6) ? 0 : null;
 }
 
-/* Chooses the rows of a chart: first the drafted token, then the replacement and the likeliest, then all others. */
+/* Chooses the rows of a chart: the drafted token, then the sampled and the likeliest tokens, then the rest. */
 export function rowsToShow(draft, sampled, weight = 1) {
   const distributions = distributionsOf(draft, weight),
     allRows = [...distributions.complete, ...distributions.partial],

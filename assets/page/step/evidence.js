@@ -1,4 +1,4 @@
-/* Draws the evidence for what a step's sentence says: distributions beside a test or a draw. */
+/* Draws the evidence for a sub-step's sentence: on the left distributions, on the right a draft's test or a sample. */
 
 import { html, createLegend } from "#page/race/html.js";
 import { fillText, formatPiece } from "#page/race/text.js";
@@ -14,7 +14,7 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
   const drawTest = createTrials(page),
     { drawAreas, drawSurpluses } = createResidualCharts(page);
 
-  /* Returns the index of the draft on show: the one judged now, else the replaced or last judged one; or null. */
+  /* Returns the index of the draft on show: the draft judged now, else the replaced or last judged draft, else null. */
   function focusedNode() {
     const { verdict, targetToken, stepIndex } = current();
     if (typeof view.step === "number") return view.step;
@@ -25,8 +25,8 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
         : verdict.order[verdict.order.length - 1];
   }
 
-  /* Paints the evidence beside the sentence: both models' probabilities and the test, or the distribution that the
-   * target's own token is drawn from. */
+  /* Paints the evidence: both models' probabilities and the test of a draft, or the distribution from which the
+   * target's own token is sampled. */
   function paint() {
     const [left, right] = view.step === "own" && current().targetToken ? targetEvidence() : testEvidence();
     part.left.replaceChildren(...left);

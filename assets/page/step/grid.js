@@ -1,5 +1,5 @@
-/* Draws the open cycle as a grid with one column per draft and rows for draft, pass and verdict, and the rail of its
- * sub-steps with the current one marked. */
+/* Draws the open cycle as a grid with one column per draft and three rows: draft, pass and verdict. Also draws the list
+ * of the cycle's sub-steps, called the rail, and marks the current sub-step in it. */
 
 import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
@@ -125,7 +125,7 @@ export function createRail(page) {
     part.rail.setAttribute("aria-label", texts.rail.aria);
   }
 
-  /* Returns the number that a draft is shown with: its place in a chain; in a tree, its turn to be tried. */
+  /* Returns the number that the page shows for a draft: its position in a chain, its turn to be judged in a tree. */
   const numberOf = (node) => (current().cycle.tree ? current().verdict.order.indexOf(node) : node) + 1;
 
   return paintRail;

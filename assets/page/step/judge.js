@@ -1,7 +1,7 @@
-/* Computes the verdict of every rule on a cycle, from its probabilities and coins; uses no DOM.
+/* Computes the verdict of every rule on a cycle, from its probabilities and coins (random numbers); uses no DOM.
  *
  * The engine's loop and the audit implement the rules, too. This file shares no code with them, so that a test in
- * Node can compare the three. Cycles are those of `../race/log.js`. */
+ * Node can compare the three implementations. `../race/log.js` creates the cycles. */
 
 import { BLOCK_VERIFICATION, SHARED_NOISE } from "#page/race/run.js";
 
@@ -21,7 +21,7 @@ const EPSILON = 0.09,
   DELTA = 0.3; // constants of typical acceptance, as in the engine
 const typicalThreshold = ({ entropy }) => Math.min(EPSILON, DELTA * Math.exp(-entropy));
 
-/* Returns what the cycle lacks to be judged by `rule`, as a key of the texts `lacks`; null if it lacks nothing. */
+/* Returns which data the cycle lacks for a verdict by `rule`, as a key of the texts `lacks`; null if it lacks none. */
 export function whatIsMissing(cycle, rule) {
   const { drafts, tree } = cycle;
   if (cycle.served) return "server";
@@ -36,11 +36,11 @@ export function whatIsMissing(cycle, rule) {
 
 const chanceOfBlock = (draft) => draft.h ?? draft.block;
 
-/* Returns the first of a draft's siblings. Its `target` describes the target's distribution after their parent. */
-export const firstSiblingOf = (drafts, draft) => drafts.find((one) => one.parent === draft.parent);
+/* Returns a draft's first sibling, whose `target` is the target's distribution after their parent, not a residual. */
+export const firstSiblingOf = (drafts, draft) => drafts.find(({ parent }) => parent === draft.parent);
 
-/* Returns the target's probability of each draft before any sibling was tried. For a draft drawn from q the event holds
- * it; for a point mass it is p times the share that is left after earlier siblings that were judged by a coin. */
+/* Returns the target's probability of each draft before any sibling was tried. For a draft sampled from q, the log
+ * holds it. If q is a point mass, multiplies p by the probability that earlier siblings with a coin left over. */
 function rawProbabilities(drafts) {
   const remaining = {};
   return drafts.map((draft) => {
@@ -51,7 +51,7 @@ function rawProbabilities(drafts) {
   });
 }
 
-/* Returns the coin of a draft that was not judged; it is always the same, so that a question has one answer. */
+/* Returns a coin for a draft that has none. It depends only on the arguments, so that a question has one answer. */
 function coinFor(number, node) {
   let x = (number * 0x9e3779b1 + node * 0x85ebca6b + 1) | 0;
   x = Math.imul(x ^ (x >>> 15), x | 1);
@@ -59,8 +59,8 @@ function coinFor(number, node) {
   return ((x ^ (x >>> 14)) >>> 0) / 4294967296;
 }
 
-/* Judges the cycle under another rule, with a shorter draft or with other coins: `choice` is { rule, k, coins },
- * `ranRule` the rule of its run. */
+/* Judges the cycle under another rule, with a shorter draft or with other coins. `choice` is { rule, k, coins };
+ * `ranRule` is the rule of the cycle's run. */
 export function judge(cycle, choice, ranRule) {
   const k = choice.k ?? Infinity,
     drafts = cycle.drafts.map((draft) => (draft.level <= k ? draft : { ...draft, parent: null })),
@@ -80,34 +80,34 @@ export function judge(cycle, choice, ranRule) {
   return { rule: choice.rule, k, ...verify(drafts, raw, coin) };
 }
 
-const selectNodes = (drafts, test) => drafts.flatMap((one, node) => (test(one) ? [node] : []));
+const selectNodes = (drafts, test) => drafts.flatMap((draft, node) => (test(draft) ? [node] : []));
 
-/* Walks down the tree: `keep` tries one sibling after another below `tip`, the last accepted token. With `atOnce` all
- * siblings are judged together, so none is rejected before the accepted one. */
-function descend(drafts, keep, atOnce = false) {
+/* Walks down the tree. Below `tip`, the last accepted token, tries siblings in order until `accept` accepts one. With
+ * `atOnce` the rule judges all siblings together, so siblings before the accepted one do not count as rejected. */
+function descend(drafts, accept, atOnce = false) {
   const path = [],
     order = [],
     trials = {};
   for (let tip = -1; ;) {
     const tried = [],
-      siblings = selectNodes(drafts, (one) => one.parent === tip),
-      kept = siblings.find((node) => {
-        trials[node] = keep(drafts[node], node, [...tried]);
+      siblings = selectNodes(drafts, (draft) => draft.parent === tip),
+      accepted = siblings.find((node) => {
+        trials[node] = accept(drafts[node], node, [...tried]);
         tried.push(node);
         return trials[node].accepted;
       });
-    if (atOnce && kept !== undefined) for (const node of tried.splice(0, tried.length - 1)) delete trials[node];
+    if (atOnce && accepted !== undefined) for (const node of tried.splice(0, tried.length - 1)) delete trials[node];
     order.push(...tried);
-    if (kept === undefined) return { path, order, trials, tip };
-    path.push((tip = kept));
+    if (accepted === undefined) return { path, order, trials, tip };
+    path.push((tip = accepted));
   }
 }
 
-/* Accepts a draft if u·q < p. After rejected siblings, the p of a point mass is divided by the probability that they
- * left; for a draft drawn from q the event holds this p as `behind`. */
+/* Accepts a draft if u·q < p. After rejected siblings, p is the residual probability: for a draft sampled from q, the
+ * log holds it as `behind`; for a point mass, it is p divided by 1 minus the probabilities of these siblings. */
 function byCoins(drafts, rawProbabilities, coin) {
   return descend(drafts, (draft, node, tried) => {
-    const rest = tried.reduce((remaining, one) => remaining - rawProbabilities[one], 1),
+    const rest = tried.reduce((remaining, sibling) => remaining - rawProbabilities[sibling], 1),
       u = coin(node);
     const p = !tried.length
       ? rawProbabilities[node]
@@ -120,27 +120,27 @@ function byCoins(drafts, rawProbabilities, coin) {
   });
 }
 
-/* Accepts the token that the target sampled after the parent: `draws[parent]`, else the `sample` of the event. */
+/* Accepts the token that the target sampled after the parent: `draws[parent]`, or else the `sample` of the event. */
 function bySamples(draws) {
   return (drafts, rawProbabilities) =>
-    keepWanted(drafts, rawProbabilities, (draft) => draws[draft.parent] || firstSiblingOf(drafts, draft).target.sample);
+    acceptOnly(drafts, rawProbabilities, (draft) => draws[draft.parent] || firstSiblingOf(drafts, draft).target.sample);
 }
 
-/* Returns the tokens that the target sampled in a run of sample and match, by parent. They are the run's text. */
+/* Returns the tokens that the target sampled in a run of sample and match, keyed by parent. They are the run's text. */
 function targetDraws(cycle) {
-  const kept = cycle.drafts.filter((draft) => draft.status === "accepted"),
-    entries = kept.map((draft) => [draft.parent, draft]);
+  const accepted = cycle.drafts.filter((draft) => draft.status === "accepted"),
+    entries = accepted.map((draft) => [draft.parent, draft]);
   if (cycle.targetToken)
-    entries.push([kept.length ? cycle.drafts.indexOf(kept[kept.length - 1]) : -1, cycle.targetToken]);
-  return Object.fromEntries(entries.map(([place, { token, piece }]) => [place, { token, piece }]));
+    entries.push([accepted.length ? cycle.drafts.indexOf(accepted[accepted.length - 1]) : -1, cycle.targetToken]);
+  return Object.fromEntries(entries.map(([parent, { token, piece }]) => [parent, { token, piece }]));
 }
 
 const byFirstChoice = (drafts, rawProbabilities) =>
-  keepWanted(drafts, rawProbabilities, (draft) => firstSiblingOf(drafts, draft).target.top[0]);
+  acceptOnly(drafts, rawProbabilities, (draft) => firstSiblingOf(drafts, draft).target.top[0]);
 
-/* Accepts at each place the one token that `sampleOf` names. */
-function keepWanted(drafts, rawProbabilities, sampleOf) {
-  const keep = (draft, node) => {
+/* Accepts at each position only the token that `sampleOf` returns. */
+function acceptOnly(drafts, rawProbabilities, sampleOf) {
+  const accept = (draft, node) => {
     const sample = sampleOf(draft);
     return {
       p: rawProbabilities[node],
@@ -149,10 +149,10 @@ function keepWanted(drafts, rawProbabilities, sampleOf) {
       accepted: sample.token === draft.token,
     };
   };
-  return descend(drafts, keep, true);
+  return descend(drafts, accept, true);
 }
 
-/* Accepts the deepest path on which each token passes the target's threshold. */
+/* Accepts the deepest path on which the probability of each token reaches the threshold of typical acceptance. */
 function byThreshold(drafts, rawProbabilities) {
   const limits = drafts.map((draft) => typicalThreshold(firstSiblingOf(drafts, draft).target)),
     plausible = new Set([-1]),
@@ -161,48 +161,48 @@ function byThreshold(drafts, rawProbabilities) {
     if (plausible.has(draft.parent) && rawProbabilities[node] >= limits[node]) plausible.add(node);
   });
   const deepest = [...plausible].reduce((best, node) => (level(node) > level(best) ? node : best), -1),
-    kept = new Set();
-  for (let node = deepest; node >= 0; node = drafts[node].parent) kept.add(node);
+    accepted = new Set();
+  for (let node = deepest; node >= 0; node = drafts[node].parent) accepted.add(node);
   return descend(
     drafts,
     ({ q }, node) => ({
       p: rawProbabilities[node],
       q,
       limit: limits[node],
-      accepted: kept.has(node),
+      accepted: accepted.has(node),
     }),
     true,
   );
 }
 
-/* Accepts the longest block whose coin falls below its h; the coins are tossed from the end. */
+/* Accepts the longest block (prefix) whose coin is below its chance h. Tosses the coins from the longest block down. */
 function byBlock(drafts, rawProbabilities, coin) {
   const weights = weightsOf(drafts),
     order = [],
     trials = {},
     last = drafts.filter((draft) => draft.parent !== null).length - 1;
-  let kept = last + 1;
-  for (; kept > 0; kept--) {
-    const node = kept - 1,
+  let blockLength = last + 1;
+  for (; blockLength > 0; blockLength--) {
+    const node = blockLength - 1,
       { p, q } = drafts[node],
-      h = node === last ? weights[kept] : chanceOfBlock(drafts[node]),
+      h = node === last ? weights[blockLength] : chanceOfBlock(drafts[node]),
       u = coin(node);
     trials[node] = { p, q, u, h, chance: h, accepted: u < h };
     order.push(node);
     if (u < h) break;
   }
-  const path = Array.from({ length: kept }, (_, node) => node);
-  return { path, order, trials, tip: kept - 1, weight: weights[kept] };
+  const path = Array.from({ length: blockLength }, (_, node) => node);
+  return { path, order, trials, tip: blockLength - 1, weight: weights[blockLength] };
 }
 
-/* Returns the weights of a chain's prefixes, the empty one first. */
+/* Returns the weights that block verification gives to a chain's prefixes, from the empty prefix on. */
 function weightsOf(drafts) {
   const weights = [1];
   drafts.forEach((draft, i) => weights.push(Math.min(1, (weights[i] * draft.p) / draft.q)));
   return weights;
 }
 
-/* Returns the recorded verdict in the shape of `judge`. */
+/* Returns the recorded verdict in the form that `judge` returns. */
 export function recordedVerdict(cycle, rule) {
   const { drafts } = cycle,
     accepted = (draft) => draft.status === "accepted",

@@ -1,4 +1,4 @@
-/* Builds what the tab Step through writes: figures, marked tokens, headings and notes. */
+/* Formats figures and creates marked tokens, headings, notes and formulas for the tab Step through. */
 
 import { html } from "#page/race/html.js";
 import { formatPiece } from "#page/race/text.js";

@@ -1,4 +1,4 @@
-/* Draws bars of probabilities: those of both models at a place, and the row that the target's token is drawn from. */
+/* Draws bars: both models' probabilities at a draft's position, or the target's row that its own token comes from. */
 
 import { svgText, svgRect, svgRoot } from "#page/race/svg.js";
 import { shortenPiece } from "#page/race/text.js";
@@ -6,7 +6,7 @@ import { formatChance } from "#page/race/format.js";
 import { UNNAMED } from "#page/race/run.js";
 import { MAX_ROWS, rowsToShow } from "#page/step/distributions.js";
 
-// a server may send no ids
+// compares pieces if a server sent no token ids
 const isSameToken = (a, b) => (a.token === UNNAMED || b.token === UNNAMED ? a.piece === b.piece : a.token === b.token);
 
 export function createProbabilityBars({ texts, current }) {
@@ -49,7 +49,7 @@ export function createProbabilityBars({ texts, current }) {
     return chart;
   }
 
-  /* Draws the whole row of the target; for a `draft`, the row that a server reports. */
+  /* Draws the target's distribution for its own token, or with a `draft` the one that a server reports for it. */
   function drawRow(width, draft = /** @type {any} */ (null)) {
     const token = draft
         ? {

@@ -1,4 +1,4 @@
-/* Asks what if the coin, the draft length or the rule of a cycle were different; offers the choice of a notation. */
+/* Lets the visitor ask what another coin, draft length or rule would change in a cycle, and choose a notation. */
 
 import { html, createChoice } from "#page/race/html.js";
 import { clamp } from "#page/race/format.js";
@@ -117,7 +117,7 @@ export function createQuestions(page, focusedNode) {
       ranRule = page.rule(),
       reasons = [];
     for (const option of part.rule.options) {
-      // sample and match needs draws of the target that are independent of the draft's
+      // sample and match needs samples of the target that are independent of the draft; with shared noise they are not
       const noiseReason = ranRule === SHARED_NOISE && option.value === SAMPLE_AND_MATCH && "tied";
       const reason = cycle.drafts.length
         ? (cycle.served || option.value !== ranRule) && (noiseReason || whatIsMissing(cycle, option.value))
@@ -141,7 +141,7 @@ export function createQuestions(page, focusedNode) {
     );
   }
 
-  /* Asks how this cycle ends with the choices in `change`; drops those that equal what was recorded. */
+  /* Asks how this cycle ends with the choices in `change`. Drops choices that equal the recorded run. */
   function askQuestion(change) {
     page.pauseAnd(() => {
       view.choice = { ...view.choice, ...change };
@@ -161,7 +161,7 @@ export function createQuestions(page, focusedNode) {
     askQuestion({ coins: { ...view.choice.coins, [node]: u } });
   }
 
-  /* Lets the visitor drag the coin in its drawing; each move draws it again. */
+  /* Lets the visitor drag the coin in its chart; each move draws the chart again. */
   function dragCoin(event) {
     const strip = event.target.closest("[data-coin]");
     if (!strip || part.coin.disabled || event.button) return;
@@ -177,7 +177,7 @@ export function createQuestions(page, focusedNode) {
     };
     addEventListener("pointermove", moveCoin, moves);
     for (const type of ["pointerup", "pointercancel"]) addEventListener(type, () => moves.abort(), moves);
-    event.preventDefault(); // a drag selects no text
+    event.preventDefault(); // otherwise a drag would select text
     moveCoin(event);
   }
 

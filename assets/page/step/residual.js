@@ -1,4 +1,4 @@
-/* Charts the residual, from which a replacement is sampled: the target's probability above the draft's, scaled to 1. */
+/* Charts the residual distribution, from which a replacement is sampled: max(0, p − q), scaled to the sum 1. */
 
 import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
@@ -8,11 +8,11 @@ import { distributionsOf, rowsToShow } from "#page/step/distributions.js";
 import { formatFigure, createMark, createNote, createFormula } from "#page/step/marks.js";
 
 export function createResidualCharts({ texts, view, current }) {
-  const drawnToken = () => current().targetToken && current().targetToken.sample;
+  const sampledToken = () => current().targetToken && current().targetToken.sample;
 
-  /* Draws both distributions as areas: where they overlap, and which is higher. */
+  /* Draws for each token how much of p and q overlaps, and by how much one of them is higher. */
   function drawAreas(draft, weight, width) {
-    const { shown, rest } = rowsToShow(draft, drawnToken(), weight),
+    const { shown, rest } = rowsToShow(draft, sampledToken(), weight),
       rows = [...shown.filter((row) => row.p != null && row.q != null), { rest: true, ...rest }],
       columnWidth = width / rows.length,
       baseline = 186,
@@ -64,7 +64,7 @@ export function createResidualCharts({ texts, view, current }) {
     return chart;
   }
 
-  /* Charts the surpluses of target and draft, whose sums are equal, and the token sampled from the target's. */
+  /* Charts the sums of max(0, p − q) and max(0, q − p), which are equal, and the token sampled from the residual. */
   function drawSurpluses(draft, weight, width, likeliest) {
     const labels = texts.own,
       notation = texts.notation[view.notation],
@@ -100,8 +100,8 @@ export function createResidualCharts({ texts, view, current }) {
         );
     }
     drawStrip(chart, distributions, width, top);
-    const values = drawnToken()
-      ? fillTemplate(labels.falls, { own: createMark("res", drawnToken().piece) })
+    const values = sampledToken()
+      ? fillTemplate(labels.falls, { own: createMark("res", sampledToken().piece) })
       : [likeliest];
     return [
       chart,
@@ -115,8 +115,8 @@ export function createResidualCharts({ texts, view, current }) {
     ].filter(Boolean);
   }
 
-  /* Explains why the replacement is not drawn from all of p: the drafted token would come too often, with probability
-   * min(p, q) by being accepted, and (1 − β) p as a replacement. */
+  /* Explains why the replacement is not sampled from p itself. Then the drafted token would come too often: accepted
+   * with probability min(p, q), and as a replacement with probability (1 − β) p. */
   function explainResidual({ p, q, piece }, beta) {
     const values = {
       x: formatPiece(piece),
@@ -126,9 +126,9 @@ export function createResidualCharts({ texts, view, current }) {
     return fillText(texts.own.why, values);
   }
 
-  /* Draws the target's surplus, scaled to 1, and marks the drawn token. */
+  /* Draws the residual distribution as a strip and marks the sampled token. */
   function drawStrip(chart, distributions, width, top) {
-    const sample = drawnToken(),
+    const sample = sampledToken(),
       shares = distributions.complete
         .filter((row) => row.p > row.q)
         .map((row) => ({ ...row, share: (row.p - row.q) / distributions.surplus }))
@@ -139,8 +139,8 @@ export function createResidualCharts({ texts, view, current }) {
     chart.append(svgText(0, top + 20, texts.own.scaled, "sd-k"));
     for (const row of [...wideShares, { share: rest }]) {
       const barWidth = row.share * width,
-        isDrawn = sample && row.token === sample.token;
-      if (barWidth < 0.5 && !isDrawn) continue;
+        sampled = sample && row.token === sample.token;
+      if (barWidth < 0.5 && !sampled) continue;
       chart.append(svgRect(x, top + 40, barWidth, 26, { class: "sd-f-res sd-o-res" }));
       if (barWidth > 40)
         chart.append(
@@ -152,8 +152,8 @@ export function createResidualCharts({ texts, view, current }) {
           ),
         );
       if (barWidth > 30)
-        chart.append(svgText(x + barWidth / 2, top + 82, formatChance(row.share), isDrawn ? "sd-b" : "", "middle"));
-      if (isDrawn) chart.append(svg("path", { d: `M${x + barWidth / 2 - 6} ${top + 28}h12l-6 9z`, class: "sd-dot-a" }));
+        chart.append(svgText(x + barWidth / 2, top + 82, formatChance(row.share), sampled ? "sd-b" : "", "middle"));
+      if (sampled) chart.append(svg("path", { d: `M${x + barWidth / 2 - 6} ${top + 28}h12l-6 9z`, class: "sd-dot-a" }));
       x += barWidth;
     }
   }

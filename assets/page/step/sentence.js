@@ -110,7 +110,7 @@ export function createSentences(page, serverViews) {
     return fillTemplate(says[key], { own: name });
   }
 
-  /* Names the token that was likeliest to be drawn, for traces that do not say which one the target drew. */
+  /* Names the token that the target most likely sampled, for traces that do not say which token it sampled. */
   function describeLikeliest() {
     const { targetToken, cycle, verdict } = current();
     const formatLikeliest = ({ piece }, p) =>

@@ -1,10 +1,10 @@
-/* Shows a cycle of a server: what it reports, and what it does not. */
+/* Shows a cycle of a server that was watched from outside: what the server reports, and what it does not report. */
 
 import { html } from "#page/race/html.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { formatFigure, createMark, createNote, createTitle } from "#page/step/marks.js";
 
-/* `drawRow` draws the target's row. */
+/* `drawRow` draws a row of the target: its distribution at one position. */
 export function createServerViews({ texts, playerTexts, current, passTime }, drawRow) {
   const serverTexts = texts.served;
 
@@ -33,7 +33,7 @@ export function createServerViews({ texts, playerTexts, current, passTime }, dra
     });
   }
 
-  /* Draws the target's row, as far as the server reports it, and a list of what it does not report. */
+  /* Draws the part of the target's row that the server reports, and a list of what the server does not report. */
   function evidence(draft, width) {
     const hasRow = draft.target && draft.target.top.length;
     return [

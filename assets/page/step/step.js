@@ -1,4 +1,4 @@
-/* Takes one cycle apart: draft, check, judge, replace or bonus, commit; and asks what if.
+/* Shows one cycle in sub-steps: draft, check, judge, replacement or bonus, commit. Also answers what-if questions.
  *
  * This file holds the state of the tab: run, cycle, sub-step, question. judge.js computes the verdicts, and other files
  * draw the parts of the tab. The run comes from the player. Nothing is parsed as HTML: text is added by `append`. */
@@ -36,7 +36,7 @@ function mountStepper(element, props, server, player) {
     playing: false,
     timer: /** @type {any} */ (0),
   };
-  let ownRun = /** @type {any} */ (null), // a run in which coins decide, shown instead of the first screen's run
+  let ownRun = /** @type {any} */ (null), // a run with temperature > 0, shown instead of the first screen's greedy run
     hasLoaded = false,
     run = /** @type {any} */ (null),
     current = /** @type {any} */ (null),
@@ -60,7 +60,7 @@ function mountStepper(element, props, server, player) {
     draw();
   }
 
-  /* Loads a run in which coins decide: once, and only while the tab is visible. */
+  /* Loads a run with temperature > 0, in which coins decide: once, and only while the tab is visible. */
   async function loadSampledRun() {
     if (!root.clientWidth) return;
     hasLoaded = true;
@@ -73,7 +73,7 @@ function mountStepper(element, props, server, player) {
 
   const showRaceRun = () => ((ownRun = null), showRun());
 
-  /* Begins at a rejection that the coin decided, else at the first rejection. */
+  /* Opens a run at a rejection that a coin decided, or else at the first rejection. */
   function beginRun(next) {
     run = next;
     runText.begin(run);
@@ -92,7 +92,7 @@ function mountStepper(element, props, server, player) {
   const isGreedy = () => isGreedyRun(run);
   const hasQuestion = () => view.choice.rule != null || view.choice.k != null || view.choice.coins != null;
 
-  /* Computes what `draw` shows of the cycle, under the question if there is one. */
+  /* Computes what `draw` shows of the cycle, with the choices of the visitor's what-if question if there is one. */
   function computeCycle() {
     const cycle = cycles()[view.cycle],
       recorded = recordedVerdict(cycle, rule()),
@@ -136,25 +136,25 @@ function mountStepper(element, props, server, player) {
       announce();
       scrollToSentence();
     }
-    // The focused element may have been drawn again; the keys must go on working.
+    // Drawing can remove the focused element; without focus in this tab, its keys would not work.
     if (hadFocus && !root.contains(document.activeElement))
       (onRail ? part.rail.querySelector("[aria-current] button") : part.grid).focus({
         preventScroll: true,
       });
   }
 
-  /* Announces the sentence to screen readers, then clears it, so that the page holds the sentence once. */
+  /* Announces the sentence to screen readers, then clears the announcement, so that they do not read it twice. */
   function announce() {
     part.announce.textContent = part.say.textContent;
     clearTimeout(clearTimer);
     clearTimer = setTimeout(() => part.announce.replaceChildren(), 3000);
   }
 
-  /* Scrolls to the sentence after a step by hand, if the sentence is off the screen. */
+  /* Scrolls to the sentence after the visitor took a step, if the sentence is off the screen. */
   function scrollToSentence() {
     const { top } = part.tell.getBoundingClientRect(),
-      room = part.bar.getBoundingClientRect().top;
-    if (top < 0 || top > room - 120) part.tell.scrollIntoView({ block: innerWidth > 720 ? "center" : "start" });
+      barTop = part.bar.getBoundingClientRect().top;
+    if (top < 0 || top > barTop - 120) part.tell.scrollIntoView({ block: innerWidth > 720 ? "center" : "start" });
   }
 
   /* -- moving -- */
@@ -222,7 +222,7 @@ function mountStepper(element, props, server, player) {
     );
   }
 
-  /* Creates a link to the nearest later cycle that ends in a replacement or in a bonus. */
+  /* Creates a link to the next cycle that ends in `state`, a replacement or a bonus; after the last, starts over. */
   function createShortcut(state) {
     const all = cycles(),
       order = all.map((_, i) => (view.cycle + 1 + i) % all.length),
@@ -230,7 +230,7 @@ function mountStepper(element, props, server, player) {
     return target === undefined ? [] : [" ", createPress(texts.shortcuts[state], "sd-link", () => goTo(target, "own"))];
   }
 
-  /* Links to a run in which coins decide, because none does at temperature 0. A saved page has no server for that. */
+  /* Creates a link to a run in which coins decide, if this run is greedy. A saved page has no server that sends it. */
   function linkToSampled() {
     if (!isGreedy() || !server) return [];
     const load = async () => {
@@ -274,7 +274,7 @@ function mountStepper(element, props, server, player) {
     questions = createQuestions(page, evidence.focusedNode),
     transport = createTransport(page);
 
-  /* Opens the decision that the race put into `player.wantedStep`, perhaps before this tab was mounted. */
+  /* Opens the draft that the race wrote to `player.wantedStep`, perhaps before this tab was mounted. */
   function openWantedStep() {
     if (!player.wantedStep || !run) return;
     const { cycle, node } = player.wantedStep;

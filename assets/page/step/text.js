@@ -1,4 +1,4 @@
-/* Writes the text of the run: tokens to click, and the open cycle as chips. */
+/* Writes the text of the run as tokens that can be clicked, and the open cycle as chips. */
 
 import { html } from "#page/race/html.js";
 import { createChip, createPrompt } from "#page/race/tokens.js";
@@ -26,7 +26,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
     }
   }
 
-  /* Writes a cycle's tokens as spans to click, because lines would break at each button, even inside words. */
+  /* Writes a cycle's tokens as clickable spans. Buttons would let lines break at every token, even inside words. */
   function writeSpans(i) {
     const cycle = cycles()[i];
     spans[i].replaceChildren(
@@ -47,7 +47,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
     );
   }
 
-  /* Returns the sub-step that decided a token of a cycle. In an accepted block only the last token had a coin. */
+  /* Returns the sub-step that decided a token of a cycle. Of an accepted block, only the last token had a coin. */
   function stepOf(cycle, index) {
     const { path, order } = recordedVerdict(cycle, page.rule());
     return index >= path.length ? "own" : order.includes(path[index]) ? path[index] : order[order.length - 1];
@@ -61,7 +61,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
       { cycle, states, targetToken } = current,
       nodes = listNodes();
     const chips = nodes.map((node) => createNodeChip(node, isRevealed(node) ? states[node] : "pen")),
-      hidden = cycle.drafts.length - nodes.length - states.filter((state) => state === "out").length; // not drafted
+      hidden = cycle.drafts.length - nodes.length - states.filter((state) => state === "out").length;
     const hiddenChips =
       hidden > 0 && isRevealed(-1) ? [createChip(playerTexts, fillText(texts.more, { n: hidden }), "dis", "span")] : [];
     const targetChips =

@@ -1,9 +1,9 @@
-/* Finds what follows a verdict: the token that the target adds, and the sub-steps that show the cycle. */
+/* Computes what follows from a verdict: the token that the target adds, and the sub-steps that show the cycle. */
 
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 import { FIRST_CHOICE, REJECTION_SAMPLING } from "#page/step/judge.js";
 
-/* Returns the source of the token that the target adds and, where the trace holds it, the token. */
+/* Returns where the token that the target adds comes from, and as `sample` the token, if the trace holds it. */
 export function targetTokenOf(cycle, verdict, recorded) {
   if (cycle.served)
     return (
@@ -21,11 +21,11 @@ export function targetTokenOf(cycle, verdict, recorded) {
     );
   const { drafts } = cycle,
     { tip, rule, order, k } = verdict,
-    head = drafts.find((draft) => draft.parent === tip);
-  const bonus = !head || head.level > k,
+    nextDraft = drafts.find((draft) => draft.parent === tip);
+  const bonus = !nextDraft || nextDraft.level > k,
     rejected = !bonus && (rule === REJECTION_SAMPLING || rule === BLOCK_VERIFICATION),
     node = rejected ? (rule === BLOCK_VERIFICATION ? tip + 1 : order[order.length - 1]) : -1;
-  const distribution = (head ? head.target : cycle.tree ? null : cycle.bonus) || null,
+  const distribution = (nextDraft ? nextDraft.target : cycle.tree ? null : cycle.bonus) || null,
     state = !drafts.length ? "pla" : bonus ? "bon" : "res",
     targetToken = { state, node, distribution, sample: null };
   if (isSameVerdict(verdict, recorded) && (!cycle.targetToken || cycle.targetToken.state === state)) {
@@ -47,14 +47,14 @@ export function targetTokenOf(cycle, verdict, recorded) {
 
 const isSameVerdict = (a, b) => a.rule === b.rule && String(a.path) === String(b.path);
 
-/* Returns the recorded draw from a residual if the same rule tried the same siblings before it. */
+/* Returns the recorded sample of the residual, or null if another rule or other siblings make the residual differ. */
 function residualSample(drafts, node, isSameRule) {
   const { residual, parent } = drafts[node],
-    olderSiblings = drafts.slice(0, node).filter((one) => one.parent === parent);
-  return (isSameRule && residual && olderSiblings.every((one) => one.u != null) && residual.sample) || null;
+    olderSiblings = drafts.slice(0, node).filter((draft) => draft.parent === parent);
+  return (isSameRule && residual && olderSiblings.every((draft) => draft.u != null) && residual.sample) || null;
 }
 
-/* Lists the sub-steps of a cycle: each is a name, or the number of a node that is judged. */
+/* Lists the sub-steps of a cycle: each is a name, or the index of the draft that is judged in this sub-step. */
 export function stepsOf(cycle, verdict, states, targetToken) {
   if (!cycle.drafts.length) return ["check", "own", "commit"];
   const late = verdict.rule !== BLOCK_VERIFICATION && states.includes("dis");

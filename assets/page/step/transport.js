@@ -1,4 +1,4 @@
-/* Moves through the run: plays it, follows the scrubber and the keys. */
+/* Moves through the run's sub-steps: plays them, and reacts to the buttons, the scrubber and the keys. */
 
 import { fillText } from "#page/race/text.js";
 import { clamp } from "#page/race/format.js";

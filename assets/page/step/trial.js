@@ -27,7 +27,7 @@ export function createTrials({ texts, view, current, isGreedy }) {
     svgText(clamp(x, 34, width - 34), 8, label, "sd-b", "middle"),
   ];
 
-  /* Draws a strip from 0 to 1: green accepts the token, hatched rejects it, and the pin is its coin. */
+  /* Draws a strip from 0 to 1: the green part accepts, the hatched part rejects, and a pin marks the coin u. */
   function drawCoin(draft, trial, width) {
     const hatch = createHatch(),
       chance = trial.chance,
@@ -124,6 +124,6 @@ export function createTrials({ texts, view, current, isGreedy }) {
     return chart;
   }
 
-  /* Draws a coin if the trial has one. */
+  /* Draws the coin if the trial has one, or else the test without a coin. */
   return (draft, trial, width) => (trial.u != null ? drawCoin : drawPlainTest)(draft, trial, width);
 }

@@ -293,7 +293,7 @@ test("in slow motion time stands still after each of the first cycles, while its
     frame((now += 50));
     if (view.timeMs === firstEnd) settled.push(view.settleProgress);
   }
-  const { settle, read } = (await import("#page/race/slowdown.js")).FIRST_CYCLES[0];
+  const { settleMs, readMs } = (await import("#page/race/slowdown.js")).FIRST_CYCLES[0];
   assert.ok(settled[0] < 0.1 && settled.includes(1) && settled.some((share) => share > 0.3 && share < 0.7));
-  assert.ok(Math.abs(settled.length * 50 - settle - read) < 200, `it stands for ${settled.length * 50} ms`);
+  assert.ok(Math.abs(settled.length * 50 - settleMs - readMs) < 200, `it stands for ${settled.length * 50} ms`);
 });
