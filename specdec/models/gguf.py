@@ -70,7 +70,7 @@ def config(header: Header) -> dict[str, Any]:
 
 
 def rotary(header: Header, head_dim: int) -> dict[str, Any]:
-    """Return the parameters of the rotary position embeddings. Raises ValueError if their scaling is not supported."""
+    """Return the parameters of the rotary position embeddings. Raises ValueError if the scaling is not supported."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": header.of_model("rope.freq_base", 10_000.0)}
     if FACTORS in header.entries:
         return rope | llama3(header, head_dim, rope["rope_theta"])
@@ -164,7 +164,7 @@ def dequantised(header: Header, name: str) -> Tensor:
 def grouped(header: Header, name: str) -> Grouped:
     """Read a matrix without dequantising it. Raises ValueError for a quantisation that `BLOCKS` lacks.
 
-    A block (`ggml-common.h`) has a scale, in Q4_1 a minimum, and 32 codes; low half-bytes hold the first 16 4-bit codes.
+    A block (`ggml-common.h`) has a scale, in Q4_1 a minimum, and 32 codes. In 4 bits, low half-bytes hold codes 0–15.
     """
     import numpy as np
     from gguf import GGMLQuantizationType
