@@ -114,7 +114,7 @@ class AssistedExecutor:
 
     def __init__(self, task: Task, draft: FolderModel | None) -> None:
         self.task, self.draft = task, draft
-        self.turns: SimpleQueue[bool] = SimpleQueue()
+        self.turns: SimpleQueue[bool] = SimpleQueue()  # True: compute the next block of tokens; False: end
         self.answers: SimpleQueue[list[int] | BaseException] = SimpleQueue()
 
     @contextlib.contextmanager
@@ -163,7 +163,7 @@ class AssistedExecutor:
             raise GeneratorExit  # nobody waits for the next block
 
     def end(self) -> None:
-        """Called by `generate` at the end of the text."""
+        """Do nothing: `generate` calls this at the end of the text."""
 
 
 def generate(task: Task, draft: FolderModel | None, max_tokens: int, streamer: Any) -> None:
@@ -172,7 +172,7 @@ def generate(task: Task, draft: FolderModel | None, max_tokens: int, streamer: A
 
     params, device = task.params, torch.device(unwrapped(task.target).device)
     # Transformers 5.23 divides the draft's logits by the temperature twice: `_get_logits_processor` appends its
-    # warpers to a list that already has the target's. So the square must be at least MIN_TEMPERATURE.
+    # warpers to a list that already has the target's. The square must be at least MIN_TEMPERATURE.
     temperature = max(params.temperature, MIN_TEMPERATURE**0.5)
     sampling = {"temperature": temperature, "top_k": params.top_k, "top_p": params.top_p}
     with quiet(), torch.random.fork_rng([device] if device.type == "cuda" else []):

@@ -28,7 +28,7 @@ POINTERS = ("before", "after", "scales", "minima")
 
 
 class ForBrowser(Transformer):
-    """A model to write, not to run. Its matrices have the layout of `native.cpp` even if g++ is missing here."""
+    """A model that is written, not run. Its matrices have the layout of `native.cpp` even if g++ is missing here."""
 
     def matrix(
         self,

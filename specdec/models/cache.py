@@ -11,7 +11,7 @@ class StaticCache:
     """Holds keys and values in `data` [layers, 2 kv_heads, capacity, head_dim]: keys of all heads, then values.
 
     For every i of `taps`, `states[i]` [capacity, hidden] holds the input of layer i at every position. If i is the
-    number of layers, `states[i]` holds the output of the last layer. For `exit_layer`, see `Transformer.begin`.
+    number of layers, `states[i]` holds the output of the last layer. The input of `exit_layer` is stored, too.
     """
 
     def __init__(

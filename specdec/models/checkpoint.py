@@ -71,12 +71,12 @@ def read_weights(folder: Path) -> Weights:
 
 
 def open_weights(place: Path) -> Mapping[str, Tensor]:
-    """Return all tensors of a folder, or those of a GGUF file, which reads a tensor whenever it is accessed."""
+    """Return the tensors of a folder or GGUF file. Those of a GGUF file are read only when they are accessed."""
     return gguf.Stored(gguf_header.read_header(place)) if gguf_header.is_file(place) else read_weights(place)
 
 
 def for_shapes(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Return `weights` itself, but for a GGUF file meta tensors of the same shapes, so that no data is read."""
+    """Return `weights`, or for a GGUF file meta tensors of the same shapes, so that no data is read."""
     return weights.meta_tensors if isinstance(weights, gguf.Stored) else weights
 
 

@@ -101,7 +101,7 @@ class Config:
 def is_ours(config: Mapping[str, Any]) -> bool:
     """Return whether our own decoder, rather than transformers, reads a model with this config.json."""
     kind = config.get("model_type")
-    return kind is None or kind in FAMILIES
+    return kind is None or kind in FAMILIES  # `Config.parse` reports a missing type
 
 
 def is_complete(data: Mapping[str, Any]) -> bool:

@@ -22,7 +22,7 @@ def configure_cuda(device: str) -> None:
 
 
 def multiplies_bfloat16(device: str) -> bool:
-    """Return whether the device has bfloat16 hardware. A T4 or older GPU emulates bfloat16, slower than float32."""
+    """Return whether the device has bfloat16 hardware. Old GPUs (T4) emulate bfloat16, which is slower than float32."""
     if torch.device(device).type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return device != "cpu" or bool(torch.cpu._is_avx512_bf16_supported())

@@ -1,7 +1,7 @@
 """Read the header of a GGUF file: its fields, and the offsets of its tensors. This module does not import torch.
 
-The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The package `gguf` has a
-reader, too, but it takes five seconds to read SmolLM2's vocabulary.
+The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+The package `gguf` has a reader, too, but that takes five seconds to read SmolLM2's vocabulary.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ARRAY = 9
 
 
 def has_gguf_name(place: str | Path) -> bool:
-    """Return whether the name ends as that of a GGUF file. The file need not exist."""
+    """Return whether the name ends in .gguf. The file need not exist."""
     return str(place).lower().endswith(".gguf")
 
 
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 
 @dataclass
 class Header:
-    """Holds the fields of a GGUF file and the entries of its tensors, but no data."""
+    """Holds the fields of a GGUF file and the entries of its tensors, but not the tensors' data."""
 
     path: Path
     fields: dict[str, Any] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Header:
         return sum(math.prod(entry.shape) for entry in self.entries.values())
 
     def value(self, name: str, default: Any = None) -> Any:
-        """Return a field, or `default` if the file lacks it. Raises ValueError if both are missing."""
+        """Return a field, or `default` if the file lacks it. Raises ValueError if there is no default either."""
         if (value := self.fields.get(name, default)) is None:
             raise ValueError(f"the header lacks {name}")
         return value

@@ -15,7 +15,7 @@ from torch import Tensor
 
 GROUP = 32  # inputs that share a scale
 STEPS = 127  # the code of the largest input of a group
-NONE = 1e-30  # if all inputs of a group are smaller, they are rounded to 0
+TINY = 1e-30  # if all inputs of a group are smaller, they are rounded to 0
 GGUF = torch.quint4x2  # `stored=GGUF` means the codes of a GGUF file, of any number of bits
 INT7: torch.dtype = torch.int7  # type: ignore[attr-defined]  # 7-bit codes, for a browser's relaxed SIMD
 LARGEST = {torch.int8: 127, INT7: 63}  # the code of the largest weight of a group
@@ -29,7 +29,7 @@ class Grouped:
     codes: Tensor  # uint8 [out, in]
     scales: Tensor  # float16 or float32 [out, in / 32]
     minima: Tensor | None  # same shape as `scales`
-    zero: int  # the code that stands for 0
+    zero: int
     bits: int  # of a code in memory: 8 (also for 7-bit codes) or 4
 
     @classmethod
@@ -45,7 +45,7 @@ class Grouped:
         return len(self.codes)
 
     def rearrange(self, change: Callable[..., Tensor], *others: Tensor | Grouped) -> Grouped:
-        """Apply `change` to the codes, scales and minima of this and other matrices. It must not split groups.
+        """Apply `change` to the codes, scales and minima of all matrices. `change` must not split groups.
 
         Raises ValueError if the matrices are quantised in different ways.
         """
@@ -67,7 +67,7 @@ def rounded(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return inputs as codes from -127 to 127, and scales.  # [n, in] -> [n, in / 32, 32], [n, in / 32, 1]"""
     groups = x.float().unflatten(1, (-1, GROUP))
     largest = groups.abs().amax(-1, keepdim=True)
-    return (groups * torch.where(largest > NONE, STEPS / largest, 0)).round(), largest / STEPS
+    return (groups * torch.where(largest > TINY, STEPS / largest, 0)).round(), largest / STEPS
 
 
 def rearrange(change: Callable[..., Tensor], *matrices: Tensor | Grouped) -> Tensor | Grouped:

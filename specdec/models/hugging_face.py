@@ -58,7 +58,7 @@ class HuggingFaceModel:
         self.depth: int = config.num_hidden_layers
         self.parameters: int = self.model.num_parameters()
         self._parameters = signature(type(self.model).forward).parameters
-        self._cache_name = "cache" if "cache" in self._parameters else "past_key_values"  # until transformers 5.24
+        self._cache_name = "cache" if "cache" in self._parameters else "past_key_values"  # before 5.24
         self._check_rollback()
 
     @classmethod

@@ -83,7 +83,7 @@ def runs_on(device: str) -> bool:
 
 
 def load_library() -> C.CDLL:
-    """Load the library, and compile it first if the cache has none. Raises OSError or SubprocessError."""
+    """Load the library. Compile it first if it is not in `folder()`. Raises OSError or SubprocessError."""
     compiler = shutil.which("g++")
     if compiler is None:
         raise FileNotFoundError(errno.ENOENT, "no g++")

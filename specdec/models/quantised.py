@@ -27,7 +27,7 @@ class QuantisedCopy:
 
     @staticmethod
     def pays(target: Transformer) -> bool:
-        """Return whether a copy is faster: the target stores more bits, and the library multiplies codes here."""
+        """Return whether a copy is faster: the target has more bits for each weight, and `native.cpp` runs here."""
         return target.source is not None and target.stored not in CODE_TYPES and native.runs_on(target.device)
 
     def model(self) -> Transformer:

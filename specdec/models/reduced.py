@@ -25,7 +25,7 @@ ROWS = 64  # rows of an identity matrix that are multiplied by the output matrix
 
 
 class ReducedDraft(Transformer):
-    """A `Transformer` with logits over the target's vocabulary, which are -inf except for the tokens `ids`."""
+    """A `Transformer` whose logits cover the target's vocabulary, but are -inf except at the tokens `ids`."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ def reduced_tensors(config: Config, width: int) -> dict[str, tuple[int, ...]]:
 
 
 def parse_map(offsets: Tensor, vocabulary: int) -> Tensor:
-    """Convert the map's offsets to the target's ids. Raises ValueError if these are not ids of different tokens."""
+    """Convert the map's offsets to the target's token ids. Raises ValueError unless they are valid and distinct."""
     ids = offsets.long() + torch.arange(len(offsets))
     if ids.min() < 0 or ids.max() >= vocabulary or len(ids.unique()) < len(ids):
         raise ValueError(f"its map {MAP} does not name {len(ids)} different tokens of the target's {vocabulary} tokens")
@@ -73,4 +73,4 @@ def output_rows(target: Target, tokens: Tensor) -> Tensor:
     """Return the rows of the target's output matrix for `tokens`, in float32.  # [n] -> [n, width]"""
     eye = torch.eye(target.width, dtype=target.dtype, device=target.device)
     parts = [target.project(part)[:, tokens.to(target.device)].float().cpu() for part in eye.split(ROWS)]
-    return torch.cat(parts).T.nan_to_num(0.0, 0.0, 0.0)  # `project` divides by the norm's weights: NaN if 0
+    return torch.cat(parts).T.nan_to_num(0.0, 0.0, 0.0)  # NaN where `project` divides by a norm weight of 0

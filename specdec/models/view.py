@@ -31,6 +31,6 @@ class TargetView:
         return self.model.forward(tokens, cache, parents, rows)
 
     def begin(self, tokens: Sequence[int]) -> Tensor:
-        """Run `tokens` through the layers below the exit; return logits. Verification continues there.  # [1, V]"""
+        """Run `tokens` up to the exit layer; return logits. Verification continues from that layer.  # [1, V]"""
         assert isinstance(self.model, Transformer)  # no other model has an early exit
         return self.model.begin(tokens, self.cache)
