@@ -172,7 +172,7 @@ def grouped(header: Header, name: str) -> Grouped:
     entry = header.entries[name]
     kind = GGMLQuantizationType(entry.kind).name
     if kind not in BLOCKS:
-        raise ValueError(f"{name} is in {kind}; only {', '.join(BLOCKS)} can be multiplied as stored; choose int8")
+        raise ValueError(f"{name} is {kind}; only {', '.join(BLOCKS)} can be multiplied as stored; choose int8")
     bits, zero, factor_count = BLOCKS[kind]
     data = torch.from_numpy(np.fromfile(header.path, np.uint8, entry.size, offset=entry.start))
     blocks = data.view(math.prod(entry.shape[:-1]), entry.shape[-1] // GROUP, -1)

@@ -57,8 +57,8 @@ class HuggingFaceModel:
         self.width: int = config.hidden_size
         self.depth: int = config.num_hidden_layers
         self.parameters: int = self.model.num_parameters()
-        self._parameters = signature(type(self.model).forward).parameters
-        self._cache_name = "cache" if "cache" in self._parameters else "past_key_values"  # before 5.24
+        self._arguments = signature(type(self.model).forward).parameters
+        self._cache_name = "cache" if "cache" in self._arguments else "past_key_values"  # before transformers 5.24
         self._check_rollback()
 
     @classmethod
@@ -82,7 +82,7 @@ class HuggingFaceModel:
             raise ValueError(f"{self.kind} models cannot verify trees; choose a drafter that drafts chains")
         ids, places = torch.tensor([tokens, range(start, start + count)], device=self.device)[:, None]
         options = {"position_ids": places, "logits_to_keep": max(rows, 1), self._cache_name: cache.inner}
-        options = {name: value for name, value in options.items() if name in self._parameters}
+        options = {name: value for name, value in options.items() if name in self._arguments}
         output = self.model(ids, use_cache=True, **options)
         cache.length = start + count
         logits: Tensor = output.logits[0, :, : self.vocabulary]

@@ -62,7 +62,7 @@ class Transformer:
     ) -> None:
         """Round matrices to `stored`, if given; hidden states have `dtype`. `stored=GGUF` keeps a GGUF file's codes.
 
-        torch.int8 changes the model's distribution. A draft model can change, but this makes it a different target.
+        torch.int8 changes the model's distribution. That is harmless in a draft model; a target becomes another model.
         """
         configure_cuda(device)
         self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype

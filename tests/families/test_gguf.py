@@ -242,5 +242,5 @@ def distance(one: torch.Tensor, other: torch.Tensor) -> float:
 def test_other_kinds_of_codes_are_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", kind)
-    with pytest.raises(ValueError, match=f"is of the kind {kind}; Q4_0, Q4_1, Q8_0 can .* stored; choose int8"):
+    with pytest.raises(ValueError, match=f"is {kind}; only Q4_0, Q4_1, Q8_0 can .* stored; choose int8"):
         load_pair(path, dtype=GGUF)
