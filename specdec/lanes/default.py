@@ -47,7 +47,7 @@ def has_to_measure(family: Family, drafter: str, k: int) -> bool:
 def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperature: float = 0.0) -> Choice:
     """Choose the drafter if it is `DEFAULT_DRAFTER`, and the depth if `k` is 0; other values stay as given.
 
-    If no depth is expected to save time, it is 1. The drafter inside `adaptive` is measured in any case.
+    If no depth is expected to save time, the depth is 1. The drafter that `adaptive` wraps is always measured.
     """
     names = candidates(family, drafter, k)
     if inner_drafter(drafter):
