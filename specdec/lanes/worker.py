@@ -88,7 +88,7 @@ class Worker:
             self._process.join()
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Generator[Any, None, None]:
-        """Call the function `name` of `CALLS` and yield its items. Raises its ValueErrors; other errors as RuntimeError.
+        """Call the function `name` of `CALLS` and yield its items. Raise its ValueErrors, other errors as RuntimeError.
 
         After every `HEARTBEAT_S` without an item, None is yielded, so that the reader can stop. Closing the iterator
         does not wait for the engine: the next call drops items that this call still sends.
