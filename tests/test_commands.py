@@ -139,8 +139,8 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
     [
         (["word " * 600], "Shorten it"),
         (["x", "--temperature", "-1"], "temperature must lie between"),
-        (["x", "--drafter", "adaptive:none"], "nothing to adapt"),
-        (["x", "--drafter", "medusa", "--peer", "transformers"], "raced with a draft model"),
+        (["x", "--drafter", "adaptive:none"], "its depth cannot be chosen"),
+        (["x", "--drafter", "medusa", "--peer", "transformers"], "supports a draft model"),
         *([] if torch.cuda.is_available() else [(["x", "--device", "cuda"], "sees no NVIDIA GPU")]),
         (["x", "--family", "/nowhere"], "no folder 'target'"),
         (["x", "--target", ""], "--target is empty"),

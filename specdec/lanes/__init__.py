@@ -1,1 +1,1 @@
-"""Run lanes by turns, each with its own clock."""
+"""Run lanes in turns, each with its own clock."""

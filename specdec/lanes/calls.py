@@ -17,7 +17,7 @@ from .worker import Prepared
 
 
 def prepare(family: str, device: str, drafter: str, k: int, temperature: float) -> Iterator[str | Prepared]:
-    """Load the pair, and choose drafter and depth if they are open. Yields "measuring" before it measures costs."""
+    """Load the pair, and choose drafter and depth if they are left open. Yields "measuring" before measuring costs."""
     loaded = zoo.load(family, device=device)
     if has_to_measure(loaded, drafter, k):
         yield "measuring"

@@ -1,7 +1,7 @@
-"""Choose the drafter and the depth of a run that leaves them open: those with the highest expected speed-up.
+"""Choose the drafter and draft depth of a run that leaves them open: those with the highest expected speed-up.
 
-The expected speed-up is τ divided by the cost of a cycle (Leviathan et al. 2022, theorem 3.8). Acceptance comes from
-the drafter's config.json, where training wrote it. Costs are measured by a few short runs, once for each family.
+The expected speed-up is τ divided by the cost of a cycle (Leviathan et al. 2022, theorem 3.8). The acceptance rate
+is read from the drafter's config.json, if training wrote it there. Costs are measured in short runs, once per family.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from ..figures.theory import tokens_by_position
 from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, inner_drafter, QUANTISED
 from .probe import DEPTHS, probe
 
-# The assumed chance that a drafted token is accepted, for drafters whose config.json does not have it. Only these
-# drafters are candidates: what a copying drafter gains depends on the text.
+# The assumed acceptance rates of drafters whose config.json does not state them. Only drafters in this table are
+# candidates: the speed-up of drafters that copy from the text depends too much on the text.
 ACCEPTANCE = {DRAFT_MODEL: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
 USUAL_K = 4  # for drafters whose costs are not measured
-USUAL_ADAPTIVE_K = 8  # for drafters that choose their depth in every cycle, up to this
-ENOUGH_SPEEDUP = 1.3  # no other drafter is measured once one is expected to reach this
-# A shallower draft that reaches this share of the best speed-up is preferred: it loses less where a prompt is hard.
+USUAL_ADAPTIVE_K = 8  # for drafters that choose a depth up to this in every cycle
+ENOUGH_SPEEDUP = 1.3  # once a drafter is expected to reach this, no further drafter is measured
+# A shallower draft is preferred if it reaches this share of the best speed-up: it loses less on a hard prompt.
 NEARLY_BEST = 0.95
 
 
 class Choice(NamedTuple):
-    """A drafter, its depth, and their expected speed-up; 0 if no costs were measured."""
+    """A drafter, its depth, and their expected speed-up, which is 0 if no costs were measured."""
 
     drafter: str
     k: int
@@ -39,15 +39,15 @@ def candidates(family: Family, drafter: str, k: int) -> list[str]:
 
 
 def has_to_measure(family: Family, drafter: str, k: int) -> bool:
-    """Whether `choose` begins with a measurement, which takes seconds."""
+    """Return whether `choose` will first measure costs, which takes seconds."""
     first = [family.wrapped(drafter)] if inner_drafter(drafter) else candidates(family, drafter, k)[:1]
     return any(name not in family.costs for name in first)
 
 
 def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperature: float = 0.0) -> Choice:
-    """Choose the drafter if it is `DEFAULT_DRAFTER`, and the depth if `k` is 0; given values stay.
+    """Choose the drafter if it is `DEFAULT_DRAFTER`, and the depth if `k` is 0; other values stay as given.
 
-    If no draft is expected to pay, one token is drafted. The drafter that `adaptive` wraps is measured in any case.
+    If no depth is expected to save time, the depth is 1. The drafter that `adaptive` wraps is always measured.
     """
     names = candidates(family, drafter, k)
     if inner_drafter(drafter):
@@ -62,8 +62,8 @@ def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperatu
             Choice(name, depth, expected_tokens(family, name, depth, temperature) / costs.cycle(depth))
             for depth in ([k] if k else DEPTHS)
         ]
-        least = NEARLY_BEST * max(choice.speedup for choice in choices)
-        shallow = next(choice for choice in choices if choice.speedup >= least)
+        threshold = NEARLY_BEST * max(choice.speedup for choice in choices)
+        shallow = next(choice for choice in choices if choice.speedup >= threshold)
         best = max(best, shallow, key=lambda choice: choice.speedup)
         if best.speedup >= ENOUGH_SPEEDUP:
             break
@@ -71,6 +71,6 @@ def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperatu
 
 
 def expected_tokens(family: Family, name: str, depth: int, temperature: float) -> float:
-    """Return the expected tokens of a cycle. Positions that config.json lacks are accepted like its last one."""
+    """Return the expected tokens per cycle. Positions that config.json lacks are accepted at the rate of its last."""
     measured = family.trained.get(name, {}).get("overlap" if temperature else "agreement") or [ACCEPTANCE[name]]
     return tokens_by_position([*measured, *[measured[-1]] * depth], depth)

@@ -1,4 +1,4 @@
-"""Heartbeats and deadlines of generators. A reader can stop a generator only between two items."""
+"""Heartbeats and deadlines for generators, which a reader can stop only between two items."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ T = TypeVar("T")
 
 
 def within(seconds: float, items: Generator[T, Any, Any]) -> Iterator[T]:
-    """Yield `items`; raise TimeoutError(seconds) when that many have passed since the first item that is not None.
+    """Yield `items`. Raise TimeoutError(seconds) when `seconds` have passed since the first item that is not None.
 
-    So the time of loading, during which only heartbeats (None) come, does not count.
+    While models load, only heartbeats (None) arrive, so the time of loading does not count.
     """
-    until: float | None = None
+    deadline: float | None = None
     with contextlib.closing(items):
         for item in items:
-            if until is None and item is not None:
-                until = time.monotonic() + seconds
+            if deadline is None and item is not None:
+                deadline = time.monotonic() + seconds
             yield item
-            if until is not None and time.monotonic() > until:
+            if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(seconds)

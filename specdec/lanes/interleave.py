@@ -1,7 +1,7 @@
-"""Let lanes take turns: the lane whose clock shows the least time runs next.
+"""Let lanes take turns: the lane whose clock shows the least time runs the next cycle.
 
-So the lanes' clocks advance together, and the events show the true speed-up at every moment. While one lane runs, the
-clocks of the others stand still.
+Therefore the lanes' clocks advance together, and the events show the true speed-up at every moment. While one lane
+runs, the clocks of the other lanes stand still.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ PLAIN = "plain"
 
 
 def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Event, None, None]:
-    """Yield the lanes' events, a whole cycle at a time. Clocks are compared from the first token on."""
-    clocks, first = dict.fromkeys(lanes, 0.0), dict.fromkeys(lanes, 0.0)
+    """Yield the lanes' events, one whole cycle at a time. Each clock counts from the lane's first token."""
+    clocks, first_at = dict.fromkeys(lanes, 0.0), dict.fromkeys(lanes, 0.0)
     running = list(lanes)
     with contextlib.ExitStack() as stack:
         for lane in lanes.values():
@@ -29,8 +29,8 @@ def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Even
                 yield event
                 if isinstance(event, Committed):
                     if event.cycle == 0:
-                        first[lane_behind] = event.at
-                    clocks[lane_behind] = event.at - first[lane_behind]
+                        first_at[lane_behind] = event.at
+                    clocks[lane_behind] = event.at - first_at[lane_behind]
                     break
                 if isinstance(event, Finished):
                     running.remove(lane_behind)

@@ -1,4 +1,4 @@
-"""Measure the costs of drafting on this machine, by short runs. `lanes/default.py` and `adaptive` use them."""
+"""Measure the costs of drafting on this machine in short runs. `lanes/default.py` and `adaptive` use the costs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..figures.stats import Comparison, LaneStats
 from ..gpu.lane import generate
 from ..types import Costs, SamplingParams, Tree
 
-DEPTHS = range(1, 9)  # all of them are measured: costs do not grow evenly with the depth
+DEPTHS = range(1, 9)  # each depth is measured, because costs do not grow evenly with the depth
 TOKENS = 25  # new tokens of each run
 GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
 SAMPLED = replace(GREEDY, temperature=0.8)
-# The prompt is not short: after a longer text, a pass over several rows costs more.
+# The prompt must not be short: after a longer text, a pass over several tokens costs more.
 TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound. " * 4
 
 
 class Cycle(NamedTuple):
-    """A cycle with a draft: the depth of the draft, the seconds of drafting, and those of the pass over it."""
+    """A cycle with a draft: its depth, the seconds of drafting, and the seconds of the verification pass."""
 
     depth: int
     draft: float
@@ -33,16 +33,16 @@ class Cycle(NamedTuple):
 
 
 def probe(family: Family, name: str) -> Costs:
-    """Return the costs of drafting with `name`, in plain decoding steps. They are measured once for each family."""
+    """Return the costs of drafting with `name`, in units of a plain decoding step, measured once for each family."""
     if name not in family.costs:
         family.costs[name] = measure(family, name)
     return family.costs[name]
 
 
 def measure(family: Family, name: str) -> Costs:
-    """Measure the costs of drafting with `name`, by short runs of each depth beside plain ones.
+    """Measure the costs of drafting with `name` in short runs of each depth, each followed by a plain run.
 
-    They are medians over cycles, so that one pause of the machine does not distort them.
+    Costs are medians over cycles, so that one pause of the machine does not distort them.
     Raises ValueError if `name` drafts nothing.
     """
     for warm_up in (name, "none"):  # first calls are slow
@@ -52,23 +52,23 @@ def measure(family: Family, name: str) -> Costs:
         run, plain = events_of(family, name, k), events_of(family, "none", 0)
         comparisons.append(Comparison(*(LaneStats.from_events(events, Task.lane) for events in (run, plain))))
         cycles = cycles_of(run)
-        # Some drafts are shallower than k: heads have a limit, and the end of a text cuts drafts. Only cycles of the
-        # most frequent depth count.
+        # Some drafts are shallower than k: heads have a maximum depth, and drafts near the end of a text are cut. Only
+        # cycles of the most frequent depth count.
         usual = mode(cycle.depth for cycle in cycles) if cycles else 0
         for cycle in cycles:
             if cycle.depth == usual:
                 drafts.setdefault(usual, []).append(cycle.draft)
                 passes.setdefault(usual, []).append(cycle.verify)
     if not drafts:
-        raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
+        raise ValueError(f"{name} drafted nothing while its costs were measured, so its depth cannot be chosen")
     step = median(comparison.step or 0.0 for comparison in comparisons)
     draft_costs, pass_costs = ({k: median(s) / step for k, s in seconds.items()} for seconds in (drafts, passes))
-    level, start = fit_line(draft_costs)
+    per_level, start = fit_line(draft_costs)
     deepest = max(drafts)
     sampled = [cycle.draft for cycle in cycles_of(events_of(family, name, deepest, SAMPLED)) if cycle.depth == deepest]
     sampling = median(sampled) / step - draft_costs[deepest] if sampled else 0.0
     return Costs(
-        round(level, 4),
+        round(per_level, 4),
         tuple(round(cost, 4) for cost in interpolated(pass_costs)),
         round(median(comparison.overhead or 0.0 for comparison in comparisons), 4),
         round(max(0.0, sampling / deepest), 4),
@@ -92,7 +92,7 @@ def cycles_of(events: Sequence[Event]) -> list[Cycle]:
 
 
 def fit_line(drafts: dict[int, float]) -> tuple[float, float]:
-    """Fit a line to the costs by depth. Return the cost of a level and that of beginning a draft, both at least 0."""
+    """Fit a line to the costs by depth. Return the cost per level and the fixed cost of a draft, both at least 0."""
     if len(drafts) == 1:
         ((depth, cost),) = drafts.items()
         return cost / depth, 0.0
@@ -101,9 +101,9 @@ def fit_line(drafts: dict[int, float]) -> tuple[float, float]:
 
 
 def interpolated(passes: dict[int, float]) -> list[float]:
-    """Return the cost of a pass over a draft of depth 0, 1, … by straight lines between the measured ones.
+    """Return the costs of verification passes for depths 0, 1, …, interpolated between the measured depths.
 
-    Without a draft it is 1.0. A deeper draft never costs less.
+    Depth 0, a plain decoding step, costs 1.0. A deeper draft never costs less than a shallower one.
     """
     depths = sorted(passes)
     costs = np.interp([0, *DEPTHS], [0, *depths], [1.0, *(passes[depth] for depth in depths)])

@@ -1,4 +1,4 @@
-"""Run lanes on one device: speculative and plain decoding of one prompt, and perhaps transformers as a peer."""
+"""Run lanes on one device: speculative and plain decoding of one prompt, optionally transformers as a peer."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def tasks(
 ) -> dict[str, Task]:
     """Make one task for each lane.
 
-    The plain lane has the same rule, which determines its sampler, unless that rule is lossy. The peer's rule is always
-    rejection sampling.
+    The plain lane has the speculative lane's rule, which determines its sampler. If that rule is lossy, the plain lane
+    has rejection sampling, as the peer always does.
     """
     check_request(prompt, drafter, k, rule)
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.make_rule(rule)
     if wrapped := family.wrapped(drafter):
-        probe(family, wrapped)  # an adaptive drafter chooses its depth by these costs
+        probe(family, wrapped)  # an adaptive drafter chooses its depth by the costs that are measured here
 
     def task(lane: str, drafter_name: str, k: int, rule: Rule) -> Task:
         target, drafter = family.lane(drafter_name, capacity)
@@ -70,10 +70,10 @@ def race(
     rule: str = "rejection",
     peer: bool = False,
 ) -> Generator[Event, None, None]:
-    """Run all lanes and yield their events, interleaved by the lanes' clocks. `peer` adds transformers' generation.
+    """Run all lanes and yield their events, interleaved by the lanes' clocks. `peer` adds a lane of transformers.
 
     Raises PromptError for a prompt that is empty or too long; ValueError for an unknown drafter or rule, or for a
-    drafter that the peer does not have.
+    drafter that transformers does not support.
     """
     lanes = tasks(family, prompt, drafter, k, params or SamplingParams(), details, rule, peer)
     return interleave({lane: (assisted if lane == PEER else generate)(task) for lane, task in lanes.items()})

@@ -1,8 +1,8 @@
 """Run transformers' own assisted generation on the same weights, as a peer in the race.
 
-Its streamer reports only the tokens that each cycle adds to the text: no drafts, no q, no coins. So its events are like
-those of a server's lane, whose cycles are blocks of tokens (`Started.server`, `Finished.counted`).
-Cycle 0 drafts before the target has read the prompt, and may commit several tokens.
+transformers reports only the tokens that each cycle adds to the text: no drafts, no probabilities, no random numbers.
+This lane's events are therefore like those of a server, whose cycles are blocks of tokens (`Started.server`,
+`Finished.counted`). Cycle 0 drafts before the target has read the prompt, so it can commit several tokens.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from ..models.view import TargetView
 from ..sampling import MIN_TEMPERATURE
 from ..types import Proposal, Verdict
 
-NO_CODES = "transformers cannot run a target in this precision: leave out the peer, or choose another one."
+NO_CODES = "transformers cannot run a target in this precision: leave out the peer, or choose another precision."
 REDUCED = (
-    "The draft model uses the target's embedding and output matrices, which transformers cannot do: "
+    "The draft model uses the target's embedding and output matrices, which transformers does not support: "
     "choose prompt_lookup, or leave out the peer."
 )
 FolderModel = Transformer | HuggingFaceModel
@@ -48,7 +48,7 @@ _library_models: WeakKeyDictionary[Transformer, Any] = WeakKeyDictionary()  # ou
 
 
 def usual_drafter(family: Family) -> str:
-    """Choose the drafter of a race with a peer: the draft model if transformers can run it, else prompt lookup."""
+    """Choose the drafter of a race with a peer: the draft model if transformers can run it, or else prompt lookup."""
     draft = family.drafts.get(DRAFT_MODEL)
     return LOOKUP if draft is None or isinstance(draft, ReducedDraft) else DRAFT_MODEL
 
@@ -56,13 +56,13 @@ def usual_drafter(family: Family) -> str:
 def assisted(task: Task) -> Generator[Event, None, None]:
     """Run `task` with transformers and yield its events. Closing the iterator ends the run.
 
-    Raises ValueError for a drafter that assisted generation does not have.
+    Raises ValueError for a drafter that assisted generation does not support.
     """
     if task.k == 0:
         raise ValueError("Assisted generation drafts at least one token: set K to 1 or more.")
     if not isinstance(task.drafter, DraftModelDrafter | PromptLookupDrafter):
         name = task.drafter.name
-        raise ValueError(f"Assisted generation is raced with a draft model or prompt lookup, not with {name}.")
+        raise ValueError(f"Assisted generation supports a draft model or prompt lookup, not {name}.")
     if unwrapped(task.target).stored in CODE_TYPES:
         raise ValueError(NO_CODES)
     draft = unwrapped(task.drafter.model) if isinstance(task.drafter, DraftModelDrafter) else None
@@ -78,43 +78,43 @@ def as_server_events(events: Iterator[Event]) -> Generator[Event, None, None]:
 
 
 def unwrapped(model: object) -> FolderModel:
-    """Return the model itself, without a view. Raises ValueError if transformers cannot read it."""
+    """Return the model behind a view, or `model` itself. Raises ValueError if transformers cannot load it."""
     model = model.model if isinstance(model, TargetView) else model
     if isinstance(model, ReducedDraft):
         raise ValueError(REDUCED)
     if not isinstance(model, FolderModel) or model.source is None:
-        raise ValueError("transformers can run only models that come from a folder of files.")
+        raise ValueError("transformers can run only models that were loaded from files.")
     return model
 
 
 def library_model(model: FolderModel) -> Any:
-    """Return transformers' model with the same weights. It is read at the first run."""
+    """Return transformers' model with the same weights. The first run loads it."""
     if isinstance(model, HuggingFaceModel):
         return model.model
     if model not in _library_models:
         assert model.source is not None
-        dtype = model.dtype if model.stored in CODE_TYPES else model.stored  # transformers has no codes
+        dtype = model.dtype if model.stored in CODE_TYPES else model.stored  # transformers cannot store codes
         _library_models[model] = load_model(model.source, dtype, model.device)
     return _library_models[model]
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
-    """Make transformers' model of a checkpoint, whose weights may be packed."""
+    """Load transformers' model from a checkpoint, whose weights can be packed."""
     weights = {name: weight.to(dtype) for name, weight in open_weights(folder).items()}
     return build(library_config(read_config(folder)), weights, dtype, device)
 
 
 class AssistedExecutor:
-    """Takes each cycle from the library's `generate`. All tokens of a cycle but the last count as accepted drafts.
+    """Runs each cycle in transformers' `generate`. All tokens of a cycle except the last count as accepted drafts.
 
     `generate` runs in a thread, and this object is its streamer. The thread runs only while `cycle` waits for it.
     """
 
-    eager: str | None = None  # a GPU's reason to run without captured graphs; none is given here
+    eager: str | None = None  # why a GPU runs without CUDA graphs; this executor gives no reason
 
     def __init__(self, task: Task, draft: FolderModel | None) -> None:
         self.task, self.draft = task, draft
-        self.turns: SimpleQueue[bool] = SimpleQueue()
+        self.turns: SimpleQueue[bool] = SimpleQueue()  # True: compute the next block of tokens; False: end
         self.answers: SimpleQueue[list[int] | BaseException] = SimpleQueue()
 
     @contextlib.contextmanager
@@ -140,7 +140,7 @@ class AssistedExecutor:
         )
 
     def stop_drafting(self) -> None:
-        """Never called, since no draft of this executor fails."""
+        """Do nothing: the engine calls this after failed drafts, and drafts of this executor never fail."""
 
     def next_block(self) -> list[int]:
         self.turns.put(True)
@@ -149,12 +149,12 @@ class AssistedExecutor:
             raise answer
         return answer
 
-    def work(self, wanted: int) -> None:
+    def work(self, max_tokens: int) -> None:
         try:
             if self.turns.get():
-                generate(self.task, self.draft, wanted, self)
-            raise EOFError("transformers ended before the text did")
-        except BaseException as error:  # passed on to `next_block`
+                generate(self.task, self.draft, max_tokens, self)
+            raise EOFError("transformers stopped before the text was complete")
+        except BaseException as error:  # `next_block` raises it again
             self.answers.put(error)
 
     def put(self, tokens: Tensor) -> None:
@@ -163,16 +163,16 @@ class AssistedExecutor:
             raise GeneratorExit  # nobody waits for the next block
 
     def end(self) -> None:
-        """Called by `generate` at the end of the text."""
+        """Do nothing: `generate` calls this at the end of the text."""
 
 
-def generate(task: Task, draft: FolderModel | None, wanted: int, streamer: Any) -> None:
-    """Call the library's `generate`, with K drafts in every cycle and the sampling of the other lanes."""
+def generate(task: Task, draft: FolderModel | None, max_tokens: int, streamer: Any) -> None:
+    """Call transformers' `generate` with K drafted tokens in every cycle and the sampling of the other lanes."""
     from transformers import GenerationConfig
 
     params, device = task.params, torch.device(unwrapped(task.target).device)
     # Transformers 5.23 divides the draft's logits by the temperature twice: `_get_logits_processor` appends its
-    # warpers to a list that has the target's already. So the square must not be below MIN_TEMPERATURE.
+    # warpers to a list that already has the target's. The square must be at least MIN_TEMPERATURE.
     temperature = max(params.temperature, MIN_TEMPERATURE**0.5)
     sampling = {"temperature": temperature, "top_k": params.top_k, "top_p": params.top_p}
     with quiet(), torch.random.fork_rng([device] if device.type == "cuda" else []):
@@ -184,11 +184,11 @@ def generate(task: Task, draft: FolderModel | None, wanted: int, streamer: Any) 
             assistant.generation_config = GenerationConfig(
                 num_assistant_tokens=task.k,
                 num_assistant_tokens_schedule="constant",
-                assistant_confidence_threshold=0.0,  # by default a draft ends where the draft model is unsure
+                assistant_confidence_threshold=0.0,  # by default, a draft ends early where the draft model is unsure
             )
         model.generation_config = settings = GenerationConfig(
             do_sample=params.temperature > 0,
-            max_new_tokens=wanted,
+            max_new_tokens=max_tokens,
             eos_token_id=([] if params.ignore_end else sorted(task.end_tokens)) or None,
             pad_token_id=0,
             prompt_lookup_num_tokens=task.k if draft is None else None,

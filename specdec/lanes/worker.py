@@ -1,10 +1,10 @@
 """Run the engine in its own process, so that the page does not slow it down.
 
-In one process, page and engine would share the interpreter's lock, which cost a run a tenth of its speed. The process
-answers one call at a time. If it dies, or is killed after a long silence, that call fails and the next one starts a new
-process. It ends itself after an error that CUDA keeps for the whole process.
+In one process, the page and the engine would share the interpreter's lock, which made runs a tenth slower. The engine's
+process answers one call at a time. If it dies, or is killed after a long silence, that call fails and the next call
+starts a new process. After an error from which CUDA cannot recover, the process ends itself.
 
-Calls are numbered, so that a call can drop what an abandoned earlier call still sends.
+Calls are numbered, so that a call can drop answers that an abandoned earlier call still sends.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from typing import Any
 
 from .heartbeat import HEARTBEAT_S
 
-SILENCE_S = 180.0  # longer than loading models and measuring costs, which come before a call's first answer
+SILENCE_S = 180.0  # longer than loading models and measuring costs, which precede a call's first answer
 SPAWN = multiprocessing.get_context("spawn")
 log = logging.getLogger(__name__)
 
 
 class WorkerDied(RuntimeError):
-    """The engine's process ended in the middle of a call."""
+    """The engine's process ended during a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """Facts of the loaded models and of the machine, and the drafter and depth of the coming run.
 
-    `speedup` is the expected one; 0 if no costs were measured.
+    `speedup` is the expected speed-up; 0 if no costs were measured.
     """
 
     models: dict[str, Any]
@@ -50,7 +50,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One item of a call, or its end (`done`). The end may have an error; `exiting` says that the process ends too."""
+    """One item of a call, or its end (`done`), perhaps with an error. If `exiting`, the process ends after the call."""
 
     call: int
     item: Any = None
@@ -60,7 +60,7 @@ class Answer:
 
 
 class Worker:
-    """The page's side of the connection. Calls may come from any thread, and take turns.
+    """The page's side of the connection. Any thread can make calls; they run one after the other.
 
     `module` holds the `CALLS` that the process answers.
     """
@@ -70,16 +70,16 @@ class Worker:
         self._process: multiprocessing.context.SpawnProcess | None = None
         self._connection: Connection
         self._turn, self._starting = threading.Lock(), threading.Lock()
-        self._number = 0  # number of the last call
+        self._number = 0  # of the last call
 
     def start(self) -> multiprocessing.context.SpawnProcess:
-        """Start the process if none is alive, without waiting until it has imported the engine. Return it."""
+        """Start the process if none is alive, and return it. The process can still be importing the engine."""
         with self._starting:
             if self._process is None or not self._process.is_alive():
-                self._connection, theirs = SPAWN.Pipe()
-                self._process = SPAWN.Process(target=serve, args=(theirs, self._module), daemon=True)
+                self._connection, engine_end = SPAWN.Pipe()
+                self._process = SPAWN.Process(target=serve, args=(engine_end, self._module), daemon=True)
                 self._process.start()
-                theirs.close()
+                engine_end.close()
             return self._process
 
     def close(self) -> None:
@@ -88,10 +88,10 @@ class Worker:
             self._process.join()
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Generator[Any, None, None]:
-        """Call the function `name` of `CALLS` and yield its items. It raises its ValueErrors; others as RuntimeError.
+        """Call the function `name` of `CALLS` and yield its items. Raise its ValueErrors, other errors as RuntimeError.
 
-        After every `HEARTBEAT_S` without an item it yields None, so that the reader can stop. Closing the iterator does
-        not wait for the engine: the next call drops what this one still sends.
+        After every `HEARTBEAT_S` without an item, None is yielded, so that the reader can stop. Closing the iterator
+        does not wait for the engine: the next call drops items that this call still sends.
         """
         while not self._turn.acquire(timeout=HEARTBEAT_S):
             yield None
@@ -109,17 +109,17 @@ class Worker:
             self._turn.release()
 
     def _answers(self) -> Iterator[Any]:
-        """Yield the items of the last call, and heartbeats."""
-        until = time.monotonic() + SILENCE_S
+        """Yield the items of the last call, and None as heartbeats."""
+        deadline = time.monotonic() + SILENCE_S
         while True:
             if not self._connection.poll(HEARTBEAT_S):
-                if time.monotonic() > until:
-                    log.error("the engine was silent for too long and is ended")
+                if time.monotonic() > deadline:
+                    log.error("the engine was silent for too long, so its process is killed")
                     self.close()
                 yield None
                 continue
             answer: Answer = self._connection.recv()
-            until = time.monotonic() + SILENCE_S
+            deadline = time.monotonic() + SILENCE_S
             if answer.exiting and self._process:
                 self._process.join()
             if answer.call != self._number:
@@ -139,16 +139,16 @@ def serve(connection: Connection, module: str) -> None:
     """Answer calls of `module.CALLS` until the connection closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the page
     calls: queue.SimpleQueue[tuple[int, str, tuple[Any, ...], dict[str, Any]]] = queue.SimpleQueue()
-    wanted = 0  # number of the call whose items are still read
+    current = 0  # number of the call that the page still reads
 
     def listen() -> None:
-        nonlocal wanted
+        nonlocal current
         while True:
             try:
                 message = connection.recv()
             except Exception:
                 os._exit(0)  # the page is gone: end even in the middle of a run
-            wanted = message[0] if message else 0
+            current = message[0] if message else 0
             if message:
                 calls.put(message)
 
@@ -164,10 +164,10 @@ def serve(connection: Connection, module: str) -> None:
             with contextlib.closing(handlers[name](*arguments, **options)) as items:  # type: ignore[type-var]
                 for item in items:
                     connection.send(Answer(number, item))
-                    if wanted != number:
+                    if current != number:
                         break
-        except Exception as broken:
-            error = picklable(broken)
+        except Exception as failure:
+            error = picklable(failure)
         exiting = is_spoiled()
         connection.send(Answer(number, done=True, error=error, exiting=exiting))
         if exiting:
@@ -175,7 +175,7 @@ def serve(connection: Connection, module: str) -> None:
 
 
 def picklable(error: Exception) -> Exception:
-    """Make an error that can be pickled. A ValueError keeps its sentence, which visitors see."""
+    """Convert an error to one that can be pickled. A ValueError keeps its message, which visitors see."""
     import torch
 
     from ..engine import NO_ROOM
@@ -183,7 +183,7 @@ def picklable(error: Exception) -> Exception:
 
     if isinstance(error, ValueError):
         return ValueError(*error.args)
-    log.error("a call of the engine broke off", exc_info=error)
+    log.error("a call of the engine failed", exc_info=error)
     if isinstance(error, torch.OutOfMemoryError):
         lane.release_memory()
         return ValueError(NO_ROOM)
@@ -191,7 +191,7 @@ def picklable(error: Exception) -> Exception:
 
 
 def is_spoiled() -> bool:
-    """Whether CUDA keeps an error, such as an illegal address, so that every further run of this process would fail."""
+    """Return whether CUDA is in an error state, as after an illegal address, so that every further run would fail."""
     import torch
 
     from ..gpu.graphs import Graphs
@@ -200,6 +200,6 @@ def is_spoiled() -> bool:
         if torch.cuda.is_initialized():
             torch.cuda.synchronize()
     except RuntimeError:
-        log.exception("an error stays on the GPU, so this process ends")
+        log.exception("CUDA cannot recover from an error, so this process ends")
         return True
     return Graphs.spoiled

@@ -1,4 +1,4 @@
-"""The protocols of models: the engine needs logits and a cache that can be rolled back, drafters also hidden states."""
+"""Protocols of models. The engine needs logits and a cache that it can roll back; some drafters need hidden states."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from torch import Tensor
 
 
 class Cache(Protocol):
-    """The keys and values of the tokens seen so far."""
+    """Holds the keys and values of the tokens that the model has read."""
 
     @property
     def length(self) -> int: ...
 
     def keep(self, length: int, path: Sequence[int] = ()) -> None:
-        """Keep the first `length` entries and, after them, those at `length + i` for i in `path` (ascending)."""
+        """Keep the first `length` entries, then the entries `length + i` for i in `path` (ascending); drop the rest."""
         ...
 
 
 def common_prefix(cached: Sequence[int], tokens: Sequence[int]) -> int:
-    """Return how many of the first tokens of two sequences are equal."""
+    """Return the length of the longest common prefix of two token sequences."""
     count = 0
     for cached_token, token in zip(cached, tokens, strict=False):
         if cached_token != token:
@@ -32,11 +32,11 @@ def common_prefix(cached: Sequence[int], tokens: Sequence[int]) -> int:
 
 
 def tree_depths(count: int, parents: Sequence[int]) -> list[int]:
-    """Return how far each of `count` new tokens is behind the first. The last `len(parents)` form a tree."""
-    first = count - len(parents)
-    depths = list(range(first))
+    """Return each new token's distance from the first of `count` new tokens. The last `len(parents)` form a tree."""
+    chain_length = count - len(parents)
+    depths = list(range(chain_length))
     for parent in parents:
-        depths.append(depths[first + parent] + 1)
+        depths.append(depths[chain_length + parent] + 1)
     return depths
 
 
@@ -45,7 +45,7 @@ C = TypeVar("C", bound=Cache)
 
 @runtime_checkable
 class LanguageModel(Protocol[C]):
-    """`vocabulary` is the number of logits, `context` the number of positions."""
+    """A model that the engine can run. It returns `vocabulary` logits for each token, and has `context` positions."""
 
     vocabulary: int
     context: int
@@ -53,44 +53,44 @@ class LanguageModel(Protocol[C]):
     def new_cache(self, capacity: int) -> C: ...
 
     def forward(self, tokens: Sequence[int], cache: C, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
-        """Append `tokens` to the cache and return the logits of the last `rows` of them.  # [rows, V]
+        """Append `tokens` to the cache and return the logits of the last `rows` tokens.  # [rows, V]
 
-        `parents` makes the last `len(parents)` tokens a tree: -1 is the token before them, i the i-th of them.
+        The last `len(parents)` tokens form a tree: parent i is token i of the tree, -1 the token before the tree.
         """
         ...
 
 
 class LoadedModel(LanguageModel[Any], Protocol):
-    """A `LanguageModel` with the facts that labels and loading need."""
+    """A `LanguageModel` with the attributes that labels and the loader need."""
 
-    width: int  # of the hidden states
+    width: int  # size of a hidden state
     depth: int  # number of layers
     parameters: int
     dtype: torch.dtype  # of the hidden states
     stored: torch.dtype  # of the weight matrices
     device: str
-    source: Path | None  # the folder or file that it was read from
+    source: Path | None  # the folder or file that the model was read from
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> Any:
-        """Make a cache. For every i of `taps`, `states[i]` [capacity, width] holds the input of layer i.
+        """Make a cache that also stores hidden states: `states[i]` [capacity, width] is the input of layer i.
 
-        For i = `depth` it holds the output of the last layer. The input of `exit_layer` is kept, too.
+        It stores them for every i in `taps`, and for `exit_layer` if that is not 0. i = `depth` is the final output.
         """
         ...
 
     def cut_vocabulary(self, count: int) -> None:
-        """Make later passes return logits of the first `count` tokens only."""
+        """Make later passes return logits for only the first `count` tokens of the vocabulary."""
         ...
 
 
 class Target(LoadedModel, Protocol):
-    """A model of our own decoder, with what drafters on its hidden states need."""
+    """A model of our own decoder. Drafters that read hidden states or the output matrix need this interface."""
 
     embedding: Tensor  # [at least V, width]
-    exit_layers: tuple[int, ...]  # layers at which early exit may draft, the best first
+    exit_layers: tuple[int, ...]  # layers at which an early-exit drafter can stop, the best first
 
     def normed(self, x: Tensor) -> Tensor:
-        """Apply the final norm to states after the last layer.  # [n, width] -> [n, width]"""
+        """Apply the final norm to outputs of the last layer.  # [n, width] -> [n, width]"""
         ...
 
     def project(self, normed: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
-"""Write a model's weights as one file for a browser, where `native.cpp` runs compiled to WebAssembly.
+"""Write a model's weights to one file for the browser, which runs `native.cpp` compiled to WebAssembly.
 
-The file has `SPD1`, the length of the header, the header in JSON, then tensors at multiples of 64 bytes. Tensors have
-the layout that `native.cpp` reads, so `assets/page/engine/model.js` only passes the offsets in the header to it.
-Matrices have 7 bits in groups of 32 (`grouped.py`), or the codes of a GGUF file. Embeddings are bfloat16; for a GGUF
-file they are those of the output matrix.
+The file contains `SPD1`, the length of the header, the header in JSON, then the tensors at multiples of 64 bytes. The
+tensors have the layout of `native.cpp`, so `assets/page/engine/model.js` only passes it the offsets in the header.
+Matrices are 7-bit codes (`grouped.py`), or the codes of a GGUF file. Embeddings are bfloat16. For a GGUF file they are
+left out: the browser reads them from the output matrix.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ POINTERS = ("before", "after", "scales", "minima")
 
 
 class ForBrowser(Transformer):
-    """A model that is only written to a file: its matrices have the layout of `native.cpp`, compiled here or not."""
+    """A model that is written, not run. Its matrices have the layout of `native.cpp` even if g++ is missing here."""
 
     def matrix(
         self,
@@ -40,43 +40,43 @@ class ForBrowser(Transformer):
 
 
 class File:
-    """The tensors of the file, one after the other, each aligned."""
+    """Collects the tensors of the file, each padded to a multiple of 64 bytes."""
 
     def __init__(self) -> None:
-        self.parts: list[bytes] = []
+        self.chunks: list[bytes] = []
         self.length = 0
 
     def put(self, tensor: Tensor) -> int:
         """Append a tensor; return its offset in bytes."""
         data = tensor.contiguous().view(torch.uint8).numpy().tobytes()
-        at, self.length = self.length, self.length + len(data) + -len(data) % ALIGNED
-        self.parts.append(data + bytes(-len(data) % ALIGNED))
-        return at
+        offset, self.length = self.length, self.length + len(data) + -len(data) % ALIGNED
+        self.chunks.append(data + bytes(-len(data) % ALIGNED))
+        return offset
 
     def matrix(self, matrix: Any) -> dict[str, Any]:
-        """Append the parts of a `Blocked`; return their offsets, and its sizes."""
+        """Append the tensors of a `Blocked` matrix; return their offsets and the numbers in its struct."""
         sizes = {name: getattr(matrix.struct, name) for name in ("outputs", "inputs", "bits", "scale_bits", "zero")}
-        others = {name: self.put(part) for name, part in zip(POINTERS, matrix.others, strict=True) if part is not None}
+        others = {name: self.put(data) for name, data in zip(POINTERS, matrix.others, strict=True) if data is not None}
         return {"weights": self.put(matrix.weights), **others, **sizes}
 
 
 def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
-    """Return the file for a checkpoint, which is a folder or a GGUF file. `more` is added to the header.
+    """Return the content of the file for a checkpoint: a folder or a GGUF file. `more` is added to the header.
 
-    Raises ValueError if `native.cpp` does not support all parts of the model.
+    Raises ValueError if `native.cpp` does not support the model.
     """
     is_gguf = gguf_header.is_file(place)
     model = ForBrowser.load(place, stored=GGUF if is_gguf else INT7)
     if not isinstance(model.native, NativeLayers):
-        raise ValueError(f"{place} has parts that a browser does not compute")
+        raise ValueError(f"{place} has layers that the browser engine does not compute")
     output: Any = model.head
     if is_gguf and not (model.config.tie_word_embeddings and output.struct.bits == 8 and not output.struct.minima):
-        raise ValueError(f"{place} does not store its embeddings as an output matrix of 8 bits, as a browser needs")
+        raise ValueError(f"{place} lacks the 8-bit matrix for both embeddings and output that a browser needs")
     file, layers = File(), []
     for layer in model.layers:
-        parts = {name: getattr(layer, name) for name in ("qkv", "out", "gate_up", "down")}
+        matrices = {name: getattr(layer, name) for name in ("qkv", "out", "gate_up", "down")}
         bias = {} if layer.qkv_bias is None else {"bias": file.put(layer.qkv_bias)}
-        layers.append({name: file.matrix(matrix) for name, matrix in parts.items()} | bias)
+        layers.append({name: file.matrix(matrix) for name, matrix in matrices.items()} | bias)
     facts = ("vocabulary", "context", "parameters", "width", "heads", "kv_heads")
     head = {
         "stored": "gguf" if is_gguf else "int7",
@@ -92,4 +92,4 @@ def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
         head["embedding"] = file.put(model.embedding.bfloat16())
     header = json.dumps(head, separators=(",", ":")).encode()
     begin = MAGIC + struct.pack("<I", len(header)) + header
-    return b"".join([begin, bytes(-len(begin) % ALIGNED), *file.parts])
+    return b"".join([begin, bytes(-len(begin) % ALIGNED), *file.chunks])

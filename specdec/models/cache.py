@@ -1,4 +1,4 @@
-"""A static key-value cache: one tensor and its length. To roll it back, set the length."""
+"""A static KV cache: one tensor and a length. Reducing the length rolls the cache back."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import torch
 
 
 class StaticCache:
-    """Holds keys and values, `data` [layers, entries, capacity, head_dim]: the keys of all heads, then the values.
+    """Holds keys and values in `data` [layers, 2 kv_heads, capacity, head_dim]: keys of all heads, then values.
 
     For every i of `taps`, `states[i]` [capacity, hidden] holds the input of layer i at every position. If i is the
-    number of layers, it holds the output of the last one.
+    number of layers, `states[i]` holds the output of the last layer. The input of `exit_layer` is stored, too.
     """
 
     def __init__(
@@ -23,15 +23,15 @@ class StaticCache:
         taps: Sequence[int] = (),
         exit_layer: int = 0,
     ) -> None:
-        """Allocate `data` of `shape`; states have the width `hidden`."""
+        """Allocate `data` of shape `shape`, and states of width `hidden`."""
         self.capacity, self.length, self.exit_layer = shape[2], 0, exit_layer
-        self.begun: list[int] = []  # tokens after `length` that have passed the layers below `exit_layer`
+        self.begun: list[int] = []  # tokens after `length` that have already passed the layers below `exit_layer`
         self.data = torch.zeros(shape, dtype=dtype, device=device)
         layers = {*taps, exit_layer} - {0} if exit_layer else set(taps)
         self.states = {i: torch.zeros(self.capacity, hidden, dtype=dtype, device=device) for i in sorted(layers)}
 
     def keep(self, length: int, path: Sequence[int] = ()) -> None:
-        """Keep the first `length` positions, and after them those at `length + i` for i in `path`."""
+        """Keep the first `length` positions, then the positions `length + i` for i in `path`; drop all others."""
         if any(node != index for index, node in enumerate(path)):
             chosen = torch.tensor([length + node for node in path], device=self.data.device)
             self.data[:, :, length : length + len(path)] = self.data[:, :, chosen]

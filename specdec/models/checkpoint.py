@@ -1,6 +1,6 @@
 """Read a model's files: a folder in the Hub's layout (config.json, safetensors), or a GGUF file.
 
-Anything wrong with them raises a ValueError of one sentence that names the file or the tensor.
+If a file is missing, damaged or unexpected, a ValueError names the file or the tensor in one sentence.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from . import gguf, gguf_header, packed
 Weights = dict[str, Tensor]
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
-UNREAD = re.compile(r"rotary_emb\.inv_freq$")  # in old checkpoints; computed instead
+IGNORED = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints contain it; this decoder computes it instead
 
 
 @contextmanager
 def prefix_errors(name: str | Path) -> Iterator[None]:
-    """Put the name of a checkpoint before the reason of a ValueError."""
+    """Put the name of a checkpoint before the message of a ValueError."""
     try:
         yield
     except ValueError as error:
@@ -44,7 +44,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise ValueError(f"there is no {path.name}") from error
     except ValueError as error:
-        raise ValueError(f"{path.name} is no JSON that can be read: {error}") from error
+        raise ValueError(f"{path.name} is not valid JSON: {error}") from error
     return content
 
 
@@ -56,12 +56,12 @@ def read_config(place: Path) -> dict[str, Any]:
 
 
 def section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the object under that key of a config.json, {} if there is none."""
+    """Return the object under the key `name` of a config.json, or {} if it is missing or null."""
     return data.get(name) or {}
 
 
 def read_weights(folder: Path) -> Weights:
-    """Read all tensors of a folder by name, packed or not. Raises ValueError if a file is missing or damaged."""
+    """Read all tensors of a folder, packed or not, by name. Raises ValueError if a file is missing or damaged."""
     if packed.is_packed(folder):
         return packed.unpack(read_file(folder / packed.FILE))
     weights: Weights = {}
@@ -71,19 +71,19 @@ def read_weights(folder: Path) -> Weights:
 
 
 def open_weights(place: Path) -> Mapping[str, Tensor]:
-    """Return all tensors of a folder, or those of a GGUF file, which are read when they are used."""
+    """Return the tensors of a folder or GGUF file. Those of a GGUF file are read only when they are accessed."""
     return gguf.Stored(gguf_header.read_header(place)) if gguf_header.is_file(place) else read_weights(place)
 
 
 def for_shapes(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Return tensors of the same names and shapes; those of a GGUF file are meta tensors, so nothing is read."""
+    """Return `weights`, or for a GGUF file meta tensors of the same shapes, so that no data is read."""
     return weights.meta_tensors if isinstance(weights, gguf.Stored) else weights
 
 
 def weight_files(folder: Path) -> list[str]:
-    """Return the files with a folder's tensors: `model.safetensors`, else the shards of the index, as in transformers.
+    """Return a folder's weight files: `model.safetensors`, or else the shards in the index, as transformers does.
 
-    If there is neither, it is the only .safetensors file: that of some heads has another name. No others are read.
+    If both are missing, return the only .safetensors file, because some draft heads use another file name.
     """
     if (folder / SINGLE).is_file():
         return [SINGLE]
@@ -91,7 +91,7 @@ def weight_files(folder: Path) -> list[str]:
         return sorted(set(read_json(folder / INDEX)["weight_map"].values()))
     files = sorted(path.name for path in folder.glob("*.safetensors"))
     if len(files) != 1:
-        raise ValueError(f"there are {len(files)} .safetensors files, and no {SINGLE} or {INDEX}; pickles are not read")
+        raise ValueError(f"{len(files)} .safetensors files, but no {SINGLE} or {INDEX}; pickles are not read")
     return files
 
 
@@ -101,17 +101,17 @@ def read_file(path: Path) -> Weights:
 
     try:
         return load_file(path)
-    except Exception as error:  # the library's errors have no common class
+    except Exception as error:  # safetensors raises errors without a common class
         raise ValueError(f"{path.name} cannot be read ({brief(error)}); download it again") from error
 
 
 def check_tensors(weights: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise ValueError unless `weights` are exactly the tensors of `shapes`."""
+    """Raise ValueError unless `weights` has exactly the names and shapes in `shapes`."""
     weights = for_shapes(weights)
     for name, shape in shapes.items():
         if name not in weights:
             raise ValueError(f"the checkpoint lacks {name}")
         if tuple(weights[name].shape) != shape:
-            raise ValueError(f"{name} has the shape {list(weights[name].shape)}; config.json makes it {list(shape)}")
-    if unread := [name for name in weights if name not in shapes and not UNREAD.search(name)]:
-        raise ValueError(f"the checkpoint holds {unread[0]}, which its config.json does not call for")
+            raise ValueError(f"{name} has the shape {list(weights[name].shape)}; config.json requires {list(shape)}")
+    if unexpected := [name for name in weights if name not in shapes and not IGNORED.search(name)]:
+        raise ValueError(f"the checkpoint holds {unexpected[0]}, which its config.json does not call for")

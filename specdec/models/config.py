@@ -1,7 +1,7 @@
-"""Read a Hub model's config.json for our own decoder. Models that it would compute wrongly are refused.
+"""Read a Hub model's config.json for our own decoder, and refuse models that the decoder would compute wrongly.
 
-A file that leaves out fields is read by transformers' class for its model type first, which adds the defaults. A
-complete file, such as those of the embedded family, does not need transformers.
+If a file leaves out fields, transformers' config class for its model type reads the file first and adds the defaults.
+Complete files, such as those of the embedded family, are read without transformers.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ NUMBERS = (
     "rms_norm_eps max_position_embeddings tie_word_embeddings"
 ).split()
 COMPLETE = (*NUMBERS, "head_dim", "hidden_act", "attention_bias", "mlp_bias")
-SCALINGS = ("default", "linear", "yarn", "llama3")  # rotary scalings that do not depend on the text's length
+SCALINGS = ("default", "linear", "yarn", "llama3")  # rotary scalings that do not depend on the length of the text
 SLIDING = "sliding_attention"
 FULL = "full_attention"
 
 
 @dataclass(frozen=True)
 class Config:
-    """The fields that determine the computation, under the Hub's names in their current form."""
+    """The fields that determine the computation, named as in current config.json files on the Hub."""
 
     model_type: str
     vocab_size: int
@@ -45,7 +45,7 @@ class Config:
     max_position_embeddings: int
     tie_word_embeddings: bool
     rope: Mapping[str, Any]
-    biases: tuple[str, ...] = ()  # projections of attention that have a bias
+    biases: tuple[str, ...] = ()  # attention projections that have a bias
     qk_norm: bool = False
     windows: Mapping[int, int] = field(default_factory=dict)  # layer -> size of its attention window
     exit_layers: tuple[int, ...] = ()  # layers that were trained for early exit, the best first
@@ -63,7 +63,7 @@ class Config:
         exits = tuple(data.get("exit_layers") or ())
         if not is_complete(data):
             config = library_config(data)
-            config.standardize_rope_params()  # includes rotary fields outside of `rope_parameters`
+            config.standardize_rope_params()  # puts all rotary fields into `rope_parameters`
             data = config.to_dict()
         if data["hidden_act"] != "silu":
             raise ValueError(f"the activation {data['hidden_act']} is not supported")
@@ -79,7 +79,7 @@ class Config:
         )
 
     def rotary_frequencies(self) -> tuple[Tensor, float]:
-        """Return inverse frequencies [head_dim / 2], and the factor on cos and sin."""
+        """Return the inverse frequencies [head_dim / 2], and the factor by which cos and sin are multiplied."""
         kind = self.rope["rope_type"]
         if kind == "default":
             steps = torch.arange(0, self.head_dim, 2, dtype=torch.float32)
@@ -99,13 +99,13 @@ class Config:
 
 
 def is_ours(config: Mapping[str, Any]) -> bool:
-    """Whether a model with this config.json is for our own decoder, and not for transformers."""
+    """Return whether our own decoder, rather than transformers, reads a model with this config.json."""
     kind = config.get("model_type")
-    return kind is None or kind in FAMILIES
+    return kind is None or kind in FAMILIES  # `Config.parse` reports a missing type
 
 
 def is_complete(data: Mapping[str, Any]) -> bool:
-    """Whether a config.json leaves no field to defaults: that of a Llama without scaling, written by transformers 5."""
+    """Return whether no field needs a default: transformers 5 writes such files for Llamas without rotary scaling."""
     return (
         data.get("model_type") == "llama"
         and all(data.get(name) is not None for name in COMPLETE)
@@ -115,19 +115,19 @@ def is_complete(data: Mapping[str, Any]) -> bool:
 
 
 def library_config(data: Mapping[str, Any]) -> Any:
-    """Read a config.json with transformers' class for its model type. No code of a repository is run."""
+    """Read a config.json with transformers' class for its model type. Code in model repositories is never run."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     try:
         with quiet():
             return CONFIG_MAPPING[data["model_type"]].from_dict(copy.deepcopy(dict(data)))
-    except Exception as error:  # its checks raise errors of many classes
+    except Exception as error:  # transformers' checks raise errors of many classes
         raise ValueError(f"transformers cannot read this config.json: {brief(error)}") from error
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence the progress bars and reports of transformers; what goes wrong is raised as an exception anyway."""
+    """Silence the progress bars and warnings of transformers. Errors still arrive as exceptions."""
     from transformers.utils import logging
 
     level = logging.get_verbosity()
@@ -141,7 +141,7 @@ def quiet() -> Iterator[None]:
 
 
 def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the rotary positions: `rope_type` and its numbers.
+    """Return the parameters of the rotary position embeddings: `rope_type` and the numbers for this type.
 
     Raises ValueError for a scaling that is not supported.
     """
@@ -150,20 +150,20 @@ def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
     if kind not in SCALINGS:
         raise ValueError(f"rotary scaling {kind} is not among {', '.join(SCALINGS)}")
     if rope.pop("partial_rotary_factor", 1.0) != 1.0:
-        raise ValueError("partial_rotary_factor is not 1: turning only a part of each head is not supported")
+        raise ValueError("partial_rotary_factor is not 1: rotating only a part of each head is not supported")
     return rope
 
 
 def biases(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the projections of attention that have a bias."""
-    inner = ("q_proj", "k_proj", "v_proj")
-    if kind in ("qwen2", "mistral"):  # their architectures fix it
-        return inner if kind == "qwen2" else ()
-    return (*inner, "o_proj") if data.get("attention_bias") else ()
+    """Return the names of the attention projections that have a bias."""
+    qkv = ("q_proj", "k_proj", "v_proj")
+    if kind in ("qwen2", "mistral"):  # fixed by the architecture, so not in config.json
+        return qkv if kind == "qwen2" else ()
+    return (*qkv, "o_proj") if data.get("attention_bias") else ()
 
 
 def sliding_windows(kind: str, data: Mapping[str, Any]) -> dict[int, int]:
-    """Return for each layer with a window how many positions a token attends to, its own included."""
+    """Return the window of each layer that has one: the number of positions that a token sees, including its own."""
     window = data.get("sliding_window")
     if kind == "llama" or not window:
         return {}

@@ -1,7 +1,7 @@
-"""Read a GGUF file as a checkpoint: an equivalent of its config.json, and its weights, dequantised one by one.
+"""Read a GGUF file like a checkpoint: derive a config.json from its header, and dequantise its tensors one by one.
 
-Names, fields and the order of queries and keys are those of llama.cpp's `convert_hf_to_gguf.py`; the package `gguf`
-dequantises.
+Tensor names, header fields and the row order of queries and keys follow llama.cpp's `convert_hf_to_gguf.py`. The
+package `gguf` dequantises.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from torch import Tensor
 from .gguf_header import ARCHITECTURES, Header
 from .grouped import GROUP, Grouped
 
-CHUNK = 2**20  # numbers that are dequantised at once
-PARTS = {
+CHUNK = 2**20  # weights that are dequantised at once
+IN_LAYERS = {
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj",
@@ -31,33 +31,33 @@ PARTS = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
-AROUND = {
+OUTSIDE_LAYERS = {
     "token_embd.weight": "model.embed_tokens.weight",
     "output_norm.weight": "model.norm.weight",
     "output.weight": "lm_head.weight",
 }
 FACTORS = "rope_freqs.weight"  # the divisors of Llama 3's rotary frequencies
-BLOCKS = {"Q4_0": (4, 8, 1), "Q4_1": (4, 0, 2), "Q8_0": (8, 128, 1)}  # bits, code of zero, float16s before the codes
+BLOCKS = {"Q4_0": (4, 8, 1), "Q4_1": (4, 0, 2), "Q8_0": (8, 128, 1)}  # bits, code of 0, float16s before the codes
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8_192}
 
 
 def config(header: Header) -> dict[str, Any]:
-    """Return the config.json of the model, from a GGUF header."""
-    model, heads, width = header.of_model, header.of_model("attention.head_count"), header.of_model("embedding_length")
+    """Derive the model's config.json from a GGUF header."""
+    field, heads, width = header.of_model, header.of_model("attention.head_count"), header.of_model("embedding_length")
     kind = header.value("general.architecture")
-    head_dim = model("attention.key_length", model("rope.dimension_count", width // heads))
+    head_dim = field("attention.key_length", field("rope.dimension_count", width // heads))
     facts = {
         "model_type": kind,
         "vocab_size": header.entries["token_embd.weight"].shape[0],
         "hidden_size": width,
-        "intermediate_size": model("feed_forward_length"),
-        "num_hidden_layers": model("block_count"),
+        "intermediate_size": field("feed_forward_length"),
+        "num_hidden_layers": field("block_count"),
         "num_attention_heads": heads,
-        "num_key_value_heads": model("attention.head_count_kv", heads),
+        "num_key_value_heads": field("attention.head_count_kv", heads),
         "head_dim": head_dim,
         "hidden_act": "silu",
-        "rms_norm_eps": model("attention.layer_norm_rms_epsilon"),
-        "max_position_embeddings": model("context_length"),
+        "rms_norm_eps": field("attention.layer_norm_rms_epsilon"),
+        "max_position_embeddings": field("context_length"),
         "tie_word_embeddings": "output.weight" not in header.entries,
         "attention_bias": "blk.0.attn_q.bias" in header.entries,
         "mlp_bias": False,
@@ -70,33 +70,33 @@ def config(header: Header) -> dict[str, Any]:
 
 
 def rotary(header: Header, head_dim: int) -> dict[str, Any]:
-    """Return the parameters of the rotary positions. Raises ValueError for a scaling that is not supported."""
+    """Return the parameters of the rotary position embeddings. Raises ValueError if the scaling is not supported."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": header.of_model("rope.freq_base", 10_000.0)}
     if FACTORS in header.entries:
         return rope | llama3(header, head_dim, rope["rope_theta"])
     kind = header.of_model("rope.scaling.type", "none")
     factor = header.of_model("rope.scaling.factor", header.of_model("rope.scale_linear", 1.0))
     if kind not in ("none", "linear") or factor != 1.0:
-        raise ValueError(f"rotary scaling ({kind}, factor {factor:g}) is not read from GGUF files")
+        raise ValueError(f"rotary scaling ({kind}, factor {factor:g}) is not supported in GGUF files")
     return rope
 
 
 def llama3(header: Header, head_dim: int, theta: float) -> dict[str, Any]:
-    """Return the parameters of Llama 3's scaling. A file holds each frequency's divisor; the largest is the factor."""
+    """Return Llama 3's rotary scaling. The file has a divisor for each frequency; the largest divisor is the factor."""
     divisors = dequantised(header, FACTORS)
     low, high, original = LLAMA3.values()
     factor = float(divisors.max())
-    turns = original / (2 * math.pi * theta ** (torch.arange(0, head_dim, 2) / head_dim))
-    smooth = ((turns - low) / (high - low)).clamp(0, 1)
+    rotations = original / (2 * math.pi * theta ** (torch.arange(0, head_dim, 2) / head_dim))
+    smooth = ((rotations - low) / (high - low)).clamp(0, 1)
     if not torch.allclose(divisors, 1 / ((1 - smooth) / factor + smooth), rtol=1e-3):
-        raise ValueError(f"{FACTORS} does not hold Llama 3's divisors; no others are supported")
+        raise ValueError(f"{FACTORS} does not hold the divisors of Llama 3, and no others are supported")
     return {"rope_type": "llama3", "factor": factor} | LLAMA3
 
 
 class Stored(Mapping[str, Tensor]):
-    """The weights by the Hub's names. Each is read and dequantised to float32 at every access.
+    """Maps the Hub's tensor names to weights. Every access reads a tensor and dequantises it to float32.
 
-    `meta_tensors` are the same tensors without numbers, on torch's meta device.
+    `meta_tensors` have the same names and shapes, but no data: they are on torch's meta device.
     """
 
     def __init__(self, header: Header) -> None:
@@ -104,22 +104,22 @@ class Stored(Mapping[str, Tensor]):
         self.kind = header.fields["general.architecture"]
         self.names = {hub_name(name): name for name in header.entries if name != FACTORS}
         self.meta_tensors = {
-            ours: torch.empty(header.entries[theirs].shape, device="meta") for ours, theirs in self.names.items()
+            name: torch.empty(header.entries[gguf_name].shape, device="meta") for name, gguf_name in self.names.items()
         }
 
     def __getitem__(self, name: str) -> Tensor:
-        return self._halved(name, dequantised(self.header, self.names[name]))
+        return self._in_hub_order(name, dequantised(self.header, self.names[name]))
 
-    def _halved(self, name: str, rows: Tensor) -> Tensor:
-        """Reorder a Llama's queries and keys: GGUF files have rotary pairs as neighbours, the Hub half a head apart."""
-        part = re.search(r"self_attn\.([qk])_proj\.", name)
-        if part is None or self.kind != "llama":
+    def _in_hub_order(self, name: str, rows: Tensor) -> Tensor:
+        """Reorder a Llama's query and key rows. GGUF has a rotary pair side by side, the Hub half a head apart."""
+        match = re.search(r"self_attn\.([qk])_proj\.", name)
+        if match is None or self.kind != "llama":
             return rows
-        count = self.header.of_model("attention.head_count")
-        if part[1] == "k":
-            count = self.header.of_model("attention.head_count_kv", count)
-        turned: Tensor = rows.unflatten(0, (count, -1, 2)).transpose(1, 2)
-        return turned.reshape(rows.shape)
+        heads = self.header.of_model("attention.head_count")
+        if match[1] == "k":
+            heads = self.header.of_model("attention.head_count_kv", heads)
+        reordered: Tensor = rows.unflatten(0, (heads, -1, 2)).transpose(1, 2)
+        return reordered.reshape(rows.shape)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -128,18 +128,18 @@ class Stored(Mapping[str, Tensor]):
         return len(self.names)
 
     def codes(self, name: str) -> Grouped:
-        """Return a matrix in the file's own codes. Raises ValueError for a kind that `BLOCKS` lacks."""
-        return grouped(self.header, self.names[name]).rearrange(lambda part: self._halved(name, part))
+        """Return a matrix as the file's own codes. Raises ValueError for a quantisation that `BLOCKS` lacks."""
+        return grouped(self.header, self.names[name]).rearrange(lambda rows: self._in_hub_order(name, rows))
 
 
 def hub_name(name: str) -> str:
-    """Return the Hub's name of a tensor. Raises ValueError if no supported model has it."""
-    if name in AROUND:
-        return AROUND[name]
+    """Translate a GGUF tensor name to the Hub's. Raises ValueError if no supported model has such a tensor."""
+    if name in OUTSIDE_LAYERS:
+        return OUTSIDE_LAYERS[name]
     block = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
-    if block is None or block[2] not in PARTS:
-        raise ValueError(f"it holds {name}, which none of {', '.join(ARCHITECTURES)} has")
-    return f"model.layers.{block[1]}.{PARTS[block[2]]}.{block[3]}"
+    if block is None or block[2] not in IN_LAYERS:
+        raise ValueError(f"the file holds {name}, which no model of {', '.join(ARCHITECTURES)} has")
+    return f"model.layers.{block[1]}.{IN_LAYERS[block[2]]}.{block[3]}"
 
 
 def dequantised(header: Header, name: str) -> Tensor:
@@ -149,22 +149,22 @@ def dequantised(header: Header, name: str) -> Tensor:
 
     entry = header.entries[name]
     rows, columns = math.prod(entry.shape[:-1]), entry.shape[-1]
-    width, kind = entry.size // rows, GGMLQuantizationType(entry.kind)
-    whole = torch.empty(rows, columns)
-    at_once = max(1, CHUNK // columns)
+    row_bytes, kind = entry.size // rows, GGMLQuantizationType(entry.kind)
+    weights = torch.empty(rows, columns)
+    rows_at_once = max(1, CHUNK // columns)
     with header.path.open("rb") as file:
         file.seek(entry.start)
-        for first in range(0, rows, at_once):
-            count = min(at_once, rows - first)
-            data = np.fromfile(file, np.uint8, count * width).reshape(count, width)
-            whole[first : first + count] = torch.from_numpy(quants.dequantize(data, kind).copy())
-    return whole.view(entry.shape)
+        for first in range(0, rows, rows_at_once):
+            count = min(rows_at_once, rows - first)
+            data = np.fromfile(file, np.uint8, count * row_bytes).reshape(count, row_bytes)
+            weights[first : first + count] = torch.from_numpy(quants.dequantize(data, kind).copy())
+    return weights.view(entry.shape)
 
 
 def grouped(header: Header, name: str) -> Grouped:
-    """Read a matrix without dequantising it. Raises ValueError for a kind that `BLOCKS` lacks (see `ggml-common.h`).
+    """Read a matrix without dequantising it. Raises ValueError for a quantisation that `BLOCKS` lacks.
 
-    Such a block is a scale, perhaps a minimum, and the codes. Of 4-bit codes, the first 16 are in the low half-bytes.
+    A block (`ggml-common.h`) has a scale, in Q4_1 a minimum, and 32 codes. In 4 bits, low half-bytes hold codes 0–15.
     """
     import numpy as np
     from gguf import GGMLQuantizationType
@@ -172,12 +172,12 @@ def grouped(header: Header, name: str) -> Grouped:
     entry = header.entries[name]
     kind = GGMLQuantizationType(entry.kind).name
     if kind not in BLOCKS:
-        raise ValueError(f"{name} is of the kind {kind}; {', '.join(BLOCKS)} can be multiplied as stored; choose int8")
-    bits, zero, vectors = BLOCKS[kind]
+        raise ValueError(f"{name} is {kind}; only {', '.join(BLOCKS)} can be multiplied as stored; choose int8")
+    bits, zero, factor_count = BLOCKS[kind]
     data = torch.from_numpy(np.fromfile(header.path, np.uint8, entry.size, offset=entry.start))
     blocks = data.view(math.prod(entry.shape[:-1]), entry.shape[-1] // GROUP, -1)
-    around, codes = blocks.tensor_split([2 * vectors], -1)
-    halves = around.contiguous().view(torch.float16)  # [out, in / 32, vectors]
-    codes = torch.cat([codes & 15, codes >> 4], -1) if bits == 4 else codes ^ 128  # unsigned
-    scales, *minima = (part.contiguous() for part in halves.unbind(-1))
+    factor_bytes, codes = blocks.tensor_split([2 * factor_count], -1)
+    factors = factor_bytes.contiguous().view(torch.float16)  # [out, in / 32, factor_count]
+    codes = torch.cat([codes & 15, codes >> 4], -1) if bits == 4 else codes ^ 128  # int8 as uint8, where 128 means 0
+    scales, *minima = (factor.contiguous() for factor in factors.unbind(-1))
     return Grouped(codes.flatten(1), scales, minima[0] if minima else None, zero, bits)

@@ -1,7 +1,7 @@
-"""Read the header of a GGUF file: its fields, and the offsets of its tensors. This does not import torch.
+"""Read the header of a GGUF file: its fields, and the offsets of its tensors. This module does not import torch.
 
-The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The reader of the package `gguf` is not used: it
-takes five seconds for SmolLM2's vocabulary.
+The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+The package `gguf` has a reader, too, but that takes five seconds to read SmolLM2's vocabulary.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ARRAY = 9
 
 
 def has_gguf_name(place: str | Path) -> bool:
-    """Whether the name is that of a GGUF file. The file need not exist."""
+    """Return whether the name ends in .gguf. The file need not exist."""
     return str(place).lower().endswith(".gguf")
 
 
@@ -30,17 +30,17 @@ def is_file(place: str | Path) -> bool:
 
 
 class Entry(NamedTuple):
-    """A tensor in the file."""
+    """Describes a tensor in the file."""
 
-    kind: int  # ggml's number of the quantisation
-    shape: tuple[int, ...]  # rows first
-    start: int  # bytes
-    size: int  # bytes
+    kind: int  # ggml's number for the quantisation
+    shape: tuple[int, ...]  # outputs first
+    start: int  # offset in bytes
+    size: int  # in bytes
 
 
 @dataclass
 class Header:
-    """The fields and tensors of a GGUF file, without the tensors' numbers."""
+    """Holds the fields of a GGUF file and the entries of its tensors, but not the tensors' data."""
 
     path: Path
     fields: dict[str, Any] = field(default_factory=dict)
@@ -52,28 +52,28 @@ class Header:
         return sum(math.prod(entry.shape) for entry in self.entries.values())
 
     def value(self, name: str, default: Any = None) -> Any:
-        """Return a field. Raises ValueError if it is missing and there is no default."""
+        """Return a field, or `default` if the file lacks it. Raises ValueError if there is no default either."""
         if (value := self.fields.get(name, default)) is None:
-            raise ValueError(f"its header lacks {name}")
+            raise ValueError(f"the header lacks {name}")
         return value
 
     def of_model(self, name: str, default: Any = None) -> Any:
-        """Return a field of the model. Its name in the file begins with the architecture, as in `llama.block_count`."""
+        """Return a field of the model, such as "block_count": the file names it `llama.block_count` for a Llama."""
         return self.value(f"{self.fields['general.architecture']}.{name}", default)
 
 
 @lru_cache(maxsize=4)
 def read_header(path: Path) -> Header:
-    """Read the header of a file. Raises ValueError for one that is damaged or that cannot run here."""
+    """Read the header of a file. Raises ValueError if the file is damaged or its model cannot run here."""
     try:
         with path.open("rb") as file:
             header = parse(file, path)
     except (struct.error, KeyError, ValueError) as error:
-        raise ValueError("this is no GGUF file, damaged, or newer than the package gguf; download it again") from error
+        raise ValueError("not a GGUF file, or damaged, or newer than the package gguf; download it again") from error
     if (architecture := header.value("general.architecture")) not in ARCHITECTURES:
         raise ValueError(f"GGUF files of {architecture} models are not among {', '.join(ARCHITECTURES)}")
     if any(entry.start + entry.size > path.stat().st_size for entry in header.entries.values()):
-        raise ValueError("it ends too early; download it again")
+        raise ValueError("the file ends too early; download it again")
     return header
 
 
@@ -83,20 +83,20 @@ def parse(file: BinaryIO, path: Path) -> Header:
     if file.read(4) != b"GGUF":
         raise ValueError
     header = Header(path)
-    _version, tensors, fields = (read_number(file, code) for code in "IQQ")
-    for _ in range(fields):
+    _version, tensor_count, field_count = (read_number(file, code) for code in "IQQ")
+    for _ in range(field_count):
         name = read_string(file)
         header.fields[name] = read_value(file, read_number(file, "I"))
-    stored = []
-    for _ in range(tensors):
+    tensors = []
+    for _ in range(tensor_count):
         name = read_string(file)
         shape = tuple(read_number(file, "Q") for _ in range(read_number(file, "I")))[::-1]
-        stored.append((name, shape, read_number(file, "I"), read_number(file, "Q")))
+        tensors.append((name, shape, read_number(file, "I"), read_number(file, "Q")))
     alignment = header.fields.get("general.alignment", 32)
     start = -(-file.tell() // alignment) * alignment
-    for name, shape, kind, offset in stored:
-        block_numbers, block_bytes = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
-        header.entries[name] = Entry(kind, shape, start + offset, math.prod(shape) // block_numbers * block_bytes)
+    for name, shape, kind, offset in tensors:
+        block_weights, block_bytes = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
+        header.entries[name] = Entry(kind, shape, start + offset, math.prod(shape) // block_weights * block_bytes)
     return header
 
 

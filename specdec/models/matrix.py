@@ -1,7 +1,7 @@
 """Store a model's matrices in the layout that multiplies fastest, and multiply by them.
 
-On a CPU the layout is that of `native.cpp` if `Blocked.pays`, else oneDNN's if `Prepacked.pays`, else a plain tensor
-[in, out], with rows or columns contiguous. Matrices may be quantised (`grouped.py`).
+On a CPU the layout is that of `native.cpp` if `Blocked.pays`, or else that of oneDNN if `Prepacked.pays`. All other
+matrices are tensors [in, out] with contiguous rows or columns. Quantised matrices (`grouped.py`) can be `Dequantised`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from .device import multiplies_bfloat16, outputs_first
 from .grouped import CODE_TYPES, GROUP, Grouped, INT7, rounded
 from .native import Blocked, runs_on
 
-WIDE = 2**17  # entries of a float32 matrix: for smaller ones, MKL's product is faster than calling oneDNN
-FEW = 16  # oneDNN packs a matrix for inputs of so many rows; most passes have fewer
-ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # some builds of torch lack it
+WIDE = 2**17  # entries of a float32 matrix; with fewer, MKL is faster than oneDNN
+PACKED_ROWS = 16  # oneDNN packs a matrix for inputs with so many rows; most passes have fewer
+ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # None in builds of torch without oneDNN
 
 
 class Dequantised(NamedTuple):
-    """A `Grouped` matrix for devices without a kernel for its codes. Inputs are rounded to codes first, too."""
+    """A `Grouped` matrix as numbers, for devices without a kernel for codes. Inputs are still rounded to 8 bits."""
 
     weights: Tensor  # [in, out], already multiplied by the factors of the outputs
-    before: Tensor | None = None
+    before: Tensor | None = None  # factors of the inputs
 
     @classmethod
     def unpack(
@@ -46,20 +46,20 @@ class Dequantised(NamedTuple):
 
 
 class Prepacked(NamedTuple):
-    """A matrix in the layout that oneDNN chose for it, as torch.compile's freezing does.
+    """A matrix in the layout that oneDNN chooses for it. torch.compile packs frozen weights in the same way.
 
-    Measured for a wide float32 matrix: with six rows it takes a third of MKL's time, with one row two thirds.
+    Measured with a wide float32 matrix, a product takes a third of MKL's time for six rows, two thirds for one row.
     """
 
     packed: Tensor  # in oneDNN's own format
 
     @classmethod
     def pack(cls, matrix: Tensor) -> Prepacked:  # float32 or bfloat16 [out, in]
-        return cls(torch.ops.mkldnn._reorder_linear_weight(matrix.contiguous(), FEW))
+        return cls(torch.ops.mkldnn._reorder_linear_weight(matrix.contiguous(), PACKED_ROWS))
 
     @staticmethod
     def pays(matrix: Tensor) -> bool:
-        """Whether this layout is faster for this matrix [out, in], with this torch, on this machine."""
+        """Return whether this layout is faster for this matrix [out, in], with this torch, on this machine."""
         if matrix.device.type != "cpu" or ONEDNN is None or not torch.backends.mkldnn.is_available():
             return False
         if matrix.dtype == torch.bfloat16:
@@ -81,9 +81,9 @@ def pack_weight(
 ) -> Matrix:
     """Convert a matrix [out, in] to the layout that multiplies fastest: that of `native.cpp`, oneDNN's, or [in, out].
 
-    Inputs and outputs have `dtype`. Weights are rounded to `stored` if that is coarser: torch.int8 (8 bits in groups)
-    or 16 bits. Products multiply inputs by `before` and outputs by `after`. Plain weights are multiplied by both before
-    they are rounded. `Blocked` keeps both factors beside its weights, `Dequantised` only `before`.
+    Inputs and outputs have `dtype`. Weights are rounded to `stored`, if given: to codes (`CODE_TYPES`) or to 16 bits.
+    Products multiply inputs by `before` and outputs by `after`. `Blocked` stores both factors beside its weights, and
+    `Dequantised` stores `before`. Otherwise the weights are multiplied by the factors, and then rounded.
     """
     weight_dtype = dtype if stored is None or stored in CODE_TYPES else stored
     if isinstance(matrix, Tensor) and stored in CODE_TYPES and matrix.shape[1] % GROUP == 0:
@@ -104,7 +104,7 @@ def pack_weight(
 
 
 def draft_dtype(device: str, target: torch.dtype | None = None) -> torch.dtype | None:
-    """Return the type to which matrices of draft models are rounded, for speed; None if they are not rounded."""
+    """Return the dtype to which matrices of draft models are rounded for speed; None if they are not rounded."""
     return (INT7 if target == INT7 else torch.int8) if runs_on(device) else None
 
 
@@ -115,7 +115,7 @@ def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
     product: Tensor
     if isinstance(matrix, Prepacked):
         # oneDNN caches a kernel of hundreds of kB for every number of rows, so long inputs are padded to a power of 2.
-        padding = (1 << (len(x) - 1).bit_length()) - len(x) if len(x) > FEW else 0
+        padding = (1 << (len(x) - 1).bit_length()) - len(x) if len(x) > PACKED_ROWS else 0
         product = ONEDNN(F.pad(x, (0, 0, 0, padding)) if padding else x, matrix.packed, None, "none", [], "")[: len(x)]
     else:
         product = matrix.times(x)
@@ -123,7 +123,7 @@ def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
 
 
 def add_product(total: Tensor, x: Tensor, matrix: Matrix) -> None:
-    """Add `x` @ `matrix` to `total` in place. On a GPU this is one kernel; `addmm` would copy first."""
+    """Add `x` @ `matrix` to `total` in place. On a GPU this is one kernel; `addmm` would copy `total` first."""
     if isinstance(matrix, Tensor):
         total.addmm_(x, matrix)
     else:

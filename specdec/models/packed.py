@@ -1,7 +1,7 @@
 """Read and write weights whose matrices are stored in 8 bits, so that the repository stays small.
 
-`packed.safetensors` replaces a folder's other weights. It holds each matrix NAME as int8 [out, in], and as `NAME.scale`
-its scales: one bfloat16 for each row, absmax / 127. Tensors without scales are stored unchanged.
+`packed.safetensors` replaces a folder's other weight files. It holds each matrix NAME as int8 [out, in], and its scales
+as `NAME.scale`: one bfloat16 for each row, absmax / 127. All other tensors are stored unchanged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Make a copy of the target in fewer bits, to draft with (ML-SpecQD, Georganas et al. 2025, arXiv 2503.13565).
 
 Nothing is trained. The copy reads fewer bytes and predicts almost what the target does; verification rejects the
-tokens that differ. It pays if the time of a step is that of reading the weights.
+tokens that differ. The copy saves time where reading the weights takes most of a decoding step.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from . import gguf_header, native
 from .grouped import CODE_TYPES, GGUF
 from .transformer import Transformer
 
-MORE = 1.5  # bytes of memory for each weight, while the copy is made
+MORE = 1.5  # bytes of memory for each weight while the copy is made
 
 
 class QuantisedCopy:
-    """A copy of the target in the codes of its GGUF file, or in 8 bits. The first run that needs it makes it."""
+    """A copy of the target as the codes of its GGUF file, or in 8 bits. The first run that needs the copy makes it."""
 
     def __init__(self, target: Transformer) -> None:
         self.target, self.parameters = target, target.parameters
@@ -27,7 +27,7 @@ class QuantisedCopy:
 
     @staticmethod
     def pays(target: Transformer) -> bool:
-        """Whether the target has more bits, and this machine multiplies codes faster than such numbers."""
+        """Return whether a copy is faster: the target has more bits for each weight, and `native.cpp` runs here."""
         return target.source is not None and target.stored not in CODE_TYPES and native.runs_on(target.device)
 
     def model(self) -> Transformer:
@@ -40,7 +40,7 @@ class QuantisedCopy:
         assert source is not None
         try:
             copy = Transformer.load(source, stored=GGUF if gguf_header.is_file(source) else torch.int8)
-        except ValueError:  # the file has codes of a kind that is not multiplied here
+        except ValueError:  # the file's codes cannot be multiplied here
             copy = Transformer.load(source, stored=torch.int8)
         copy.cut_vocabulary(self.target.vocabulary)
         if copy.embedding.dtype == self.target.embedding.dtype:

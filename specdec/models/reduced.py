@@ -1,7 +1,7 @@
 """A small draft model that uses the target's embeddings and output matrix.
 
-Two small matrices convert between the widths, so its file holds only them and its layers. It drafts only the tokens in
-its map `d2t`, as an EAGLE-3 head does; all others still come from the target.
+Two small matrices convert between the widths of draft and target, so the draft's file holds only these, its layers and
+a map. Like an EAGLE-3 head, it drafts only the tokens in the map `d2t`; all others still come from the target.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .transformer import model_tensors, Transformer
 READS = "reads.weight"
 WRITES = "writes.weight"
 MAP = "d2t"
-ROWS = 64  # rows of the identity matrix that are multiplied by the output matrix at once
+ROWS = 64  # rows of an identity matrix that are multiplied by the output matrix at once
 
 
 class ReducedDraft(Transformer):
-    """A `Transformer` over the target's vocabulary that has finite logits for the tokens `ids` only."""
+    """A `Transformer` whose logits cover the target's vocabulary, but are -inf except at the tokens `ids`."""
 
     def __init__(
         self,
@@ -34,38 +34,38 @@ class ReducedDraft(Transformer):
         target: Target,
         stored: torch.dtype | None = None,
     ) -> None:
-        """Raises ValueError if the weights are not those of a reduced draft of `target`."""
+        """Build the draft. Raises ValueError if the weights are not those of a reduced draft for `target`."""
         ids = parse_map(weights[MAP], target.vocabulary)
-        own = {name: weights[name] for name in weights if name != MAP}
-        check_tensors(own, reduced_tensors(config, target.width))
+        tensors = {name: weights[name] for name in weights if name != MAP}
+        check_tensors(tensors, reduced_tensors(config, target.width))
         reads, writes = weights[READS].float(), weights[WRITES].float()
-        layers = {name: weights[name] for name in own if name not in (READS, WRITES)}
+        layers = {name: weights[name] for name in tensors if name not in (READS, WRITES)}
         layers["model.embed_tokens.weight"] = target.embedding.cpu().float() @ reads.T
         layers["lm_head.weight"] = output_rows(target, ids) @ writes.T
         # On a CPU, small products are fastest in float32.
         dtype = torch.float32 if target.device == "cpu" else target.dtype
         super().__init__(replace(config, tie_word_embeddings=False), layers, dtype, target.device, stored)
         self.vocabulary, self.ids = target.vocabulary, ids.to(target.device)
-        self.parameters = sum(tensor.numel() for tensor in own.values())
+        self.parameters = sum(tensor.numel() for tensor in tensors.values())
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return logits over the target's vocabulary, -inf for tokens that the draft lacks.  # [n, hidden] -> [n, V]"""
-        own = self.own_logits(x)
-        return own.new_full((len(own), self.vocabulary), float("-inf")).index_copy_(1, self.ids, own)
+        """Return logits over the target's vocabulary, -inf for tokens outside the map.  # [n, hidden] -> [n, V]"""
+        logits = self.own_logits(x)
+        return logits.new_full((len(logits), self.vocabulary), float("-inf")).index_copy_(1, self.ids, logits)
 
 
 def reduced_tensors(config: Config, width: int) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of all tensors except the map, for a target of that `width`."""
+    """Return the names and shapes of all tensors except the map, for a target of width `width`."""
     shapes = model_tensors(replace(config, tie_word_embeddings=True), {})
     del shapes["model.embed_tokens.weight"]
     return shapes | {name: (config.hidden_size, width) for name in (READS, WRITES)}
 
 
 def parse_map(offsets: Tensor, vocabulary: int) -> Tensor:
-    """Return the target's id of each draft token, from the offsets in a file. Raises ValueError if they do not fit."""
+    """Convert the map's offsets to the target's token ids. Raises ValueError unless they are valid and distinct."""
     ids = offsets.long() + torch.arange(len(offsets))
     if ids.min() < 0 or ids.max() >= vocabulary or len(ids.unique()) < len(ids):
-        raise ValueError(f"its map {MAP} does not name {len(ids)} different tokens of the target's {vocabulary}")
+        raise ValueError(f"its map {MAP} does not name {len(ids)} different tokens of the target's {vocabulary} tokens")
     return ids
 
 

@@ -1,7 +1,7 @@
 """Our own decoder for the Llama family: Llama 2 and 3, Mistral, Qwen2, Qwen2.5, Qwen3, SmolLM2, TinyLlama.
 
-It has RMSNorm, rotary positions with their scalings, grouped heads, SwiGLU, optional QK-norm and biases, and tied
-embeddings. It reads the Hub's files (config.json, safetensors), has a static cache, and runs one sequence at a time.
+It has RMSNorm, rotary position embeddings with scaling, grouped-query attention, SwiGLU, optional QK-norm and biases,
+and tied embeddings. It reads the Hub's files or a GGUF file, has a static KV cache, and runs one sequence at a time.
 Tests compare its logits with those of transformers for every family.
 """
 
@@ -33,10 +33,10 @@ Floor = Tensor | float  # see `rms_normalise`
 
 @dataclass(slots=True)
 class Layer:
-    """The weights of one block, arranged for few and flat operations.
+    """The weights of one block, arranged so that a pass needs few operations.
 
-    Query, key and value are one matrix, gate and up another; `matrix.py` chooses their layout. The weights of the norms
-    and the scale of the attention scores are multiplied into the matrices that follow.
+    Query, key and value are one matrix, gate and up another; `matrix.py` chooses their layout. A norm's weights are
+    multiplied into the matrix that follows it, the scale of the attention scores into the queries.
     """
 
     qkv: Matrix  # [hidden, (heads + 2 kv_heads) · head_dim]
@@ -60,20 +60,20 @@ class Transformer:
         device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> None:
-        """Matrices are rounded to `stored`, if given; states have `dtype`. GGUF keeps the codes of a GGUF file.
+        """Round matrices to `stored`, if given; hidden states have `dtype`. `stored=GGUF` keeps a GGUF file's codes.
 
-        torch.int8 changes the model's distribution. This does not matter for a draft, but makes a different target.
+        torch.int8 changes the model's distribution. That is harmless in a draft model; a target becomes another model.
         """
         configure_cuda(device)
         self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype
         self.on_cpu = torch.device(device).type == "cpu"
-        self.source: Path | None = None  # the folder or file that it was read from
+        self.source: Path | None = None  # the folder or file that the model was read from
         self.vocabulary, self.context = config.vocab_size, config.max_position_embeddings
         self.width, self.depth, self.exit_layers = config.hidden_size, config.num_hidden_layers, config.exit_layers
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim = config.head_dim
-        # Read prompts with `is_causal` and no mask. With a mask and grouped heads, a GPU falls back to its slowest
-        # kernel: all scores at once, in float32. A CPU would gain nothing, and round differently.
+        # On a GPU, prompts are read with `is_causal`, not with a mask: for a mask and grouped heads, torch takes its
+        # slowest kernel, which computes all scores at once in float32. A CPU would gain nothing and round differently.
         self.causal_prefill = device != "cpu"
 
         def take(name: str) -> Tensor:
@@ -83,7 +83,7 @@ class Transformer:
             if self.stored is not GGUF:
                 return take(name)
             if not isinstance(weights, Stored):
-                raise ValueError("only a GGUF file has codes of its own; take int8, or name such a file")
+                raise ValueError("only a GGUF file has codes to keep; choose int8, or name a GGUF file")
             return weights.codes(name)
 
         self.parameters = sum(w.numel() for name, w in for_shapes(weights).items() if not name.endswith("inv_freq"))
@@ -93,11 +93,11 @@ class Transformer:
         head = embedding if shared else take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
-        # Zero rows pad the head to a multiple of the native product's block, as `_layer` pads the MLP.
+        # Zero rows pad the output matrix to a multiple of `native.BLOCK`; `_layer` pads the MLP, too.
         self._outputs = len(head)
         padding = self._padding(len(head))
-        self.head = self._after_norm(rearrange(lambda part: F.pad(part, (0, 0, 0, padding)), head), norm, width)
-        del embedding, head  # both are float32: with them, an 8B model would not fit into 24 GB
+        self.head = self._after_norm(rearrange(lambda rows: F.pad(rows, (0, 0, 0, padding)), head), norm, width)
+        del embedding, head  # both are float32: if they stayed, an 8B model would not fit into 24 GB
         self.norm = (norm * self.unit(width)).to(dtype)
         self.layers = [self._layer(i, weights, take, take_matrix) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
@@ -106,20 +106,20 @@ class Transformer:
         self.native = self._native()
 
     def _floor_of(self, width: int) -> Floor:
-        """Return the `floor` of `rms_normalise`: sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n)."""
+        """Return `floor` for `rms_normalise`. n = width: sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n)."""
         eps = self.config.rms_norm_eps
         return torch.tensor((width * eps) ** 0.5) if self.on_cpu else eps
 
     def _padding(self, outputs: int) -> int:
-        """Return how many outputs to add for a multiple of the native product's block; 0 on a GPU."""
+        """Return how many zero outputs round `outputs` up to a multiple of `native.BLOCK`; 0 on a GPU."""
         return -outputs % BLOCK if self.on_cpu else 0
 
     def unit(self, width: int) -> float:
-        """Return the factor of a norm's weights: on a CPU `rms_normalise` divides by the length of a row, |x|."""
+        """Return the factor for a norm's weights: on a CPU `rms_normalise` divides by |x|, not by sqrt(mean(x²))."""
         return width**0.5 if self.on_cpu else 1.0
 
     def _after_norm(self, matrix: Tensor | Grouped, norm: Tensor, width: int, after: Tensor | None = None) -> Matrix:
-        """Convert a matrix [out, in] whose inputs come from `rms_normalise`: it includes the norm's weights."""
+        """Convert a matrix [out, in] that follows `rms_normalise`, and multiply the norm's weights into the matrix."""
         return self.matrix(matrix, norm * self.unit(width), after)
 
     def matrix(
@@ -132,7 +132,7 @@ class Transformer:
         return pack_weight(matrix, self.dtype, self.device, self.stored, before, after)
 
     def _paired(self, x: Tensor) -> Tensor:
-        """Reorder the entries of heads: the Hub's files pair entry i with i + half, `apply_rope` pairs neighbours."""
+        """Reorder the entries of each head: the Hub pairs i with i + half a head, `apply_rope` pairs neighbours."""
         pairs: Tensor = x.unflatten(0, (-1, 2, self.head_dim // 2))
         return pairs.transpose(1, 2).reshape(x.shape)
 
@@ -168,7 +168,7 @@ class Transformer:
                 biases["q_proj"] = biases["q_proj"] * scale
         present = [b for b in biases.values() if b is not None]
         out_bias = bias("o_proj")
-        padding = self._padding(self.config.intermediate_size)  # units of the MLP whose weights are 0
+        padding = self._padding(self.config.intermediate_size)  # units with weights of 0, added to the MLP
         gate_up = rearrange(
             lambda *halves: torch.cat([F.pad(half, (0, 0, 0, padding)) for half in halves]),
             *(take_matrix(f"{name}mlp.{part}_proj.weight") for part in ("gate", "up")),
@@ -176,7 +176,7 @@ class Transformer:
         down = take_matrix(name + "mlp.down_proj.weight")
         return Layer(
             qkv=self._after_norm(
-                rearrange(lambda *three: torch.cat(three), *parts.values()),
+                rearrange(lambda *matrices: torch.cat(matrices), *parts.values()),
                 take(name + "input_layernorm.weight"),
                 width,
                 scales,
@@ -186,13 +186,13 @@ class Transformer:
             out_bias=None if out_bias is None else out_bias.to(self.dtype),
             head_norm=head_norm,
             gate_up=self._after_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
-            # `Grouped` needs no padding
+            # A `Grouped` matrix needs no padding: its inputs are already a multiple of 32.
             down=self.matrix(F.pad(down, (0, padding)) if isinstance(down, Tensor) else down),
             window=self.config.windows.get(i),
         )
 
     def _native(self) -> NativeLayers | None:
-        """The layers in C++; None if the model has something that they do not support."""
+        """Return the layers in C++, or None if `native.cpp` does not support a part of the model."""
         unsupported = any(
             part is not None for layer in self.layers for part in (layer.head_norm, layer.out_bias, layer.window)
         )
@@ -210,7 +210,7 @@ class Transformer:
         device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> Transformer:
-        """Read a folder in the Hub's layout, or a GGUF file. Raises ValueError if it cannot be loaded."""
+        """Load a folder in the Hub's layout, or a GGUF file. Raises ValueError if it cannot be loaded."""
         folder = Path(folder)
         config, weights = Config.load(folder), open_weights(folder)
         check_tensors(weights, model_tensors(config, weights))
@@ -219,14 +219,14 @@ class Transformer:
         return model
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> StaticCache:
-        """Make a cache. It also stores the inputs of the layers `taps`; `begin` stops at `exit_layer`."""
+        """Make a cache that also stores the inputs of the layers in `taps`. `begin` stops before `exit_layer`."""
         shape = len(self.layers), 2 * self.kv_heads, capacity, self.head_dim
         return StaticCache(shape, self.dtype, self.device, self.width, taps, exit_layer)
 
     def forward(self, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
-        """Append `tokens` to the cache; return the logits of the last `rows` of them.  # [rows, V]
+        """Append `tokens` to the cache; return the logits of the last `rows` tokens.  # [rows, V]
 
-        Tokens that `begin` has taken through the first layers continue from the exit layer.
+        Tokens that `begin` has already run through the layers below the exit layer continue from there.
         """
         count, start = len(tokens), cache.length
         if cache.begun and is_chain(parents):
@@ -240,7 +240,7 @@ class Transformer:
         return self.logits(x[count - rows :])
 
     def remember(self, features: Tensor, cache: StaticCache) -> None:
-        """Append to the cache the keys and values that each layer computes from `features`.  # [n, hidden]"""
+        """Compute each layer's keys and values from `features`, and append them to the cache.  # [n, hidden]"""
         start, end = cache.length, cache.length + len(features)
         read, angles = self.rms_normalise(features), self.angles[start:end]
         for i, layer in enumerate(self.layers):
@@ -248,16 +248,16 @@ class Transformer:
         cache.keep(end)
 
     def begin(self, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Take `tokens` through the layers below the cache's exit; return the early logits of the last.  # [1, V]
+        """Run `tokens` through the layers below the cache's exit layer; return the last token's logits.  # [1, V]
 
-        The final norm and the output matrix serve the exit too, as in LayerSkip (arXiv 2404.16710).
+        As in LayerSkip (arXiv 2404.16710), the exit uses the model's final norm and output matrix.
         """
         x = self.run_layers(tokens, cache, cache.length + len(cache.begun), 0, cache.exit_layer)
         cache.begun += tokens
         return self.logits(x[-1:])
 
     def rms_normalise(self, x: Tensor) -> Tensor:
-        """Apply RMSNorm without its weight, which is part of the next matrix."""
+        """Apply RMSNorm without its weight, which is already multiplied into the next matrix."""
         return rms_normalise(x, self.floor)
 
     def normed(self, x: Tensor) -> Tensor:
@@ -267,17 +267,17 @@ class Transformer:
 
     def project(self, normed: Tensor) -> Tensor:
         """Multiply normed states by the output matrix.  # [n, hidden] -> [n, V]"""
-        return self.logits_of(normed / self.norm)  # `head` includes the norm's weights
+        return self.logits_of(normed / self.norm)  # `head` includes the norm's weights, so divide by them
 
     def cut_vocabulary(self, count: int) -> None:
-        self.vocabulary = count  # the matrix stays whole: a GPU is slow at rows of an odd length
+        self.vocabulary = count  # the matrix stays whole: a GPU is slow if a row's length is odd
 
     def logits(self, x: Tensor) -> Tensor:
         """Return logits of states after the last layer.  # [n, hidden] -> [n, V]"""
         return self.own_logits(x)
 
     def own_logits(self, x: Tensor) -> Tensor:
-        """Return logits over the model's own vocabulary, which in a `ReducedDraft` is smaller.  # -> [n, own V]"""
+        """Return logits over the model's own vocabulary; a `ReducedDraft` has a smaller one.  # -> [n, own V]"""
         return self.logits_of(self.rms_normalise(x) if self.native is None else self.native.normalised(x))
 
     def logits_of(self, x: Tensor) -> Tensor:
@@ -295,9 +295,9 @@ class Transformer:
         read: Tensor | None = None,
         causal: bool = True,
     ) -> Tensor:
-        """Send token ids, or states [n, hidden], at `start` through the layers from `first` to below `last`.
+        """Run layers `first` to `last` - 1 on n token ids, or states [n, hidden], from position `start` on.
 
-        `read`, if given, replaces the normed input of the attention of layer `first`. Unless `causal`, all tokens
+        `read`, if given, replaces the normed input of attention in layer `first`. If `causal` is False, all n tokens
         attend to each other.
         """
         count, last = len(source), len(self.layers) if last is None else last
@@ -318,13 +318,13 @@ class Transformer:
                 cache.states[last][start : start + count] = x
             return x
         end = start + count
-        simple = self.causal_prefill and start == 0 and is_chain(parents)
+        maskless = self.causal_prefill and start == 0 and is_chain(parents)
         masks = {
-            window: self._mask(window, start, count, parents) if causal and not (simple and window is None) else None
+            window: self._mask(window, start, count, parents) if causal and not (maskless and window is None) else None
             for window in self._windows
         }
         states = cache.states
-        # Make the views of all layers at once: one by one they take some per cent of a small model's pass.
+        # Make the views of all layers at once: made one by one, they take some per cent of a small model's pass.
         new = cache.data[first:last, :, start:end].unbind()
         keys = cache.data[first:last, : self.kv_heads, :end].transpose(2, 3).unbind()
         values = cache.data[first:last, self.kv_heads :, :end].unbind()
@@ -377,7 +377,7 @@ class Transformer:
         return qkv
 
     def attention_out_and_mlp(self, x: Tensor, y: Tensor, layer: Layer) -> Tensor:
-        """Return the residual stream [n, hidden] after a block, given its attention's `y` [heads, n, head_dim]."""
+        """Finish a block: return its output [n, hidden], from its input `x` and attention `y` [heads, n, head_dim]."""
         bias = x if layer.out_bias is None else x + layer.out_bias
         x = linear(y.transpose(0, 1).reshape(len(x), -1), layer.out, bias)
         gate, up = linear(rms_normalise(x, self.floor), layer.gate_up).chunk(2, -1)
@@ -394,25 +394,25 @@ class Transformer:
             return None
         places = torch.arange(start + count, device=self.device)
         rows = places[start:, None]
-        hidden = places > rows
+        masked = places > rows
         if window is not None:
-            hidden |= places <= rows - window
+            masked |= places <= rows - window
         mask = torch.zeros(count, start + count, dtype=self.dtype, device=self.device)
-        mask.masked_fill_(hidden, float("-inf"))
+        mask.masked_fill_(masked, float("-inf"))
         if not is_chain(parents):
             first = count - len(parents)
             for node, parent in enumerate(parents):
-                seen = mask[first + parent].clone()
-                visible = (seen == 0).nonzero().flatten()
-                if len(visible) == window:  # the window moves by the node itself
-                    seen[visible[0]] = float("-inf")
-                seen[start + first + node] = 0.0
-                mask[first + node] = seen
+                row = mask[first + parent].clone()  # a node sees what its parent sees, and itself
+                visible = (row == 0).nonzero().flatten()
+                if len(visible) == window:  # the window is full: its oldest position drops out
+                    row[visible[0]] = float("-inf")
+                row[start + first + node] = 0.0
+                mask[first + node] = row
         return mask[None]
 
 
 def model_tensors(config: Config, weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of a checkpoint's tensors. A tied output matrix may be in `weights` or not."""
+    """Return the names and shapes of a checkpoint's tensors. A tied output matrix is listed if `weights` has it."""
     width = config.hidden_size
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, width)}
     if not config.tie_word_embeddings or "lm_head.weight" in weights:
@@ -422,13 +422,13 @@ def model_tensors(config: Config, weights: Mapping[str, Tensor]) -> dict[str, tu
     return shapes | {"model.norm.weight": (width,)}
 
 
-def layer_tensors(config: Config, read: int) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of one block, whose attention has inputs of width `read`."""
+def layer_tensors(config: Config, inputs: int) -> dict[str, tuple[int, ...]]:
+    """Return the names and shapes of one block's tensors. Its attention reads `inputs` numbers for each token."""
     width, inner, size = config.hidden_size, config.intermediate_size, config.head_dim
     outputs = {"q_proj": size * config.num_attention_heads, "o_proj": width}
     outputs["k_proj"] = outputs["v_proj"] = size * config.num_key_value_heads
     shapes: dict[str, tuple[int, ...]] = {
-        f"self_attn.{part}.weight": (count, outputs["q_proj"] if part == "o_proj" else read)
+        f"self_attn.{part}.weight": (count, outputs["q_proj"] if part == "o_proj" else inputs)
         for part, count in outputs.items()
     }
     shapes |= {f"self_attn.{part}.bias": (outputs[part],) for part in config.biases}
@@ -446,8 +446,8 @@ def layer_tensors(config: Config, read: int) -> dict[str, tuple[int, ...]]:
 def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
     """Apply RMSNorm without its weight, up to the factor `Transformer.unit`. `floor` keeps the divisor above 0.
 
-    With a tensor (on a CPU) rows are divided by hypot(length, floor), with a number (on a GPU) by
-    sqrt(mean square + floor). For the latter torch has a single kernel, which is slower only on a CPU.
+    If `floor` is a tensor (on a CPU), each row x is divided by hypot(|x|, floor). If it is a float (on a GPU), x is
+    divided by sqrt(mean(x²) + floor), for which torch has a single kernel. On a CPU that kernel is slower.
     """
     if isinstance(floor, float):
         return F.rms_norm(x, x.shape[-1:], None, floor)
@@ -457,14 +457,14 @@ def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
 
 
 def rotary_table(config: Config, device: str) -> Tensor:
-    """Return e^(i·angle) for every pair of a head's entries at every position.  # complex [context, head_dim / 2]"""
+    """Return e^(i·angle) for each pair of a head's entries at each position.  # complex [context, head_dim / 2]"""
     inverse, scaling = config.rotary_frequencies()
     angles = torch.outer(torch.arange(config.max_position_embeddings).float(), inverse)
     return torch.polar(torch.full_like(angles, scaling), angles).to(device)
 
 
 def apply_rope(x: Tensor, angles: Tensor) -> None:
-    """Apply rotary positions in place. Two neighbouring entries are one complex number.  # [heads, n, head_dim]"""
+    """Apply rotary positions in place. Two adjacent entries are one complex number.  # [heads, n, head_dim]"""
     exact = x.float()
     view_as_complex(exact.view(*x.shape[:2], -1, 2)).mul_(angles)
     if exact is not x:

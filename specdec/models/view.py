@@ -1,4 +1,4 @@
-"""A view of the target for one run: it shares the weights, and drafters may read its cache."""
+"""A view of the target for one run: it shares the target's weights, and drafters can read its cache."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .transformer import Transformer
 
 
 class TargetView:
-    """A `LanguageModel` for one run. Its cache stores the states at `taps`, and the `exit_layer`.
+    """A `LanguageModel` for one run. Its cache also stores the hidden states at `taps` and `exit_layer`.
 
-    Engine and drafters (early exit, Medusa, EAGLE) share the view. When the engine rolls the cache back, the stored
+    The engine and drafters (early exit, Medusa, EAGLE) share the view. When the engine rolls the cache back, the stored
     states are rolled back too.
     """
 
@@ -31,6 +31,6 @@ class TargetView:
         return self.model.forward(tokens, cache, parents, rows)
 
     def begin(self, tokens: Sequence[int]) -> Tensor:
-        """Run the layers below the exit and return logits; verification continues after these layers.  # [1, V]"""
+        """Run `tokens` up to the exit layer; return logits. Verification continues from that layer.  # [1, V]"""
         assert isinstance(self.model, Transformer)  # no other model has an early exit
         return self.model.begin(tokens, self.cache)

@@ -170,12 +170,12 @@ REFUSED: dict[str, tuple[str, Edit, str]] = {
         "llama", both(sharded, lambda f: (f / "model-00002-of-00002.safetensors").unlink()),
         "00002-of-00002.safetensors cannot be read",
     ),
-    "config.json is broken": ("llama", file("config.json", "{1"), "config.json is no JSON that can be read"),
+    "config.json is broken": ("llama", file("config.json", "{1"), "config.json is not valid JSON"),
     "tokenizer.json is broken": ("llama", file("tokenizer.json", '{"model": 3}'), r"tokenizer\.json cannot be read"),
     # Configurations.
-    "no vocab_size": ("llama", config("vocab_size"), r"config.json makes it \[32000, 32\]"),
+    "no vocab_size": ("llama", config("vocab_size"), r"config.json requires \[32000, 32\]"),
     "qwen3 without head_dim": (
-        "qwen3", config("head_dim"), r"has the shape \[32, 32\]; config.json makes it \[512, 32\]",
+        "qwen3", config("head_dim"), r"has the shape \[32, 32\]; config.json requires \[512, 32\]",
     ),
     "a word for a number": ("qwen2", config(hidden_size="32"), "cannot read this config.json: .*hidden_size"),
     "no model_type": ("llama", config("model_type"), "None models are not among"),

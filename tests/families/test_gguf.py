@@ -161,11 +161,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 DAMAGED = {
-    "no GGUF file": lambda data: b"PK\3\4" + data[4:],
-    "this is no GGUF file, damaged": lambda data: data[:3_000],
-    "it ends too early": lambda data: data[: len(data) // 2],
+    "not a GGUF file": lambda data: b"PK\3\4" + data[4:],
+    "not a GGUF file, or damaged": lambda data: data[:3_000],
+    "the file ends too early": lambda data: data[: len(data) // 2],
     "mamba models are not among llama": lambda data: data.replace(b"llama", b"mamba", 1),
-    "ffn_ux.weight, which none": lambda data: data.replace(b"blk.1.ffn_up", b"blk.1.ffn_ux"),
+    "ffn_ux.weight, which no model of llama": lambda data: data.replace(b"blk.1.ffn_up", b"blk.1.ffn_ux"),
     "lacks model.layers.1.mlp.up": lambda data: data.replace(b"blk.1.ffn_up", b"blk.7.ffn_up"),
 }
 
@@ -182,7 +182,7 @@ def test_a_damaged_or_foreign_file_is_told_in_a_sentence(reason: str, whole: byt
 def test_a_scaling_of_positions_is_refused_in_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", llama__rope__scaling__type="yarn", llama__rope__scaling__factor=4.0)
-    with pytest.raises(ValueError, match=r"rotary scaling \(yarn, factor 4\) is not read from GGUF files"):
+    with pytest.raises(ValueError, match=r"rotary scaling \(yarn, factor 4\) is not supported in GGUF files"):
         load_pair(path)
 
 
@@ -242,5 +242,5 @@ def distance(one: torch.Tensor, other: torch.Tensor) -> float:
 def test_other_kinds_of_codes_are_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", kind)
-    with pytest.raises(ValueError, match=f"is of the kind {kind}; Q4_0, Q4_1, Q8_0 can .* stored; choose int8"):
+    with pytest.raises(ValueError, match=f"is {kind}; only Q4_0, Q4_1, Q8_0 can .* stored; choose int8"):
         load_pair(path, dtype=GGUF)

@@ -146,7 +146,7 @@ def test_what_it_has_no_counterpart_of_is_refused_in_a_sentence(family: zoo.Fami
 
 
 def test_models_without_files_are_refused() -> None:
-    with pytest.raises(ValueError, match="folder of files"):
+    with pytest.raises(ValueError, match="loaded from files"):
         peer.assisted(Task(TableModel(8, seed=1), (1,), drafter=PromptLookupDrafter(), lane=PEER))
 
 

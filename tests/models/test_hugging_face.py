@@ -184,7 +184,7 @@ def test_what_is_not_offered_with_such_a_target_is_said(tmp_path: Path) -> None:
         "dtype": "bfloat16", "device": "cpu", "threads": 0,
     }  # fmt: skip
     cache = family.target.new_cache(9)
-    with pytest.raises(ValueError, match="gpt_neo models check no trees"):
+    with pytest.raises(ValueError, match="gpt_neo models cannot verify trees"):
         family.target.forward([1, 2, 3], cache, (-1, -1))
 
 
@@ -199,7 +199,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "lfm2": ({**GROUPED, "layer_types": ["conv", "full_attention"] * 3}, STATE),
     "minimax": ({**GROUPED, "layer_types": ["linear_attention", "full_attention"] * 3}, STATE),
     "gemma3": (BASE, "read more than text"),
-    "bloom": ({**OLD, "hidden_size": WIDTH}, "do not say how many positions"),
+    "bloom": ({**OLD, "hidden_size": WIDTH}, "do not state how many positions"),
     "whisper_of_tomorrow": (BASE, "cannot read this config.json"),
 }
 
@@ -217,11 +217,11 @@ ONE = "model.layers.1.self_attn.q_proj.weight"
 DAMAGED: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor | None], str]] = {
     "a tensor missing": ({}, {ONE: None}, f"lacks {ONE}"),
     "a tensor too many": ({}, {"model.vision.weight": torch.zeros(2)}, r"holds model\.vision\.weight"),
-    "another shape": ({}, {ONE: torch.zeros(3, 3)}, "cannot make this gemma3_text model"),
+    "another shape": ({}, {ONE: torch.zeros(3, 3)}, "cannot build this gemma3_text model"),
     "quantised": ({"quantization_config": {"quant_method": "mxfp4"}}, {}, "mxfp4"),
     "more layers": ({"num_hidden_layers": 8, "layer_types": None}, {}, r"lacks model\.layers\.6\."),
     "a number as a word": ({"hidden_size": "32"}, {}, "hidden_size"),
-    "tokens that see those to come": ({"is_causal": False}, {}, "other logits after a roll-back"),
+    "tokens that see those to come": ({"is_causal": False}, {}, "different logits after a roll-back"),
 }  # fmt: skip
 
 

@@ -271,7 +271,7 @@ def test_a_first_layer_may_read_more_than_the_width() -> None:
     norm = weights_of(config)["model.layers.0.input_layernorm.weight"]
     found = ours.run_layers(x, ours.new_cache(9), 0, read=read)
     assert near([found], [reference.run_layers(x, reference.new_cache(9), 0, read=folded / norm)])
-    with pytest.raises(ValueError, match=r"no float32 \[n, 128\]"):
+    with pytest.raises(ValueError, match=r"not float32 \[n, 128\]"):
         ours.run_layers(x, ours.new_cache(9), 0)
 
 
@@ -336,9 +336,9 @@ def test_what_fits_no_matrix_is_refused_and_not_read() -> None:
     cache = model.new_cache(CONTEXT + 9)
     assert isinstance(model.head, Blocked)
     for wrong in (torch.randn(2, 32), torch.randn(2, 64, dtype=torch.float64), torch.randn(64)):
-        with pytest.raises(ValueError, match=r"no float32 \[n, 64\]"):
+        with pytest.raises(ValueError, match=r"not float32 \[n, 64\]"):
             linear(wrong, model.head)
-    with pytest.raises(ValueError, match=r"no float32 \[n, 64\]"):
+    with pytest.raises(ValueError, match=r"not float32 \[n, 64\]"):
         model.run_layers(torch.randn(2, 32), cache, 0)
     with pytest.raises(ValueError, match="do not fit the angles"):
         model.run_layers(torch.randn(2, 64), cache, CONTEXT - 1)
