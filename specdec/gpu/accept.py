@@ -17,7 +17,7 @@ from torch import Tensor
 from ..types import Kind, Proposal, Trial, Verdict
 
 Test = Callable[[Tensor, Tensor, Tensor], Tensor]  # p, q, u [K] -> which drafts pass, bool [K]
-HEAD = 5  # a packed record begins with so many numbers for the whole cycle; those for each draft follow
+HEAD = 5  # a packed record begins with this many numbers for the whole cycle; those for each draft follow
 
 
 def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:

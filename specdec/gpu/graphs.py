@@ -3,7 +3,7 @@
 A step of decoding launches hundreds of small kernels, and eager Python launches them one by one: for a small draft
 model the launches take longer than reading its weights. A captured graph launches all kernels at once. This needs fixed
 shapes: the length of the text is a tensor, keys and values are written by index, the mask is computed from the length,
-and attention always reads a whole bucket: so many first positions of the cache. No kernel here makes the host wait.
+and attention always reads a whole bucket of the cache, which is a fixed number of positions. The host never waits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .ops import Sight
 from .trial import operations
 
 SMALLEST = 256  # positions of the smallest bucket; each further bucket is twice as large
-ALIGNED = 64  # a cache has a multiple of so many positions, since attention over other lengths is slower
+ALIGNED = 64  # the positions of a cache are a multiple of this, since attention over other lengths is slower
 WARM_UPS = 2
 STREAMS = 32  # CUDA streams in torch's pool; after the last stream, the pool returns the first again
 # Before torch 2.12, a failed capture leaves the allocator in capture mode; the next capture asserts (pytorch 180395).
