@@ -136,7 +136,7 @@ class CudaExecutor:
             k = self.adaptive.depth(tokens, k)
         if prefill:
             record = cycle.begin(self.task.prompt, self.limit, self.task.params.seed)
-        else:  # a fixed K uses one graph in all cycles, also at the end, where it ignores drafts
+        else:  # without an adaptive drafter K stays the same, so that all cycles use one graph
             record = cycle.run(k if self.adaptive or self.stopped else None)
         if not record.finite:
             raise FloatingPointError("the target's logits are not finite")

@@ -46,7 +46,7 @@ def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: Sampli
 
 
 def reserve_rest(distribution: Mapping[int, float]) -> dict[int, float]:
-    """Scale a row so that the tokens that it does not list have together at least MIN_REST."""
+    """Scale a row so that a probability of at least MIN_REST remains for the tokens that it does not list."""
     scale = min(1.0, (1 - MIN_REST) / math.fsum(distribution.values()))
     return {token: p * scale for token, p in distribution.items()}
 
@@ -54,8 +54,8 @@ def reserve_rest(distribution: Mapping[int, float]) -> dict[int, float]:
 def distributions_of_cells(row: Row, length: int, smallest: float) -> list[JointDistribution]:
     """Return the distributions of the next 1, 2, … `length` tokens, each over cells.
 
-    A cell holds all texts that begin with its tokens. `OTHER` stands for each token without a cell of its own. All
-    cells without `OTHER` have at least the probability `smallest`, and only cells of at least twice that are split.
+    A cell holds all texts that begin with its tokens. `OTHER` stands for all tokens without cells of their own. A cell
+    without `OTHER` has at least the probability `smallest`. A cell with less than twice that is not split further.
     """
     distributions: list[JointDistribution] = [{(): 1.0}]
     for _ in range(length):
@@ -83,7 +83,7 @@ def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[tuple[
 
 
 def cell_of(text: tuple[int, ...], distribution: JointDistribution, prefixes: set[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the cell of a text. `prefixes` holds all beginnings of cells."""
+    """Return the cell of a text. `prefixes` holds all proper prefixes of cells."""
     end = 0
     while text[:end] not in distribution and text[:end] in prefixes:
         end += 1

@@ -93,8 +93,8 @@ def table(cycle: Cycle, text: Text) -> tuple[Row, Row]:
     sure = {rng.randrange(size): 1.0}
     if place < cycle.k and place not in (*cycle.free, *cycle.loose):
         return sure, sure
-    some = list(range(size)) if size <= DENSE else rng.sample(range(size), SOME)
-    p, q = (normalised(some, weights) for weights in weights_of_pair(cycle.kind, len(some), rng))
+    tokens = list(range(size)) if size <= DENSE else rng.sample(range(size), SOME)
+    p, q = (normalised(tokens, weights) for weights in weights_of_pair(cycle.kind, len(tokens), rng))
     return p, q if place in cycle.free else sure
 
 
@@ -162,8 +162,8 @@ def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
 
 def groups(trees: bool) -> dict[str, list[Cycle]]:
     """Return the cycles to enumerate, in groups. The name of a group says in what its cycles are large."""
-    every = range(1, DEEPEST + 1)
-    k_and_place = [(k, at) for k in every for at in range(k)]
+    depths = range(1, DEEPEST + 1)
+    k_and_place = [(k, at) for k in depths for at in range(k)]
     rng = random.Random(7)
     shapes = ((3, 2), (3, 3), (3, 4), (2, 4), (2, 5), (2, 6))
     chains = {
@@ -175,10 +175,10 @@ def groups(trees: bool) -> dict[str, list[Cycle]]:
         ],
         "every depth, up to eight places free to the target": [
             Cycle(size, k, places[:free], KINDS[k % len(KINDS)], k, loose=places)
-            for k, (size, free) in product(every, ((2, 4), (4, 2)))
+            for k, (size, free) in product(depths, ((2, 4), (4, 2)))
             for places in [tuple(rng.sample(range(k), min(k, 8)))]
         ],
-        "every depth, point masses": [Cycle(4, k, (), seed=k, how="top", loose=(k // 2, k - 1)) for k in every],
+        "every depth, point masses": [Cycle(4, k, (), seed=k, how="top", loose=(k // 2, k - 1)) for k in depths],
         "vocabularies": [
             Cycle(size, 2 if size <= 8 else 1, (0, 1), kind, size)
             for size, kind in product((4, 5, 6, 7, 8, 16, DENSE), KINDS)
@@ -189,10 +189,10 @@ def groups(trees: bool) -> dict[str, list[Cycle]]:
 
 
 def tree_groups() -> dict[str, list[Cycle]]:
-    every, hows = range(1, DEEPEST + 1), ("sampled", "without replacement", "top")
+    depths, hows = range(1, DEEPEST + 1), ("sampled", "without replacement", "top")
     return {
         "trees, four siblings": [Cycle(5, 1, (0,), kind, 1, 4, how) for kind in KINDS for how in hows],
-        "trees of every depth": [Cycle(4, k, (k - 1,), KINDS[k % len(KINDS)], k, 3, hows[k % 3]) for k in every],
+        "trees of every depth": [Cycle(4, k, (k - 1,), KINDS[k % len(KINDS)], k, 3, hows[k % 3]) for k in depths],
         "trees, siblings of siblings": [
             Cycle(3, k, (k - 2, k - 1), kind, k, 2, how) for k in (2, 5) for kind in KINDS for how in hows[1:]
         ],

@@ -155,14 +155,14 @@ def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | No
     if any(math.isnan(chance) for chance in wrong.values()):
         return None
     impossible = math.fsum(chance for text, chance in wrong.items() if text not in right)
-    most = math.log(1_000) / impossible if impossible > 0 else MOST_DRAWS
+    max_draws = math.log(1_000) / impossible if impossible > 0 else MOST_DRAWS
     both = [(p, wrong.get(text, 0.0)) for text, p in right.items() if p > 0.0]
     n = 10.0
-    while n < most:
+    while n < max_draws:
         cells = pooled(both, n)
         (growth, variance), degrees = growth_of(cells), len(cells) - 1
         least = degrees + n * growth - 3 * math.sqrt(2 * degrees + 4 * n * variance)
         if degrees > 0 and least > limit(len(cells), n):
             return math.ceil(n)
         n *= 1.02
-    return math.ceil(most) if impossible > 0 else None
+    return math.ceil(max_draws) if impossible > 0 else None
