@@ -1,10 +1,9 @@
-"""Judge a chain by tensor operations only: the host never waits, so a CUDA graph can capture this.
+"""Accept or reject a chain of drafts by tensor operations only: the host never waits, so CUDA graphs can capture them.
 
-For the same random numbers it accepts the same drafts and draws the same token as `verify.RejectionSampling`; a test
-compares the two. Greedy decoding has one-hot rows, point masses have no distributions, plain decoding has K = 0. Trees
-and other rules are judged on the host.
+For the same random numbers, `accept` accepts the same drafts and draws the same token as `verify.RejectionSampling`; a
+test compares the two. Greedy decoding has one-hot rows, plain decoding has K = 0. Trees and other rules need the host.
 
-Indices are tensors of one dimension: torch would read an index of no dimensions, `x[i]`, on the host.
+Every index is a tensor of shape [1]: for `x[i]` with a scalar tensor i, torch would copy i to the host and wait.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from torch import Tensor
 from ..types import Kind, Proposal, Trial, Verdict
 
 Test = Callable[[Tensor, Tensor, Tensor], Tensor]  # p, q, u [K] -> which drafts pass, bool [K]
-HEAD = 5  # how many numbers of a record come before those of its drafts
+HEAD = 5  # a packed record begins with this many numbers for the whole cycle; those for each draft follow
 
 
 def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
@@ -27,21 +26,21 @@ def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
 
 
 def synthetic(alpha: float) -> Test:
-    """Accept with probability `alpha`, whatever p and q are. This measures speed with random weights, as in vLLM.
+    """Make a test that accepts with probability `alpha`, whatever p and q are, as vLLM's synthetic acceptance does.
 
-    The text is meaningless.
+    It is for measuring speed with random weights: the text is meaningless.
     """
     return lambda p, q, u: u < alpha
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdict on a draft, on the device."""
+    """Holds the result of verification, on the device."""
 
     accepted: Tensor  # [1], how many drafts were accepted
     token: Tensor  # [1], the target's own token
-    p: Tensor  # [K], of all drafts, judged or not
-    q: Tensor  # [K]
+    p: Tensor  # [K], the target's probability of each draft, also of drafts after the first rejection
+    q: Tensor  # [K], the draft's probability of each
 
 
 def accept(
@@ -49,14 +48,15 @@ def accept(
     drafted: Tensor,
     distributions: Tensor | None,
     coins: Tensor,
-    own: Tensor,
+    uniform: Tensor,
     limit: Tensor,
     test: Test = ratio,
 ) -> Outcome:
-    """Judge the first `limit` [1] of the drafts [K], drawn from `distributions` [K, V] (None: point masses).
+    """Verify the first `limit` [1] of the drafts [K], drawn from `distributions` [K, V] (None: point masses).
 
-    `rows` [K + 1, V] are the target's distributions, `coins` [K] and `own` [1] uniform numbers in [0, 1), float64.
-    Drafts from `limit` on count as not drafted, so that the last cycles of a text can use the same graph.
+    `rows` [K + 1, V] are the target's distributions. The numbers `coins` [K], one for each draft, and `uniform` [1],
+    for the target's own token, are float64 in [0, 1). Drafts from `limit` on are ignored, so that the last cycles of a
+    text, which need fewer, can use the same graph.
     """
     k = len(drafted)
     p = rows[:k].gather(1, drafted[:, None])[:, 0].double()
@@ -72,7 +72,7 @@ def accept(
             drafted.index_select(0, last),
         )
         distribution = torch.where((accepted < limit) & (remaining.sum() > 0.0), remaining, distribution)
-    return Outcome(accepted, draw(distribution, own), p, q)
+    return Outcome(accepted, draw(distribution, uniform), p, q)
 
 
 def unnormalised_residual(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
@@ -81,9 +81,9 @@ def unnormalised_residual(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
 
 
 def draw(weights: Tensor, u: Tensor) -> Tensor:
-    """Draw a token by the uniform number `u` [1]: invert the cumulative sum.  # [V] -> [1]
+    """Draw a token with the uniform number `u` [1], by inverting the cumulative sum of `weights`.  # [V] -> [1]
 
-    The first count is the drawn index. The second one bounds it if u times the total rounds up to the total.
+    The first count is the token's id. It is too large if u * total rounds up to total; the second count limits it.
     """
     sums = weights.double().cumsum(0)
     total = sums[-1:]
@@ -91,17 +91,17 @@ def draw(weights: Tensor, u: Tensor) -> Tensor:
 
 
 def packed(outcome: Outcome, drafted: Tensor, coins: Tensor, limit: Tensor, sound: Tensor, finite: Tensor) -> Tensor:
-    """Pack one cycle into one tensor for the host.  # [HEAD + 4 K], float64: exact for ids and for float32
+    """Pack one cycle into one tensor for the host.  # [HEAD + 4 K], float64, which holds ids and float32 exactly
 
     `sound` [1] says whether the draft's logits were finite, `finite` [1] whether the target's were.
     """
     head = (outcome.accepted, outcome.token, limit, sound, finite)
-    return torch.cat([*(part.double() for part in head), drafted.double(), outcome.p, outcome.q, coins])
+    return torch.cat([*(value.double() for value in head), drafted.double(), outcome.p, outcome.q, coins])
 
 
 @dataclass(frozen=True)
 class Record:
-    """A packed cycle as the host reads it. It has only the drafts below `limit`."""
+    """Holds one cycle on the host. Drafts at `limit` and beyond are left out."""
 
     accepted: int
     token: int
@@ -121,7 +121,7 @@ class Record:
         return cls(int(accepted), int(token), tuple(map(int, drafted)), p, q, u, sound != 0.0, finite != 0.0)
 
     def verdict(self, distribution: Tensor | None = None) -> Verdict:
-        """Return the verdict as `RejectionSampling` on the host would."""
+        """Return the verdict that `RejectionSampling` would return on the host."""
         n = self.accepted
         judged = zip(self.drafted[: n + 1], self.p, self.q, self.u, strict=False)
         trials = tuple(Trial(i, token, p, q, u, i < n) for i, (token, p, q, u) in enumerate(judged))
@@ -132,11 +132,11 @@ class Record:
         return Proposal(self.drafted, tuple(range(-1, len(self.drafted) - 1)), distributions)
 
 
-def numbers(seed: int, places: int, k: int) -> Tensor:
-    """Draw a run's random numbers: a row for every length that its text may have.  # float64 [places, 1 + 2 K]
+def numbers(seed: int, lengths: int, k: int) -> Tensor:
+    """Draw a run's random numbers: a row for every length that its text can have.  # float64 [lengths, 1 + 2 K]
 
-    A row has one number for the target's own token, K for coins, and K for the drafts. They are made on the host, so
-    that a seed means the same on every device.
+    A row has one number for the target's own token, K for coins, and K for the drafts. The host draws the numbers, so
+    that a seed gives the same numbers on every device.
     """
     generator = torch.Generator().manual_seed(seed)
-    return torch.rand(places, 1 + 2 * k, dtype=torch.float64, generator=generator)
+    return torch.rand(lengths, 1 + 2 * k, dtype=torch.float64, generator=generator)

@@ -28,10 +28,10 @@ MOMENTS = ("start", "prefilled", "drafted", "verified", "copied")  # of a cycle,
 
 
 class Cycle:
-    """Runs a target with its draft, for texts of up to `capacity` tokens, one at a time.
+    """Decodes texts of up to `capacity` tokens with one target and its draft, one text at a time.
 
     A cycle drafts at most `k` tokens; with Medusa, at most one for each head. Temperature, top-k and top-p of `params`
-    are captured in the graphs. Raises ValueError if the draft model's context is shorter than `capacity`.
+    are fixed in the graphs. Raises ValueError if the draft model's context is shorter than `capacity`.
     """
 
     @torch.inference_mode()
@@ -49,7 +49,7 @@ class Cycle:
             raise ValueError(f"the draft model reads at most {draft.context} tokens")
         k = depth_of(draft, k)
         self.k, self.params, self.test = k, params, test
-        self.capacity, size = capacity, aligned(capacity + k + 1)  # a draft may reach beyond the end
+        self.capacity, size = capacity, aligned(capacity + k + 1)  # the last draft can reach beyond the end
         device = target.device
         self.target = target_for(draft, target, size)
         self.text = torch.zeros(size, dtype=torch.long, device=device)
@@ -59,20 +59,20 @@ class Cycle:
         self.steps = steps_of(draft, self._text)
         self.numbers = torch.zeros(size, 1 + 2 * k, dtype=torch.float64, device=device)
         self.sound = torch.ones(1, dtype=torch.bool, device=device)
-        distribution = torch.float64 if target.dtype == torch.float64 else torch.float32
-        # Whether drafts are sampled. If not, each token is a point mass.
-        self.drawn = self.steps is not None and params.temperature > 0.0
-        self.rows = torch.zeros(k + 1, target.vocabulary, dtype=distribution, device=device)
-        self.distributions = torch.zeros_like(self.rows[: k if self.drawn else 0])
+        dtype = torch.float64 if target.dtype == torch.float64 else torch.float32  # of distributions
+        # Whether drafted tokens are sampled from a distribution. If not, they are point masses.
+        self.samples_drafts = self.steps is not None and params.temperature > 0.0
+        self.rows = torch.zeros(k + 1, target.vocabulary, dtype=dtype, device=device)
+        self.distributions = torch.zeros_like(self.rows[: k if self.samples_drafts else 0])
         self.record = torch.zeros(HEAD + 4 * k, dtype=torch.float64, device=device)
-        self._steps = torch.arange(k + 1, device=device)
+        self._offsets = torch.arange(k + 1, device=device)
         self._results = [self.record, *([self.rows, self.distributions] if details else [])]
         self._on_gpu = self.record.is_cuda
         self._host = [torch.empty_like(t, device="cpu", pin_memory=True) for t in self._results] if self._on_gpu else []
         new_mark = partial(torch.cuda.Event, enable_timing=True) if self._on_gpu else float
         self._marks: dict[str, Mark] = {moment: new_mark() for moment in MOMENTS}
         self.graphs = Graphs(device)
-        self.syncs = 0  # how often the host has waited
+        self.syncs = 0  # how often the host has waited for the device
         self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # times of the last cycle
         self._host_length = 0  # the length of the text, on the host
         self._unread: Sequence[int] | None = None  # the prompt, until the draft has read it
@@ -80,12 +80,12 @@ class Cycle:
 
     @torch.inference_mode()
     def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
-        """Read the prompt, whose text will have at most `end` tokens, and draw the first token.
+        """Prefill the target with the prompt and draw the first token. The text will grow to at most `end` tokens.
 
-        The draft reads the prompt later, in the first `run`, so that the first token does not wait for that.
+        The draft reads the prompt later, in the first `run`, so that the first token does not wait for the draft.
         """
         if not 0 < len(prompt) < end <= self.capacity:
-            raise ValueError(f"{len(prompt)} tokens growing to {end} do not fit {self.capacity}")
+            raise ValueError(f"a prompt of {len(prompt)} and a text of {end} tokens do not fit {self.capacity}")
         for moment in MOMENTS[:3]:
             self._mark(moment)
         self.text[: len(prompt)] = torch.tensor(prompt, device=self.text.device)
@@ -100,13 +100,13 @@ class Cycle:
 
     @torch.inference_mode()
     def prepare(self, first: int, end: int, depths: Iterable[int] = ()) -> None:
-        """Capture the graphs for texts of `first` to `end` tokens. Call it before `begin`, so that it is not timed.
+        """Capture the graphs for texts of `first` to `end` tokens. Called before `begin`, it adds to no cycle's time.
 
-        `depths` are the values of K that cycles may have, by default only the largest.
+        `depths` are the values of K that cycles will use, by default only the largest.
         """
         if self.graphs.reason:
             return
-        self.length.fill_(2)
+        self.length.fill_(2)  # warm-ups run on a text of two tokens, the shortest that drafts can follow
         depths = [*depths] or [self.k]
         for k, bucket in sorted({(k, self._bucket(length, k)) for length in range(first, end) for k in depths}):
             for key, step in self._plan(bucket, k):
@@ -114,7 +114,7 @@ class Cycle:
 
     @torch.inference_mode()
     def run(self, k: int | None = None) -> Record:
-        """Run one cycle, which drafts `k` tokens, by default the largest K. Drafts beyond the end are ignored."""
+        """Run one cycle that drafts `k` tokens, by default the largest K. Drafts beyond the text's end are ignored."""
         k = self.k if k is None else k
         self._mark("start")
         self._catch_up(k)
@@ -127,7 +127,7 @@ class Cycle:
         return self._read(k)
 
     def _catch_up(self, k: int) -> None:
-        """Let the draft read what its first step does not read: the prompt, and tokens of cycles without a draft."""
+        """Let the draft read the tokens before those of its first step: the prompt, and tokens of cycles with K = 0."""
         if self.steps is None or k == 0:
             return
         if self._unread is not None:
@@ -146,30 +146,30 @@ class Cycle:
         return [(("draft", bucket, k), lambda: self._draft(bucket, k)), verify] if k else [verify]
 
     def host_distributions(self, record: Record) -> tuple[Tensor, Tensor | None]:
-        """Return the target's rows and the drafts' distributions, valid until the next cycle. Needs `details`."""
+        """Return the distributions of target and draft. The next cycle overwrites them. Needs `details`."""
         (_, rows, distributions), n = self._host or self._results, len(record.drafted)
-        return rows[: n + 1], distributions[:n] if self.drawn and n else None
+        return rows[: n + 1], distributions[:n] if self.samples_drafts and n else None
 
     def _draft(self, bucket: int, k: int) -> None:
-        self.limit.copy_((self.end - self.length - 1).clamp(min=0, max=k))  # drafts up to the end of the text
+        self.limit.copy_((self.end - self.length - 1).clamp(min=0, max=k))  # no drafts beyond the end
         if self.steps is None:
             drafted, exists = look_up(self._text, bucket)
             self.drafted.copy_(drafted)
             self.limit.mul_(exists)
             return
         uniform = self._numbers()[1 + self.k :]
-        highest = []
+        highest_logits = []
         ids = self.steps.ids
         for i, logits in enumerate(self.steps.logits(bucket, k)):
-            high, token = logits.max(-1)
-            highest.append(high)
-            if self.drawn:
+            highest_logit, token = logits.max(-1)
+            highest_logits.append(highest_logit)
+            if self.samples_drafts:
                 distribution = probabilities(logits, self.params)[0]
                 token = draw(distribution, uniform[i : i + 1])
-                self.distributions[i].index_copy_(0, ids, distribution)  # zero elsewhere, from the start
+                self.distributions[i].index_copy_(0, ids, distribution)  # all other entries stay 0
             torch.index_select(ids, 0, token, out=self.drafted[i : i + 1])
-        self.sound.copy_(torch.cat(highest).sum(0, keepdim=True).isfinite())
-        self.limit.mul_(self.sound)  # a draft whose logits are not finite is ignored
+        self.sound.copy_(torch.cat(highest_logits).sum(0, keepdim=True).isfinite())
+        self.limit.mul_(self.sound)  # NaN or inf in the logits: ignore the draft
 
     def _numbers(self) -> Tensor:
         """Return the random numbers of this cycle."""
@@ -180,20 +180,20 @@ class Cycle:
         if not k:
             self.limit.zero_()
         ids = torch.cat([self.text.index_select(0, start), drafted])
-        # With an early exit, all tokens but the last draft have passed the layers below the exit.
+        # With an early exit, all tokens except the last draft have already passed the layers below the exit.
         logits = self.target.forward(ids, start, bucket, k if self.target.cache.exit_layer else 0)
-        self._judge(logits, drafted, self.distributions[:k] if self.drawn else None)
+        self._judge(logits, drafted, self.distributions[:k] if self.samples_drafts else None)
 
     def _judge(self, logits: Tensor, drafted: Tensor, distributions: Tensor | None) -> None:
-        """Judge the drafts by the target's logits, and grow the text."""
+        """Verify the drafts by the target's logits, and append the emitted tokens to the text."""
         k = len(drafted)
-        rows, row = probabilities(logits, self.params), self._numbers()
-        outcome = accept(rows, drafted, distributions, row[1 : 1 + k], row[:1], self.limit, self.test)
+        rows, uniform = probabilities(logits, self.params), self._numbers()
+        outcome = accept(rows, drafted, distributions, uniform[1 : 1 + k], uniform[:1], self.limit, self.test)
         finite = logits.amax(-1).sum(0, keepdim=True).isfinite()
-        record = packed(outcome, drafted, row[1 : 1 + k], self.limit, self.sound, finite)
-        steps = self._steps[: k + 1]  # tokens after the target's own are written too, and ignored
-        emitted = torch.where(steps < outcome.accepted, torch.cat([drafted, outcome.token]), outcome.token)
-        self.text.index_copy_(0, self.length + steps, emitted)
+        record = packed(outcome, drafted, uniform[1 : 1 + k], self.limit, self.sound, finite)
+        offsets = self._offsets[: k + 1]  # the next cycle overwrites those after the target's own token
+        emitted = torch.where(offsets < outcome.accepted, torch.cat([drafted, outcome.token]), outcome.token)
+        self.text.index_copy_(0, self.length + offsets, emitted)
         self.rows[: len(rows)].copy_(rows)
         self.record[: len(record)].copy_(record)
         self.length.add_(outcome.accepted + 1)
@@ -216,7 +216,7 @@ class Cycle:
         return record
 
     def _mark(self, moment: str) -> None:
-        """Note when the device reaches this moment of a cycle."""
+        """Record the time at which the device reaches this moment of a cycle."""
         mark = self._marks[moment]
         if isinstance(mark, torch.cuda.Event):
             mark.record()

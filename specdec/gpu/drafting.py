@@ -1,7 +1,7 @@
 """Draft on the device with fixed shapes and tensors that stay in place, so that CUDA graphs can capture the steps.
 
-Each class computes the same logits as its drafter in `drafters/`, and tests compare the two. Where that drafter reads
-only new tokens, this one reads a fixed number of the last tokens again.
+Each class computes the same logits as its drafter in `drafters/`, and tests compare the two. The drafter reads only new
+tokens. The class here always reads the same number of last tokens, even those that it has read before.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from .graphs import StaticDecoder
 
-# A model, heads, the target's layers below the layer with this index, prompt lookup, or nothing.
+# What drafts: a model, heads, the target's first layers (their number), prompt lookup, or nothing.
 Draft = Transformer | MedusaHeads | Eagle3Head | int | Literal["lookup"] | None
 
 
-# Returns what a drafter of exactly this class drafts with. All other classes, also subclasses, draft on the host.
+# Class of drafter -> function that returns its source of drafts. Other classes, also subclasses, draft on the host.
 SOURCES: dict[type, Callable[[Any], Draft]] = {
     NoDrafter: lambda drafter: None,
     PromptLookupDrafter: lambda drafter: "lookup",
@@ -40,10 +40,10 @@ SOURCES: dict[type, Callable[[Any], Draft]] = {
 
 @dataclass(frozen=True)
 class Text:
-    """A text on the device. The target's cache holds all of it but the last token."""
+    """A text on the device. The target's cache holds all tokens except the last."""
 
     tokens: Tensor  # [capacity + K + 1, rounded up]
-    length: Tensor  # [1]; at least 2 if anything drafts
+    length: Tensor  # [1]; at least 2 if there is a draft
     drafted: Tensor  # [K], the current draft
     target: StaticDecoder
     depth: int  # K: a cycle adds at most K + 1 tokens
@@ -52,8 +52,8 @@ class Text:
 class Steps:
     """Drafts token by token.
 
-    The first step of a draft reads the last `reach` tokens of the text. After cycles without a draft, call `catch_up`
-    for the tokens before them. `ids` are the target's ids of the draft's tokens.
+    The first step of a draft reads the last `reach` tokens of the text. After cycles without a draft, `catch_up` must
+    first read the tokens before them. `ids[i]` is the target's id of token i of the draft's vocabulary.
     """
 
     reach: int
@@ -61,23 +61,23 @@ class Steps:
 
     def __init__(self, text: Text) -> None:
         self.text, self.k = text, text.depth
-        self.reach = len(text.tokens)  # the whole text: drafts without a cache have nothing to catch up
+        self.reach = len(text.tokens)  # the whole text: without a cache of its own, a draft has nothing to catch up
         self.ids = torch.arange(text.target.model.vocabulary, device=text.tokens.device)
 
     def prefill(self, prompt: Sequence[int]) -> None:
         """Read the prompt, after the target has read it."""
 
     def catch_up(self, first: int, last: int, bucket: int) -> None:
-        """Read the tokens from `first` to below `last`. Only the host knows these numbers, so this is not captured."""
+        """Read the tokens from `first` to below `last`. These numbers vary, so no graph captures this."""
 
     def valid_drafts(self, accepted: int, k: int) -> int:
-        """Return how many of the `accepted` drafts are in its own cache already."""
+        """Return how many of the `accepted` drafts the draft's own cache holds already."""
         return 0
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
-        """Yield logits `k` times: after the text, then after each draft, which the caller writes to `drafted`.
+        """Yield logits `k` times: after the text, then after each token that the caller has drafted into `drafted`.
 
-        Their shape is [1, V of the draft].
+        The shape of the logits is [1, V of the draft].
         """
         raise NotImplementedError
 
@@ -85,8 +85,8 @@ class Steps:
 class DraftModelSteps(Steps):
     """Drafts with a model. Its first step always reads the last two tokens.
 
-    If all drafts were accepted, the model has read neither of them: its own last draft and the bonus token. In other
-    cycles the first of the two is read a second time, which changes nothing.
+    If all drafts of the cycle before were accepted, the model has read neither of the two: its own last draft and the
+    bonus token. Otherwise it has read the first, and reading it again writes the same entry to the cache.
     """
 
     def __init__(self, text: Text, model: Transformer) -> None:
@@ -116,7 +116,7 @@ class DraftModelSteps(Steps):
 
 
 class EarlyExitSteps(Steps):
-    """Drafts with the target's first layers. Verification continues from the states after them."""
+    """Drafts with the target's first layers. Verification continues from the hidden states after those layers."""
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
         text, target, start = self.text, self.text.target, self.text.length - 1
@@ -127,7 +127,7 @@ class EarlyExitSteps(Steps):
 
 
 class MedusaSteps(Steps):
-    """Drafts all tokens at once, from the target's last state."""
+    """Drafts all tokens at once, from the target's last hidden state."""
 
     def __init__(self, text: Text, heads: MedusaHeads) -> None:
         super().__init__(text)
@@ -140,11 +140,11 @@ class MedusaSteps(Steps):
 
 
 class Eagle3Steps(Steps):
-    """Drafts with an EAGLE-3 head. Its first step reads the last K + 1 pairs, as many as a cycle may have added.
+    """Drafts with an EAGLE-3 head. Its first step reads the last K + 1 pairs, as many as a cycle can add.
 
     Pair i consists of the target's features of token i and the embedding of token i + 1, and has position i in the
-    head's cache. If the text has fewer pairs, the step also reads pairs beyond its end. They are masked, and later
-    overwritten.
+    head's cache. If the text has fewer pairs, the step also reads pairs beyond the text's end. Those are masked,
+    and overwritten later.
     """
 
     def __init__(self, text: Text, head: Eagle3Head) -> None:
@@ -182,25 +182,25 @@ class Eagle3Steps(Steps):
 
     def _read(self, features: Tensor, tokens: Tensor, start: Tensor, bucket: int) -> Tensor:
         hidden, pairs = self.head.inputs(features, tokens)
-        return self.decoder.run_layers(hidden, start, bucket, read=pairs)
+        return self.decoder.run_layers(hidden, start, bucket, normed_input=pairs)
 
 
 def depth_of(draft: Draft, k: int) -> int:
-    """Return how deep `draft` drafts, at most `k`: Medusa needs a head for each level."""
+    """Return how many tokens `draft` drafts, at most `k`: Medusa needs a head for each."""
     if draft is None:
         return 0
     return min(k, draft.count) if isinstance(draft, MedusaHeads) else k
 
 
 def target_for(draft: Draft, target: Transformer, capacity: int) -> StaticDecoder:
-    """Make a decoder of the target that stores the states from which `draft` drafts."""
+    """Make a decoder of the target that stores the hidden states that `draft` needs."""
     if isinstance(draft, int):
         return StaticDecoder(target, capacity, exit_layer=draft)
     return StaticDecoder(target, capacity, draft.taps if isinstance(draft, MedusaHeads | Eagle3Head) else ())
 
 
 def steps_of(draft: Draft, text: Text) -> Steps | None:
-    """Make the steps that draft with `draft`; None for prompt lookup and for no draft."""
+    """Make the `Steps` for `draft`; None for prompt lookup, which has no logits, and for no draft."""
     if draft is None or draft == "lookup":
         return None
     if isinstance(draft, Transformer):
@@ -225,6 +225,6 @@ def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:
         score = score + same
     best = (score * bucket + ends).masked_fill(ends >= length, -1).amax(0, keepdim=True)
     match = best % bucket
-    # The copy may reach its own tokens, so the index wraps around.
+    # At the end of the text, the copy continues with its own first tokens, so the index wraps around.
     places = match + ends[: len(text.drafted)] % (length - match).clamp(min=1)
     return tokens.index_select(0, places), best >= bucket

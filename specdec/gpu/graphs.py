@@ -3,7 +3,7 @@
 A step of decoding launches hundreds of small kernels, and eager Python launches them one by one: for a small draft
 model the launches take longer than reading its weights. A captured graph launches all kernels at once. This needs fixed
 shapes: the length of the text is a tensor, keys and values are written by index, the mask is computed from the length,
-and attention reads a whole bucket of the cache. No kernel here makes the host wait.
+and attention always reads a whole bucket of the cache, which is a fixed number of positions. The host never waits.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ..models.transformer import Layer, Transformer
 from .ops import Sight
 from .trial import operations
 
-SMALLEST = 256  # positions of the smallest bucket; each next one is twice as large
-ALIGNED = 64  # every cache has a multiple of so many positions, since attention is slower over odd lengths
+SMALLEST = 256  # positions of the smallest bucket; each further bucket is twice as large
+ALIGNED = 64  # the positions of a cache are a multiple of this, since attention over other lengths is slower
 WARM_UPS = 2
-STREAMS = 32  # CUDA streams in torch's pool; after the last, it returns the first again
-# Before torch 2.12, a failed capture leaves the allocator in capture mode, and the next one asserts (pytorch 180395).
+STREAMS = 32  # CUDA streams in torch's pool; after the last stream, the pool returns the first again
+# Before torch 2.12, a failed capture leaves the allocator in capture mode; the next capture asserts (pytorch 180395).
 FAILURES_STAY = TorchVersion(torch.__version__) < "2.12"
 
 
 def bucket_for(end: int, capacity: int) -> int:
-    """Return the size of the smallest bucket with the positions below `end`. The last bucket is the whole cache."""
+    """Return the size of the smallest bucket that holds `end` positions. The last bucket is the whole cache."""
     size = SMALLEST
     while size < end:
         size *= 2
@@ -46,7 +46,7 @@ def aligned(capacity: int) -> int:
 class StaticDecoder:
     """Runs `model` over a cache of `capacity` positions, with lengths on the device.
 
-    The model itself reads prompts into the same cache, because their shapes differ.
+    For prompts, whose shapes differ, it calls the model's own `forward` on the same cache.
     """
 
     def __init__(self, model: Transformer, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> None:
@@ -78,8 +78,8 @@ class StaticDecoder:
     def forward(self, ids: Tensor, start: Tensor, bucket: int, past_exit: int = 0) -> Tensor:
         """Append `ids` [n] at position `start` [1] and return their logits; start + n <= bucket.  # [n, V]
 
-        Entries of the cache from `start` on are overwritten or masked, so a smaller `start` rolls it back. The first
-        `past_exit` tokens have already passed the layers below the early exit, and continue there.
+        Entries of the cache from `start` on are overwritten or masked, so a smaller `start` rolls the cache back. The
+        first `past_exit` tokens have already passed the layers below the early exit, and continue from that layer.
         """
         if not past_exit:
             return self.model.logits(self.run_layers(ids, start, bucket))
@@ -95,11 +95,11 @@ class StaticDecoder:
         bucket: int,
         first: int = 0,
         last: int | None = None,
-        read: Tensor | None = None,
+        normed_input: Tensor | None = None,
     ) -> Tensor:
         """Send ids [n] or states [n, hidden] through the layers from `first` to below `last`.
 
-        `read` replaces the first layer's normed input, as in the model's `run_layers`. Layers overwrite given states.
+        `normed_input` replaces the normed input of the first layer's attention. States in `source` are overwritten.
         """
         model, states = self.model, self.cache.states
         last = len(model.layers) if last is None else last
@@ -110,21 +110,21 @@ class StaticDecoder:
         for i, layer in enumerate(model.layers[first:last], first):
             if i in states:
                 states[i].index_copy_(0, places, x)
-            self._block(x, layer, self.cache.data[i], angles, masks[layer.window], read)
-            read = None
+            self._block(x, layer, self.cache.data[i], angles, masks[layer.window], normed_input)
+            normed_input = None
         if last in states:
             states[last].index_copy_(0, places, x)
         return x
 
     def _block(
-        self, x: Tensor, layer: Layer, stored: Tensor, angles: Tensor, sight: Sight, normed: Tensor | None
+        self, x: Tensor, layer: Layer, kv_cache: Tensor, angles: Tensor, sight: Sight, normed: Tensor | None
     ) -> None:
-        """Apply one layer, as the model's own block does, to `x` in place."""
+        """Apply one layer to `x` in place, as the model's own `_block` does."""
         ops, residual_stream = self.ops, None
         if normed is None:
             normed, residual_stream = ops.norm(x)
-        queries = ops.rotate(linear(normed, layer.qkv), residual_stream, layer, angles, stored, sight.places)
-        add_product(x, ops.attend(queries, stored, sight), layer.out)
+        queries = ops.rotate(linear(normed, layer.qkv), residual_stream, layer, angles, kv_cache, sight.places)
+        add_product(x, ops.attend(queries, kv_cache, sight), layer.out)
         if layer.out_bias is not None:
             x.add_(layer.out_bias)
         normed, residual_stream = ops.norm(x)
@@ -132,15 +132,15 @@ class StaticDecoder:
 
 
 class Graphs:
-    """Captures each step at its first use, and replays it afterwards. Its tensors must stay in place.
+    """Captures each step at its first use, and replays it afterwards. The step's tensors must stay in place.
 
     After one failed capture, every step runs without a graph, and `reason` says why. All graphs share one
-    memory pool, which is reused between steps, so steps write their results to tensors that were made before. They are
-    warmed up and captured on a CUDA stream that no other living `Graphs` has (`lend`).
+    memory pool, which the next step overwrites, so a step writes its results to tensors that were allocated before.
+    Steps are warmed up and captured on a CUDA stream that no other living `Graphs` has (`lend`).
     """
 
-    broken = ""  # why this process can capture no more graphs
-    spoiled = False  # whether that is because memory ran out in a capture: this process must end
+    broken = ""  # why this process can capture no more graphs; "" if it can
+    spoiled = False  # whether it is `broken` because memory ran out: then this process must end
 
     def __init__(self, device: str) -> None:
         self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"
@@ -150,7 +150,7 @@ class Graphs:
         self._stream: torch.cuda.Stream | None = None
 
     def prepare(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
-        """Capture `step` if that was not done before. The warm-up changes its counters `state`; they are restored.
+        """Capture `step`, unless `key` was prepared before. The counters in `state` are restored after the warm-up.
 
         Raises torch's OutOfMemoryError if the GPU has no room for the graph.
         """
@@ -171,7 +171,7 @@ class Graphs:
             self.seconds += time.perf_counter() - start
 
     def run(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
-        """Run `step`, captured if possible. It may depend only on `key` and on tensors that stay in place."""
+        """Run `step`, as a graph if possible. `step` must depend only on `key` and on tensors that stay in place."""
         self.prepare(key, step, state)
         if key in self._captured:
             self._captured[key].replay()
@@ -201,24 +201,24 @@ class Graphs:
         finally:
             if capturing and FAILURES_STAY:
                 Graphs.broken = "an earlier capture failed, and torch before 2.12 can capture no other graph after that"
-            torch.cuda.set_stream(current)  # a failed capture may have left its own stream as the current one
+            torch.cuda.set_stream(current)  # a failed capture may leave its stream as the current one
             state.copy_(before)
         return graph
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether memory ran out, even if the end of the capture then raised another error."""
+    """Return whether memory ran out, even if ending the capture then raised another error."""
     return error is not None and (isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(error.__context__))
 
 
-# cuBLAS has one workspace for each stream, and graphs captured on a stream hold its address. Since torch 2.12, deleting
-# any of these graphs frees it (pytorch 193402). So only graphs that are deleted together may share a stream.
+# cuBLAS has one workspace for each stream. Graphs captured on a stream hold the workspace's address, and since torch
+# 2.12, deleting any of them frees it (pytorch 193402). So graphs may share a stream only if they are deleted together.
 _free: list[torch.cuda.Stream] = []
 _made: set[int] = set()
 
 
 def lend() -> torch.cuda.Stream:
-    """Lend a stream for the graphs of one owner. Raises RuntimeError if all are lent."""
+    """Lend a stream for the graphs of one owner. Raises RuntimeError if all streams are lent."""
     if _free:
         return _free.pop()
     for _ in range(STREAMS):
@@ -230,5 +230,5 @@ def lend() -> torch.cuda.Stream:
 
 
 def give_back(stream: torch.cuda.Stream, graphs: dict[Hashable, torch.cuda.CUDAGraph]) -> None:
-    graphs.clear()  # before another owner captures there
+    graphs.clear()  # before another owner captures on this stream
     _free.append(stream)

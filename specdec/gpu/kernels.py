@@ -1,10 +1,10 @@
-"""`ops.Operations` as Triton kernels: a layer needs four launches beside its four products.
+"""Implement `ops.Operations` as Triton kernels: a layer needs four launches besides its four matrix products.
 
-A small model's step takes as long as launching its kernels, so there should be few. A norm has no kernel of its own: a
-product reads the residual stream unnormed, and the next kernel applies the norm's factor. Products add to the stream.
+A small model's step takes as long as launching its kernels, so there should be few. RMSNorm has no kernel of its own: a
+matrix product reads the residual stream before the norm, and the kernel after the product applies the norm's factor.
 
-Attention is split along the keys (Flash-Decoding): a few new tokens alone would leave most of a GPU idle. Only the
-device has the length of the text, so every split computes there which keys are its share.
+Attention is split along the keys (Flash-Decoding), since the queries of a few new tokens would leave most of a GPU
+idle. Each split computes on the device which keys it reads, since the host does not know the length of the text.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from torch import Tensor, view_as_real
 from ..models.transformer import Floor, Layer
 from .ops import Operations, Sight
 
-CHUNK = 1024  # how many numbers of a row are squared at once
-INNER = 512  # how many outputs of SwiGLU one program computes
-TILE = 2**14  # bytes of keys that one program holds at once; as many of values
-PROGRAMS = 256  # how many programs of attention fill a large GPU
+CHUNK = 1024  # numbers of a row that `norm_factor` loads at a time
+INNER = 512  # the largest number of SwiGLU outputs that one program computes
+TILE = 2**14  # bytes of keys that a program of attention loads at a time; its values take as many again
+PROGRAMS = 256  # number of attention programs that fill a large GPU
 MAX_SPLITS = 32
-MAX_ROWS = {torch.float32: 16, torch.bfloat16: 32}  # queries of one program of attention; more do not fit its registers
+MAX_ROWS = {torch.float32: 16, torch.bfloat16: 32}  # queries of a program of attention; more do not fit registers
 
 
 @triton.jit
@@ -37,118 +37,118 @@ def norm_factor(stream, row, scale, floor, WIDTH: tl.constexpr, CHUNK: tl.conste
 
 
 @triton.jit(do_not_specialize=["capacity"])
-def turn_kernel(
-    product, stream, bias, head_norm, angles, stored, places, scale, floor, head_scale, head_floor, capacity,
+def rotate_kernel(
+    product, stream, bias, head_norm, angles, kv_cache, places, scale, floor, head_scale, head_floor, capacity,
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, SIZE: tl.constexpr, HALF: tl.constexpr, WIDTH: tl.constexpr,
-    CHUNK: tl.constexpr, DIVIDE: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr,
+    CHUNK: tl.constexpr, NORMALISE: tl.constexpr, BIAS: tl.constexpr, HEAD_NORM: tl.constexpr,
 ):  # fmt: skip
-    """Apply bias, norm and rotation to one head of one token. Keys and values are written to the cache."""
+    """Apply bias, QK-norm and rotary positions to one head of one token. Write keys and values to the cache."""
     row, head = tl.program_id(0), tl.program_id(1)
-    i = tl.arange(0, HALF)  # indices of pairs, up to a power of two
-    real = i < SIZE // 2
-    here = product + row * (HEADS + 2 * KV_HEADS) * SIZE + head * SIZE + 2 * i
-    a = tl.load(here, mask=real, other=0.0).to(tl.float32)
-    b = tl.load(here + 1, mask=real, other=0.0).to(tl.float32)
-    if DIVIDE:
+    i = tl.arange(0, HALF)  # pairs of neighbouring entries of the head, padded to a power of two
+    valid = i < SIZE // 2
+    source = product + row * (HEADS + 2 * KV_HEADS) * SIZE + head * SIZE + 2 * i
+    a = tl.load(source, mask=valid, other=0.0).to(tl.float32)
+    b = tl.load(source + 1, mask=valid, other=0.0).to(tl.float32)
+    if NORMALISE:
         factor = norm_factor(stream, row, scale, floor, WIDTH, CHUNK)
         a *= factor
         b *= factor
     if BIAS:
-        a += tl.load(bias + head * SIZE + 2 * i, mask=real, other=0.0).to(tl.float32)
-        b += tl.load(bias + head * SIZE + 2 * i + 1, mask=real, other=0.0).to(tl.float32)
+        a += tl.load(bias + head * SIZE + 2 * i, mask=valid, other=0.0).to(tl.float32)
+        b += tl.load(bias + head * SIZE + 2 * i + 1, mask=valid, other=0.0).to(tl.float32)
     if head < HEADS + KV_HEADS:
-        if NORM:
+        if HEAD_NORM:
             factor = 1.0 / tl.sqrt(head_scale * tl.sum(a * a + b * b, 0) + head_floor)
-            a *= factor * tl.load(head_norm + head * SIZE + 2 * i, mask=real, other=0.0).to(tl.float32)
-            b *= factor * tl.load(head_norm + head * SIZE + 2 * i + 1, mask=real, other=0.0).to(tl.float32)
-        cos = tl.load(angles + row * SIZE + 2 * i, mask=real, other=0.0)
-        sin = tl.load(angles + row * SIZE + 2 * i + 1, mask=real, other=0.0)
+            a *= factor * tl.load(head_norm + head * SIZE + 2 * i, mask=valid, other=0.0).to(tl.float32)
+            b *= factor * tl.load(head_norm + head * SIZE + 2 * i + 1, mask=valid, other=0.0).to(tl.float32)
+        cos = tl.load(angles + row * SIZE + 2 * i, mask=valid, other=0.0)
+        sin = tl.load(angles + row * SIZE + 2 * i + 1, mask=valid, other=0.0)
         rotated = a * cos - b * sin
         b = a * sin + b * cos
         a = rotated
     if head < HEADS:
-        tl.store(here, a.to(product.dtype.element_ty), mask=real)
-        tl.store(here + 1, b.to(product.dtype.element_ty), mask=real)
+        tl.store(source, a.to(product.dtype.element_ty), mask=valid)
+        tl.store(source + 1, b.to(product.dtype.element_ty), mask=valid)
     else:
         place = tl.load(places + row)
-        there = stored + ((head - HEADS).to(tl.int64) * capacity + place) * SIZE + 2 * i
-        tl.store(there, a.to(stored.dtype.element_ty), mask=real)
-        tl.store(there + 1, b.to(stored.dtype.element_ty), mask=real)
+        destination = kv_cache + ((head - HEADS).to(tl.int64) * capacity + place) * SIZE + 2 * i
+        tl.store(destination, a.to(kv_cache.dtype.element_ty), mask=valid)
+        tl.store(destination + 1, b.to(kv_cache.dtype.element_ty), mask=valid)
 
 
 @triton.jit(do_not_specialize=["n", "capacity", "window"])
 def attend_kernel(
-    queries, stored, places, parts, highest, totals, n, stride, capacity, window,
+    queries, kv_cache, places, value_sums, highest, totals, n, stride, capacity, window,
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
-    """Attend with up to `ROWS` queries to one share of the keys of one head.
+    """Attend with up to `ROWS` queries to one split of the keys of one KV head.
 
-    Stores for each query its highest score, the sum of the exponentials relative to it, and the weighted sum of values.
+    For each query, store the highest score, the sum of exp(score - highest), and the sum of values with these weights.
     """
     kv, split = tl.program_id(0), tl.program_id(1)
     group: tl.constexpr = HEADS // KV_HEADS
     m = tl.program_id(2) * ROWS + tl.arange(0, ROWS)
-    real, token, head = m < n * group, m // group, kv * group + m % group
+    valid, token, head = m < n * group, m // group, kv * group + m % group
     first, end = tl.load(places), tl.load(places + n - 1) + 1
-    own = tl.load(places + token, mask=real, other=0)  # the last key that a query sees
+    last_key = tl.load(places + token, mask=valid, other=0)  # the last key that a query sees
     d = tl.arange(0, PADDED)
     query = tl.load(
         queries + (token * stride + head * SIZE)[:, None] + d[None, :],
-        mask=real[:, None] & (d < SIZE)[None, :],
+        mask=valid[:, None] & (d < SIZE)[None, :],
         other=0.0,
     )
     start = tl.maximum(first - window + 1, 0)
-    share = tl.cdiv(tl.cdiv(end - start, KEYS), SPLITS) * KEYS
-    begin = start + split * share
-    stop = tl.minimum(begin + share, end)
+    keys_per_split = tl.cdiv(tl.cdiv(end - start, KEYS), SPLITS) * KEYS
+    begin = start + split * keys_per_split
+    stop = tl.minimum(begin + keys_per_split, end)
     high = tl.full((ROWS,), float("-inf"), tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     summed = tl.zeros((ROWS, PADDED), tl.float32)
     for at in range(begin, stop, KEYS):
         j = at + tl.arange(0, KEYS)
-        spots = (j * SIZE)[:, None] + d[None, :]
-        held = (j < stop)[:, None] & (d < SIZE)[None, :]
-        keys = tl.load(stored + kv.to(tl.int64) * capacity * SIZE + spots, mask=held, other=0.0)
-        values = tl.load(stored + (KV_HEADS + kv).to(tl.int64) * capacity * SIZE + spots, mask=held, other=0.0)
+        offsets = (j * SIZE)[:, None] + d[None, :]
+        loaded = (j < stop)[:, None] & (d < SIZE)[None, :]
+        keys = tl.load(kv_cache + kv.to(tl.int64) * capacity * SIZE + offsets, mask=loaded, other=0.0)
+        values = tl.load(kv_cache + (KV_HEADS + kv).to(tl.int64) * capacity * SIZE + offsets, mask=loaded, other=0.0)
         scores = tl.dot(query, tl.trans(keys), input_precision="ieee")
-        seen = (j < stop)[None, :] & (j[None, :] <= own[:, None]) & (j[None, :] > own[:, None] - window)
-        scores = tl.where(seen, scores, float("-inf"))
+        visible = (j < stop)[None, :] & (j[None, :] <= last_key[:, None]) & (j[None, :] > last_key[:, None] - window)
+        scores = tl.where(visible, scores, float("-inf"))
         higher = tl.maximum(high, tl.max(scores, 1))
-        finite_high = tl.where(higher == float("-inf"), 0.0, higher)  # a query that has attended to nothing yet
+        finite_high = tl.where(higher == float("-inf"), 0.0, higher)  # no key so far; -inf - -inf would be NaN
         decay, weights = tl.exp(high - finite_high), tl.exp(scores - finite_high[:, None])
         total = total * decay + tl.sum(weights, 1)
         summed = summed * decay[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")
         high = higher
     out = (token * HEADS + head) * SPLITS + split
-    tl.store(highest + out, high, mask=real)
-    tl.store(totals + out, total, mask=real)
-    tl.store(parts + (out * SIZE)[:, None] + d[None, :], summed, mask=real[:, None] & (d < SIZE)[None, :])
+    tl.store(highest + out, high, mask=valid)
+    tl.store(totals + out, total, mask=valid)
+    tl.store(value_sums + (out * SIZE)[:, None] + d[None, :], summed, mask=valid[:, None] & (d < SIZE)[None, :])
 
 
 @triton.jit
-def combine_kernel(parts, highest, totals, y, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr):
-    """Combine one query's splits: scale their sums to a common highest score, add them, and divide by the total."""
+def combine_kernel(value_sums, highest, totals, y, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr):
+    """Combine the splits of one query: scale their sums to a common highest score, add them, divide by the total."""
     row = tl.program_id(0)
     s, d = tl.arange(0, SPLITS), tl.arange(0, PADDED)
     high = tl.load(highest + row * SPLITS + s)
     weights = tl.exp(high - tl.max(high, 0))
     total = tl.sum(weights * tl.load(totals + row * SPLITS + s), 0)
-    part = tl.load(parts + ((row * SPLITS + s) * SIZE)[:, None] + d[None, :], mask=(d < SIZE)[None, :], other=0.0)
-    summed = tl.sum(weights[:, None] * part, 0) / total
+    sums = tl.load(value_sums + ((row * SPLITS + s) * SIZE)[:, None] + d[None, :], mask=(d < SIZE)[None, :], other=0.0)
+    summed = tl.sum(weights[:, None] * sums, 0) / total
     tl.store(y + row * SIZE + d, summed.to(y.dtype.element_ty), mask=d < SIZE)
 
 
 @triton.jit
 def gate_kernel(
     product, stream, y, scale, floor, INNER: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr,
-    CHUNK: tl.constexpr, DIVIDE: tl.constexpr,
+    CHUNK: tl.constexpr, NORMALISE: tl.constexpr,
 ):  # fmt: skip
-    """Compute a block of one token's SwiGLU."""
+    """Compute `BLOCK` outputs of SwiGLU for one token: silu(gate) · up."""
     row, i = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     gate = tl.load(product + row * 2 * INNER + i, mask=i < INNER, other=0.0).to(tl.float32)
     up = tl.load(product + row * 2 * INNER + INNER + i, mask=i < INNER, other=0.0).to(tl.float32)
-    if DIVIDE:
+    if NORMALISE:
         factor = norm_factor(stream, row, scale, floor, WIDTH, CHUNK)
         gate *= factor
         up *= factor
@@ -156,7 +156,7 @@ def gate_kernel(
 
 
 class Kernels(Operations):
-    """The operations of `ops.Operations` by Triton's kernels."""
+    """Implements `ops.Operations` with the kernels above."""
 
     def sight(self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype) -> Sight:
         return Sight(places, bucket, window)
@@ -165,52 +165,52 @@ class Kernels(Operations):
         return x, x
 
     def rotate(
-        self, product: Tensor, stream: Tensor | None, layer: Layer, angles: Tensor, stored: Tensor, places: Tensor
+        self, product: Tensor, stream: Tensor | None, layer: Layer, angles: Tensor, kv_cache: Tensor, places: Tensor
     ) -> Tensor:
-        n, size, every = len(product), self.head_dim, self.heads + 2 * self.kv_heads
+        n, size, all_heads = len(product), self.head_dim, self.heads + 2 * self.kv_heads
         x, bias, norm = stream, layer.qkv_bias, layer.head_norm
-        turn_kernel[n, every](
+        rotate_kernel[n, all_heads](
             product, product if x is None else x, product if bias is None else bias,
-            product if norm is None else norm, view_as_real(angles), stored, places, *norm_args(self.floor, width(x)),
-            *norm_args(self.head_floor, size), stored.shape[1],
-            HEADS=self.heads, KV_HEADS=self.kv_heads, SIZE=size, HALF=power(size // 2), WIDTH=width(x), CHUNK=chunk(x),
-            DIVIDE=x is not None, BIAS=bias is not None, NORM=norm is not None,
+            product if norm is None else norm, view_as_real(angles), kv_cache, places, *norm_args(self.floor, width(x)),
+            *norm_args(self.head_floor, size), kv_cache.shape[1],
+            HEADS=self.heads, KV_HEADS=self.kv_heads, SIZE=size, HALF=power_of_two(size // 2), WIDTH=width(x),
+            CHUNK=chunk(x), NORMALISE=x is not None, BIAS=bias is not None, HEAD_NORM=norm is not None,
         )  # fmt: skip
-        return product.view(n, every, size)[:, : self.heads]
+        return product.view(n, all_heads, size)[:, : self.heads]
 
-    def attend(self, queries: Tensor, stored: Tensor, sight: Sight) -> Tensor:
+    def attend(self, queries: Tensor, kv_cache: Tensor, sight: Sight) -> Tensor:
         n, heads, size = queries.shape
-        capacity, padded, together = stored.shape[1], max(16, power(size)), n * heads // self.kv_heads
-        rows = max(16, min(MAX_ROWS[queries.dtype], power(together)))
-        tiles = -(-together // rows)
+        capacity, padded, queries_per_kv = kv_cache.shape[1], max(16, power_of_two(size)), n * heads // self.kv_heads
+        rows = max(16, min(MAX_ROWS[queries.dtype], power_of_two(queries_per_kv)))
+        tiles = -(-queries_per_kv // rows)
         keys = max(16, min(64, TILE // (padded * queries.itemsize)))
-        useful, wanted = sight.bucket // keys, PROGRAMS // (self.kv_heads * tiles)
-        splits = min(MAX_SPLITS, power(useful), power(wanted))
-        parts = queries.new_empty(n * heads, splits, size, dtype=torch.float32)
-        highest, totals = (parts.new_empty(n * heads, splits) for _ in range(2))
+        splits_of_bucket, splits_to_fill_gpu = sight.bucket // keys, PROGRAMS // (self.kv_heads * tiles)
+        splits = min(MAX_SPLITS, power_of_two(splits_of_bucket), power_of_two(splits_to_fill_gpu))
+        value_sums = queries.new_empty(n * heads, splits, size, dtype=torch.float32)
+        highest, totals = (value_sums.new_empty(n * heads, splits) for _ in range(2))
         attend_kernel[self.kv_heads, splits, tiles](
-            queries, stored, sight.places, parts, highest, totals,
+            queries, kv_cache, sight.places, value_sums, highest, totals,
             n, queries.stride(0), capacity, sight.window or capacity + 1,
             HEADS=heads, KV_HEADS=self.kv_heads, SIZE=size, PADDED=padded, SPLITS=splits, ROWS=rows, KEYS=keys,
             num_stages=2,
         )  # fmt: skip
         y = queries.new_empty(n, heads * size)
-        combine_kernel[(n * heads,)](parts, highest, totals, y, SIZE=size, PADDED=padded, SPLITS=splits)
+        combine_kernel[(n * heads,)](value_sums, highest, totals, y, SIZE=size, PADDED=padded, SPLITS=splits)
         return y
 
     def gate(self, product: Tensor, stream: Tensor | None) -> Tensor:
         n, inner = len(product), product.shape[1] // 2
-        y, block = product.new_empty(n, inner), min(INNER, power(inner))
+        y, block = product.new_empty(n, inner), min(INNER, power_of_two(inner))
         gate_kernel[n, -(-inner // block)](
             product, product if stream is None else stream, y,
             *norm_args(self.floor, width(stream)), INNER=inner, BLOCK=block, WIDTH=width(stream), CHUNK=chunk(stream),
-            DIVIDE=stream is not None,
+            NORMALISE=stream is not None,
         )  # fmt: skip
         return y
 
 
-def power(count: int) -> int:
-    """The smallest power of two that is at least `count`."""
+def power_of_two(count: int) -> int:
+    """Return the smallest power of two that is at least `count`."""
     return 1 << max(0, count - 1).bit_length()
 
 
@@ -219,9 +219,9 @@ def width(stream: Tensor | None) -> int:
 
 
 def chunk(stream: Tensor | None) -> int:
-    return min(CHUNK, power(width(stream)))
+    return min(CHUNK, power_of_two(width(stream)))
 
 
 def norm_args(floor: Floor, width: int) -> tuple[float, float]:
-    """Return the `scale` and `floor` of `norm_factor` for rows of that width."""
+    """Return the arguments `scale` and `floor` of `norm_factor` for rows of that width."""
     return (1.0 / width, floor) if isinstance(floor, float) else (1.0, float(floor) ** 2)

@@ -1,9 +1,9 @@
 """Run a lane on a GPU: an executor of the loop in `engine.py` whose cycles run on the device (`cycle.py`).
 
 The host waits once in each cycle, for a packed record. Times are measured between CUDA events. An adaptive drafter
-chooses the depth before each cycle, from the text alone. Tasks that the device cannot run (`reason_against`) use the
-host's executor. The same seed gives the same text again, but not the text of the host's executor, which uses its random
-numbers in another order.
+chooses K before each cycle, by what was accepted so far. Tasks that the device cannot run (`reason_against`) use the
+host's executor. The same seed gives the same text on each run, but the host's executor gives another text, because it
+uses random numbers in another order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .cycle import Cycle
 from .drafting import depth_of, Draft, SOURCES
 from .graphs import aligned, bucket_for
 
-MAX_IDLE = 4  # cycles that are kept with their graphs, for the next run with the same `key_of`
+MAX_IDLE = 4  # how many idle cycles keep their graphs for later runs with the same `key_of`
 _idle: dict[tuple[object, ...], Cycle] = {}
 
 
@@ -49,7 +49,7 @@ def generate(task: Task) -> Generator[Event, None, None]:
 def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, None]:
     """Run `task` as `generate` does, but raise ValueError if the device has no cycle for it.
 
-    A given `cycle` must be made for this target, drafter, K, length and kind of sampling; the caller keeps it.
+    `cycle` must have been made for a task with the same `key_of`. It stays the caller's: no other run takes it.
     """
     if reason := reason_against(task):
         raise ValueError(reason)
@@ -61,7 +61,7 @@ def target_of(task: Task) -> object:
 
 
 def reason_against(task: Task) -> str:
-    """Why the device has no cycle for `task`; "" if it has one."""
+    """Return why the device has no cycle for `task`; "" if it has one."""
     drafter, target = inner_of(task), target_of(task)
     if not isinstance(target, Transformer):
         return "only our own decoder runs on the device"
@@ -88,7 +88,7 @@ def draft_of(task: Task) -> Draft:
 
 
 def capacity(task: Task) -> int:
-    """Return the text's greatest length, rounded up to a whole bucket, so that runs of similar length share graphs."""
+    """Return the text's greatest length, rounded up to a whole bucket so that runs of similar length share graphs."""
     context, beyond = task.target.context, depth_of(draft_of(task), task.k) + 1
     needed = min(context, len(task.prompt) + task.params.max_tokens)
     return min(context, bucket_for(needed + beyond, aligned(context + beyond)) - beyond)
@@ -109,7 +109,7 @@ class CudaExecutor:
     eager: str | None = None
 
     def __init__(self, task: Task, cycle: Cycle | None = None) -> None:
-        self.task, self.given = task, cycle
+        self.task, self.callers_cycle = task, cycle
         self.adaptive = task.drafter if isinstance(task.drafter, AdaptiveDrafter) else None
         if self.adaptive:
             self.adaptive.stops = False
@@ -117,26 +117,26 @@ class CudaExecutor:
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
-        """Prepare a cycle for the run. If the run breaks, its cycle is dropped with its graphs."""
+        """Prepare a cycle for the run. If the run raises an error, the cycle is dropped with its graphs."""
         key, self.limit = key_of(self.task), limit
         with releasing_memory():
-            self.on_gpu = cycle = self.given or _idle.pop(key, None) or new_cycle(self.task)
+            self.device_cycle = cycle = self.callers_cycle or _idle.pop(key, None) or new_cycle(self.task)
             cycle.prepare(len(self.task.prompt), limit, range(cycle.k + 1) if self.adaptive else ())
             yield
         self.eager = cycle.graphs.reason or None
-        if not self.given:
+        if not self.callers_cycle:
             _idle[key] = cycle
             while len(_idle) > MAX_IDLE:
                 del _idle[next(iter(_idle))]
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
-        cycle, k = self.on_gpu, 0 if self.stopped else min(self.on_gpu.k, k)
+        cycle, k = self.device_cycle, 0 if self.stopped else min(self.device_cycle.k, k)
         prefill = len(tokens) == len(self.task.prompt)
         if self.adaptive and (k or prefill):
             k = self.adaptive.depth(tokens, k)
         if prefill:
             record = cycle.begin(self.task.prompt, self.limit, self.task.params.seed)
-        else:  # with the largest K, so that all cycles use one graph; drafts beyond the end are ignored
+        else:  # without an adaptive drafter K stays the same, so that all cycles use one graph
             record = cycle.run(k if self.adaptive or self.stopped else None)
         if not record.finite:
             raise FloatingPointError("the target's logits are not finite")
@@ -160,7 +160,7 @@ class CudaExecutor:
         """Return the fields of `Verified` without its times, as `describe.verification` does on the host."""
         task = self.task
         if noise is not None:
-            rows, distributions = self.on_gpu.host_distributions(record)
+            rows, distributions = self.device_cycle.host_distributions(record)
             n = record.accepted
             distribution = rows[n]
             if n < len(record.drafted):
@@ -179,14 +179,14 @@ class CudaExecutor:
 
 
 def key_of(task: Task) -> tuple[object, ...]:
-    """The key of the cycle that `task` needs. Tasks with equal keys can use one cycle, one after the other."""
+    """Return the key of the cycle that `task` needs. Tasks with equal keys can use one cycle, one after the other."""
     params, draft = task.params, draft_of(task)
     warps = params.temperature, params.top_k, params.top_p
     return target_of(task), draft, depth_of(draft, task.k), capacity(task), warps, task.details
 
 
 def new_cycle(task: Task) -> Cycle:
-    """Make a cycle. If memory runs out, drop the idle ones and try again; it may raise torch's OutOfMemoryError."""
+    """Make a cycle. If memory runs out, drop the idle cycles and try again, which can raise torch.OutOfMemoryError."""
     target, draft = target_of(task), draft_of(task)
     assert isinstance(target, Transformer)
     make = functools.partial(Cycle, target, draft, task.k, capacity(task), task.params, details=task.details)
@@ -208,6 +208,6 @@ def releasing_memory() -> Iterator[None]:
 
 def release_memory() -> None:
     _idle.clear()
-    gc.collect()  # also frees tensors in an error's traceback
+    gc.collect()  # also frees tensors that an error's traceback refers to
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -1,9 +1,9 @@
-"""The operations of a layer between its matrix products, in torch. They specify those of `kernels.py`.
+"""Compute in torch what a layer does between its matrix products. `kernels.py` must give the same results.
 
-A layer has four products: queries, keys and values; the output of attention; gate and up; down. The weights of the
-norms are part of the matrices, so a norm is one factor for each row. This file applies it before the product, in
-`norm`. `kernels.py` applies it after the product: there `norm` also returns the residual `stream`, from which `rotate`
-and `gate` compute the factor.
+A layer has four matrix products: queries, keys and values; the output of attention; gate and up; down. The weights of
+RMSNorm are part of the matrices, so a norm is one factor for each row. This file applies that factor before the
+product, in `norm`. `kernels.py` applies it after the product: there `norm` also returns the residual `stream`, from
+which `rotate` and `gate` compute the factor.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ..models.transformer import apply_rope, Floor, Layer, rms_normalise, Transf
 
 @dataclass(frozen=True)
 class Sight:
-    """Says which positions new tokens at `places` [n] attend to: all up to their own, or only the last `window`."""
+    """Says to which positions new tokens at `places` [n] attend: all up to their own, or only the last `window`."""
 
     places: Tensor
-    bucket: int  # the cached positions that are read: those below it
+    bucket: int  # attention reads the cached positions below this one
     window: int | None
     mask: Tensor | None = None  # [n, bucket], -inf where a token may not attend; None if the kernel computes it
 
 
 @dataclass(frozen=True)
 class Operations:
-    """Computes the operations in torch, for a model with these heads. The floors keep the norms' divisors above 0."""
+    """Computes the operations in torch, for a model with these heads. For the floors see `rms_normalise`."""
 
     heads: int
     kv_heads: int
@@ -53,16 +53,16 @@ class Operations:
     def norm(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the input of a product for the residual stream `x` [n, hidden].
 
-        The second value is `x` if the norm must still be applied to the product; None if the input is normed.
+        The second value is `x` if the product must still be multiplied by the norm's factor, otherwise None.
         """
         return rms_normalise(x, self.floor), None
 
     def rotate(
-        self, product: Tensor, stream: Tensor | None, layer: Layer, angles: Tensor, stored: Tensor, places: Tensor
+        self, product: Tensor, stream: Tensor | None, layer: Layer, angles: Tensor, kv_cache: Tensor, places: Tensor
     ) -> Tensor:
-        """Apply bias, norm and rotation to heads; write keys and values to `places` [n] of `stored`.
+        """Apply bias, QK-norm and rotary positions to heads; write keys and values to `places` [n] of `kv_cache`.
 
-        `product` [n, (heads + 2 kv_heads) · head_dim] is overwritten, `stored` is a layer's cache [2 kv_heads,
+        `product` [n, (heads + 2 kv_heads) · head_dim] is overwritten, `kv_cache` of one layer is [2 kv_heads,
         capacity, head_dim], `angles` [n, head_dim / 2] are complex. Returns queries [n, heads, head_dim].
         """
         if stream is not None:
@@ -71,20 +71,20 @@ class Operations:
             product.add_(layer.qkv_bias)
         all_heads, rotated_heads = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
         destination = rotated = all_heads[:, :rotated_heads]
-        if layer.head_norm is not None:  # the values are normalised in vain: to leave them out takes a kernel more
+        if layer.head_norm is not None:  # the values' norm is not used: to leave it out takes one kernel more
             rotated = rms_normalise(all_heads, self.head_floor)[:, :rotated_heads] * layer.head_norm.transpose(0, 1)
         rotated = rotated.float()
         apply_rope(rotated.transpose(0, 1), angles)
         if rotated is not destination:
             destination.copy_(rotated)
-        stored.index_copy_(1, places, all_heads[:, self.heads :].transpose(0, 1))
+        kv_cache.index_copy_(1, places, all_heads[:, self.heads :].transpose(0, 1))
         return all_heads[:, : self.heads]
 
-    def attend(self, queries: Tensor, stored: Tensor, sight: Sight) -> Tensor:
-        """Attend to a layer's cache; heads that share keys are rows of one product.  # [n, heads · head_dim]"""
+    def attend(self, queries: Tensor, kv_cache: Tensor, sight: Sight) -> Tensor:
+        """Attend to a layer's cache; query heads that share keys are rows of one product.  # [n, heads · head_dim]"""
         assert sight.mask is not None
         n, bucket, kv_heads = len(queries), sight.bucket, self.kv_heads
-        keys, values = stored[:kv_heads, :bucket], stored[kv_heads:, :bucket]
+        keys, values = kv_cache[:kv_heads, :bucket], kv_cache[kv_heads:, :bucket]
         rows = queries.transpose(0, 1).reshape(kv_heads, -1, self.head_dim)  # [kv_heads, group · n, head_dim]
         scores = torch.bmm(rows, keys.transpose(1, 2)).view(kv_heads, -1, n, bucket).add_(sight.mask)
         y = torch.bmm(scores.softmax(-1).view(kv_heads, -1, bucket), values)

@@ -1,6 +1,6 @@
 """Before Triton's kernels are first used for a model, compare them with torch on that model's layers.
 
-They may fail: a GPU may be too small for them, or the machine may lack the compiler that Triton needs.
+The kernels can fail to run: a GPU can be too small for them, or the compiler that Triton needs can be missing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .ops import Operations
 
 SWITCH = "SPECDEC_TRITON"  # environment variable: 0 switches the kernels off
 LIMITS = {torch.float32: 1e-4, torch.bfloat16: 0.03}  # the largest allowed `difference`
-ROWS = (1, 5, 17)  # rows of a plain step, and of the verification of 4 and of 16 drafts
-CAPACITY = 512
-_reasons: dict[tuple[object, ...], str] = {}
+ROWS = (1, 5, 17)  # new tokens in plain decoding, and in the verification of 4 and of 16 drafts
+CAPACITY = 512  # positions of the cache in the comparison
+_reasons: dict[tuple[object, ...], str] = {}  # results of `unfit` for models with these shapes and kinds of layers
 
 
 def operations(model: Transformer) -> Operations:
-    """Choose Triton's kernels if they run and compute the right numbers, else torch's with the `reason`."""
+    """Choose Triton's kernels if they run and compute the right numbers, otherwise torch with the `reason`."""
     if torch.device(model.device).type != "cuda":
         return Operations.for_model(model, "there is no CUDA device")
     if os.environ.get(SWITCH) == "0":
@@ -36,7 +36,7 @@ def operations(model: Transformer) -> Operations:
 
 
 def unfit(kernels: Operations, model: Transformer) -> str:
-    """Why the kernels cannot be used for `model`; "" if they can."""
+    """Return why the kernels cannot be used for `model`; "" if they can."""
     if model.dtype not in LIMITS:
         return f"Triton's kernels are not for {str(model.dtype).removeprefix('torch.')}"
     inner, width = model.config.intermediate_size, model.width
@@ -51,7 +51,7 @@ def unfit(kernels: Operations, model: Transformer) -> str:
 
 
 def kind(layer: Layer) -> tuple[object, ...]:
-    """Layers of one kind run the same kernels."""
+    """Return the kind of a layer. Layers of one kind run the same kernels."""
     return layer.qkv_bias is None, layer.head_norm is None, layer.window
 
 
@@ -81,9 +81,9 @@ def difference(
 ) -> float:
     """Return the largest relative difference between the results of two implementations for one layer.
 
-    `stream` [n, hidden] stands at position `start`. The operations of `plain` are computed in float32: in bfloat16
-    torch rounds after every operation, which alone makes attention up to 3 % wrong. With `prenormed`, the inputs of
-    the products were normed, so that their results need no factor.
+    `stream` [n, hidden] holds new tokens from position `start` on. `plain` computes in float32: in bfloat16, torch
+    rounds after every operation, which by itself makes attention up to 3 % wrong. `prenormed` means that the inputs of
+    the products were normed, so that `rotate` and `gate` apply no factor.
     """
     n, size, heads = len(stream), plain.head_dim, plain.heads + 2 * plain.kv_heads
     inputs = (
@@ -100,20 +100,20 @@ def difference(
         stream_copy, product, queries, cache, gate_up = (
             x.to(dtype, copy=True) for x in inputs
         )  # copies: some are overwritten
-        stored, residual_stream = cache.clone(), None if prenormed else stream_copy
-        queries_out = ops.rotate(product, residual_stream, layer, angles, stored, places)
+        written_cache, residual_stream = cache.clone(), None if prenormed else stream_copy
+        queries_out = ops.rotate(product, residual_stream, layer, angles, written_cache, places)
         y = ops.attend(queries, cache, ops.sight(places, bucket, layer.window, dtype))
-        results.append((queries_out, stored, y, ops.gate(gate_up, residual_stream)))
+        results.append((queries_out, written_cache, y, ops.gate(gate_up, residual_stream)))
     return float(torch.stack([relative(a, b) for a, b in zip(*results, strict=True)]).max())  # NaN if any is NaN
 
 
 def relative(actual: Tensor, expected: Tensor) -> Tensor:
-    """Return the largest error of an entry, relative to the sum of its size and the root mean square of all."""
+    """Return the largest error of an entry, divided by the sum of its size and the root mean square of all entries."""
     exact = expected.double()
     return ((actual.double() - exact).abs() / (exact.abs() + exact.square().mean().sqrt())).max()
 
 
 def noise(*shape: int, like: Tensor) -> Tensor:
-    """Return normal random numbers, always the same for a shape."""
+    """Return normal random numbers, always the same ones for the same shape."""
     generator = torch.Generator().manual_seed(sum(shape))
     return torch.randn(*shape, generator=generator).to(like)

@@ -1,8 +1,8 @@
-"""Test a decoder by its texts alone: divide all possible texts into cells, and count the texts in each.
+"""Test only by its texts whether a decoder is lossless: divide all possible texts into cells, and count each cell.
 
-A row is the target's distribution after a text. Likely continuations have cells of their own, all others share cells,
-so that there are few enough to test. The first token is never drafted, so the test is conditional on it. The witness is
-the token whose frequency differs most clearly.
+A row is the target's distribution of the next token after a text. Each likely text has its own cell, and unlikely texts
+share cells, so that there are few cells. The first token is never drafted, so the test is conditional on it. The
+witness is the token whose frequency differs most clearly from its probability.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .pair import CachedRows
 
 Row = Callable[[tuple[int, ...]], Mapping[int, float]]  # text -> probabilities of the likely next tokens
 
-SMALL_VOCABULARY = 64  # rows of a larger vocabulary list only tokens of at least MIN_PROBABILITY
+SMALL_VOCABULARY = 64  # rows over a larger vocabulary list only tokens with at least MIN_PROBABILITY
 MIN_PROBABILITY = 1e-6
 MIN_REST = 1e-6  # a row that does not list every token leaves at least this probability to the others
 OTHER = -1  # as the last token of a cell: any token without a cell of its own, followed by anything
@@ -31,7 +31,7 @@ DEGREE = 1.4  # the constant c in `g_test_after_first`, for each degree of freed
 
 
 def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: SamplingParams) -> Row:
-    """Make the rows of a model after `prompt`."""
+    """Make a function that computes rows of `model` after `prompt`, and caches them."""
     rows = CachedRows(model, len(prompt) + params.max_tokens + 1)
 
     @functools.cache
@@ -46,16 +46,16 @@ def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: Sampli
 
 
 def reserve_rest(distribution: Mapping[int, float]) -> dict[int, float]:
-    """Scale a row so that tokens that it does not list have a small probability, not 0."""
+    """Scale a row so that a probability of at least MIN_REST remains for the tokens that it does not list."""
     scale = min(1.0, (1 - MIN_REST) / math.fsum(distribution.values()))
     return {token: p * scale for token, p in distribution.items()}
 
 
 def distributions_of_cells(row: Row, length: int, smallest: float) -> list[JointDistribution]:
-    """Return the distributions of the next 1, 2, … `length` tokens, each over cells into which all texts are divided.
+    """Return the distributions of the next 1, 2, … `length` tokens, each over cells.
 
-    A cell is a text; if its last token is `OTHER`, it stands for all such texts. No cell is less likely than
-    `smallest`, except those that end with `OTHER`. Cells less likely than twice that are not split further.
+    A cell holds all texts that begin with its tokens. `OTHER` stands for all tokens without cells of their own. A cell
+    without `OTHER` has at least the probability `smallest`. A cell with less than twice that is not split further.
     """
     distributions: list[JointDistribution] = [{(): 1.0}]
     for _ in range(length):
@@ -74,38 +74,38 @@ def distributions_of_cells(row: Row, length: int, smallest: float) -> list[Joint
 
 
 def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[tuple[int, ...]]:
-    """Count the draws in each cell of `distribution`. A text that it excludes counts as a cell that it lacks."""
-    inner = {cell[:i] for cell in distribution for i in range(len(cell))}
-    drawn: Counter[tuple[int, ...]] = Counter()
+    """Count the draws in each cell. Texts that `distribution` excludes are counted in cells that it does not have."""
+    prefixes = {cell[:i] for cell in distribution for i in range(len(cell))}
+    totals: Counter[tuple[int, ...]] = Counter()
     for text, count in counts.items():
-        drawn[cell_of(text, distribution, inner)] += count
-    return drawn
+        totals[cell_of(text, distribution, prefixes)] += count
+    return totals
 
 
-def cell_of(text: tuple[int, ...], distribution: JointDistribution, inner: set[tuple[int, ...]]) -> tuple[int, ...]:
-    """Find the cell of a text; `inner` holds all prefixes of cells."""
+def cell_of(text: tuple[int, ...], distribution: JointDistribution, prefixes: set[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the cell of a text. `prefixes` holds all proper prefixes of cells."""
     end = 0
-    while text[:end] not in distribution and text[:end] in inner:
+    while text[:end] not in distribution and text[:end] in prefixes:
         end += 1
     return text[:end] if text[:end] in distribution else (*text[: end - 1], OTHER)
 
 
 def g_test_after_first(counts: Counts, first: JointDistribution, distribution: JointDistribution) -> GTest:
-    """Test the texts' further tokens, given their first ones: the G of `distribution` minus the G of `first`.
+    """Test the tokens after the first one, given the first: the G of `distribution` minus the G of `first`.
 
-    The cells of both are fixed before anything is drawn, and need not be large. Given its prefix, the next token of a
-    text is decided by a sequence of yes-or-no questions. Each count of yes is a binomial variable x of n with a known
-    probability p, and G is the sum of their d = 2 n KL(x / n || p). E e^(td) <= (1 - 2t)^(-c / 2) for every n, p and t
-    in (0, 1/2), with c = 1.4 (2 ln 2 for one fair coin; computed, see the test of this bound). So the sum has a tail as
-    in `false_alarm` with w = c df.
+    The cells of both are chosen before anything is drawn, and can be small. After a prefix, yes-or-no questions ("is it
+    this token?") decide the next token. The number x of yes among the n answers to a question is binomial with a known
+    probability p, and G is the sum of d = 2 n KL(x / n || p) over all questions. E e^(td) <= (1 - 2t)^(-c / 2) for
+    every n, p and t in (0, 1/2), with c = 1.4 (2 ln 2 for one fair coin; computed, see the test of this bound). So the
+    tail of G has the bound of `false_alarm`, with w = c df.
     """
     draws = sum(counts.values())
     statistic, degrees = 0.0, len(distribution) - len(first)
     for sign, exact in ((-1, first), (1, distribution)):
-        seen = counts_in(exact, counts)
-        if any(exact.get(cell, 0.0) <= 0.0 for cell in seen):
+        drawn = counts_in(exact, counts)
+        if any(exact.get(cell, 0.0) <= 0.0 for cell in drawn):
             return GTest(math.inf, 1, 0.0)
-        statistic += sign * draws * divergence([(p, seen[cell] / draws) for cell, p in exact.items() if p > 0.0])
+        statistic += sign * draws * divergence([(p, drawn[cell] / draws) for cell, p in exact.items() if p > 0.0])
     w = DEGREE * degrees
     if degrees < 1 or statistic <= w:
         return GTest(max(0.0, statistic), max(0, degrees), 1.0)
@@ -113,12 +113,12 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
 
 
 def limit_after_first(degrees: int, alarm: float) -> float:
-    """Return the G at which the tail equals `alarm`."""
+    """Return the G at which the tail of `g_test_after_first` equals `alarm`."""
     return solve_limit(DEGREE * degrees, -math.log(alarm))
 
 
 class Witness(NamedTuple):
-    """A `token` after the tokens `before`: its `expected` probability, and its share `seen` in so many `texts`."""
+    """Holds the `expected` probability of `token` after the tokens `before`, and its share `seen` in `texts` draws."""
 
     before: tuple[int, ...]
     token: int
@@ -127,27 +127,27 @@ class Witness(NamedTuple):
     texts: int
 
 
-def witness(drawn: Counts, distributions: Sequence[JointDistribution]) -> Witness | None:
-    """Find the token whose share differs most clearly from `distributions`, those of the next 1, 2, … tokens.
+def witness(counts: Counts, distributions: Sequence[JointDistribution]) -> Witness | None:
+    """Find the token whose share of the texts differs most clearly from its probability.
 
-    None if every cell ends in `OTHER`.
+    `distributions` are those of the next 1, 2, … tokens. None if every cell ends in `OTHER`.
     """
-    best, surest = None, -1.0
+    best, most_surprise = None, -1.0
     shorter: list[JointDistribution] = [{(): 1.0}, *distributions]
     for length, (before, distribution) in enumerate(zip(shorter, distributions, strict=False), start=1):
-        visits, seen = counts_in(before, drawn), counts_in(distribution, drawn)
-        for cell in distribution.keys() | seen.keys():
-            text, texts = cell[:-1], visits[cell[:-1]]
+        prefix_counts, cell_counts = counts_in(before, counts), counts_in(distribution, counts)
+        for cell in distribution.keys() | cell_counts.keys():
+            text, texts = cell[:-1], prefix_counts[cell[:-1]]
             if len(cell) < length or cell[-1] == OTHER or text not in before or texts == 0:
                 continue
-            p, share = min(1.0, distribution.get(cell, 0.0) / before[text]), seen[cell] / texts
-            if texts * surprise(share, p) > surest:
-                best, surest = Witness(text, cell[-1], p, share, texts), texts * surprise(share, p)
+            p, share = min(1.0, distribution.get(cell, 0.0) / before[text]), cell_counts[cell] / texts
+            if texts * surprise(share, p) > most_surprise:
+                best, most_surprise = Witness(text, cell[-1], p, share, texts), texts * surprise(share, p)
     return best
 
 
 def surprise(share: float, p: float) -> float:
-    """Return 2 KL(share || p) of two coins."""
+    """Return 2 KL(share || p) for two coins with these probabilities of heads."""
     if share == p:
         return 0.0
     return math.inf if p in (0.0, 1.0) else divergence([(p, share), (1 - p, 1 - share)])

@@ -1,11 +1,11 @@
 """Check by three tests whether decoding with one pair of models is lossless at one place of a text.
 
-1. In closed form: the exact distribution of the next token, over every draft, equals the target's row.
+1. In closed form: the exact distribution of the next token, summed over all drafts, equals the target's row.
 2. By sampling: the next one to three tokens, drawn by the shipped loop, follow the target's joint distribution.
 3. Greedily: the text equals that of plain decoding, token by token.
 
-The shipped rule passes. To see the tests fail, any mistake of `mistakes.py` can be planted in the same loop.
-`python -m tools.certificates` records the results of all.
+The shipped rule passes. To see the tests fail, plant any mistake of `mistakes.py` in the same loop.
+`python -m tools.certificates` records the results of the shipped rule and of all mistakes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REPORT_EVERY_S = 0.25
 
 
 def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the growing certificate, ready for JSON. The sample is tested at each of `DRAWS` up to `draws`."""
+    """Yield the certificate as it grows, ready for JSON. The sample is tested at each of `DRAWS` up to `draws`."""
     result: dict[str, Any] = {
         "pair": pair.name,
         "mistake": mistake.key if mistake else "",
@@ -44,12 +44,12 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
         "done": 0,
     }
     yield result
-    dice, counts, last = torch.Generator().manual_seed(seed), Counter[tuple[int, ...]](), time.monotonic()
+    generator, counts, last_yield = torch.Generator().manual_seed(seed), Counter[tuple[int, ...]](), time.monotonic()
     for before, until in pairwise((0, *(n for n in DRAWS if n <= draws))):
-        for text, n in sample(pair, mistake, until - before, dice):
+        for text, n in sample(pair, mistake, until - before, generator):
             counts[text] += n
-            if time.monotonic() - last > REPORT_EVERY_S:
-                last = time.monotonic()
+            if time.monotonic() - last_yield > REPORT_EVERY_S:
+                last_yield = time.monotonic()
                 yield {**result, "done": counts.total()}
         distance = [[*map(rounded, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
         result = {**result, "done": until, "sampled": [*result["sampled"], [until, distance]]}
@@ -58,6 +58,6 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
 
 def passed(result: dict[str, Any]) -> list[bool]:
     """Return whether a complete certificate passes each of the three checks: closed form, sample, greedy text."""
-    error, same = result["closed"]["error"], result["greedy"]
+    error, greedy_text = result["closed"]["error"], result["greedy"]
     sampled = not any(map(is_red, result["sampled"][-1][1]))
-    return [error is not None and error <= LOSSLESS, sampled, same["equal"] == same["of"]]
+    return [error is not None and error <= LOSSLESS, sampled, greedy_text["equal"] == greedy_text["of"]]

@@ -1,4 +1,4 @@
-"""The three checks of `certify.py`. All run the shipped loop after one given text.
+"""Run the three checks of `certify.py`. Each check runs the shipped loop after one given text.
 
 They check the next token in closed form, the next three tokens by sampling, and greedy text against plain decoding.
 """
@@ -22,15 +22,15 @@ from ..types import SamplingParams
 from .enumeration import JointDistribution, paths
 from .goodness_of_fit import draws_needed
 from .mistakes import Mistake
-from .pair import drafter_of, Given, GREEDY_K, ModelPair, next_tokens, rounded
+from .pair import drafter_of, FirstTokenGiven, GREEDY_K, ModelPair, next_tokens, rounded
 
 LOSSLESS = 1e-9  # larger than the rounding errors of float64 logits
 SHOWN = 6  # tokens that the closed form lists; one row sums up all others
-NEAR_TIE = 0.25  # gap of two logits that rounding may swap: from 16 to 32, bfloat16 rounds each to 1/8
+NEAR_TIE = 0.25  # rounding can swap logits less far apart: between 16 and 32, bfloat16 has steps of 1/8
 WINDOW = 14  # tokens of each text that are shown
 
 
-class OwnDrawRecorder(Given):
+class OwnDrawRecorder(FirstTokenGiven):
     """Draws the given first token, then stores the distribution from which the target's own token is drawn."""
 
     distribution: Tensor | None = None
@@ -46,8 +46,8 @@ class OwnDrawRecorder(Given):
 def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
     """Return the exact distribution [V] of the next token when one token is drafted.
 
-    It averages over all drafts: an accepted one is the next token; after a rejection, the next token has the
-    distribution from which the loop then draws. If the loop draws from none, the result is nan.
+    It averages over all drafts and coins. An accepted draft is the next token; after a rejection, the next token has
+    the distribution from which the loop draws it. If a mistake makes the loop stop before that draw, the result is nan.
     """
 
     def run(sampler: Sampler) -> Tensor:
@@ -77,57 +77,57 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 
 
 class Crowd(Sampler):
-    """Draws for many runs at once, each as `RandomSampler` does. A draw splits the runs into groups by their result.
+    """Draws for many runs at once, for each as `RandomSampler` does. A draw splits the runs into groups by result.
 
-    This sampler continues with one group: `script` are its results so far, `count` its runs. `others` holds the groups
-    that branched off.
+    This sampler continues with one group of `count` runs, whose results so far are `script`. `others` holds the other
+    groups as pairs (script, count).
     """
 
-    def __init__(self, dice: torch.Generator, count: int, script: tuple[int, ...] = ()) -> None:
-        self.dice, self.count, self.script = dice, count, script
+    def __init__(self, generator: torch.Generator, count: int, script: tuple[int, ...] = ()) -> None:
+        self.generator, self.count, self.script = generator, count, script
         self.others: list[tuple[tuple[int, ...], int]] = []
-        self._answered = 0
+        self._decided = 0
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
         cumulative = probs.double().cumsum(0)
         last = int(probs.nonzero()[-1])
-        return self._answer(lambda u: torch.searchsorted(cumulative, u * cumulative[-1], right=True).clamp(max=last))
+        return self._decide(lambda u: torch.searchsorted(cumulative, u * cumulative[-1], right=True).clamp(max=last))
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
-        accepted = bool(self._answer(lambda u: (u * q < p).long()))
+        accepted = bool(self._decide(lambda u: (u * q < p).long()))
         return accepted, 0.0 if accepted else 1.0
 
-    def _answer(self, answers: Callable[[Tensor], Tensor]) -> int:
-        if self._answered == len(self.script):
-            u = torch.rand(self.count, dtype=torch.float64, generator=self.dice)
-            groups = [(answer, n) for answer, n in enumerate(answers(u).bincount().tolist()) if n]
-            answer, self.count = groups.pop()
+    def _decide(self, results_of: Callable[[Tensor], Tensor]) -> int:
+        if self._decided == len(self.script):
+            u = torch.rand(self.count, dtype=torch.float64, generator=self.generator)
+            groups = [(result, n) for result, n in enumerate(results_of(u).bincount().tolist()) if n]
+            result, self.count = groups.pop()
             self.others += [((*self.script, other), n) for other, n in groups]
-            self.script += (answer,)
-        self._answered += 1
-        return self.script[self._answered - 1]
+            self.script += (result,)
+        self._decided += 1
+        return self.script[self._decided - 1]
 
 
 def sample(
-    pair: ModelPair, mistake: Mistake | None, draws: int, dice: torch.Generator
+    pair: ModelPair, mistake: Mistake | None, draws: int, generator: torch.Generator
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield texts, and how many of `draws` independent runs gave each. The shipped loop runs once for each path."""
+    """Yield texts, each with the number of the `draws` runs that gave it. The loop runs once for each random path."""
     run = next_tokens(pair, mistake)
     groups: list[tuple[tuple[int, ...], int]] = [((), draws)]
     while groups:
         script, count = groups.pop()
-        crowd = Crowd(dice, count, script)
+        crowd = Crowd(generator, count, script)
         yield run(crowd), crowd.count
         groups += crowd.others
 
 
 @torch.inference_mode()
 def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
-    """Compare speculative and plain text at temperature 0.
+    """Compare the texts of speculative and plain decoding at temperature 0.
 
     The first `equal` of `of` tokens agree. `plain` and `speculative` show both texts from token `start` on. If they
-    differ, `gap` is that between the two best logits at the first different token: passes over five rows and over one
-    row round differently, so a near tie is no mistake.
+    differ, `gap` is the difference of the two highest logits at the first different token. A small gap is no mistake:
+    the target's passes over five tokens and over one token round differently.
     """
     target, draft = pair.models
     params = SamplingParams(max_tokens=pair.greedy_limit, ignore_end=True)
@@ -137,13 +137,13 @@ def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
         [token for event in generate(each_task) if isinstance(event, Committed) for token in event.tokens]
         for each_task in (plain_task, mistake.apply(task, draft) if mistake else task)
     )
-    same = next((i for i in range(pair.greedy_limit) if plain[i : i + 1] != speculative[i : i + 1]), pair.greedy_limit)
-    start = 0 if same == pair.greedy_limit else max(0, same - WINDOW // 2)
-    result: dict[str, Any] = {"equal": same, "of": pair.greedy_limit, "start": start, "gap": None}
+    equal = next((i for i in range(pair.greedy_limit) if plain[i : i + 1] != speculative[i : i + 1]), pair.greedy_limit)
+    start = 0 if equal == pair.greedy_limit else max(0, equal - WINDOW // 2)
+    result: dict[str, Any] = {"equal": equal, "of": pair.greedy_limit, "start": start, "gap": None}
     for name, text in (("plain", plain), ("speculative", speculative)):
         result[name] = [pair.piece(token) for token in text[start : start + WINDOW]]
-    if same < pair.greedy_limit:
-        text = [*pair.text, *plain[:same]]
+    if equal < pair.greedy_limit:
+        text = [*pair.text, *plain[:equal]]
         row = target.forward(text, target.new_cache(len(text)))[-1].double()
         best = row.topk(2).values
         result["gap"] = rounded(best[0] - best[1])

@@ -1,7 +1,7 @@
-"""Enumerate single cycles with deep drafts, large vocabularies or wide trees, which are too large for the whole loop.
+"""Enumerate single cycles with deep drafts, large vocabularies or wide trees. Whole loops of them have too many paths.
 
-Both models are tables. Some places are *free*: there the two distributions differ, in each of the ways of `KINDS`. All
-other places are *sure*: one token has probability 1, so that a deep draft has few random paths.
+Target and draft are tables of probabilities. At *free* places, both distributions are random, and differ in one of the
+ways in `KINDS`. At all other places, one token has probability 1, so that even a deep draft has few random paths.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from .enumeration import cycle_paths, JointDistribution
 from .toys import DEEPEST, drafted_siblings
 
 Text = tuple[int, ...]
-Row = dict[int, float]  # the tokens of positive probability
+Row = dict[int, float]  # token -> probability, without tokens of probability 0
 KINDS = ("alike", "zeros", "ties", "far apart")
-LARGE = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # vocabularies, as published models have them
-DENSE = 32  # tokens; in larger vocabularies only `SOME` tokens have positive probability
+LARGE = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # vocabulary sizes of published models
+DENSE = 32  # in larger vocabularies, only `SOME` tokens have positive probability
 SOME = 5
 
 
 @dataclass(frozen=True)
 class Cycle:
-    """A cycle whose draft has `k` levels. Places after the draft are always free.
+    """A cycle whose draft has `k` levels with `width` siblings (a chain has width 1).
 
-    At `loose` places the target is free, and the draft is sure. `how` is that of `TreeDrafter`: siblings are "sampled",
-    sampled "without replacement", or the "top" ones, which are point masses. A chain has width 1.
+    At `free` places target and draft are random; at `loose` places, and after the draft, only the target is. `how` is
+    that of `TreeDrafter`: siblings are "sampled", sampled "without replacement", or the "top" tokens as point masses.
     """
 
     vocabulary: int
@@ -55,7 +55,7 @@ class Cycle:
         return table(self, text)[1]
 
     def dense(self, row: Row) -> Tensor:
-        """Write a row out as probabilities, [V]."""
+        """Convert a row to the probabilities of all tokens.  # [V]"""
         probs = torch.zeros(self.vocabulary, dtype=torch.float64)
         probs[list(row)] = torch.tensor(list(row.values()), dtype=torch.float64)
         return probs
@@ -88,13 +88,13 @@ class Cycle:
 
 @functools.lru_cache(10_000)
 def table(cycle: Cycle, text: Text) -> tuple[Row, Row]:
-    """Return p and q after a text."""
-    dice, place, size = random.Random(f"{cycle.seed}:{text}"), len(text), cycle.vocabulary
-    sure = {dice.randrange(size): 1.0}
+    """Return the rows p and q after a text, always the same ones for the same cycle and text."""
+    rng, place, size = random.Random(f"{cycle.seed}:{text}"), len(text), cycle.vocabulary
+    sure = {rng.randrange(size): 1.0}
     if place < cycle.k and place not in (*cycle.free, *cycle.loose):
         return sure, sure
-    some = list(range(size)) if size <= DENSE else dice.sample(range(size), SOME)
-    p, q = (normalised(some, weights) for weights in weights_of_pair(cycle.kind, len(some), dice))
+    tokens = list(range(size)) if size <= DENSE else rng.sample(range(size), SOME)
+    p, q = (normalised(tokens, weights) for weights in weights_of_pair(cycle.kind, len(tokens), rng))
     return p, q if place in cycle.free else sure
 
 
@@ -103,20 +103,20 @@ def normalised(tokens: list[int], weights: list[float]) -> Row:
     return {token: weight / total for token, weight in zip(tokens, weights, strict=True) if weight}
 
 
-def weights_of_pair(kind: str, size: int, dice: random.Random) -> tuple[list[float], list[float]]:
-    """Draw the weights of `size` tokens for target and draft, which differ in the way `kind`."""
+def weights_of_pair(kind: str, size: int, rng: random.Random) -> tuple[list[float], list[float]]:
+    """Draw random weights of `size` tokens for target and draft. `kind`, one of `KINDS`, says how the two differ."""
     if kind == "far apart":
-        p, q = ([2.0 ** dice.uniform(-35.0, 0.0) for _ in range(size)] for _ in range(2))
+        p, q = ([2.0 ** rng.uniform(-35.0, 0.0) for _ in range(size)] for _ in range(2))
         return p, q
-    p = [math.exp(dice.gauss(0.0, 1.2)) for _ in range(size)]
-    if kind == "ties":  # all but two tokens have exactly the same probability in both
+    p = [math.exp(rng.gauss(0.0, 1.2)) for _ in range(size)]
+    if kind == "ties":  # all tokens except two have exactly the same probability in target and draft
         q = list(p)
-        a, b = dice.sample(range(size), 2)
+        a, b = rng.sample(range(size), 2)
         q[a], q[b] = q[b], q[a]
         return p, q
-    q = [weight**0.6 * math.exp(dice.gauss(0.0, 0.75)) for weight in p]
+    q = [weight**0.6 * math.exp(rng.gauss(0.0, 0.75)) for weight in p]
     if kind == "zeros":
-        a, b = dice.sample(range(size), 2)
+        a, b = rng.sample(range(size), 2)
         p[a] = q[b] = 0.0
     return p, q
 
@@ -124,8 +124,8 @@ def weights_of_pair(kind: str, size: int, dice: random.Random) -> tuple[list[flo
 def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
     """Return the total variation between a cycle's output and the target's distribution, and the number of paths.
 
-    Texts of K + 2 tokens are compared, since a broken rule may add one token too many. The target completes shorter
-    texts.
+    Texts of K + 2 tokens are compared, since a broken rule can add one token too many. Shorter texts are completed by
+    the target's distribution.
     """
     distribution, count = defaultdict[Text, float](float), 0
 
@@ -141,30 +141,30 @@ def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
 def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
     """Return the total variation for `distance`, without listing every completed text.
 
-    Completed texts that leave the tree of the texts in `distribution` at the same node share one term of the sum.
+    The texts in `distribution` form a prefix tree. Completed texts that leave it at the same node need only one term.
     """
-    length, following = cycle.k + 2, dict[Text, set[int]]()
+    length, next_tokens = cycle.k + 2, dict[Text, set[int]]()
     for text in distribution:
         for place, token in enumerate(text):
-            following.setdefault(text[:place], set()).add(token)
+            next_tokens.setdefault(text[:place], set()).add(token)
     total = 0.0
     unfinished: list[tuple[Text, float, float]] = [((), distribution.get((), 0.0), 1.0)]
     while unfinished:
-        text, given, exact = unfinished.pop()
-        row, tokens = cycle.p(text) if len(text) < length else {}, following.get(text, set())
+        text, emitted, exact = unfinished.pop()
+        row, tokens = cycle.p(text) if len(text) < length else {}, next_tokens.get(text, set())
         rest = max(0.0, 1.0 - math.fsum(row.get(token, 0.0) for token in tokens))
-        total += abs(given - exact) * rest
+        total += abs(emitted - exact) * rest
         for token in tokens:
             longer, chance = (*text, token), row.get(token, 0.0)
-            unfinished.append((longer, given * chance + distribution.get(longer, 0.0), exact * chance))
+            unfinished.append((longer, emitted * chance + distribution.get(longer, 0.0), exact * chance))
     return 1.0 if math.isnan(total) else total / 2.0
 
 
 def groups(trees: bool) -> dict[str, list[Cycle]]:
-    """Return the cycles that are enumerated, in named groups by what makes them large."""
-    every = range(1, DEEPEST + 1)
-    k_and_place = [(k, at) for k in every for at in range(k)]
-    dice = random.Random(7)
+    """Return the cycles to enumerate, in groups. The name of a group says in what its cycles are large."""
+    depths = range(1, DEEPEST + 1)
+    k_and_place = [(k, at) for k in depths for at in range(k)]
+    rng = random.Random(7)
     shapes = ((3, 2), (3, 3), (3, 4), (2, 4), (2, 5), (2, 6))
     chains = {
         "chains of up to six, every place free": [
@@ -175,10 +175,10 @@ def groups(trees: bool) -> dict[str, list[Cycle]]:
         ],
         "every depth, up to eight places free to the target": [
             Cycle(size, k, places[:free], KINDS[k % len(KINDS)], k, loose=places)
-            for k, (size, free) in product(every, ((2, 4), (4, 2)))
-            for places in [tuple(dice.sample(range(k), min(k, 8)))]
+            for k, (size, free) in product(depths, ((2, 4), (4, 2)))
+            for places in [tuple(rng.sample(range(k), min(k, 8)))]
         ],
-        "every depth, point masses": [Cycle(4, k, (), seed=k, how="top", loose=(k // 2, k - 1)) for k in every],
+        "every depth, point masses": [Cycle(4, k, (), seed=k, how="top", loose=(k // 2, k - 1)) for k in depths],
         "vocabularies": [
             Cycle(size, 2 if size <= 8 else 1, (0, 1), kind, size)
             for size, kind in product((4, 5, 6, 7, 8, 16, DENSE), KINDS)
@@ -189,10 +189,10 @@ def groups(trees: bool) -> dict[str, list[Cycle]]:
 
 
 def tree_groups() -> dict[str, list[Cycle]]:
-    every, hows = range(1, DEEPEST + 1), ("sampled", "without replacement", "top")
+    depths, hows = range(1, DEEPEST + 1), ("sampled", "without replacement", "top")
     return {
         "trees, four siblings": [Cycle(5, 1, (0,), kind, 1, 4, how) for kind in KINDS for how in hows],
-        "trees of every depth": [Cycle(4, k, (k - 1,), KINDS[k % len(KINDS)], k, 3, hows[k % 3]) for k in every],
+        "trees of every depth": [Cycle(4, k, (k - 1,), KINDS[k % len(KINDS)], k, 3, hows[k % 3]) for k in depths],
         "trees, siblings of siblings": [
             Cycle(3, k, (k - 2, k - 1), kind, k, 2, how) for k in (2, 5) for kind in KINDS for how in hows[1:]
         ],

@@ -1,9 +1,9 @@
 """Enumerate every random path of a decoding loop, with its exact probability.
 
-Samples can only show that a loop is nearly exact; for some classic mistakes a hundred million would be needed. On a toy
-model with a handful of tokens all random paths can be walked. On each path the sampler below returns one possible
-result at every random decision, and multiplies their probabilities; the next path has another result somewhere. The sum
-over all paths is the loop's exact output distribution.
+Samples can only show that a loop is nearly exact: to notice some known mistakes, a hundred million would be needed. On
+a toy model with a handful of tokens, all random paths can be walked. On each path, the sampler below returns one
+possible result at every random decision, and multiplies the probabilities of these results. The next path differs in at
+least one result. The sum over all paths is the loop's exact output distribution.
 """
 
 from __future__ import annotations
@@ -19,66 +19,66 @@ from ..types import Proposal, Verdict
 
 JointDistribution = dict[tuple[int, ...], float]  # the probability of each text
 Outcome = TypeVar("Outcome")
-FEW = 64  # up to so many probabilities, a list is faster than a search in the tensor
+FEW = 64  # for at most this many probabilities, a list is faster than a search in the tensor
 
 
 class TooManyPaths(RuntimeError):
-    """The toy is too large to enumerate within the limit."""
+    """The loop has more random paths than the limit allows."""
 
 
 class EnumeratingSampler(Sampler):
-    """Returns the results in `script`, then the first possible result; remembers what else was possible."""
+    """Returns the results in `script`, then the first possible result of each decision. Collects the other results."""
 
     def __init__(self, script: Sequence[int] = ()) -> None:
         self.script = list(script)
-        self.open: list[list[int]] = []  # for each decision, the results that were not tried yet
+        self.untried: list[list[int]] = []  # for each decision, the results that no path has had yet
         self.probability = 1.0
-        self._answered = 0
+        self._decided = 0
 
     def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
         if len(probs) <= FEW:
-            return self._answer(probs.tolist())
-        broken = probs.isnan()  # one NaN is enough: it makes the whole sum NaN
-        possible = broken.nonzero().flatten()[:1] if bool(broken.any()) else (probs > 0.0).nonzero().flatten()
-        return int(possible[self._answer(probs[possible].tolist())])
+            return self._decide(probs.tolist())
+        is_nan = probs.isnan()  # one NaN is enough: it makes the whole sum NaN
+        possible = is_nan.nonzero().flatten()[:1] if bool(is_nan.any()) else (probs > 0.0).nonzero().flatten()
+        return int(possible[self._decide(probs[possible].tolist())])
 
     def accept(self, p: float, q: float, key: tuple[str, int] = ("", 0)) -> tuple[bool, float]:
         keep = 1.0 if p >= q else p / q
-        accepted = bool(self._answer([1.0 - keep, keep]))
+        accepted = bool(self._decide([1.0 - keep, keep]))
         return accepted, 0.0 if accepted else 1.0
 
-    def _answer(self, chances: list[float]) -> int:
+    def _decide(self, chances: list[float]) -> int:
         possible = [i for i, chance in enumerate(chances) if chance > 0.0 or math.isnan(chance)]
-        if self._answered < len(self.script):
-            answer, untried = self.script[self._answered], []
+        if self._decided < len(self.script):
+            result, other_results = self.script[self._decided], []
         else:
-            answer, *untried = possible
-            self.script.append(answer)
-        if self._answered == len(self.open):
-            self.open.append(untried)
-        self.probability *= chances[answer]
-        self._answered += 1
-        return answer
+            result, *other_results = possible
+            self.script.append(result)
+        if self._decided == len(self.untried):
+            self.untried.append(other_results)
+        self.probability *= chances[result]
+        self._decided += 1
+        return result
 
 
 def paths(
     run: Callable[[Sampler], Outcome], limit: int, sampler_class: type[EnumeratingSampler] = EnumeratingSampler
 ) -> Iterator[tuple[Outcome, float]]:
-    """Yield (outcome, probability) of every random path of `run`, depth first. TooManyPaths beyond `limit`."""
+    """Yield (outcome, probability) of all random paths of `run`, depth first. Raises TooManyPaths beyond `limit`."""
     script: list[int] = []
-    opened: list[list[int]] = []
+    untried: list[list[int]] = []
     for _ in range(limit):
         sampler = sampler_class(script)
-        sampler.open = opened
+        sampler.untried = untried
         outcome = run(sampler)
         yield outcome, sampler.probability
-        script, opened = sampler.script, sampler.open
-        while opened and not opened[-1]:
-            opened.pop()
+        script, untried = sampler.script, sampler.untried
+        while untried and not untried[-1]:
+            untried.pop()
             script.pop()
-        if not opened:
+        if not untried:
             return
-        script[-1] = opened[-1].pop(0)
+        script[-1] = untried[-1].pop(0)
     raise TooManyPaths(f"more than {limit} paths")
 
 
@@ -112,19 +112,19 @@ def completed(
     row: Callable[[tuple[int, ...]], Sequence[float]],
     ends: Collection[int] = (),
 ) -> JointDistribution:
-    """Continue the texts of a distribution to `length` tokens or an end token, and cut longer ones.
+    """Continue the texts of a distribution to `length` tokens or an end token, and cut longer texts.
 
     `row(text)` returns the probabilities of the next token.
     """
-    full: JointDistribution = {}
+    complete: JointDistribution = {}
     unfinished = list(distribution.items())
     while unfinished:
         text, chance = unfinished.pop()
         if len(text) >= length or (text and text[-1] in ends):
-            full[text[:length]] = full.get(text[:length], 0.0) + chance
+            complete[text[:length]] = complete.get(text[:length], 0.0) + chance
             continue
         unfinished += [((*text, token), chance * p) for token, p in enumerate(row(text)) if p > 0.0]
-    return full
+    return complete
 
 
 def total_variation(a: JointDistribution, b: JointDistribution) -> float:

@@ -1,9 +1,9 @@
-"""Test whether drawn texts follow a known distribution, by a G-test whose tail holds for any number of draws.
+"""Test whether drawn texts follow a known distribution, by a G-test whose tail bound holds for any number of draws.
 
 G = 2 Σ x ln(x / e) compares the count x of each cell with its expectation e = n p. Usually its tail is approximated by
 that of a chi-square distribution, which needs large e. At six sigma this fails for peaked distributions: if an outcome
 is expected 0.01 times in 20,000 draws, one occurrence looks impossible, although one sample in a hundred has it. So
-`false_alarm` derives the tail as a Chernoff bound.
+`false_alarm` bounds the tail by Chernoff's inequality.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .enumeration import JointDistribution, total_variation
 
 Counts = Mapping[tuple[int, ...], int]  # how often each text was drawn
 
-FALSE_ALARM = 1e-9  # a smaller `tail` is shown red: exact sampling has one less than once in a billion samples
+FALSE_ALARM = 1e-9  # a smaller `tail` is shown red: exact sampling gives it less than once in a billion samples
 SMALLEST = 5.0  # smallest expected count of a cell; rarer texts share one cell
 MOST_DRAWS = 1e12  # a difference that shows only after more draws is due to rounding
 
 
 class GTest(NamedTuple):
-    """G, its degrees of freedom, and a bound on the chance that draws from the exact distribution have so large a G."""
+    """G, its degrees of freedom, and a bound on the chance that exact draws have a G at least as large."""
 
     statistic: float
     degrees: int
@@ -31,7 +31,7 @@ class GTest(NamedTuple):
 
 
 def g_test(counts: Counts, exact: JointDistribution) -> GTest:
-    """Test `counts` against `exact`. Texts that are expected fewer than five times are pooled.
+    """Test `counts` against `exact`. Texts that are expected fewer than `SMALLEST` times are pooled.
 
     G is infinite if a text was drawn that the distribution excludes.
     """
@@ -57,7 +57,7 @@ def divergence(cells: Sequence[tuple[float, float]]) -> float:
 
 
 def growth_of(cells: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return for draws from q in cells (p, q): G's mean growth with each draw, and the variance of ln(q / p)."""
+    """Return, for draws from q in cells (p, q), G's mean growth with each draw and the variance of ln(q / p)."""
     growth = divergence(cells)
     squares = math.fsum(q * math.log(q / p) ** 2 for p, q in cells if q > 0.0)
     return growth, max(0.0, squares - growth * growth / 4)
@@ -80,7 +80,7 @@ def false_alarm(statistic: float, cells: int, draws: float) -> float:
 
 
 def weight(cells: int) -> float:
-    """Return w = Σ c of `false_alarm`, for cells of which one may be small."""
+    """Return w = Σ c of `false_alarm`, for cells of which one can be small."""
     return 1.08 * cells + 0.09
 
 
@@ -106,32 +106,32 @@ def solve_limit(w: float, surprise: float) -> float:
 def distances(distributions: Sequence[JointDistribution], counts: Counts) -> list[list[float]]:
     """Compare the drawn texts with the exact distributions of the next 1, 2, … tokens.
 
-    Returns for each length: total variation, the bound that plain decoding stays below (mean + 4 standard deviations),
-    G, its degrees of freedom, its tail, and the number of draws that the target rules out.
+    Returns for each length: total variation, a bound on it in plain decoding (mean + 4 standard deviations), G, its
+    degrees of freedom, its tail, and the number of draws that have probability 0 in the exact distribution.
     """
     results = []
     for length, exact in enumerate(distributions, start=1):
-        seen: Counter[tuple[int, ...]] = Counter()
+        drawn: Counter[tuple[int, ...]] = Counter()
         for text, count in counts.items():
-            seen[text[:length]] += count
-        draws = seen.total()
+            drawn[text[:length]] += count
+        draws = drawn.total()
         mean, deviation = plain_distance(exact, draws)
-        tv = total_variation({text: count / draws for text, count in seen.items()}, exact)
-        ruled_out = sum(count for text, count in seen.items() if text not in exact)
-        results.append([tv, mean + 4 * deviation, *g_test(seen, exact), ruled_out])
+        tv = total_variation({text: count / draws for text, count in drawn.items()}, exact)
+        ruled_out = sum(count for text, count in drawn.items() if text not in exact)
+        results.append([tv, mean + 4 * deviation, *g_test(drawn, exact), ruled_out])
     return results
 
 
 def is_red(distance: Sequence[float | None]) -> bool:
-    """Whether an entry of `distances` would occur in plain decoding less than once in a billion samples."""
+    """Return whether plain decoding gives such an entry of `distances` less than once in a billion samples."""
     return distance[4] is not None and distance[4] < FALSE_ALARM
 
 
 def plain_distance(exact: JointDistribution, draws: int) -> tuple[float, float]:
-    """Return mean and standard deviation of the total variation of `draws` draws from `exact` itself.
+    """Return mean and standard deviation of the total variation between `exact` and `draws` draws from it.
 
     The mean is exact: a cell has De Moivre's mean absolute deviation, 2 m C(n, m) p^m (1 - p)^(n - m + 1) with
-    m = ⌊np⌋ + 1. The deviation treats cells as independent, so it is too small if there are few.
+    m = ⌊np⌋ + 1. The deviation treats cells as independent, so it is too small if there are few cells.
     """
     mean = variance = 0.0
     for p in exact.values():
@@ -148,21 +148,21 @@ def plain_distance(exact: JointDistribution, draws: int) -> tuple[float, float]:
 def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | None:
     """Estimate how many draws from `wrong` turn the G-test red in 999 of 1,000 samples; None if no number does.
 
-    Over n draws, G is about df + n δ, δ = 2 KL(wrong || right), with variance 2 df + 4 n Var ln(wrong / right). The
-    result is the smallest n at which that mean, minus three standard deviations, exceeds the limit. A single text that
-    the target excludes is enough.
+    Over n draws, G has a mean of about df + n δ, where δ = 2 KL(wrong || right), and a variance of about 2 df +
+    4 n Var ln(wrong / right). The result is the smallest n at which the mean, minus three standard deviations, exceeds
+    the limit. A single draw of a text that the target excludes also turns the test red.
     """
     if any(math.isnan(chance) for chance in wrong.values()):
         return None
     impossible = math.fsum(chance for text, chance in wrong.items() if text not in right)
-    most = math.log(1_000) / impossible if impossible > 0 else MOST_DRAWS
+    max_draws = math.log(1_000) / impossible if impossible > 0 else MOST_DRAWS
     both = [(p, wrong.get(text, 0.0)) for text, p in right.items() if p > 0.0]
     n = 10.0
-    while n < most:
+    while n < max_draws:
         cells = pooled(both, n)
         (growth, variance), degrees = growth_of(cells), len(cells) - 1
         least = degrees + n * growth - 3 * math.sqrt(2 * degrees + 4 * n * variance)
         if degrees > 0 and least > limit(len(cells), n):
             return math.ceil(n)
         n *= 1.02
-    return math.ceil(most) if impossible > 0 else None
+    return math.ceil(max_draws) if impossible > 0 else None

@@ -1,7 +1,7 @@
-"""Known mistakes, planted on purpose: the tests must catch each of them, and the page shows what each does.
+"""Plant known mistakes on purpose: the tests must notice each of them, and the page shows what each does.
 
-Each changes one part of the shipped code: the verification rule (`wrong_rules.py`), the distribution that the drafter
-draws from or reports, or the target's rows.
+Each mistake changes one part of the shipped code: the verification rule (`wrong_rules.py`), the distribution that the
+drafter draws from or reports, or the target's rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from . import wrong_rules as wrong
 
 
 class ArgmaxDraft(DraftModelDrafter):
-    """Drafts the argmax, but reports the softmax as q, as if the token were drawn from it."""
+    """Drafts the argmax, but reports the softmax as q, as if the token had been drawn from it."""
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor]:
         distribution = probabilities(logits, params)[0]
@@ -62,15 +62,15 @@ class Unwarped:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake. `apply` plants it in a task whose drafter is the shipped draft model."""
+    """Describes a mistake. `apply` plants it in a task whose drafter is the shipped draft model."""
 
     key: str
     rule: Callable[[], Rule] | None = None
     drafter: Callable[[LanguageModel[Any]], Drafter] | None = None
     target: Callable[[LanguageModel[Any], SamplingParams], LanguageModel[Any]] | None = None
-    first_token_shows: bool = True  # False if the first token's distribution stays right
-    needs_point_mass: bool = False  # the mistake needs drafts that were not drawn, such as prompt lookup's
-    least_k: int = 1  # with shorter drafts the output distribution stays right
+    first_token_shows: bool = True  # False if the first token after the text still has the right distribution
+    needs_point_mass: bool = False  # the mistake shows only in drafts that are point masses, as in prompt lookup
+    least_k: int = 1  # with a smaller K, the output distribution is still right
 
     def apply(self, task: Task, draft: LanguageModel[Any]) -> Task:
         changes: dict[str, Any] = {}

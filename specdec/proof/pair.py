@@ -1,4 +1,4 @@
-"""A target and a draft model, with the text that they continue while a certificate judges them."""
+"""Define pairs of target and draft model, each with the text after which a certificate checks decoding."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .toys import ByPrefix, run_loop, TableModel
 from .warp import warped
 
 LENGTH = 3  # tokens of the joint distribution
-GREEDY_K = 4  # drafts a cycle in the greedy check
+GREEDY_K = 4  # drafted tokens per cycle in the greedy check
 TOY_GREEDY = 24  # tokens of the toy pair's greedy text
 GREEDY = 48  # tokens of the embedded pair's greedy text
 TOY_WORDS = (" sun", " sea", " sky", " fog", " ice")
 
 
 class CachedRows(ByPrefix):
-    """Caches the logits after each text as float64, because an enumeration needs the same ones repeatedly."""
+    """Caches the logits after each text as float64, because an enumeration needs the same logits repeatedly."""
 
     def __init__(self, model: LanguageModel[Any], capacity: int) -> None:
         self.vocabulary, self.context = model.vocabulary, model.context
@@ -56,10 +56,10 @@ class ArgmaxDraft(DraftModelDrafter):
 
 
 class ModelPair:
-    """A target and its draft model after `text` of two tokens or more.
+    """Holds a target and its draft model, which continue `text`, of at least two tokens.
 
     The first `control` tokens of the text are control tokens, which are not shown.
-    K = 2 is the shortest draft that has a first token, a last one and a bonus.
+    K is 2: the shortest draft in which the first and the last token are different ones.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class ModelPair:
         self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
 
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
-        """Make the task of decoding `length` tokens after the text. `Given` must draw the text's last token first."""
+        """Make a task that decodes the last token of the text (drawn by `FirstTokenGiven`) and `length` more."""
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
         drafter = drafter_of(mistake, self.draft)
         task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)
         return mistake.apply(task, self.draft) if mistake else task
 
     def row(self, tokens: tuple[int, ...] = ()) -> Tensor:
-        """Return the target's distribution [V] after the text and `tokens`, by `warp.py` and not by `sampling.py`."""
+        """Return the target's distribution [V] after the text and `tokens`, computed independently of `sampling.py`."""
         logits = self.target.logits(self.text + tokens)
         return torch.tensor(warped(logits.tolist(), self.params), dtype=torch.float64)
 
@@ -141,8 +141,8 @@ def embedded(text: str) -> ModelPair:
     )
 
 
-class Given(Sampler):
-    """Draws `token` first; every later draw is made by `inner`."""
+class FirstTokenGiven(Sampler):
+    """Draws `token` first, and makes every later draw with `inner`."""
 
     def __init__(self, inner: Sampler, token: int) -> None:
         self.inner, self.token = inner, token
@@ -164,6 +164,6 @@ def rounded(value: float | Tensor) -> float | None:
 
 
 def next_tokens(pair: ModelPair, mistake: Mistake | None) -> Callable[[Sampler], tuple[int, ...]]:
-    """Return a function that decodes the next three tokens with a sampler. It returns () if the loop failed."""
+    """Return a function that decodes the next three tokens with a sampler. It returns () after an error."""
     run = run_loop(lambda: pair.task(mistake, pair.k, LENGTH))
-    return lambda sampler: run(Given(sampler, pair.text[-1]))[1:]
+    return lambda sampler: run(FirstTokenGiven(sampler, pair.text[-1]))[1:]

@@ -3,8 +3,8 @@
 `specdec prove` proves the shipped loop under any of its rules. `specdec prove my_verify.py` judges a file that defines
 `verify(tokens, p, q, sampler)`: `tokens` are the K drafted ids, `p` [K + 1, V] and `q` [K, V] the probabilities of the
 two models (float64 tensors). It returns the accepted tokens and exactly one more. All randomness must come from
-`sampler.categorical(probs, key)` and `sampler.accept(p, q, key) -> (accepted, u)`, with any key. u has no value: the
-sampler has compared it already.
+`sampler.categorical(probs, key)` and `sampler.accept(p, q, key) -> (accepted, u)`, with any key. `verify` cannot read
+u: the sampler has already compared it with p / q.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from .toys import Case, cases, deep_loops, PARAMS, run_loop, shipped_error
 
 EXACT = 1e-12  # larger than the float64 rounding errors over a few thousand paths
 PATHS = 100  # toys with more paths are left out, so that a proof takes about a minute
-LOOPS = ((3, 1, 1), (3, 2, 2), (3, 2, 3), (2, 3, 3), (2, 3, 4), (5, 2, 2))  # V, K and length for a user's verifier
+LOOPS = ((3, 1, 1), (3, 2, 2), (3, 2, 3), (2, 3, 3), (2, 3, 4), (5, 2, 2))  # V, K, length: loops for a user's verifier
 
 
 class HiddenCoin:
-    """The u of a coin in a proof. It has no value, because one path stands for all coins with the same outcome."""
+    """Stands for the number u of a coin. It has no value, because one path stands for all u with the same outcome."""
 
     def _refuse(self, *_: Any) -> NoReturn:
-        raise TypeError("u cannot be looked at: sampler.accept has compared it with p/q already, so use `accepted`")
+        raise TypeError("u cannot be read: sampler.accept has already compared it with p/q, so use `accepted`")
 
     __bool__ = __float__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __hash__ = _refuse  # type: ignore[assignment]
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
@@ -87,18 +87,18 @@ class UserRule(Rule):
 def judge(path: Path) -> int:
     """Print how far a verifier's output distribution is from the target's. Return 0 if it is lossless, else 1.
 
-    The file runs in its own process. Only a line that begins with a secret word, which the file does not know, is the
-    verdict; anything else that it prints is passed on. Raises ValueError if the file cannot be judged.
+    The file runs in its own process. The verdict is the line that begins with a secret word, which the file does not
+    know. All other lines of that process are printed. Raises ValueError if the file cannot be judged.
     """
-    word, verdict = secrets.token_hex(8), None
+    secret, verdict = secrets.token_hex(8), None
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
     with children.start(__name__, str(path), **pipes) as child:
         assert child.stdin and child.stdout
-        child.stdin.write(word + "\n")
+        child.stdin.write(secret + "\n")
         child.stdin.close()
         for line in child.stdout:
-            if line.startswith(word):
-                verdict = json.loads(line.removeprefix(word))
+            if line.startswith(secret):
+                verdict = json.loads(line.removeprefix(secret))
                 break
             print(line, end="", flush=True)
         child.kill()
@@ -109,7 +109,7 @@ def judge(path: Path) -> int:
 
 def main(path: Path) -> None:
     """Judge a file in this process and write the verdict for `judge`. The file's own output goes to stderr."""
-    word = sys.stdin.readline().rstrip()
+    secret = sys.stdin.readline().rstrip()
     with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as out:
         os.dup2(2, 1)
         verdict: int | str
@@ -117,11 +117,11 @@ def main(path: Path) -> None:
             verdict = judge_here(path, out)
         except ValueError as error:
             verdict = str(error)
-        out.write(word + json.dumps(verdict) + "\n")
+        out.write(secret + json.dumps(verdict) + "\n")
 
 
 def judge_here(path: Path, out: TextIO | None = None) -> int:
-    """Judge a file as `judge` does, but in this process. Lines are written to `out`, by default stdout."""
+    """Judge a file as `judge` does, but in this process. Write the lines to `out`, by default stdout."""
     rule, worst = UserRule(load(path), path.name), 0.0
     print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation", file=out)
     try:
@@ -139,7 +139,7 @@ def judge_here(path: Path, out: TextIO | None = None) -> int:
 
 
 def loops_of_chains() -> list[Case]:
-    """Return the loops on which a verifier is judged. Some are greedy or have top-k, so that there are zeros in p."""
+    """Return the loops on which a verifier is judged. Some are greedy or have top-k or top-p, so that p has zeros."""
     warps = (PARAMS[0], PARAMS[1], PARAMS[4], PARAMS[5])
     loops = [Case(*shape, params, seed=seed) for seed, (shape, params) in enumerate(product(LOOPS, warps))]
     return loops + deep_loops("block")[::4]
@@ -165,16 +165,16 @@ def describe_scope(loops: Sequence[Case], groups: dict[str, list[Cycle]]) -> str
     k, size = max(case.k for case in dense), max(case.vocabulary for case in dense)
     deepest, largest = max(cycle.k for cycle in cycles), max(cycle.vocabulary for cycle in cycles)
     return (
-        "Every random path was walked, nothing was sampled; beyond this nothing was looked at:\n"
-        f"  whole loops: V up to {size} with K up to {k}; K up to {max(case.k for case in loops)} where all but two "
+        "Every random path was walked; nothing was sampled. The proof covers:\n"
+        f"  whole loops: V up to {size} with K up to {k}; K up to {max(case.k for case in loops)} where all except two "
         "places of the text are certain\n"
-        f"  single cycles: K up to {deepest} where all but a few places are certain; V up to {DENSE}, and up to "
-        f"{largest:,} where all but {SOME} tokens have no chance"
+        f"  single cycles: K up to {deepest} where all except a few places are certain; V up to {DENSE}, and up to "
+        f"{largest:,} where only {SOME} tokens have a probability above 0"
     )
 
 
 def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[int]]:
-    """Return the function `verify` of a file. Raises ValueError if there is none."""
+    """Load the function `verify` from a file. Raises ValueError if there is none."""
     spec = importlib.util.spec_from_file_location("verifier", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise ValueError(f"cannot read {path}: name a Python file that defines verify(tokens, p, q, sampler)")
@@ -192,13 +192,13 @@ def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[
 def prove_rule(rule: str = "rejection") -> int:
     """Prove a shipped rule by its name in `RULES`; print the result. Return 0 if it is lossless, else 1.
 
-    Toys with more than `PATHS` random paths are left out; single cycles are all enumerated.
+    Toys with more than `PATHS` random paths are left out; all single cycles are enumerated.
     """
     loops, cycles = [*cases(rule), *deep_loops(rule)], groups(RULES[rule].trees)
     proved, total, worst = list[Case](), 0, 0.0
     for case in tqdm(loops, unit="toy", leave=False):
         with contextlib.suppress(TooManyPaths):
-            if len(case.exact_distribution()) <= PATHS:  # there are no fewer paths than texts
+            if len(case.exact_distribution()) <= PATHS:  # each text needs at least one path
                 error, count = shipped_error(case, PATHS, rule)
                 worst, total = max(worst, error), total + count
                 proved.append(case)

@@ -1,4 +1,4 @@
-"""Toy models, toy drafters, and the grid of cases on which the shipped loop is enumerated."""
+"""Define toy models, toy drafters, and the cases on which the shipped loop is enumerated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .enumeration import completed, JointDistribution, output_distribution, tota
 from .warp import warped
 
 PROMPT = (0,)
-DEEPEST = 16  # levels: no draft of the page is deeper
+DEEPEST = 16  # levels of the deepest draft on the page
 PARAMS = (
     SamplingParams(temperature=1.0),
     SamplingParams(temperature=0.0),
@@ -38,7 +38,7 @@ PARAMS = (
 
 @dataclass
 class TokenList:
-    """The cache of a table model: the tokens themselves."""
+    """The cache of a `ByPrefix` model. It holds the tokens themselves."""
 
     tokens: list[int]
 
@@ -51,7 +51,7 @@ class TokenList:
 
 
 class ByPrefix:
-    """A language model whose logits a subclass computes from all tokens so far. It also reads trees."""
+    """A language model whose logits a subclass computes from all tokens so far. It also accepts trees of tokens."""
 
     vocabulary: int
     context: int
@@ -77,10 +77,10 @@ class ByPrefix:
 
 
 class TableModel(ByPrefix):
-    """A toy language model: random float64 logits for every context, drawn once.
+    """A toy language model: random float64 logits for every prefix, drawn once.
 
-    `free` lists the places whose rows are random; at every other place the model is sure of one token, and all models
-    of the same token. A place is the number of tokens before it. None means that every place is free.
+    A place is the number of tokens before it. `free` lists the places whose rows are random; None means all places. At
+    every other place one token has probability 1, which is the same token in all models.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class TableModel(ByPrefix):
         self._rows: dict[tuple[int, ...], Tensor] = {}
 
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
-        """Return logits [V]. With a base they are 0.6 of the base's logits plus noise, so that a draft resembles it."""
+        """Return logits [V]. With `base` they are 0.6 times its logits plus noise, so that drafts resemble targets."""
         if prefix not in self._rows:
             rng = random.Random(f"{self.seed}:{prefix}")
             noise = torch.tensor([rng.gauss(0.0, 1.2) for _ in range(self.vocabulary)], dtype=torch.float64)
@@ -108,7 +108,7 @@ class TableModel(ByPrefix):
 
 
 class TreeDrafter:
-    """A small tree of drafts for the proof: `width` siblings a level, the first of which has children.
+    """Drafts a small tree: `width` siblings at each level. Only the first sibling has children.
 
     `how` is "sampled" (i.i.d. siblings), "without replacement" (q conditional on the earlier siblings) or
     "top" (deterministic top candidates: point masses).
@@ -148,7 +148,7 @@ def drafted_siblings(
 
 
 class LookupToy:
-    """Drafts a chain of point masses: repeats the last token."""
+    """Drafts a chain of point masses, which repeats the last token of the text."""
 
     name = "point"
 
@@ -165,7 +165,7 @@ def toy_models(vocabulary: int, seed: int, free: tuple[int, ...] | None = None) 
 
 @dataclass(frozen=True)
 class Case:
-    """A toy on which the loop can be enumerated. After the prefill's token, `length` tokens may be drafted."""
+    """A toy on which the loop can be enumerated. The text is the prefill's token and `length` more."""
 
     vocabulary: int = 3
     k: int = 2
@@ -214,7 +214,7 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]
         for event in generate(task_of(), sampler):
             if isinstance(event, Committed):
                 tokens += event.tokens
-            elif isinstance(event, Failed):  # else a crashing drafter would pass: the loop decodes on without it
+            elif isinstance(event, Failed):  # a crashing drafter must not pass: the loop continues without it
                 return (-1,)
         return tuple(tokens)
 
@@ -232,7 +232,7 @@ DRAFTERS = (*CHAINS, "sampled", "without replacement", "top")
 
 
 def cases(rule: str = "rejection") -> list[Case]:
-    """Return the cases that the tests and the command `prove` enumerate. In a third of them a token ends the text.
+    """Return the cases that the tests and the command `prove` enumerate. In a third of them, one token ends the text.
 
     If the rule judges chains only, there are no trees.
     """
@@ -246,7 +246,7 @@ def cases(rule: str = "rejection") -> list[Case]:
 
 
 def deep_loops(rule: str = "rejection") -> list[Case]:
-    """Return cases with drafts of up to sixteen tokens. Only two neighbouring places of each are free."""
+    """Return cases with drafts of up to sixteen levels. In each, only two neighbouring places are free."""
     drafters = ("model", "top", "model", "without replacement") if RULES[rule].trees else ("model",)
     return [
         Case(3, DEEPEST, DEEPEST + 1, drafter=drafters[at % len(drafters)], seed=at, free=(at, at + 1))

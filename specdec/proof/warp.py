@@ -1,6 +1,6 @@
-"""A second implementation of temperature, top-k and top-p, in plain floats and independent of `sampling.py`.
+"""Apply temperature, top-k and top-p in plain Python, independently of `sampling.py`.
 
-The proofs compute the exact distribution with it, so that they also find mistakes in the shipped one.
+The proofs compute the exact distribution with this file, so that they also notice mistakes in `sampling.py`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ..types import SamplingParams
 def warped(logits: Sequence[float], params: SamplingParams) -> list[float]:
     """Return the probability of each token id.
 
-    Tokens are taken from the likeliest down; of equal ones the lower id comes first. At temperature 0 only one is
-    taken, otherwise at most `top_k`, until their sum reaches `top_p` of the sum that top-k left.
+    Tokens are taken from the likeliest down; of equally likely tokens, the lower id comes first. At temperature 0 only
+    one token is taken, otherwise at most `top_k`, until their sum reaches `top_p` times the sum of the `top_k` tokens.
     """
     most = 1 if params.temperature == 0.0 else params.top_k or len(logits)
-    likeliest = heapq.nsmallest(most, range(len(logits)), key=lambda token: -logits[token])  # stable, as `sorted` is
+    likeliest = heapq.nsmallest(most, range(len(logits)), key=lambda token: -logits[token])  # equal ones by id
     highest, temperature = logits[likeliest[0]], params.temperature or 1.0
     weights = [math.exp((logits[token] - highest) / temperature) for token in likeliest]
     total, reached, chosen = math.fsum(weights), 0.0, dict[int, float]()

@@ -1,4 +1,4 @@
-"""Verification rules with one mistake each, in `accept`, `residual`, `own_token` or `row`. `mistakes.py` lists them."""
+"""Define verification rules with one mistake each, most of them in one overridden method. `mistakes.py` lists them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TokenResidualAfterBlock(BlockVerification):
 
 
 class BlockByProduct(BlockVerification):
-    """Accepts a prefix with the product of its ratios, which is right for the whole block only."""
+    """Accepts a prefix with the product of its ratios, which is right only for the whole block."""
 
     def pass_chance(self, weight: float, p: Tensor, q: Tensor) -> float:
         return weight
@@ -95,7 +95,7 @@ class OneCoin(RejectionSampling):
 
 
 class BonusAfterRejection(RejectionSampling):
-    """Counts the resampled token as accepted, and so adds a bonus even if the *last* draft was rejected."""
+    """Counts the resampled token as accepted, and therefore adds a bonus even if the last draft was rejected."""
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         verdict = super().verify(proposal, rows, sampler)
