@@ -1,4 +1,4 @@
-/* Runs the page on a pupil's phone. It follows the teacher's page until the pupil replays the run alone. It sends votes. */
+/* Runs the page on a pupil's phone: it follows the teacher's page, or the pupil controls the replay; it sends votes. */
 
 import { createButton, findParts } from "#page/race/html.js";
 import { createQuestionTexts } from "#page/class/question.js";

@@ -101,7 +101,7 @@ export function* generate(task) {
           end: draftedAt,
         };
 
-      // One pass reads the tokens missing in the cache and the draft. Then judge, and cut rejected tokens from the cache.
+      // One pass reads the tokens that the cache lacks, and the draft. Then judge it and cut the cache.
       const [[rows, verdict], start, end] = watch.time(() => {
         const block = [...tokens.slice(cache.length), ...proposal.tokens],
           distributions = target.forward(block, cache, draftLength + 1).map((logits) => probabilities(logits, params)),

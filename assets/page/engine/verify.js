@@ -4,8 +4,8 @@
 
 import { residual } from "./sampling.js";
 
-/** @typedef {{ tokens: number[], probs: Float32Array[] | null, seconds: number[] }} Proposal `probs[i]` is q of token i;
- * if `probs` is null, each q is one-hot */
+/** @typedef {{ tokens: number[], probs: Float32Array[] | null, seconds: number[] }} Proposal `probs[i]` is the q of
+ * token i; if `probs` is null, each q is one-hot */
 /** @typedef {{ token: number, p: number, q: number, u: number | null, accepted: boolean }} Trial */
 /** @typedef {{ accepted: number, token: number, kind: "resampled" | "bonus", trials: Trial[],
  *   distribution: Float32Array, extra?: number[] }} Verdict of a proposal;
