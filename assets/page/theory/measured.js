@@ -4,7 +4,7 @@ import { figuresAt } from "#page/race/measure.js";
 import { replayEnd, speculativeOf } from "#page/race/run.js";
 import { accountedSpeedup } from "#page/theory/formulas.js";
 
-/* Uses the letters of the formulas; returns null without drafts or a plain lane. Costs are in plain steps. */
+/* Names the results as the formulas do; costs are in plain steps. Returns null without drafts or without a plain lane. */
 export function measureRun(run) {
   if (run.names.length < 2) return null;
   const figures = figuresAt(run, replayEnd(run)),
@@ -14,11 +14,11 @@ export function measureRun(run) {
     drafting = cycles.filter((cycle) => cycle.drafting);
   if (!a.judged || figures.c == null || figures.v == null || !figures.speedup) return null;
   const { drafter = "", k: requestedK = 0, params } = lane.started || {},
-    countBeyond = (of) => (place) => cycles.filter((cycle) => of(cycle) > place).length;
+    countBeyond = (depthOf) => (place) => cycles.filter((cycle) => depthOf(cycle) > place).length;
   const places = Array.from({ length: Math.max(...cycles.map((cycle) => cycle.judged)) }, (_, place) => place);
   const judgedAt = places.map(countBeyond((cycle) => cycle.judged)),
     acceptedAt = places.map(countBeyond((cycle) => cycle.accepted));
-  const alphas = acceptedAt.map((kept, place) => kept / judgedAt[place]),
+  const alphas = acceptedAt.map((accepted, place) => accepted / judgedAt[place]),
     meanDrafts = a.drafted / drafting.length,
     share = drafting.length / a.passes,
     tree = a.trees > 0;
