@@ -4,7 +4,7 @@ import { figuresAt } from "#page/race/measure.js";
 import { replayEnd, speculativeOf } from "#page/race/run.js";
 import { accountedSpeedup } from "#page/theory/formulas.js";
 
-/* Names the results as the formulas do; costs are in plain steps. Returns null without drafts or without a plain lane. */
+/* Names the results as the formulas do; costs are in plain steps. Returns null without drafts or plain lane. */
 export function measureRun(run) {
   if (run.names.length < 2) return null;
   const figures = figuresAt(run, replayEnd(run)),
