@@ -105,7 +105,7 @@ function mountPanel(element, props, player, secret) {
   /* -- questions -- */
 
   /** @type {any} */
-  let openQuestion = null; // { answer, at }: with the answer, the player moves to the time `at`, unless it is null
+  let openQuestion = null; // { answer, at }: with the answer, the player moves to the time `at`, unless `at` is null
 
   /* Moves the player and sends the moment. The event "sd-drawn" also sends it, but not while another tab of the app
    * hides the player: a hidden player draws nothing. */

@@ -53,7 +53,7 @@ function blockChances(tokens, rows, q) {
   });
 }
 
-/** @param {(token: number) => string} piece @param {Noise} noise @param {number} length tokens before the cycle */
+/** @param {(token: number) => string} piece @param {Noise} noise @param {number} length of the text before the cycle */
 export function createDescriber(piece, noise, length) {
   const candidate = (probs, token) => ({
     token,

@@ -15,8 +15,8 @@ export class NoDrafter {
 }
 
 /* Drafts by copying tokens from earlier in the text. A subclass chooses the tokens in `copyTokens(text, k)`. Nothing is
- * sampled, so q is one-hot and `probs` is null. `around` holds the numbers of chat-template tokens before and after the
- * prompt; template tokens are never copied. */
+ * sampled, so q is one-hot and `probs` is null. `around` counts the chat-template tokens before the prompt and those
+ * after the prompt; template tokens are never copied. */
 class CopyingDrafter {
   name = "";
 
@@ -36,7 +36,7 @@ class CopyingDrafter {
   }
 }
 
-/* Searches earlier text for the last 3 tokens, then for the last 2, then for the last one. Copies the tokens that
+/* Searches the earlier text for the last 3 tokens, else for the last 2, else for the last token. Copies the tokens that
  * followed the latest occurrence (Saxena 2023). */
 export class PromptLookup extends CopyingDrafter {
   name = "prompt_lookup";
@@ -95,8 +95,8 @@ export class DraftModel {
     return { tokens: drafted, probs, seconds };
   }
 
-  /* Returns a token and the distribution q that it was drawn from. Greedy decoding draws nothing, so it returns null
-   * instead of q. */
+  /* Returns a token and the distribution q that it was drawn from. Under greedy decoding, which draws nothing, null
+   * replaces q. */
   draw(logits, params, sampler, depth) {
     if (!params.temperature) return /** @type {any[]} */ ([argmax(logits), null]);
     const q = probabilities(logits, params);
@@ -113,7 +113,7 @@ export class DraftModel {
     this.cache.release();
   }
 
-  /* Removes rejected drafts and the text's last token, which is read again. Returns the new length of the cache. */
+  /* Removes rejected drafts from the cache, and the last token, which is read again. Returns the cache's new length. */
   cutBack(tokens) {
     let length = 0;
     while (length < tokens.length - 1 && this.cached[length] === tokens[length]) length++;

@@ -49,7 +49,7 @@ export function probabilities(logits, { temperature, top_k, top_p }) {
  * @param {Float32Array} probs @param {number} top_p */
 function applyTopP(probs, top_p) {
   if (top_p >= 1) return probs;
-  const threshold = (1 - top_p) / 2 / probs.length, // tokens below it sum to less than 1 - top_p: none can be needed
+  const threshold = (1 - top_p) / 2 / probs.length, // tokens below it sum to less than 1 - top_p, so none is needed
     likely = [...probs.keys()].filter((i) => probs[i] >= threshold).sort((a, b) => probs[b] - probs[a] || a - b),
     keptProbs = new Float32Array(probs.length);
   let sum = 0;
@@ -89,7 +89,7 @@ export function entropy(probs) {
   return sum;
 }
 
-/** Returns h of block verification after a prefix of weight `weight`, as `block_chance` of specdec/sampling.py does.
+/** Returns h, the acceptance probability of block verification, after a prefix of weight w (see specdec/sampling.py).
  * @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
 export function blockChance(weight, p, q) {
   let mass = 0;

@@ -62,7 +62,7 @@ export class Tokenizer {
     }
   }
 
-  /** Encodes a prompt: within the model's chat template if it has one, otherwise after `begin`, which begins a text.
+  /** Encodes a prompt: within the chat template if there is one, otherwise after `begin`, the first token of a text.
    * @param {string} prompt @param {any} chat @param {number} begin @returns {number[]} */
   prompt(prompt, chat, begin) {
     return chat ? this.within(prompt, chat) : [begin, ...this.plain(prompt)];

@@ -135,7 +135,7 @@ export function mount(element, props) {
     const link = event.target.closest(`a[href^="${GUIDE_URL}"]`);
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    location.hash = link.hash; // Gradio sets a base URL, by which the link would leave this page
+    location.hash = link.hash; // because of Gradio's base URL, the link itself would leave this page
     goTo(link.hash);
   });
   window.addEventListener("hashchange", () => goTo(location.hash));

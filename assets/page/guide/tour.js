@@ -174,7 +174,7 @@ function mountTour(element, props, server, player) {
       const distance = scrollDistance(box, MARGIN, viewport.height - MARGIN - sheet);
       if (distance) scrollBy({ top: distance, behavior: reducedMotion ? "instant" : "smooth" });
     }
-    const toPx = (measured) => measured / (part.ring.currentCSSZoom || 1) + "px"; // a large screen zooms the page
+    const toPx = (measured) => measured / (part.ring.currentCSSZoom || 1) + "px"; // a large screen has a zoomed page
     Object.assign(part.ring.style, {
       left: toPx(box.left - RING_GAP),
       top: toPx(box.top - RING_GAP),

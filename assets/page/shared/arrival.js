@@ -1,4 +1,4 @@
-/* Waits for the player, because Gradio may draw other parts of the page, which need the player, before it. */
+/* Waits for the player, because Gradio may draw it after the parts of the page that need it. */
 
 /* Calls `mount` with the player once the player has moved from the first screen into Gradio's tabs. */
 export function whenPlayerReady(mount) {

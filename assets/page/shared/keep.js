@@ -39,7 +39,7 @@ function withTab(search, tab, first) {
 
 const SAMPLING = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // the sampling settings that a run records
 
-const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // with these, the page chooses, so any value fits
+const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // with these values the page chooses; any run matches them
 
 /* Returns whether the run on show has another prompt or other settings than `values`. Does not compare what the run
  * decided itself: most settings of a server's run, and the draft length of an adaptive drafter. */

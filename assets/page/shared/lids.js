@@ -1,5 +1,5 @@
-/* Runs the two buttons ("lids") beside the prompt. One unfolds the settings and shows what is chosen; one unfolds the
- * actions on a run. The folded parts are mounted from the start, because a run from a link needs them. */
+/* Runs the two buttons ("lids") beside the prompt. The first unfolds the settings and shows what is chosen. The second
+ * unfolds the actions on a run. The folded parts are mounted from the start, because a run from a link needs them. */
 
 import { latestValues } from "#page/handlers/changed.js";
 

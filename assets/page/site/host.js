@@ -130,7 +130,7 @@ const showNotice = (value, wrong = false, share = 1) =>
   prompt = find("#prompt textarea"),
   kindOf = (prompt) => Object.keys(page.runs).find((kind) => page.runs[kind].prompt === prompt);
 
-/* Returns the file of the recorded run for a kind of prompt and a drafter, or without one, for the usual drafter. */
+/* Returns the file of a drafter's recorded run on a kind of prompt. Without such a run, takes the usual drafter's. */
 function fileOf(kind, drafterName) {
   const runFiles = page.runs[kind].files;
   return runFiles[drafterName] || Object.values(runFiles)[0];
@@ -223,7 +223,7 @@ async function begin() {
   await mount(page.parts.find((part) => part.script === "shared/keep"));
   const [, restored] = handler()(); // as Gradio calls it
   if (restored.value) update(PLAYER, restored);
-  // if the visitor has chosen a run meanwhile, the settings of that run are already on show
+  // if the visitor has chosen another run meanwhile, that run shows its own settings
   if (!playNumber && !location.hash.startsWith("#run=")) showSettings(restored.value || value);
   const tab = pressedTab || query.get("tab"); // a tab that was pressed meanwhile stays open
   if (tab && find(`#${CSS.escape(tab)}-button`)) openTab(tab);

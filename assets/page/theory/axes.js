@@ -60,7 +60,7 @@ export function createAxes(texts, widths) {
     };
   }
 
-  /* Draws an axis of speed-ups from 0 and shades the part slower than plain decoding. Returns y of a speed-up. */
+  /* Draws an axis of speed-ups; shades what is slower than plain decoding. Returns the function from speed-up to y. */
   function speedAxis(frame, highest, alignRight) {
     const y = (value) => frame.floor - (value / highest) * frame.plotHeight,
       step = niceStep(highest, 5);
