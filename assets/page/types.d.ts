@@ -1,20 +1,22 @@
-/* What the page's scripts share, for the type checker alone: the page is not sent this file. */
+/* Declares the types that the page's scripts share. Only the type checker reads this file, not the page. */
 
 /** One line of a run's log, as `specdec/events.py` writes it. */
 type LogEvent = { event: string; lane?: string; [key: string]: any };
 
-/** What became of a drafted token, or how the target's own came about. */
+/** What happened to a drafted token, or how the target's token was drawn. */
 type State = "acc" | "rej" | "dis" | "cut" | "res" | "bon" | "pla";
 
-/** The likeliest tokens of a distribution, and what all others have together. */
+type Candidate = { token: number; piece: string; prob: number };
+
+/** The likeliest tokens of a distribution, and the summed probability of all others. */
 type Distribution = {
-  top: { token: number; piece: string; prob: number }[];
+  top: Candidate[];
   rest: number;
   entropy?: number;
-  sample?: number;
+  sample?: Candidate;
 };
 
-/** A drafted token of a cycle: p of the target, q of the drafter, u the random draw. */
+/** A drafted token of a cycle: the target's p, the drafter's q, and u, the random draw that decided. */
 type Draft = {
   token: number;
   piece: string;
@@ -22,8 +24,8 @@ type Draft = {
   state: State;
   level: number;
   parent: number;
-  ready: number;
-  seam?: string[];
+  readyMs: number;
+  text: string;
   p?: number;
   q?: number;
   u?: number;
@@ -33,8 +35,9 @@ type Draft = {
   draft?: Distribution;
 };
 
-type OwnToken = {
+type TargetToken = {
   piece: string;
+  text: string;
   token: number;
   state: State;
   distribution?: Distribution;
@@ -47,54 +50,49 @@ type Totals = {
   judged: number;
   drafted: number;
   trees: number;
-  drafting: number;
-  passing: number;
+  draftMs: number;
+  passMs: number;
   checks: number;
-  checking: number;
+  checkMs: number;
 };
 
-/** One cycle; times are milliseconds since the end of the lane's prefill. */
+/** One cycle. Times are milliseconds since the end of the lane's prefill. */
 type Cycle = {
   number: number;
-  draft: { start: number; end: number; steps: number[] } | null;
+  drafting: { start: number; end: number; steps: number[] } | null;
   check: { start: number; end: number } | null;
   drafts: Draft[];
-  own: OwnToken | null;
-  at: number;
-  start: number;
+  targetToken: TargetToken | null;
+  startMs: number;
+  endMs: number;
   gained: number;
   served: boolean;
   tokens: number[];
   pieces: string[];
+  texts: string[];
   bonus?: Distribution;
-  who: string;
   tree: boolean;
   accepted: number;
   judged: number;
-  sum: Totals;
+  totals: Totals;
 };
 
 type Lane = {
   name: string;
   started: LogEvent | null;
-  zero: number | null;
-  first: {
-    pieces: string[];
-    tokens: number[];
-    distribution?: Distribution;
-    p?: number;
-    cycle?: Cycle;
-  } | null;
-  open: { drafted?: LogEvent; verified?: LogEvent } | null;
+  prefillEnd: number | null;
+  prefill:
+    (Pick<Cycle, "pieces" | "texts" | "tokens"> & { distribution?: Distribution; p?: number; cycle?: Cycle }) | null;
+  pending: { drafted?: LogEvent; verified?: LogEvent } | null;
   cycles: Cycle[];
   failures: LogEvent[];
   finished: LogEvent | null;
-  end: number;
+  endMs: number;
 };
 
 type Run = { header: LogEvent; names: string[]; lanes: Record<string, Lane>; closed: boolean };
 
-/** The player of a page: a run, a moment of it, and what its other views may ask. */
+/** The player of a page: a run, the moment of the run on show, and what other views use of the player. */
 interface Player extends HTMLElement {
   words: any;
   run(): Run | null;
@@ -105,7 +103,6 @@ interface Player extends HTMLElement {
   moveTo?(element: HTMLElement, props: any, watch: Watch, trigger: any): void;
   share?: any;
   wantedStep?: { cycle: number; node: number } | null;
-  wantsGame?: boolean;
 }
 
 type Watch = (names: string | string[], changed: () => void) => void;
