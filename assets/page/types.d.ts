@@ -1,22 +1,20 @@
-/* Declares the types that the page's scripts share. Only the type checker reads this file, not the page. */
+/* What the page's scripts share, for the type checker alone: the page is not sent this file. */
 
 /** One line of a run's log, as `specdec/events.py` writes it. */
 type LogEvent = { event: string; lane?: string; [key: string]: any };
 
-/** What happened to a drafted token, or how the target's token was drawn. */
+/** What became of a drafted token, or how the target's own came about. */
 type State = "acc" | "rej" | "dis" | "cut" | "res" | "bon" | "pla";
 
-type Candidate = { token: number; piece: string; prob: number };
-
-/** The likeliest tokens of a distribution, and the summed probability of all others. */
+/** The likeliest tokens of a distribution, and what all others have together. */
 type Distribution = {
-  top: Candidate[];
+  top: { token: number; piece: string; prob: number }[];
   rest: number;
   entropy?: number;
-  sample?: Candidate;
+  sample?: number;
 };
 
-/** A drafted token of a cycle: the target's p, the drafter's q, and u, the random draw that decided. */
+/** A drafted token of a cycle: p of the target, q of the drafter, u the random draw. */
 type Draft = {
   token: number;
   piece: string;
@@ -24,8 +22,8 @@ type Draft = {
   state: State;
   level: number;
   parent: number;
-  readyMs: number;
-  text: string;
+  ready: number;
+  seam?: string[];
   p?: number;
   q?: number;
   u?: number;
@@ -35,9 +33,8 @@ type Draft = {
   draft?: Distribution;
 };
 
-type TargetToken = {
+type OwnToken = {
   piece: string;
-  text: string;
   token: number;
   state: State;
   distribution?: Distribution;
@@ -50,49 +47,54 @@ type Totals = {
   judged: number;
   drafted: number;
   trees: number;
-  draftMs: number;
-  passMs: number;
+  drafting: number;
+  passing: number;
   checks: number;
-  checkMs: number;
+  checking: number;
 };
 
-/** One cycle. Times are milliseconds since the end of the lane's prefill. */
+/** One cycle; times are milliseconds since the end of the lane's prefill. */
 type Cycle = {
   number: number;
-  drafting: { start: number; end: number; steps: number[] } | null;
+  draft: { start: number; end: number; steps: number[] } | null;
   check: { start: number; end: number } | null;
   drafts: Draft[];
-  targetToken: TargetToken | null;
-  startMs: number;
-  endMs: number;
+  own: OwnToken | null;
+  at: number;
+  start: number;
   gained: number;
   served: boolean;
   tokens: number[];
   pieces: string[];
-  texts: string[];
   bonus?: Distribution;
+  who: string;
   tree: boolean;
   accepted: number;
   judged: number;
-  totals: Totals;
+  sum: Totals;
 };
 
 type Lane = {
   name: string;
   started: LogEvent | null;
-  prefillEnd: number | null;
-  prefill:
-    (Pick<Cycle, "pieces" | "texts" | "tokens"> & { distribution?: Distribution; p?: number; cycle?: Cycle }) | null;
-  pending: { drafted?: LogEvent; verified?: LogEvent } | null;
+  zero: number | null;
+  first: {
+    pieces: string[];
+    tokens: number[];
+    distribution?: Distribution;
+    p?: number;
+    cycle?: Cycle;
+  } | null;
+  open: { drafted?: LogEvent; verified?: LogEvent } | null;
   cycles: Cycle[];
   failures: LogEvent[];
   finished: LogEvent | null;
-  endMs: number;
+  end: number;
 };
 
 type Run = { header: LogEvent; names: string[]; lanes: Record<string, Lane>; closed: boolean };
 
-/** The player of a page: a run, the moment of the run on show, and what other views use of the player. */
+/** The player of a page: a run, a moment of it, and what its other views may ask. */
 interface Player extends HTMLElement {
   words: any;
   run(): Run | null;
@@ -103,6 +105,7 @@ interface Player extends HTMLElement {
   moveTo?(element: HTMLElement, props: any, watch: Watch, trigger: any): void;
   share?: any;
   wantedStep?: { cycle: number; node: number } | null;
+  wantsGame?: boolean;
 }
 
 type Watch = (names: string | string[], changed: () => void) => void;
