@@ -1,16 +1,16 @@
-/* Runs a pupil's phone: it follows the teacher's page or replays the run at its own pace, and sends votes. */
+/* Runs the page on a pupil's phone: it follows the teacher's page, or the pupil controls the replay; it sends votes. */
 
 import { createButton, findParts } from "#page/race/html.js";
 import { createQuestionTexts } from "#page/class/question.js";
 
-const GLIDE_MS = 200, // how long a glide takes
-  FRAME_MS = 33, // between two drawings
-  MAX_GLIDE_MS = 1500; // a longer way, in ms of replay, is jumped
-const VOTE_GAP_MS = 200,
-  RETRY_MS = 4000; // ms between two votes, and before the next try
+const GLIDE_MS = 200, // ms in which a glide moves the replay to the teacher's moment
+  FRAME_MS = 33, // ms between two drawings in a glide
+  MAX_GLIDE_MS = 1500; // ms of replay; over a longer distance, the replay jumps
+const VOTE_GAP_MS = 200, // ms between two votes
+  RETRY_MS = 4000; // ms before the next attempt
 const KEY = "specdec.phone";
 
-/* The player reads the log `playerProps.value`: `handlers.value` makes it read on, `handlers.ended` ends the run. */
+/* `handlers.value()` makes the player read what was added to `playerProps.value`; `handlers.ended()` ends the run. */
 export function mount(element, props, player, playerProps, handlers) {
   const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
@@ -32,10 +32,10 @@ export function mount(element, props, player, playerProps, handlers) {
     voting: false,
   };
 
-  /* Names this phone, so that it has one vote; the name lasts as long as the browser tab. */
+  /* Returns a random name for this phone, so that it has one vote. The name lasts as long as the browser tab. */
   function phoneName() {
-    const name = Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) =>
-      one.toString(16).padStart(2, "0"),
+    const name = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
+      byte.toString(16).padStart(2, "0"),
     ).join("");
     try {
       sessionStorage.setItem(KEY, sessionStorage.getItem(KEY) || name);
@@ -55,7 +55,7 @@ export function mount(element, props, player, playerProps, handlers) {
       takeNews(JSON.parse(data));
     };
     events.onerror = () => {
-      const isClosed = events.readyState === EventSource.CLOSED; // otherwise the browser tries again by itself
+      const isClosed = events.readyState === EventSource.CLOSED; // otherwise the browser reconnects by itself
       view.problem = isClosed ? labels.full : labels.lost;
       setTimeout(paintHead, isClosed ? 0 : 1500);
       if (isClosed) setTimeout(listen, RETRY_MS);
@@ -71,7 +71,7 @@ export function mount(element, props, player, playerProps, handlers) {
     paintQuestion();
   }
 
-  /* Loads the run of the class, as far as it has come, into the player. */
+  /* Loads the run of the class into the player, as far as the phone has received it. */
   function loadRun() {
     if (!view.log) return;
     if (view.shownRun !== view.run || !view.log.startsWith(player.log())) player.load(view.log);
@@ -83,7 +83,7 @@ export function mount(element, props, player, playerProps, handlers) {
     if (view.state.cursor && view.state.cursor.closed && !player.moment().closed) handlers.ended();
   }
 
-  /* Shows the moment that the teacher's page sent; if that page plays and the way is short, glides there evenly. */
+  /* Shows the moment that the teacher's page sent. While that page plays, glides to a near moment at an even speed. */
   function glideTo(cursor) {
     cancelAnimationFrame(view.frame);
     if (!cursor) return;
@@ -146,12 +146,12 @@ export function mount(element, props, player, playerProps, handlers) {
         : labels.voted;
   }
 
-  /* Sends one vote at a time; the last choice counts. */
+  /* Sends one vote at a time. If the pupil chooses again meanwhile, sends the last choice next. */
   async function choose(question, choice) {
-    const busy = view.voting;
+    const wasVoting = view.voting;
     Object.assign(view, { chosen: { question, choice }, voting: true });
     paintQuestion();
-    if (busy) return;
+    if (wasVoting) return;
     for (let sent = null; sent !== view.chosen;) {
       const vote = view.chosen,
         answer = await fetch("class/vote", {

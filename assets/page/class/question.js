@@ -4,13 +4,13 @@ import { html } from "#page/race/html.js";
 import { formatChance } from "#page/race/format.js";
 import { fillTemplate, formatPiece, fillText } from "#page/race/text.js";
 
-/* `acceptChance` is the chance that a draft is accepted. `quarterOfChance` is its quarter: 0 below ¼, then 1, 2, 3. */
+/* `acceptChance` is the chance that a draft is accepted. `quarterOfChance` is 0 for a chance below ¼, then 1, 2, 3. */
 const acceptChance = (p, q) => (q > p ? p / q : 1);
-// 0.3/0.4 is a little less than ¾ in floating point
+// Adds 1e-9, because 0.3/0.4 is a little less than ¾ in floating point.
 export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
-/* `texts` are those of `class.json`. `quiz` holds the Guide's questions; the `number` of a question is its index
- * there. */
+/* `texts` holds the texts of `class.json`. `quiz.list` holds the questions of the Guide's quiz; the `number` of such a
+ * question is its index in this list. */
 export function createQuestionTexts(texts, quiz) {
   const labels = texts.question;
 

@@ -1,7 +1,7 @@
 /* Runs the teacher's panel: it sends the class what the player on this page shows, asks questions and shows the votes.
  *
- * The secret arrives in the address and is removed from it at once, because a projector shows the address; this
- * browser tab stores it. */
+ * The teacher's secret arrives in the address. The panel moves it at once into the storage of this browser tab, because
+ * a projector would show the address. */
 
 import { html, createButton, findParts } from "#page/race/html.js";
 import { speculativeOf, isGreedy } from "#page/race/run.js";
@@ -17,7 +17,7 @@ const POST_GAP_MS = 200, // ms between two posts
   MAX_POST = 400000; // characters of the log in a post
 const SECRET_KEY = "specdec.teach";
 
-/* Loads a run in which coins decide, because the run of the first screen is greedy. */
+/* Replaces the run of the first screen, which is greedy, by a sampled run, in which random draws decide. */
 async function loadSampledRun(player, server) {
   if (!player.isFirst() || !isGreedy(player.run())) return;
   const log = await server.sampled_run().catch(() => "");
@@ -53,7 +53,7 @@ function mountPanel(element, props, player, secret) {
       body: JSON.stringify(body),
     });
 
-  /* Sends the class the part of the log that it lacks, and the moment on show, at most once per `POST_GAP_MS`. */
+  /* Sends the part of the log that the class lacks and the moment on show, at most once per `POST_GAP_MS`. */
   async function send() {
     if (isSending || hasStopped) return;
     isSending = true;
@@ -100,15 +100,15 @@ function mountPanel(element, props, player, secret) {
   }
 
   const createName = () =>
-    Array.from(crypto.getRandomValues(new Uint8Array(8)), (one) => one.toString(16).padStart(2, "0")).join("");
+    Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
   /* -- questions -- */
 
   /** @type {any} */
-  let openQuestion = null; // { answer, at }: the answer comes with a move of the player to the time `at`, if any
+  let openQuestion = null; // { answer, at }: with the answer, the player moves to the time `at`, unless `at` is null
 
-  /* Moves the player, then calls `send` itself: while another tab of the app hides the player, it draws nothing, so the
-   * event "sd-drawn" does not call it. */
+  /* Moves the player and sends the moment. The event "sd-drawn" also sends it, but not while another tab of the app
+   * hides the player: a hidden player draws nothing. */
   function moveTo(timeMs) {
     player.show({ t: timeMs });
     send();
@@ -116,26 +116,26 @@ function mountPanel(element, props, player, secret) {
 
   const isJudged = (draft) => draft.state === "rej" || draft.state === "acc";
 
-  /* Moves to just before the next verdict on a draft, preferably one by a coin, and returns its cycle. */
+  /* Moves to just before the next verdict on a draft, preferably one that a random draw decides. Returns its cycle. */
   function moveToNextVerdict() {
     const cycles = player.run() ? speculativeOf(player.run()).cycles : [],
       later = cycles
         .slice(countCyclesBy(cycles, player.moment().t))
-        .filter((one) => one.check && one.drafts.some(isJudged)),
-      cycle = later.find((one) => one.drafts.some((draft) => isJudged(draft) && isCoinDecided(draft))) || later[0];
+        .filter(({ check, drafts }) => check && drafts.some(isJudged)),
+      cycle = later.find(({ drafts }) => drafts.some((draft) => isJudged(draft) && isCoinDecided(draft))) || later[0];
     if (cycle) moveTo(cycle.check.end - 0.001);
     else showNotice(labels.no_cycle, true);
     return cycle;
   }
 
-  /* Asks about a draft that a coin decides, else about the rejected one or the last accepted one. */
+  /* Asks about a draft that a random draw decides. Without one, asks about the rejected or the last accepted draft. */
   function askKeep() {
     const { rule, server } = speculativeOf(player.run()).started || {};
-    // a run that names no rule is an older one, by rejection sampling
+    // an older run names no rule; it used rejection sampling
     if (server || (rule || REJECTION_SAMPLING) !== REJECTION_SAMPLING) return showNotice(labels.no_coin, true);
     const cycle = moveToNextVerdict(),
       drafts = cycle ? cycle.drafts.filter(isJudged) : [],
-      draft = drafts.find(isCoinDecided) || drafts.find((one) => one.state === "rej") || drafts.pop();
+      draft = drafts.find(isCoinDecided) || drafts.find(({ state }) => state === "rej") || drafts.pop();
     const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
     if (draft)
       ask(
@@ -183,15 +183,15 @@ function mountPanel(element, props, player, secret) {
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
     if (!question) return;
-    const worded = describeQuestion(question);
-    part.text.replaceChildren(...worded.text);
-    part.bars.replaceChildren(...createBars(worded.choices, counts, answer ? answer.right : -1));
-    part.why.textContent = answer ? worded.why(answer) : "";
+    const { text, choices, why } = describeQuestion(question);
+    part.text.replaceChildren(...text);
+    part.bars.replaceChildren(...createBars(choices, counts, answer ? answer.right : -1));
+    part.why.textContent = answer ? why(answer) : "";
     part.votes.textContent = countText(
       labels.votes,
       counts.reduce((sum, n) => sum + n, 0),
     );
-    part.reveal.hidden = Boolean(answer) || !openQuestion; // after a reload this page has no answer
+    part.reveal.hidden = Boolean(answer) || !openQuestion; // after a reload, this page no longer has the answer
   }
 
   function listen() {
@@ -217,7 +217,7 @@ function mountPanel(element, props, player, secret) {
       const { address, qr } = await (await fetch("class/join")).json();
       part.address.textContent = address.replace("http://", "");
       part.summaryaddress.textContent = part.address.textContent;
-      part.qr.innerHTML = qr; // the app drew this image of its own address
+      part.qr.innerHTML = qr; // safe as markup, because the app itself drew it
       part.qr.firstElementChild.setAttribute("aria-hidden", "true");
     } catch {
       showNotice(labels.lost, true);
@@ -233,7 +233,7 @@ function mountPanel(element, props, player, secret) {
     "select",
     { "aria-label": labels.ask_quiz },
     html("option", { value: "" }, labels.ask_quiz),
-    quiz.list.map((one, i) => html("option", { value: i }, `${i + 1}. ${one.ask}`)),
+    quiz.list.map(({ ask }, i) => html("option", { value: i }, `${i + 1}. ${ask}`)),
   );
   choice.onchange = () => {
     if (choice.value) askQuiz(+choice.value);
@@ -249,13 +249,13 @@ function mountPanel(element, props, player, secret) {
 
 function takeSecret() {
   const query = new URLSearchParams(location.search),
-    given = query.get("teach");
-  if (given) {
+    newSecret = query.get("teach");
+  if (newSecret) {
     query.delete("teach");
-    sessionStorage.setItem(SECRET_KEY, given);
+    sessionStorage.setItem(SECRET_KEY, newSecret);
     history.replaceState(history.state, "", location.pathname + (String(query) ? "?" + query : "") + location.hash);
   }
-  return given || sessionStorage.getItem(SECRET_KEY);
+  return newSecret || sessionStorage.getItem(SECRET_KEY);
 }
 
 export function mount(element, props, watch, trigger, server) {

@@ -6,7 +6,7 @@ import { Random } from "./random.js";
 
 const TOP_TOKENS = 8; // of each distribution
 
-/* Draws example tokens for pages. The same seed and position always give the same noise (Gumbel). */
+/* Draws example tokens for the page, with Gumbel noise. The same seed and position always give the same noise. */
 export class Noise {
   /** @param {number} seed */
   constructor(seed) {
@@ -17,7 +17,7 @@ export class Noise {
 
   /** @param {Float32Array} probs @param {number} position of the token, counted from the start of the prompt */
   draw(probs, position) {
-    for (const one of this.noises.keys()) if (one < position - 100) this.noises.delete(one);
+    for (const other of this.noises.keys()) if (other < position - 100) this.noises.delete(other);
     let noise = this.noises.get(position);
     if (!noise) {
       const source = new Random([this.seed, position]);
@@ -44,7 +44,7 @@ function pointMass(size, token) {
   return probs;
 }
 
-/* Computes block verification's h at each token. */
+/* Computes h, the acceptance probability of block verification, at each token. */
 function blockChances(tokens, rows, q) {
   let weight = 1;
   return tokens.map((token, i) => {
@@ -61,18 +61,18 @@ export function createDescriber(piece, noise, length) {
     prob: roundTo(probs[token], 7),
   });
 
-  /* Lists the possible ones of `tokens` with their probabilities, the likeliest first. Adds the probability of all the
-   * other tokens together, and the entropy. */
+  /* Lists those of `tokens` whose probability is above 0, the likeliest first. Adds `rest`, the summed probability of
+   * all other tokens, and the entropy. */
   function distribution(probs, tokens) {
     const top = [...new Set(tokens)]
       .filter((token) => probs[token] > 0)
       .sort((a, b) => probs[b] - probs[a] || a - b)
       .map((token) => candidate(probs, token));
-    const listed = top.reduce((sum, one) => sum + one.prob, 0);
-    return { top, rest: roundTo(Math.max(0, 1 - listed), 7), entropy: roundTo(entropy(probs), 5) };
+    const topSum = top.reduce((sum, { prob }) => sum + prob, 0);
+    return { top, rest: roundTo(Math.max(0, 1 - topSum), 7), entropy: roundTo(entropy(probs), 5) };
   }
 
-  /* Adds a sample to `distribution`: the token that the noise draws, with `level` drafted tokens before it. */
+  /* Adds `sample` to a distribution: the token that the noise draws after `level` drafted tokens. */
   const withSample = (probs, tokens, level) => ({
     ...distribution(probs, tokens),
     sample: candidate(probs, noise.draw(probs, length + level)),
@@ -90,8 +90,8 @@ export function createDescriber(piece, noise, length) {
         positions,
         law: distribution(drawnFrom, [...likeliest(drawnFrom), verdict.token]),
       },
-      last = rows[rows.length - 1],
-      bonus = tokens.length ? { bonus: withSample(last, likeliest(last), tokens.length) } : {};
+      lastRow = rows[rows.length - 1],
+      bonus = tokens.length ? { bonus: withSample(lastRow, likeliest(lastRow), tokens.length) } : {};
     return { ...fields, p: rows[accepted][verdict.token], ...bonus };
   }
 

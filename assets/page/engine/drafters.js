@@ -1,5 +1,5 @@
-/* Defines the drafters: after the text `tokens`, `propose(tokens, k, params, sampler)` returns a `Proposal`, a chain of
- * at most `k` tokens, as in `specdec/drafters`. One instance serves one run. */
+/* Defines the drafters, as in `specdec/drafters`. `propose(tokens, k, params, sampler)` returns a `Proposal`: a chain
+ * of at most `k` tokens to follow the text `tokens`. Each run has its own instance. */
 
 import { argmax, probabilities } from "./sampling.js";
 
@@ -14,9 +14,9 @@ export class NoDrafter {
   }
 }
 
-/* Copies tokens from earlier in the text, which a subclass chooses in `copyTokens(text, k)`. Nothing is sampled, so q
- * is one-hot and `probs` is null. `around` is how many tokens of a chat template stand before and after the prompt;
- * these are not copied. */
+/* Drafts by copying tokens from earlier in the text. A subclass chooses the tokens in `copyTokens(text, k)`. Nothing is
+ * sampled, so q is one-hot and `probs` is null. `around` counts the chat-template tokens before the prompt and those
+ * after the prompt; template tokens are never copied. */
 class CopyingDrafter {
   name = "";
 
@@ -36,8 +36,8 @@ class CopyingDrafter {
   }
 }
 
-/* Finds the text's longest ending (3, 2 or 1 tokens) that occurred before, and copies what followed it last (Saxena
- * 2023). */
+/* Searches the earlier text for the last 3 tokens, else for the last 2, else for the last token. Copies the tokens that
+ * followed the latest occurrence (Saxena 2023). */
 export class PromptLookup extends CopyingDrafter {
   name = "prompt_lookup";
   indexedCount = 0;
@@ -52,7 +52,7 @@ export class PromptLookup extends CopyingDrafter {
       const match = this.latestEnds.get(text.slice(-n).join());
       if (match === undefined) continue;
       const source = [...text];
-      for (let i = match; i < match + k; i++) source.push(source[i]); // beyond the text's end it copies its own copies
+      for (let i = match; i < match + k; i++) source.push(source[i]); // past the text, i reaches the copied tokens
       return source.slice(text.length);
     }
     return [];
@@ -67,7 +67,7 @@ export class DraftModel {
   constructor(model, capacity) {
     this.model = model;
     this.cache = model.newCache(capacity);
-    /** @type {number[]} the ids in the cache: text, then drafts that may have been rejected */
+    /** @type {number[]} the token ids in the cache: the text, then drafts that the target may have rejected */
     this.cached = [];
   }
 
@@ -75,7 +75,7 @@ export class DraftModel {
   propose(tokens, k, params, sampler) {
     let pending = tokens.slice(this.cutBack(tokens));
     if (!k) {
-      // fills the cache even if nothing is drafted, but for the last token, which every call reads again
+      // Fill the cache although nothing is drafted. Leave out the last token, because every call reads it again.
       if (pending.length > 1) this.step(pending.slice(0, -1));
       return emptyProposal();
     }
@@ -95,8 +95,8 @@ export class DraftModel {
     return { tokens: drafted, probs, seconds };
   }
 
-  /* Returns a token and the distribution that it was drawn from, or null in place of the distribution if decoding is
-   * greedy, which draws nothing. */
+  /* Returns a token and the distribution q that it was drawn from. Under greedy decoding, which draws nothing, null
+   * replaces q. */
   draw(logits, params, sampler, depth) {
     if (!params.temperature) return /** @type {any[]} */ ([argmax(logits), null]);
     const q = probabilities(logits, params);
@@ -113,12 +113,12 @@ export class DraftModel {
     this.cache.release();
   }
 
-  /* Removes rejected drafts from the cache and returns its length. The last token of the text is always read again. */
+  /* Removes rejected drafts from the cache, and the last token, which is read again. Returns the cache's new length. */
   cutBack(tokens) {
-    let same = 0;
-    while (same < tokens.length - 1 && this.cached[same] === tokens[same]) same++;
-    this.cached.length = same;
-    this.cache.keep(same);
-    return same;
+    let length = 0;
+    while (length < tokens.length - 1 && this.cached[length] === tokens[length]) length++;
+    this.cached.length = length;
+    this.cache.keep(length);
+    return length;
   }
 }

@@ -1,5 +1,5 @@
-/* Runs the loop of `specdec/engine.py`: draft, verify, commit. It depends on no model, method or page; it yields the
- * events of a trace. The cache holds every token of the text but the last. Cycle 0 is the prefill. */
+/* Runs the loop of `specdec/engine.py`: draft, verify, commit. The loop yields the events of a trace. Between cycles,
+ * the target's KV cache holds every token of the text except the last one. Cycle 0 is the prefill. */
 
 import { createDescriber, Noise } from "./describe.js";
 import { probabilities } from "./sampling.js";
@@ -7,47 +7,47 @@ import { RandomSampler } from "./random.js";
 import { RejectionSampling } from "./verify.js";
 import { TextStream } from "./text.js";
 
-export const MAX_DRAFT = 64; // tokens of a draft
+export const MAX_DRAFT = 64; // tokens in a draft
 
 /** @typedef {{ temperature: number, top_k: number, top_p: number, max_tokens: number, seed: number, stop: string[],
  *   ignore_end: boolean }} Params */
 /** @typedef {{ lane: string, target: any, prompt: number[], params: Params, drafter: any, k: number, rule?: any,
  *   ends: number[], bytes: (token: number) => Uint8Array, piece: (token: number) => string, sampler?: any }} Task */
 
-/* Measures the time of a lane in seconds; it runs only while the lane works. */
+/* Measures the seconds that a lane works. The time that other lanes take does not count. */
 class Stopwatch {
   elapsed = 0;
 
-  /** @template T @param {() => T} work @returns {[T, number, number]} the result, its start and its end */
+  /** @template T @param {() => T} work @returns {[T, number, number]} the result, and when work began and ended */
   time(work) {
     const start = this.elapsed,
       startedAt = performance.now(),
-      done = work();
+      result = work();
     this.elapsed += (performance.now() - startedAt) / 1000;
-    return [done, start, this.elapsed];
+    return [result, start, this.elapsed];
   }
 }
 
-/* Holds a lane's growing text and why it ended. Tokens are added one by one, because each may end it. */
+/* Holds a lane's growing text, and the reason why it ended. Adds tokens one by one, because each can end the text. */
 class Transcript {
   /** @param {Task} task */
   constructor({ prompt, params, target, ends, bytes }) {
     this.tokens = [...prompt];
-    this.begin = prompt.length;
+    this.promptLength = prompt.length;
     this.limit = Math.min(target.context, prompt.length + params.max_tokens);
-    this.atLimit = prompt.length + params.max_tokens <= target.context ? "length" : "context";
-    this.ends = params.ignore_end ? [] : ends;
+    this.limitReason = prompt.length + params.max_tokens <= target.context ? "length" : "context";
+    this.endTokens = params.ignore_end ? [] : ends;
     this.stream = new TextStream(bytes, params.stop);
     this.text = "";
-    this.reason = this.wanted > 0 ? "" : this.atLimit;
+    this.reason = this.remaining > 0 ? "" : this.limitReason;
   }
 
-  get wanted() {
+  get remaining() {
     return this.limit - this.tokens.length;
   }
 
   get count() {
-    return this.tokens.length - this.begin;
+    return this.tokens.length - this.promptLength;
   }
 
   /** @param {number[]} emitted @returns {[number[], string]} the added tokens, and the text that became readable */
@@ -55,11 +55,11 @@ class Transcript {
     const before = this.tokens.length;
     let readable = "";
     for (const token of emitted) {
-      const isEnd = this.ends.includes(token);
+      const isEnd = this.endTokens.includes(token);
       this.tokens.push(token);
       if (!isEnd) readable += this.stream.push(token);
-      if (!isEnd && !this.stream.stopped && this.wanted) continue;
-      this.reason = this.stream.stopped ? "stop" : isEnd ? "end" : this.atLimit;
+      if (!isEnd && !this.stream.stopped && this.remaining) continue;
+      this.reason = this.stream.stopped ? "stop" : isEnd ? "end" : this.limitReason;
       readable += this.stream.flush();
       break;
     }
@@ -68,7 +68,7 @@ class Transcript {
   }
 }
 
-/** Runs `task` and yields its events as they happen, `finished` last.
+/** Runs `task` and yields its events as they happen. The last event is `finished`.
  * @param {Task} task */
 export function* generate(task) {
   const { lane, params, drafter, target, piece, k: maxDraft } = task,
@@ -85,13 +85,13 @@ export function* generate(task) {
   try {
     for (let cycle = 0; !transcript.reason; cycle++) {
       const addSpent = (work, seconds) => (spent[cycle ? work : "prefill"] += seconds);
-      // Draft at most as many tokens as are still requested, minus the token that the target adds.
-      const k = cycle ? Math.min(maxDraft, transcript.wanted - 1) : 0,
+      // The target adds one token of its own, so draft at most one token fewer than the run may still write.
+      const k = cycle ? Math.min(maxDraft, transcript.remaining - 1) : 0,
         propose = () => drafter.propose(tokens, k, params, sampler),
         [proposal, startedAt, draftedAt] = watch.time(propose),
-        n = proposal.tokens.length;
+        draftLength = proposal.tokens.length;
       addSpent("draft", draftedAt - startedAt);
-      if (n)
+      if (draftLength)
         yield {
           event: "drafted",
           lane,
@@ -101,10 +101,10 @@ export function* generate(task) {
           end: draftedAt,
         };
 
-      // Verify in one pass over what the cache lacks and the whole draft; then judge and cut the cache.
+      // One pass reads the draft and the tokens that the cache lacks. Then judge, and cut off rejected tokens.
       const [[rows, verdict], start, end] = watch.time(() => {
         const block = [...tokens.slice(cache.length), ...proposal.tokens],
-          distributions = target.forward(block, cache, n + 1).map((logits) => probabilities(logits, params)),
+          distributions = target.forward(block, cache, draftLength + 1).map((logits) => probabilities(logits, params)),
           judged = rule.verify(proposal, distributions, sampler);
         cache.keep(tokens.length + judged.accepted);
         return /** @type {[Float32Array[], import("./verify.js").Verdict]} */ ([distributions, judged]);
@@ -115,10 +115,10 @@ export function* generate(task) {
 
       const { accepted, token, kind, extra = [] } = verdict,
         emitted = [...proposal.tokens.slice(0, accepted), token, ...extra],
-        [[joined, text], , at] = watch.time(() => transcript.commit(emitted));
+        [[added, text], , at] = watch.time(() => transcript.commit(emitted));
       yield {
-        ...{ event: "committed", lane, cycle, tokens: joined, pieces: joined.map(piece) },
-        ...{ accepted: Math.min(accepted, joined.length), kind, text, total: transcript.count, at },
+        ...{ event: "committed", lane, cycle, tokens: added, pieces: added.map(piece) },
+        ...{ accepted: Math.min(accepted, added.length), kind, text, total: transcript.count, at },
       };
     }
   } finally {
@@ -130,22 +130,22 @@ export function* generate(task) {
   yield { event: "finished", lane, reason, tokens: count, text, at, ...spent, other };
 }
 
-/* Returns the fields of a draft, which is a chain: each token follows the one before it. */
+/* Returns fields of a `drafted` event. The draft is a chain, so the parent of each token is the token before it. */
 function draftOf({ tokens, seconds }, piece, startedAt) {
   let end = startedAt;
   return {
     tokens,
     pieces: tokens.map(piece),
     parents: tokens.map((_, i) => i - 1),
-    step_ends: seconds.map((seconds) => (end += seconds)),
+    step_ends: seconds.map((stepSeconds) => (end += stepSeconds)),
   };
 }
 
-/** Runs lanes in turn: the next cycle is that of the lane which has taken the least time since its first token.
+/** Runs lanes in turns of one cycle. The next turn goes to the lane that has worked the least since its first token.
  * @param {Record<string, Generator<any>>} lanes */
 export function* interleave(lanes) {
   const clocks = Object.fromEntries(Object.keys(lanes).map((name) => [name, 0])),
-    first = { ...clocks };
+    firstTokenAt = { ...clocks };
   while (Object.keys(clocks).length) {
     const [name] = Object.entries(clocks).reduce((a, b) => (b[1] < a[1] ? b : a));
     for (;;) {
@@ -156,8 +156,8 @@ export function* interleave(lanes) {
       }
       yield value;
       if (value.event !== "committed") continue;
-      if (!value.cycle) first[name] = value.at;
-      clocks[name] = value.at - first[name];
+      if (!value.cycle) firstTokenAt[name] = value.at;
+      clocks[name] = value.at - firstTokenAt[name];
       break;
     }
   }

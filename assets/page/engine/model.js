@@ -1,23 +1,23 @@
-/* Runs a Llama in WebAssembly: its layers are those of `specdec/models/native.cpp`, and `specdec/models/browser.py`
- * writes its file. It takes one sequence and returns rows of logits, bit for bit those of Python with int7 weights. A
- * token's row is the same whether it is computed with others or alone. */
+/* Runs a model of the Llama architecture in WebAssembly. The layers are compiled from `specdec/models/native.cpp`, and
+ * `specdec/models/browser.py` writes the model's file. A pass reads one sequence; its logits equal, bit for bit, those
+ * of Python with int7 weights. The logits after a token do not depend on which other tokens the same pass reads. */
 
 const MAGIC = 0x31445053, // "SPD1"
   ALIGNED = 64,
-  BLOCK = 32, // the codes of 32 outputs lie side by side, and 32 inputs share a scale
+  BLOCK = 32, // the codes of 32 outputs are interleaved, and 32 inputs share a scale
   MATRIX_BYTES = 56, // bytes of `Matrix` in `native.cpp`
   LAYER_BYTES = 4 * MATRIX_BYTES + 8,
   PARTS = ["qkv", "out", "gate_up", "down"];
 
-const PAGES = { initial: 64, maximum: 16384 }, // of 64 kB
+const PAGES = { initial: 64, maximum: 16384 }, // pages of 64 KiB
   STACK_BYTES = 2 ** 20;
 
 const wasiStub = new Proxy({}, { get: () => () => 0 }),
   instantiate = (module, memory) =>
     WebAssembly.instantiate(module, { wasi_snapshot_preview1: wasiStub, env: { memory } });
 
-/** Loads the compiled code of the layers, which all models of a page share. For each further thread, `startThread`
- * passes its argument to `serveAsThread` in another worker, and resolves when the thread is ready.
+/** Loads the compiled layers, which all models of a page share. Calls `startThread` for each thread after the first. It
+ * must pass its argument to `serveAsThread` in another worker, and resolve when that thread is ready.
  * @param {BufferSource} binary @param {number} [threads] @param {(message: any) => Promise<any>} [startThread] */
 export async function loadLayers(binary, threads = 1, startThread) {
   const module = await WebAssembly.compile(binary),
@@ -34,7 +34,7 @@ export async function loadLayers(binary, threads = 1, startThread) {
   return { ...exports, memory, threads };
 }
 
-/** Serves as one of several threads as long as its worker lives: it does its share of every call.
+/** Runs one of several threads: computes its share of every call until its worker ends.
  * @param {any} message what `loadLayers` passes to `startThread` @param {() => void} ready */
 export async function serveAsThread({ module, memory, number, stack, tlsAt }, ready) {
   const { exports } = /** @type {any} */ (await instantiate(module, memory));
@@ -48,16 +48,16 @@ export class Model {
   /** @param {any} wasm from `loadLayers` @param {ArrayBuffer} file */
   constructor(wasm, file) {
     const view = new DataView(file);
-    if (file.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new Error("these are no weights");
-    const length = view.getUint32(4, true),
-      head = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, length))),
-      begin = Math.ceil((8 + length) / ALIGNED) * ALIGNED;
+    if (file.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new Error("the file holds no model weights");
+    const headLength = view.getUint32(4, true),
+      head = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, headLength))),
+      weightsBegin = Math.ceil((8 + headLength) / ALIGNED) * ALIGNED;
     this.wasm = wasm;
     this.head = head;
     this.vocabulary = head.vocabulary;
     this.context = head.context;
-    this.weightsAt = this.allocate(file.byteLength - begin);
-    new Uint8Array(wasm.memory.buffer, this.weightsAt).set(new Uint8Array(file, begin));
+    this.weightsAt = this.allocate(file.byteLength - weightsBegin);
+    new Uint8Array(wasm.memory.buffer, this.weightsAt).set(new Uint8Array(file, weightsBegin));
     this.cachedHeads = 2 * head.kv_heads;
     this.layerStructs = this.allocate(head.layers.length * LAYER_BYTES);
     head.layers.forEach((layer, i) => {
@@ -68,9 +68,9 @@ export class Model {
     this.output = this.allocate(MATRIX_BYTES);
     this.writeMatrix(this.output, head.output);
     /** @type {Record<string, [at: number, bytes: number]>} */
-    this.scratchRooms = {};
-    /** @type {{ at: number, bytes: number }[]} memory of caches whose runs are over */
-    this.freeRooms = [];
+    this.scratchBuffers = {};
+    /** @type {{ at: number, bytes: number }[]} memory of released caches */
+    this.freeBuffers = [];
   }
 
   view() {
@@ -82,14 +82,14 @@ export class Model {
     return new Float32Array(this.wasm.memory.buffer, at, count);
   }
 
-  /* Allocates aligned bytes of the shared memory, which are never freed. */
+  /* Allocates aligned bytes in the memory of the WebAssembly module. They are never freed. */
   allocate(bytes) {
     const at = this.wasm.malloc(bytes + ALIGNED);
     if (!at) throw new RangeError("there is not enough memory for the model");
     return Math.ceil(at / ALIGNED) * ALIGNED;
   }
 
-  /* Writes a matrix as `native.cpp` reads it: pointers, sizes, kinds. */
+  /* Writes a matrix in the layout of `Matrix` in `native.cpp`: pointers, sizes, then the formats of the numbers. */
   writeMatrix(at, matrix) {
     const view = this.view();
     ["weights", "before", "after", "scales", "minima"].forEach((name, i) =>
@@ -97,27 +97,27 @@ export class Model {
     );
     view.setBigInt64(at + 24, BigInt(matrix.outputs), true);
     view.setBigInt64(at + 32, BigInt(matrix.inputs), true);
-    [matrix.bits, matrix.scale_bits, matrix.zero].forEach((one, i) => view.setInt32(at + 40 + 4 * i, one, true));
+    [matrix.bits, matrix.scale_bits, matrix.zero].forEach((value, i) => view.setInt32(at + 40 + 4 * i, value, true));
   }
 
-  /* Returns the same memory at every call, or a larger one when more is needed. */
+  /* Returns the address of the buffer `name`. Replaces a buffer that has fewer than `bytes` bytes by a larger one. */
   scratch(name, bytes) {
-    const [at, size] = this.scratchRooms[name] || [0, 0];
+    const [at, size] = this.scratchBuffers[name] || [0, 0];
     if (size >= bytes) return at;
     const fresh = this.allocate(2 * bytes);
-    this.scratchRooms[name] = [fresh, 2 * bytes];
+    this.scratchBuffers[name] = [fresh, 2 * bytes];
     return fresh;
   }
 
   newCache(capacity) {
     const { layers, size: headSize } = this.head;
     const bytes = 4 * layers.length * this.cachedHeads * capacity * headSize,
-      free = this.freeRooms.find((one) => one.bytes >= bytes);
-    if (free) this.freeRooms.splice(this.freeRooms.indexOf(free), 1);
-    return new Cache(free || { at: this.allocate(bytes), bytes }, capacity, this.freeRooms);
+      free = this.freeBuffers.find((buffer) => buffer.bytes >= bytes);
+    if (free) this.freeBuffers.splice(this.freeBuffers.indexOf(free), 1);
+    return new Cache(free || { at: this.allocate(bytes), bytes }, capacity, this.freeBuffers);
   }
 
-  /** Appends `tokens` to the cache and returns the logits of the last `rows` of them.
+  /** Appends `tokens` to the cache and returns the logits after each of the last `rows` tokens.
    * @param {number[]} tokens @param {Cache} cache @param {number} [rows] @returns {Float32Array[]} */
   forward(tokens, cache, rows = 1) {
     const { layers, width, size: headSize, floor, heads, kv_heads, output, angles } = this.head,
@@ -143,7 +143,7 @@ export class Model {
     );
   }
 
-  /* Writes the tokens' embeddings: rows of a bfloat16 table or, without one, of the output matrix. */
+  /* Writes the tokens' embeddings, from a bfloat16 table or, if the file has none, from the output matrix. */
   embed(tokens, states) {
     const { width, embedding } = this.head;
     if (embedding === undefined)
@@ -155,36 +155,36 @@ export class Model {
     });
   }
 
-  /* Unpacks a row of the output matrix. Its 8-bit codes have the layout [outputs / 32, inputs / 4, 32, 4], its 16-bit
-   * scales [outputs / 32, inputs / 32, 32].
+  /* Dequantizes the row of `token` in the output matrix. The matrix has 8-bit codes of shape [outputs / 32, inputs / 4,
+   * 32, 4] and float16 scales of shape [outputs / 32, inputs / 32, 32].
    * @param {number} token @param {Float32Array} into */
   unpack(token, into) {
     const { weights, scales, zero } = this.head.output,
       { buffer } = this.wasm.memory,
-      [block, lane] = [Math.floor(token / BLOCK) * BLOCK, token % BLOCK],
-      codes = new Uint8Array(buffer, this.weightsAt + weights + block * into.length),
-      scaleBits = new Uint16Array(buffer, this.weightsAt + scales + (2 * block * into.length) / BLOCK);
+      [blockStart, inBlock] = [Math.floor(token / BLOCK) * BLOCK, token % BLOCK],
+      codes = new Uint8Array(buffer, this.weightsAt + weights + blockStart * into.length),
+      scaleBits = new Uint16Array(buffer, this.weightsAt + scales + (2 * blockStart * into.length) / BLOCK);
     for (let i = 0; i < into.length; i++) {
-      const code = codes[((i >> 2) * BLOCK + lane) * 4 + (i & 3)];
-      into[i] = fromHalf(scaleBits[Math.floor(i / BLOCK) * BLOCK + lane]) * (code - zero);
+      const code = codes[((i >> 2) * BLOCK + inBlock) * 4 + (i & 3)];
+      into[i] = fromHalf(scaleBits[Math.floor(i / BLOCK) * BLOCK + inBlock]) * (code - zero);
     }
   }
 }
 
-/* Converts a float16 to a number. @param {number} bits */
+/* Converts the bits of a float16 to a number. @param {number} bits */
 function fromHalf(bits) {
   const exponent = (bits >> 10) & 31,
     significand = exponent ? 1 + (bits & 1023) / 1024 : (bits & 1023) / 512;
   return (bits >> 15 ? -1 : 1) * significand * 2 ** (exponent - 15);
 }
 
-/* Holds keys and values; a rollback only sets the length. */
+/* Holds the keys and values of a sequence. A rollback only sets the length; new tokens overwrite the removed ones. */
 class Cache {
-  constructor(room, capacity, free) {
-    this.at = room.at;
+  constructor(cacheMemory, capacity, free) {
+    this.at = cacheMemory.at;
     this.capacity = capacity;
     this.length = 0;
-    this.release = () => free.push(room);
+    this.release = () => free.push(cacheMemory);
   }
 
   keep(length) {

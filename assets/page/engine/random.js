@@ -55,8 +55,8 @@ export class Random {
   }
 }
 
-/* Draws tokens and decides trials for a run. Callers also pass a key that names the decision; this sampler takes no
- * such argument. */
+/* Draws tokens, and accepts or rejects drafts, at random. Callers also pass a key that names the decision; this sampler
+ * ignores the key. */
 export class RandomSampler {
   /** @param {number} seed */
   constructor(seed) {
@@ -68,16 +68,16 @@ export class RandomSampler {
     let total = 0,
       lastPossible = 0;
     for (let i = 0; i < probs.length; i++) total += probs[i];
-    const wanted = this.source.random() * total;
+    const threshold = this.source.random() * total;
     for (let i = 0, sum = 0; i < probs.length; i++) {
       sum += probs[i];
-      if (sum > wanted) return i;
+      if (sum > threshold) return i;
       if (probs[i] > 0) lastPossible = i;
     }
     return lastPossible;
   }
 
-  /** Returns true with probability min(1, p/q), and the u that decided. @param {number} p @param {number} q */
+  /** Returns true with probability min(1, p/q), and the random u that decided. @param {number} p @param {number} q */
   accept(p, q) {
     const u = this.source.random();
     return /** @type {[boolean, number]} */ ([u * q < p, u]);

@@ -1,15 +1,15 @@
 /* Turns logits into distributions, as `specdec/sampling.py` does. Rows are Float32Array of the vocabulary's length. */
 
-const COLDEST = 1e-30; // replaces smaller temperatures; it gives a one-hot, except where logits tie exactly
+const COLDEST = 1e-30; // replaces lower temperatures; the result is one-hot unless the highest logits are equal
 
-/** Returns the index of the highest value, the first of ties. @param {ArrayLike<number>} row */
+/** Returns the index of the highest value; of equal values, the first index. @param {ArrayLike<number>} row */
 export function argmax(row) {
   let best = 0;
   for (let i = 1; i < row.length; i++) if (row[i] > row[best]) best = i;
   return best;
 }
 
-/** Returns the indices of the `count` highest values, the highest first; ties in order of their index.
+/** Returns the indices of the `count` highest values, the highest first; of equal values, the lower index first.
  * @param {ArrayLike<number>} row @param {number} count */
 export function highestIndices(row, count) {
   /** @type {number[]} */
@@ -38,18 +38,18 @@ export function probabilities(logits, { temperature, top_k, top_p }) {
     keptTokens = limited ? highestIndices(logits, top_k) : null,
     scale = 1 / Math.max(temperature, COLDEST);
   let sum = 0;
-  const take = (i) => (sum += probs[i] = Math.exp((logits[i] - logits[best]) * scale));
-  if (keptTokens) keptTokens.forEach(take);
-  else for (let i = 0; i < logits.length; i++) take(i);
+  const addWeight = (i) => (sum += probs[i] = Math.exp((logits[i] - logits[best]) * scale));
+  if (keptTokens) keptTokens.forEach(addWeight);
+  else for (let i = 0; i < logits.length; i++) addWeight(i);
   for (let i = 0; i < probs.length; i++) probs[i] /= sum;
   return applyTopP(probs, top_p);
 }
 
-/** Returns the smallest set of the likeliest tokens whose sum reaches `top_p`, normalised.
+/** Keeps the likeliest tokens, as few as reach a summed probability of `top_p`, and normalises their probabilities.
  * @param {Float32Array} probs @param {number} top_p */
 function applyTopP(probs, top_p) {
   if (top_p >= 1) return probs;
-  const threshold = (1 - top_p) / 2 / probs.length, // all below it sum to (1 - top_p) / 2 at most, and are omitted
+  const threshold = (1 - top_p) / 2 / probs.length, // tokens below it sum to less than 1 - top_p, so none is needed
     likely = [...probs.keys()].filter((i) => probs[i] >= threshold).sort((a, b) => probs[b] - probs[a] || a - b),
     keptProbs = new Float32Array(probs.length);
   let sum = 0;
@@ -60,7 +60,7 @@ function applyTopP(probs, top_p) {
   return keptProbs.map((p) => p / sum);
 }
 
-/** Returns max(0, p - q), normalised; `q` null is a point mass on `token` (Leviathan et al. 2022, Algorithm 1).
+/** Returns max(0, p - q), normalised; if `q` is null, q is one-hot at `token` (Leviathan et al. 2022, Algorithm 1).
  * @param {Float32Array} p @param {Float32Array | null} q @param {number} token */
 export function residual(p, q, token) {
   const residualProbs = new Float32Array(p.length);
@@ -70,12 +70,12 @@ export function residual(p, q, token) {
     total += p[i];
     mass += residualProbs[i] = Math.max(0, p[i] - (q ? q[i] : i === token ? 1 : 0));
   }
-  // If p equals q to rounding, no residual is left, and the token is drawn from p.
+  // If p and q are equal up to rounding, the residual is 0 everywhere, and p replaces it.
   for (let i = 0; i < p.length; i++) residualProbs[i] = mass > 0 ? residualProbs[i] / mass : p[i] / total;
   return residualProbs;
 }
 
-/** Returns β = Σ min(p, q). @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
+/** Returns β = Σ min(p, q), the acceptance rate. @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
 export function overlap(p, q) {
   let sum = 0;
   for (let i = 0; i < p.length; i++) sum += Math.min(p[i], q[i]);
@@ -89,7 +89,7 @@ export function entropy(probs) {
   return sum;
 }
 
-/** Returns the chance h of accepting a block after a prefix of weight w: `block_chance` of specdec/sampling.py.
+/** Returns h, the acceptance probability of block verification, after a prefix of weight w (see specdec/sampling.py).
  * @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
 export function blockChance(weight, p, q) {
   let mass = 0;

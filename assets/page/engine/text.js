@@ -1,8 +1,8 @@
-/* Converts between tokens and text with a byte-level BPE's `tokenizer.json`, and streams text that is always complete
- * UTF-8 and respects stop strings across tokens, as `specdec/text.py` does. */
+/* Converts between text and tokens by the `tokenizer.json` of a byte-level BPE. Streams text as `specdec/text.py` does:
+ * only whole characters, and never a part of a stop string, not even of one that spans tokens. */
 
 const encoder = new TextEncoder();
-// GPT-2 splits words like this. Spaces are Unicode's, as in Rust; JavaScript's \s has U+FEFF and lacks U+0085.
+// GPT-2's pattern of words. White space is Unicode's, as in Rust; JavaScript's \s adds U+FEFF and lacks U+0085.
 const WORDS = new RegExp(
   [
     String.raw`'(?:s|t|re|ve|m|ll|d)`,
@@ -18,19 +18,19 @@ const WORDS = new RegExp(
 const SPACES = String.raw`[\p{White_Space}\u001c-\u001f]+`,
   EDGES = new RegExp(`^${SPACES}|${SPACES}$`, "gu");
 
-/* Builds GPT-2's table, which shows every byte as a printable character. */
-function characters() {
+/* Builds GPT-2's table, which maps every byte to a printable character. */
+function printableCharacters() {
   const printable = (byte) => (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte < 0xad) || byte > 0xad;
-  let others = 0;
-  return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(printable(byte) ? byte : 256 + others++));
+  let otherCount = 0;
+  return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(printable(byte) ? byte : 256 + otherCount++));
 }
-const CHARACTERS = characters(),
+const CHARACTERS = printableCharacters(),
   BYTES = new Map(CHARACTERS.map((character, byte) => [character, byte]));
 
 export class Tokenizer {
   /** @param {any} file a parsed tokenizer.json */
   constructor({ model, added_tokens, pre_tokenizer }) {
-    this.digits = (pre_tokenizer.pretokenizers || []).some((step) => step.type === "Digits");
+    this.splitsDigits = (pre_tokenizer.pretokenizers || []).some((step) => step.type === "Digits");
     /** @type {Map<string, number>} */
     this.ids = new Map(Object.entries(model.vocab));
     /** @type {string[]} */
@@ -50,7 +50,7 @@ export class Tokenizer {
     return Uint8Array.from(name, (character) => BYTES.get(character) ?? 63);
   }
 
-  /* Returns a token as the page shows it: its text, or bytes like <0xF0> where they are not text by themselves. */
+  /* Returns a token as the page shows it: as text, or as bytes like <0xF0> if they are not valid UTF-8. */
   piece(token) {
     const special = this.special.get(token);
     if (special) return special;
@@ -62,24 +62,24 @@ export class Tokenizer {
     }
   }
 
-  /** Returns the tokens of a run's prompt: within the model's chat template, or after the token that begins a text.
+  /** Encodes a prompt: within the chat template if there is one, otherwise after `begin`, the first token of a text.
    * @param {string} prompt @param {any} chat @param {number} begin @returns {number[]} */
   prompt(prompt, chat, begin) {
     return chat ? this.within(prompt, chat) : [begin, ...this.plain(prompt)];
   }
 
-  /** Puts a prompt into a model's chat template, as in `specdec/families/chat.py`: control tokens that a
-   * visitor typed are read as text.
+  /** Encodes a prompt within a chat template, as `specdec/families/chat.py` does. Special tokens that a visitor typed
+   * into the prompt are encoded as plain text.
    * @param {string} prompt @param {{ before: string, after: string, trims: boolean }} chat @returns {number[]} */
   within(prompt, { before, after, trims }) {
     if (trims) prompt = prompt.replace(EDGES, "");
     const [whole, ...around] = [before + prompt + after, before, after].map((text) => this.encode(text)),
-      controls = (tokens) => tokens.filter((token) => this.special.has(token)).length;
-    if (controls(whole) === controls(around.flat())) return whole;
+      countSpecial = (tokens) => tokens.filter((token) => this.special.has(token)).length;
+    if (countSpecial(whole) === countSpecial(around.flat())) return whole;
     return [...around[0], ...this.plain(prompt), ...around[1]];
   }
 
-  /** @param {string} text of a template: special tokens are read, too @returns {number[]} */
+  /** @param {string} text of a template, with special tokens in it @returns {number[]} */
   encode(text) {
     const marks = [...this.special.values()].map((token) => token.replace(/[$()*+.?[\\\]^{|}]/g, "\\$&"));
     if (!marks.length) return this.plain(text);
@@ -90,7 +90,7 @@ export class Tokenizer {
   }
 
   plain(text) {
-    const parts = this.digits ? text.split(/(\p{N})/u).filter(Boolean) : [text];
+    const parts = this.splitsDigits ? text.split(/(\p{N})/u).filter(Boolean) : [text];
     return parts.flatMap((part) => (part.match(WORDS) || []).flatMap((word) => this.word(word)));
   }
 
@@ -113,14 +113,14 @@ export class Tokenizer {
   }
 }
 
-/* Turns tokens into text that can be shown at once: never half a character, never a part of a stop string. */
+/* Turns tokens into text that can be shown at once: never half a character, and never a part of a stop string. */
 export class TextStream {
   /** @param {(token: number) => Uint8Array} bytes @param {string[]} stop */
   constructor(bytes, stop) {
     this.bytes = bytes;
     this.stop = stop;
     this.decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-    this.held = ""; // it may be the beginning of a stop string
+    this.held = ""; // text that can be the beginning of a stop string
     this.stopped = false;
   }
 
@@ -135,19 +135,19 @@ export class TextStream {
     return this.stopped ? rest : rest + held;
   }
 
-  release(fresh) {
+  release(newText) {
     if (this.stopped) return "";
-    const text = this.held + fresh,
+    const text = this.held + newText,
       positions = this.stop.map((stop) => text.indexOf(stop)).filter((at) => at >= 0);
     if (positions.length) {
       this.stopped = true;
       this.held = "";
       return text.slice(0, Math.min(...positions));
     }
-    let keep = 0;
+    let heldLength = 0;
     for (const stop of this.stop)
-      for (let n = 1; n < stop.length; n++) if (n > keep && text.endsWith(stop.slice(0, n))) keep = n;
-    this.held = text.slice(text.length - keep);
-    return text.slice(0, text.length - keep);
+      for (let n = 1; n < stop.length; n++) if (n > heldLength && text.endsWith(stop.slice(0, n))) heldLength = n;
+    this.held = text.slice(text.length - heldLength);
+    return text.slice(0, text.length - heldLength);
   }
 }

@@ -1,17 +1,17 @@
-/* Judges a chain, as `specdec/verify.py` does, by the target's rows and randomness. Each token is accepted with
- * probability min(1, p/q); after a rejection the target's own is drawn from the residual (Leviathan et al. 2022, arXiv
- * 2211.17192; Chen et al. 2023, 2302.01318). */
+/* Verifies a chain of drafted tokens, as `specdec/verify.py` does. Each token is accepted with probability min(1, p/q).
+ * After the first rejection, a token is drawn from the residual distribution (Leviathan et al. 2022, arXiv 2211.17192;
+ * Chen et al. 2023, arXiv 2302.01318). */
 
 import { residual } from "./sampling.js";
 
-/** @typedef {{ tokens: number[], probs: Float32Array[] | null, seconds: number[] }} Proposal `probs[i]` is what token i
- * was drawn from; null: each is a point mass */
+/** @typedef {{ tokens: number[], probs: Float32Array[] | null, seconds: number[] }} Proposal `probs[i]` is the q of
+ * token i; if `probs` is null, each q is one-hot */
 /** @typedef {{ token: number, p: number, q: number, u: number | null, accepted: boolean }} Trial */
 /** @typedef {{ accepted: number, token: number, kind: "resampled" | "bonus", trials: Trial[],
  *   distribution: Float32Array, extra?: number[] }} Verdict of a proposal;
- * `distribution` is what the target's own token was drawn from */
+ * `token`, which follows the accepted drafts, was drawn from `distribution` */
 
-/* Verifies by rejection sampling; each of its four small methods is a place where mistakes happen. */
+/* Verifies by rejection sampling. Tests override the four small methods to plant mistakes. */
 export class RejectionSampling {
   name = "rejection sampling";
 

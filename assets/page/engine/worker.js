@@ -1,87 +1,87 @@
-/* Runs the engine in a worker, without a server. It takes the messages `{ run, number, files, base }` and `{ stop }`; a
- * worker that shares its memory takes `{ help }`. It posts `{ fetched, of }`, both in bytes, `{ lines }`, `{ done }`,
- * or `{ wrong }`, which is the key of a sentence, with the sentence's values. */
+/* Runs the engine in a web worker, without a server. The worker receives `{ run, number, files, base }` and `{ stop }`,
+ * or `{ help }` if it is only one more thread. It posts `{ fetched, of }` in bytes, `{ lines }` of the log, `{ done }`,
+ * or `{ wrong }`: the key of a message of the page, with the values for its placeholders. */
 
 import { DraftModel, NoDrafter, PromptLookup } from "./drafters.js";
 import { generate, interleave } from "./engine.js";
 import { serveAsThread, loadLayers, Model } from "./model.js";
 import { Tokenizer } from "./text.js";
 
-const SLICE_MS = 40, // ms of work before messages are read
-  WARM_MS = 900, // ms of warming up, because a browser compiles only code that has run often
-  MAX_THREADS = 4, // threads
+const SLICE_MS = 40, // ms of work before the worker receives messages
+  WARM_MS = 900, // ms of warm-up, because a browser optimizes only code that has run often
+  MAX_THREADS = 4,
   END_TOKEN = 0; // the token that begins and ends a text of the built-in models
 
-// This is the smallest module with a product of bytes: (func (result v128) (i32x4.relaxed_dot_i8x16_i7x16_add_s …)).
+// A module that is valid only with relaxed SIMD: (func (result v128) (i32x4.relaxed_dot_i8x16_i7x16_add_s …)).
 const RELAXED =
   "AGFzbQEAAAABBQFgAAF7AwIBAAo9ATsA/QwAAAAAAAAAAAAAAAAAAAAA/QwAAAAAAAAAAAAAAAAAAAAA/QwAAAAAAAAAAAAAAAAAAAAA/ZMCCw==";
-const hasRelaxed = () => WebAssembly.validate(Uint8Array.from(atob(RELAXED), (one) => one.charCodeAt(0)));
+const hasRelaxed = () => WebAssembly.validate(Uint8Array.from(atob(RELAXED), (char) => char.charCodeAt(0)));
 
-/** @type {Record<string, Promise<any> | undefined>} loaded models, by family */
+/** @type {Record<string, Promise<any> | undefined>} models that are loading or loaded, by family */
 const loading = {};
 let wantedRun = 0; // the number of the last requested run; 0 after Stop
 const post = (message) => self.postMessage(message);
 
-const threads = () => (self.crossOriginIsolated ? Math.min(MAX_THREADS, navigator.hardwareConcurrency || 1) : 1);
+const countThreads = () => (self.crossOriginIsolated ? Math.min(MAX_THREADS, navigator.hardwareConcurrency || 1) : 1);
 
-/* Starts a worker with this script that shares the layers' memory. */
-const startThread = (details) =>
+/* Starts this script in another worker, as one more thread that shares the memory of the layers. */
+const startThread = (threadDetails) =>
   new Promise((ready, failed) => {
     const worker = new Worker(self.location.href, { type: "module" });
     worker.onmessage = ready;
     worker.onerror = failed;
-    worker.postMessage({ help: details });
+    worker.postMessage({ help: threadDetails });
   });
 
-/* Loads what a run needs and posts how many bytes have arrived. It refuses a file of the wrong size. */
-async function load(parts, base) {
-  const { tokenizer, target, draft } = parts,
-    kind = parts.relaxed && hasRelaxed() ? "relaxed" : "layers",
-    count = threads(),
-    binary = parts[count > 1 ? kind + "_threads" : kind],
+/* Fetches the files of a family and loads its models. Posts how many bytes have arrived. Throws if a size is wrong. */
+async function load(familyFiles, base) {
+  const { tokenizer, target, draft } = familyFiles,
+    kind = familyFiles.relaxed && hasRelaxed() ? "relaxed" : "layers",
+    threadCount = countThreads(),
+    binary = familyFiles[threadCount > 1 ? kind + "_threads" : kind],
     files = [binary, tokenizer, target, draft].filter(Boolean),
-    totalBytes = files.reduce((sum, model) => sum + model.size, 0);
+    totalBytes = files.reduce((sum, { size }) => sum + size, 0);
   let fetched = 0;
-  const file = async ({ path, size }) => {
+  const fetchFile = async ({ path, size }) => {
     const answer = await fetch(new URL(path, base)),
-      whole = new Uint8Array(size),
+      content = new Uint8Array(size),
       reader = answer.ok && answer.body ? answer.body.getReader() : null;
     let received = 0;
     for (;;) {
       const { value, done } = reader ? await reader.read() : { value: null, done: true };
       if (done || !value) break;
-      if (received + value.length > size) throw new RangeError(path + " is another file");
-      whole.set(value, received);
+      if (received + value.length > size) throw new RangeError(path + " is longer than expected");
+      content.set(value, received);
       received += value.length;
       fetched += value.length;
       post({ fetched, of: totalBytes });
     }
-    if (received !== size) throw new RangeError(path + " did not arrive");
-    return whole.buffer;
+    if (received !== size) throw new RangeError(path + " did not arrive completely");
+    return content.buffer;
   };
-  const [module, tokenizerFile, ...models] = await Promise.all(files.map(file)),
-    compiled = await loadLayers(module, count, startThread),
-    [speculativeDrafter, draftModel = null] = models.map((model) => new Model(compiled, model));
+  const [module, tokenizerFile, ...modelFiles] = await Promise.all(files.map(fetchFile)),
+    layers = await loadLayers(module, threadCount, startThread),
+    [targetModel, draftModel = null] = modelFiles.map((file) => new Model(layers, file));
   return {
-    target: speculativeDrafter,
+    target: targetModel,
     draft: draftModel,
     tokenizer: new Tokenizer(JSON.parse(new TextDecoder().decode(tokenizerFile))),
   };
 }
 
-/* Runs passes of 1 to K + 1 rows for `WARM_MS`, so that the browser compiles them. */
-function warmUp({ target, draft }, k, drafts) {
+/* Runs passes of 1 to K + 1 rows for `WARM_MS`, so that the browser optimizes their code before the run. */
+function warmUp({ target, draft }, k, usesDraftModel) {
   const cache = target.newCache(64),
-    draftModel = drafts && draft.newCache(64),
+    draftCache = usesDraftModel && draft.newCache(64),
     end = performance.now() + WARM_MS;
   for (let rows = 1; performance.now() < end; rows = (rows % (k + 1)) + 1) {
     target.forward(Array(rows).fill(END_TOKEN), cache, rows);
-    if (draftModel) draft.forward([END_TOKEN], draftModel);
+    if (draftCache) draft.forward([END_TOKEN], draftCache);
     cache.keep(0);
-    if (draftModel) draftModel.keep(0);
+    if (draftCache) draftCache.keep(0);
   }
   cache.release();
-  if (draftModel) draftModel.release();
+  if (draftCache) draftCache.release();
 }
 
 const DRAFTERS = {
@@ -98,20 +98,20 @@ const describeModel = ({ head }) => ({
 });
 
 function createHeader(prompt, family, { target, draft }) {
-  const run = [...crypto.getRandomValues(new Uint8Array(6))].map((one) => one.toString(16).padStart(2, "0")),
+  const runId = [...crypto.getRandomValues(new Uint8Array(6))].map((byte) => byte.toString(16).padStart(2, "0")),
     { hardwareConcurrency: cores } = navigator,
-    about = {
+    models = {
       family,
       target: describeModel(target),
       ...(draft ? { draft_model: describeModel(draft) } : {}),
     },
     { chat } = target.head,
-    details = chat ? { chat: [chat.before, chat.after] } : {};
+    chatDetails = chat ? { chat: [chat.before, chat.after] } : {};
   return {
-    ...{ event: "header", run: run.join(""), source: "live", prompt, schema: 1 },
+    ...{ event: "header", run: runId.join(""), source: "live", prompt, schema: 1 },
     lanes: ["speculative", "plain"],
     models: {
-      ...{ ...about, ...details, dtype: about.target.weights, device: "browser" },
+      ...{ ...models, ...chatDetails, dtype: models.target.weights, device: "browser" },
       ...{ threads: target.wasm.threads, kernels: "wasm" },
     },
     machine: { cpu: navigator.userAgent.slice(0, 200), cores },
@@ -119,16 +119,16 @@ function createHeader(prompt, family, { target, draft }) {
   };
 }
 
-const nextTurn = () =>
-  new Promise((go) => {
+const receiveMessages = () =>
+  new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
-    port1.onmessage = go;
+    port1.onmessage = resolve;
     port2.postMessage(0);
   });
 
-/** Runs both lanes and posts their lines in slices; between two slices it can receive Stop.
- * @param {number} myNumber @param {any} request */
-async function run(myNumber, { prompt, family, drafter, k, params }, { files, base }) {
+/** Runs both lanes and posts their lines every `SLICE_MS`. After each post, the worker can receive Stop.
+ * @param {number} runNumber @param {any} request */
+async function run(runNumber, { prompt, family, drafter, k, params }, { files, base }) {
   const models = await (loading[family] ||= load(files, base)).catch((error) => {
     delete loading[family];
     throw { wrong: error instanceof WebAssembly.CompileError ? "simd" : "missing", error };
@@ -138,11 +138,11 @@ async function run(myNumber, { prompt, family, drafter, k, params }, { files, ba
     tokens = tokenizer.prompt(prompt, chat, END_TOKEN),
     around = chat && [chat.before, chat.after].map((text) => tokenizer.encode(text).length);
   if (tokens.length >= target.context) throw { wrong: "long", n: tokens.length, limit: target.context - 1 };
-  if (wantedRun !== myNumber) return;
-  const depth = drafter === "none" ? 0 : k,
+  if (wantedRun !== runNumber) return;
+  const draftLength = drafter === "none" ? 0 : k,
     shared = { target, prompt: tokens, params, ends },
-    read = { bytes: (token) => tokenizer.bytes(token), piece: (token) => tokenizer.piece(token) };
-  warmUp(models, depth, drafter === "draft_model");
+    decoding = { bytes: (token) => tokenizer.bytes(token), piece: (token) => tokenizer.piece(token) };
+  warmUp(models, draftLength, drafter === "draft_model");
   const speculativeDrafter = DRAFTERS[drafter](
       models,
       Math.min(target.context, tokens.length + params.max_tokens) + k,
@@ -151,24 +151,24 @@ async function run(myNumber, { prompt, family, drafter, k, params }, { files, ba
     lanes = {
       speculative: generate({
         ...shared,
-        ...read,
+        ...decoding,
         lane: "speculative",
-        k: depth,
+        k: draftLength,
         drafter: speculativeDrafter,
       }),
-      plain: generate({ ...shared, ...read, lane: "plain", k: 0, drafter: new NoDrafter() }),
+      plain: generate({ ...shared, ...decoding, lane: "plain", k: 0, drafter: new NoDrafter() }),
     },
     events = interleave(lanes);
   let lines = JSON.stringify(createHeader(prompt, family, models)) + "\n",
-    last = performance.now();
+    sliceStart = performance.now();
   for (const event of events) {
     lines += JSON.stringify(event) + "\n";
-    if (performance.now() - last < SLICE_MS) continue;
+    if (performance.now() - sliceStart < SLICE_MS) continue;
     post({ lines });
     lines = "";
-    await nextTurn();
-    if (wantedRun !== myNumber) break;
-    last = performance.now();
+    await receiveMessages();
+    if (wantedRun !== runNumber) break;
+    sliceStart = performance.now();
   }
   for (const lane of Object.values(lanes)) lane.return(undefined);
   if (speculativeDrafter.release) speculativeDrafter.release();
@@ -179,9 +179,9 @@ self.onmessage = async ({ data }) => {
   if (data.help) return serveAsThread(data.help, () => post("ready"));
   if (data.stop) wantedRun = 0;
   if (!data.run) return;
-  const myNumber = (wantedRun = data.number);
+  const runNumber = (wantedRun = data.number);
   try {
-    await run(myNumber, data.run, data);
+    await run(runNumber, data.run, data);
     post({ done: true });
   } catch (/** @type {any} */ error) {
     const { error: cause = error, ...details } = error.wrong ? error : { wrong: "broken" };

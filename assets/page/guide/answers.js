@@ -1,4 +1,4 @@
-/* Shows questions that people ask: folded answers, their sources, and a converter of acceptance rates.
+/* Shows frequent questions with folded answers, the sources of the answers, and a converter of acceptance rates.
  *
  * The converter's arithmetic uses no DOM, so that Node can test it. */
 
@@ -11,9 +11,9 @@ import { expectedAccepted } from "#page/theory/formulas.js";
 /* ---- the acceptance of a run as three figures ------------------------------------------------------------------ */
 
 const EXAMPLE = { name: "rate", value: 0.4, k: 4 }, // a rate as a log might report it
-  MAX_K = 64; // drafts per cycle
+  MAX_K = 64; // drafted tokens per cycle
 
-/* Finds α by bisection: accepted tokens grow with α. */
+/* Returns the α for which `accepted` of k drafts are accepted on average. Bisects, because that number grows with α. */
 function alphaOf(accepted, k) {
   let low = 0,
     high = 1;
@@ -25,8 +25,8 @@ function alphaOf(accepted, k) {
   return high;
 }
 
-/* Converts one of `rate` (accepted over drafted), `alpha` and `tau` to all three; null if no run can have it. Each
- * cycle has k drafts, and α assumes that each is accepted independently, with the same chance. */
+/* Converts one of `rate` (accepted / drafted), `alpha` and `tau` into all three; returns null for an impossible value.
+ * Each cycle drafts k tokens. α assumes that each is accepted with the same chance, independently of the others. */
 export function convert(name, value, k) {
   if (!Number.isInteger(k) || k < 1 || k > MAX_K || !Number.isFinite(value)) return null;
   if (name === "alpha" && (value < 0 || value > 1)) return null;
@@ -51,7 +51,7 @@ export const GROUPS = {
   price: ["bill", "energy", "prompt", "memory"],
 };
 
-/* Lists where the page shows more on a question: tabs, a fold of the tab, and sections of the Guide. */
+/* Lists where the page shows more about a question: tabs, a fold in the tab, and sections of the Guide. */
 export const SEE_ALSO = {
   behind: { tabs: ["step"] },
   siblings: { tabs: ["methods"] },
@@ -83,12 +83,12 @@ export function createAnswers({ answers: texts, practice, sections: sectionNames
   const createText = (text, values) =>
     typeof text === "string" ? html("p", {}, markCode(fillText(text, values))) : html("ol", {}, text.map(createStep));
 
-  const createLinks = ({ tabs: shown = [], fold, sections = [] }) =>
+  const createLinks = ({ tabs: tabNames = [], fold, sections = [] }) =>
     html(
       "p",
       { class: "sd-gd-links" },
       sections.map((name) => html("a", { href: GUIDE_URL + name }, fillText(seeText, { tab: sectionNames[name] }))),
-      shown.map((name) =>
+      tabNames.map((name) =>
         createButton(fillText(seeText, { tab: tabs[name] }), tabOpener(name, fold), "sd-link sd-inline"),
       ),
     );

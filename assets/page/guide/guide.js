@@ -1,4 +1,4 @@
-/* Shows one of the Guide's sub-pages, which consist of sections. The hash of the address names a section. */
+/* Shows one of the Guide's sub-pages. A sub-page has one or more sections; the hash of the address names a section. */
 
 import { html, createLink, findParts } from "#page/race/html.js";
 import { GUIDE_URL, createLead, createList, createFold, createColumns, createMark } from "#page/guide/prose.js";
@@ -77,10 +77,10 @@ export function mount(element, props) {
       html("p", { class: "sd-sub" }, texts.mistakes_words.source + ": ", linkPapers(source)),
     );
 
-  const createWay = (name, label = texts.sections[name]) => html("a", { href: GUIDE_URL + name }, label),
+  const createSectionLink = (name, label = texts.sections[name]) => html("a", { href: GUIDE_URL + name }, label),
     createSection = (name) =>
       html("section", { "data-section": name }, html("h2", { tabindex: "-1" }, texts.sections[name]), SECTIONS[name]()),
-    links = PAGES.map(([name]) => createWay(name, texts.pages[name])),
+    links = PAGES.map(([name]) => createSectionLink(name, texts.pages[name])),
     pages = PAGES.map((names) =>
       html(
         "div",
@@ -90,7 +90,7 @@ export function mount(element, props) {
               "p",
               { class: "sd-sub" },
               texts.contents,
-              names.map((name) => createWay(name)),
+              names.map((name) => createSectionLink(name)),
             )
           : null,
         names.map(createSection),
@@ -112,7 +112,7 @@ export function mount(element, props) {
     links.forEach((link) => link.setAttribute("aria-current", "false"));
   }
 
-  /* Opens a section's sub-page. Scrolls to the section, or for a page's first one to the row of sub-pages. */
+  /* Opens the sub-page of a section. Scrolls to the section or, if it is the first one, to the links to sub-pages. */
   function goTo(hash) {
     const name = hash.slice(1),
       pageIndex = PAGES.findIndex((names) => names.includes(name));
@@ -135,7 +135,7 @@ export function mount(element, props) {
     const link = event.target.closest(`a[href^="${GUIDE_URL}"]`);
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    location.hash = link.hash; // by Gradio's base URL the link would lead to another page
+    location.hash = link.hash; // because of Gradio's base URL, the link itself would leave this page
     goTo(link.hash);
   });
   window.addEventListener("hashchange", () => goTo(location.hash));

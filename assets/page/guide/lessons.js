@@ -1,4 +1,4 @@
-/* Writes the plans for lessons. */
+/* Shows the lesson plans for teachers. */
 
 import { html } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";

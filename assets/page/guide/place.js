@@ -1,8 +1,8 @@
-/* Chooses where the tour's panel stands and how far the page scrolls, so that the target of a step is visible. */
+/* Chooses the place of the tour's panel and how far the page scrolls, so that the widget of a step is visible. */
 
 export const MARGIN = 16, // px between panel and window
-  TARGET_GAP = 12, // px at least between panel and target
-  RING_GAP = 7, // px between ring and target
+  WIDGET_GAP = 12, // px at least between panel and widget
+  RING_GAP = 7, // px between the widget and the ring around it
   NARROW_PX = 720; // a narrower window gets one column
 
 export const areApart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
@@ -13,25 +13,25 @@ const growBox = ({ left, right, top, bottom }, px) => ({
   bottom: bottom + px,
 });
 
-/* Lists the corners of the window, the preferred one first; `cornerBox` is the box of a panel in a corner. */
+/* Lists the corners of the window in order of preference. `cornerBox` returns the box of a panel in a corner. */
 export const CORNERS = ["right bottom", "left bottom", "right top", "left top"];
-export function cornerBox(corner, panel, view) {
-  const left = corner.startsWith("left") ? MARGIN : view.width - MARGIN - panel.width;
-  const top = corner.endsWith("top") ? MARGIN : view.height - MARGIN - panel.height;
+export function cornerBox(corner, panel, viewport) {
+  const left = corner.startsWith("left") ? MARGIN : viewport.width - MARGIN - panel.width;
+  const top = corner.endsWith("top") ? MARGIN : viewport.height - MARGIN - panel.height;
   return { left, top, right: left + panel.width, bottom: top + panel.height };
 }
 
-/* Chooses a corner in which the panel covers neither `target` nor `keepFree`, preferably `lastPlace`. If there is none,
- * or the window is narrow, it chooses "sheet", which is along the bottom. */
-export function choosePlace(target, panel, view, lastPlace, keepFree = target) {
-  if (view.width < NARROW_PX) return "sheet";
+/* Chooses a corner in which the panel covers neither `widget` nor `keepFree`, preferably `lastPlace`. If no corner fits
+ * or the window is narrow, chooses "sheet": the panel then lies along the bottom of the window. */
+export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widget) {
+  if (viewport.width < NARROW_PX) return "sheet";
   const isFree = (corner) =>
-    [target, keepFree].every((box) => areApart(cornerBox(corner, panel, view), growBox(box, TARGET_GAP)));
+    [widget, keepFree].every((box) => areApart(cornerBox(corner, panel, viewport), growBox(box, WIDGET_GAP)));
   return lastPlace && lastPlace !== "sheet" && isFree(lastPlace) ? lastPlace : CORNERS.find(isFree) || "sheet";
 }
 
-/* Returns how far to scroll until the target, or the beginning of a tall one, stands between `top` and `bottom`. */
-export function scrollDistance(target, top, bottom) {
-  if (target.top >= top && target.bottom <= bottom) return 0;
-  return target.top - top - Math.max(0, (bottom - top - (target.bottom - target.top)) / 2);
+/* Returns how far to scroll to center the widget between `top` and `bottom`; a taller widget is aligned with `top`. */
+export function scrollDistance(widget, top, bottom) {
+  if (widget.top >= top && widget.bottom <= bottom) return 0;
+  return widget.top - top - Math.max(0, (bottom - top - (widget.bottom - widget.top)) / 2);
 }

@@ -13,7 +13,7 @@ export const createList = (items) =>
     items.map((item) => html("li", {}, item)),
   );
 
-/* Creates two columns, so that an open fold lengthens only its own column. */
+/* Puts the items into two separate columns, so that an open fold lengthens only its own column. */
 export function createColumns(items) {
   const middle = Math.ceil(items.length / 2);
   return html(
@@ -23,16 +23,16 @@ export function createColumns(items) {
   );
 }
 
-/* Creates a fold with its lid. */
-export const createFold = (lid, ...content) => html("details", { class: "sd-fold" }, html("summary", {}, lid), content);
-
-/* Creates a mark with a label for screen readers. */
+/* Creates a fold: a press on its heading shows or hides the content. */
+export const createFold = (head, ...content) =>
+  html("details", { class: "sd-fold" }, html("summary", {}, head), content);
+/* Screen readers read the label instead of the mark. */
 export const createMark = (mark, label) => [
   html("i", { "aria-hidden": "true" }, mark),
   html("span", { class: "sd-hidden" }, label + ": "),
 ];
 
-/* Creates a note on when and where something was checked. */
+/* Creates a note that says when and in which sources something was checked. */
 export const createSourceNote = (template, { checked: date, links }) =>
   html(
     "p",
@@ -48,7 +48,7 @@ export const tabOpener = (name, fold) => () => {
   if (fold) unfold(`#${name} [data-fold="${fold}"]`);
 };
 
-/* Opens a fold; waits up to 600 frames for it, because a tab is drawn when it is first opened. */
+/* Opens a fold. Waits up to 600 frames for it, because a tab draws its content only when it is first opened. */
 function unfold(selector, frames = 600) {
   const section = /** @type {HTMLDetailsElement | null} */ (document.querySelector(selector));
   if (!section?.getClientRects().length) {

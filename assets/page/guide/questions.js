@@ -1,4 +1,4 @@
-/* Shows questions with their answers, and a link to the tab that shows why. */
+/* Shows the quiz. A button reveals the answer to a question, with a link to the tab that shows why. */
 
 import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";

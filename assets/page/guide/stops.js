@@ -1,7 +1,7 @@
-/* Defines the steps of the tour. Each presses buttons and moves sliders as a visitor would, so it fits any run and
- * needs no model. */
+/* Defines the steps of the tour. Each step presses buttons and moves sliders as a visitor would, so the tour works with
+ * any recorded run and needs no model. */
 
-/* Names what a tab must show before a step may act on it. */
+/* Maps each tab to the selector of what must be visible before a step acts in the tab. */
 export const READY = {
   race: ".sd-player",
   step: ".sd-step[data-state=ready] [data-part=rail] li",
@@ -16,9 +16,9 @@ export const PLAYER = ".sd-player [data-part=",
 const CARD = ".sd-player .sd-card:not([hidden])",
   VERDICT = ".sd-proof .sd-verdict";
 
-/* A step points at `at`; its panel covers neither `at` nor `keepFree`, and `act` runs once the tab is ready. If it has
- * a task, `show` does it for the visitor, `done` returns whether it is done, `thenAt` is what the step points at then,
- * and `tidy` undoes the task when the step ends. With `enclosing`, the step points at that element around `at`. */
+/* A step points at the element `at` or, with `enclosing`, at that element around `at`. The panel covers neither `at`
+ * nor `keepFree`. `act` runs once the tab is ready. If the step has a task, `show` does it for the visitor, and `done`
+ * returns whether it is done; then the step points at `thenAt`. `tidy` undoes the task when the step ends. */
 export const STEPS = [
   {
     id: "race",

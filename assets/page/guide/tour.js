@@ -12,7 +12,7 @@ function mountTour(element, props, server, player) {
   const root = element.querySelector(".sd-touring"),
     part = findParts(root);
   const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  let sampledRun = ""; // the log that the tour shows, if possible of a run in which coins decide
+  let sampledRun = ""; // the log that the tour shows, if possible that of a sampled run
   const view = {
     step: -1,
     hasActed: false,
@@ -25,7 +25,7 @@ function mountTour(element, props, server, player) {
     frameId: 0,
   };
 
-  /* -- the page, as the steps see it -- */
+  /* -- what the steps can do with the page -- */
 
   const visible = (selector) =>
     [...document.querySelectorAll(selector)].find((node) => node.getClientRects().length) || null;
@@ -59,9 +59,9 @@ function mountTour(element, props, server, player) {
 
   /* -- starting and ending -- */
 
-  /* Starts the tour: loads the recorded run, and saves the visitor's own run until the tour ends. */
-  async function startTour(from) {
-    view.opener = from;
+  /* Starts the tour: loads the sampled run, and saves the visitor's own run until the tour ends. */
+  async function startTour(opener) {
+    view.opener = opener;
     sampledRun ||= await server.sampled_run().catch(() => "");
     if (view.step >= 0) return; // the button was pressed twice
     part.panel.hidden = false;
@@ -166,7 +166,7 @@ function mountTour(element, props, server, player) {
       document.documentElement.style.setProperty("--sd-sheet", sheet + "px");
     }
     if (!widget) return;
-    // The position in the page changes when the page moves the widget, but not when the visitor scrolls.
+    // This position changes when the page moves the widget, but not when the visitor scrolls.
     const standsAt = [Math.round(box.top + scrollY), sheet].join();
     if (standsAt !== view.standsAt) Object.assign(view, { standsAt, hasScrolled: false });
     if (!view.hasScrolled) {
@@ -174,7 +174,7 @@ function mountTour(element, props, server, player) {
       const distance = scrollDistance(box, MARGIN, viewport.height - MARGIN - sheet);
       if (distance) scrollBy({ top: distance, behavior: reducedMotion ? "instant" : "smooth" });
     }
-    const toPx = (measured) => measured / (part.ring.currentCSSZoom || 1) + "px"; // a large screen zooms the page
+    const toPx = (measured) => measured / (part.ring.currentCSSZoom || 1) + "px"; // a large screen has a zoomed page
     Object.assign(part.ring.style, {
       left: toPx(box.left - RING_GAP),
       top: toPx(box.top - RING_GAP),

@@ -1,5 +1,5 @@
-/* Handles a change for Gradio: dispatches an event on the window with the values of all inputs, in their order. A
- * script that loads later reads `latestValues`. */
+/* Handles changed inputs for Gradio: dispatches an event on the window with the values of all inputs, in their order.
+ * A script that loads after the event reads the values in `latestValues`. */
 
 /** @type {Map<string, any[]>} */
 export const latestValues = new Map();

@@ -1,5 +1,5 @@
-/* Handles a choice for Gradio: updates the lines below the menus in the browser. Whether a drafter is lossless depends
- * on the rule, too. */
+/* Handles a choice in a menu for Gradio: updates the lines below the menus, in the browser. The line of a drafter also
+ * depends on the rule, because the rule decides whether the drafter is lossless. */
 
 /** @param {string | undefined} text */
 const info = (text) => ({ __type__: "update", info: text || "" });
@@ -10,7 +10,7 @@ const info = (text) => ({ __type__: "update", info: text || "" });
  *   rules: Record<string, string>,
  *   peers: Record<string, string>,
  *   same: Record<string, string>,
- * }} texts the lines of drafters by family ("" is any other) and rule; `same` maps a family to one with equal lines
+ * }} texts `drafters`: lines by family ("": any other), rule, drafter; `same`: family to another with the same lines
  */
 export const handler =
   ({ drafters, rules, peers, same }) =>

@@ -1,12 +1,11 @@
-/* Writes the numbers of a certificate. */
+/* Formats the numbers of a certificate. */
 
 export const formatCount = (n) => Math.round(n).toLocaleString("en");
-/* Returns the language of the page. */
-const language = () => (typeof document === "undefined" ? "" : document.documentElement.lang) || "en";
+const pageLanguage = () => (typeof document === "undefined" ? "" : document.documentElement.lang) || "en";
 export function formatRoughly(n) {
   if (n < 1e6) return formatCount(Number(n.toPrecision(2)));
   const digits = { minimumSignificantDigits: 2, maximumSignificantDigits: 2 };
-  return new Intl.NumberFormat(language(), {
+  return new Intl.NumberFormat(pageLanguage(), {
     notation: "compact",
     compactDisplay: "long",
     ...digits,

@@ -1,4 +1,4 @@
-/* Shows the speculative and the plain greedy text token by token, and where they first differ. */
+/* Shows the greedy texts of speculative and of plain decoding, token by token, and where they first differ. */
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
@@ -23,7 +23,7 @@ export function createGreedyText(texts, playerTexts, setCheck) {
           createChip(
             playerTexts,
             piece,
-            isSpeculative && i === differsAt ? "rej" : "pla", // has the colour of a rejected draft, but was written
+            isSpeculative && i === differsAt ? "rej" : "pla", // a token of the text, in the colour of rejected drafts
             "span",
             !isSpeculative
               ? labels.plain

@@ -1,7 +1,7 @@
-/* Shows the certificate of whether decoding is lossless. The engine computed it, live or for a recording; this file
- * only displays it.
+/* Shows the certificate that says whether decoding is lossless. The engine computed the certificate, live or for a
+ * recording; this file only displays it.
  *
- * reading.js reads the certificate. Tokens are inserted as text, never as markup, because one may be `<script>`. */
+ * reading.js interprets it. Tokens are inserted as text, never as markup, because a token can be `<script>`. */
 
 import { html, createChoice, findParts } from "#page/race/html.js";
 import { fillText, makeVisible } from "#page/race/text.js";
@@ -52,21 +52,21 @@ function mountLossless(element, props, watch, trigger, server, player) {
     (view.pair !== "embedded" || view.request.text === part.text.value);
   const isLive = () => Boolean(view.live && isRequested());
 
-  /* Fetches a pair's certificates when one is first shown, so that the page itself stays light. */
+  /* Fetches the certificates of a pair only when the pair is first chosen, so that the page itself stays small. */
   async function fetchRecorded(pair) {
     recordedPairs[pair] = await server.recorded_certificates(pair).catch(() => ({}));
     draw();
   }
 
-  function current() {
+  function currentCertificate() {
     if (isLive()) return view.live;
     return view.pair !== "embedded" || part.text.value === props.text ? recordedOf(view.pair, view.mistake) : null;
   }
 
   function draw() {
     if (!root.clientWidth) return;
-    const certificate = current();
-    paintRail();
+    const certificate = currentCertificate();
+    paintControls();
     part.badge.replaceChildren(html("i", {}), isLive() ? texts.badge.live : texts.badge.recorded);
     part.badge.hidden = !certificate;
     root.dataset.source = isLive() ? "live" : "recorded";
@@ -75,7 +75,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
       ...certificate,
       text: makeVisible(certificate.text.join("").trim()),
     });
-    const { kind, said: sentence } = describeVerdict(certificate, view.draws);
+    const { kind, sentence } = describeVerdict(certificate, view.draws);
     stamps.setVerdict(kind, texts.verdict[kind], sentence);
     paintClosed(certificate);
     paintSampled(certificate, view.draws);
@@ -87,9 +87,9 @@ function mountLossless(element, props, watch, trigger, server, player) {
     part.place.textContent = view.running ? texts.rail.starting : recordedPairs[view.pair] ? texts.nothing : "";
   }
 
-  /* -- the rail -- */
+  /* -- the controls -- */
 
-  function paintRail() {
+  function paintControls() {
     paintMistakes();
     pressPair(view.pair);
     part.text.closest("label").hidden = view.pair !== "embedded";
@@ -150,8 +150,8 @@ function mountLossless(element, props, watch, trigger, server, player) {
     draw();
   }
 
-  /* Draws the newest update, at most once per frame; a hidden page draws it when it is shown again. Updates that arrive
-   * after Stop or belong to another pair or mistake are ignored. */
+  /* Draws the newest update, at most once per frame; a hidden page draws it when it is shown again. Ignores updates
+   * that arrive after Stop, or that belong to another pair or mistake. */
   function takeUpdate() {
     if (!view.running || !props.value) return;
     const certificate = JSON.parse(props.value);

@@ -1,11 +1,11 @@
-/* Builds one switch for each mistake that can be planted in the engine; the first ones show at once. */
+/* Builds a switch for each mistake that can be planted in the engine. The first `FIRST_MISTAKES` are always visible. */
 
 import { html } from "#page/race/html.js";
 import { fillText, joinSentences } from "#page/race/text.js";
 import { FIRST_MISTAKES } from "#page/lossless/reading.js";
 
-/* `choose` receives the name of a pressed mistake, or "" if it was on; `plantedOf()` returns the one that is on. */
-export function createMistakes(texts, root, part, mistakes, plantedOf, choose) {
+/* `choose(name)` switches a mistake on, `choose("")` switches it off; `getPlanted()` returns the name that is on. */
+export function createMistakes(texts, root, part, mistakes, getPlanted, choose) {
   const keys = Object.keys(texts.mistakes);
 
   function createSwitch(name) {
@@ -23,13 +23,13 @@ export function createMistakes(texts, root, part, mistakes, plantedOf, choose) {
         html("b", {}, title),
         html("span", {}, joinSentences(what, met && fillText(texts.rail.met, { met }))),
       );
-    node.onclick = () => choose(plantedOf() === name ? "" : name);
+    node.onclick = () => choose(getPlanted() === name ? "" : name);
     return node;
   }
 
   function paint() {
     for (const node of root.querySelectorAll(".sd-bug"))
-      node.setAttribute("aria-checked", String(node.dataset.key === plantedOf()));
+      node.setAttribute("aria-checked", String(node.dataset.key === getPlanted()));
   }
 
   part.more.textContent = fillText(texts.rail.more, { n: keys.length - FIRST_MISTAKES });

@@ -1,17 +1,17 @@
-/* Reads a certificate of a pair: which checks pass, and what that means; uses no DOM. */
+/* Interprets the certificate of a pair: which checks pass, and what that means. Uses no DOM, so Node can test it. */
 
-export const EXACT = 1e-9,
-  FALSE_ALARM = 1e-9,
-  NEAR_TIE = 0.05; // as in the engine; logits this close are a near tie
-export const FIRST_MISTAKES = 8; // mistakes that show at once
+export const EXACT = 1e-9, // probabilities that differ by no more are equal
+  FALSE_ALARM = 1e-9, // a sample with a lower p-value fails the check
+  NEAR_TIE = 0.05; // logits that differ by no more are a near tie; certificates of servers allow 0.25
+export const FIRST_MISTAKES = 8; // mistakes that are visible at once
 
-/* Returns the sample after so many draws, else the latest one: [draws, [one distance per length]]. */
+/* Returns the sample of `draws` draws, or else the latest sample, as [draws, [distance for each text length]]. */
 export const sampleAt = (certificate, draws) =>
   certificate.sampled.find(([count]) => count === draws) || certificate.sampled[certificate.sampled.length - 1] || null;
 export const isImplausible = (distance) => distance[4] !== null && distance[4] < FALSE_ALARM;
 export const isExact = (certificate) => certificate.closed.error !== null && certificate.closed.error <= EXACT;
 
-/* Returns which checks pass; null for the sample if none was drawn. */
+/* Returns which checks pass. `sampled` is null if no sample was drawn. */
 export function checksOf(certificate, draws) {
   const sample = sampleAt(certificate, draws);
   return {
@@ -21,7 +21,7 @@ export function checksOf(certificate, draws) {
   };
 }
 
-/* Returns the verdict; "missed" means that a mistake is planted and no check shows it. */
+/* Returns the verdict. "missed" means that a mistake is planted, but no check fails. */
 export function verdictOf(certificate, draws) {
   const checks = checksOf(certificate, draws),
     failed = Object.values(checks).filter((passed) => passed === false).length;
@@ -32,8 +32,8 @@ export function verdictOf(certificate, draws) {
   };
 }
 
-/* Estimates how many draws would show the mistake: from the three enumerated tokens, else from one. If that hides the
- * mistake, returns how many draws did show it. */
+/* Estimates how many draws would show the mistake: from the enumeration of three tokens or, without it, from the closed
+ * form of one token. Without both, returns the number of draws after which the sample did show the mistake. */
 export function drawsNeeded(certificate) {
   if (certificate.exact) return certificate.exact.needed;
   return (

@@ -1,4 +1,4 @@
-/* Draws how far the sampled texts lie from the target, after one token, two and three. */
+/* Draws how far the sampled texts deviate from the target's distribution after one, two and three tokens. */
 
 import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
@@ -12,7 +12,7 @@ export function createSampled(texts, setCheck) {
   function paintSampled(certificate, requestedDraws) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
-      // a mistake has an exact distance, but for a rule that divides 0 by 0: it has no distribution
+      // a mistake has an exact distance, except if its rule divides 0 by 0 and so has no distribution
       enumerated = certificate.mistake && certificate.closed.error !== null ? certificate.exact : null,
       { sampled: passed } = checksOf(certificate, requestedDraws),
       draws = formatCount(sample ? sample[0] : 0),
@@ -54,7 +54,7 @@ export function createSampled(texts, setCheck) {
       x = (v) => left + (v / highest) * plotWidth,
       chart = svgRoot(width, 134, texts.sampled.aria);
     rows.forEach((distance, i) => {
-      const [tv, plainLimit] = distance, // what plain decoding stays below
+      const [tv, plainLimit] = distance, // samples of plain decoding stay below `plainLimit`
         y = 18 + i * 32,
         isRed = isImplausible(distance),
         pointX = x(tv);

@@ -1,4 +1,4 @@
-/* Draws the verdict and each check: a stamp and its text. */
+/* Draws the verdict and the checks, each as a stamp (✓, ✗ or ?) with its text. */
 
 import { html } from "#page/race/html.js";
 

@@ -1,10 +1,10 @@
-/* Writes the verdict on a pair: which checks fail, and why they may all have missed the mistake. */
+/* Writes the verdict on a pair: which checks fail, or why all checks may have missed a planted mistake. */
 
 import { fillText, joinSentences } from "#page/race/text.js";
 import { sampleAt, verdictOf, drawsNeeded } from "#page/lossless/reading.js";
 import { formatCount, formatRoughly } from "#page/lossless/format.js";
 
-/* `mistakes` has the texts of the mistakes by name. */
+/* `mistakes` holds the texts about each mistake, by its name. */
 export function createVerdictTexts(texts, mistakes) {
   function createSentence(certificate, kind, failedCount, checks, draws) {
     const labels = texts.verdict,
@@ -32,9 +32,9 @@ export function createVerdictTexts(texts, mistakes) {
     return joinSentences(sentences);
   }
 
-  /* Returns the kind of verdict and its sentence for a certificate after so many draws. */
+  /* Returns the kind of the verdict on a certificate after `draws` draws, and the sentence that explains it. */
   return (certificate, draws) => {
     const { kind, failed, checks } = verdictOf(certificate, draws);
-    return { kind, said: createSentence(certificate, kind, failed, checks, draws) };
+    return { kind, sentence: createSentence(certificate, kind, failed, checks, draws) };
   };
 }

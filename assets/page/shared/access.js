@@ -1,4 +1,4 @@
-/* Adds what Gradio's page lacks for the keyboard: a link to the button that runs live, and arrow keys on the tabs. */
+/* Adds what Gradio's page lacks for the keyboard: a link to the button Run, arrow keys on the tabs, Enter to run. */
 
 export function mount(element, props) {
   const skip = /** @type {any} */ (element.querySelector("a"));
@@ -9,7 +9,7 @@ export function mount(element, props) {
     requestAnimationFrame(() => /** @type {HTMLElement} */ (document.getElementById("run")).focus());
   });
 
-  /* Enter starts a run; Shift and Enter begin a new line. */
+  /* Enter starts a run; Shift+Enter begins a new line. */
   document.addEventListener("keydown", (event) => {
     const { target, key, shiftKey, isComposing } = event;
     if (key !== "Enter" || shiftKey || isComposing) return;
@@ -43,12 +43,12 @@ export function mount(element, props) {
     next.click();
     next.focus();
   });
-  /* Takes open menus out of the Tab order: a long menu could take the focus, but it closes when its field loses the
-   * focus, and the focus would be lost. */
+  /* Takes open menus out of the Tab order. Otherwise Tab would move the focus to a long menu. The menu would close,
+   * because its field no longer has the focus, and then nothing would have the focus. */
   document.addEventListener("keydown", ({ key }) => {
     if (key !== "Tab") return;
     for (const list of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("ul[role=listbox]")))
       list.tabIndex = -1;
   });
-  document.addEventListener("focusin", keepOneStop); // keeps one stop before Tab is pressed again
+  document.addEventListener("focusin", keepOneStop); // so that Tab stops at only one tab
 }

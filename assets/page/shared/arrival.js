@@ -1,18 +1,18 @@
-/* Waits for the player, because parts of the page that need it may be drawn first. */
+/* Waits for the player, because Gradio may draw it after the parts of the page that need it. */
 
-/* Calls `mount` with the player once it stands in Gradio's tabs and no longer in the first screen. */
+/* Calls `mount` with the player once the player has moved from the first screen into Gradio's tabs. */
 export function whenPlayerReady(mount) {
-  const arrived = () => {
+  const mountIfReady = () => {
     const player = /** @type {any} */ (document.querySelector(".sd-player"));
     if (!player || !player.load || document.getElementById("first")) return false;
     mount(player);
     return true;
   };
-  if (arrived()) return;
-  const waiting = new MutationObserver(() => {
-    if (arrived()) waiting.disconnect();
+  if (mountIfReady()) return;
+  const observer = new MutationObserver(() => {
+    if (mountIfReady()) observer.disconnect();
   });
-  waiting.observe(document.body, {
+  observer.observe(document.body, {
     subtree: true,
     childList: true,
     attributes: true,

@@ -2,10 +2,10 @@
 
 import { checkRequest, createRunner } from "#page/shared/runner.js";
 
-/** @param {any} props those of `local.js` */
+/** @param {any} props the props of the component of `local.js` */
 export function createEngine(props) {
   const texts = JSON.parse(props.words),
-    [drafters, numbers, order] = [props.drafters, props.numbers, props.order].map((find) => JSON.parse(find)),
+    [drafters, numbers, order] = [props.drafters, props.numbers, props.order].map((text) => JSON.parse(text)),
     base = new URL("../engine/", import.meta.url),
     /** @type {any} */ find = (selector) => document.querySelector(selector);
   const { start, stop, isRunning } = createRunner({
@@ -25,10 +25,10 @@ export function createEngine(props) {
     },
   });
 
-  /* Starts a run; `values` are those of all settings, in the order of their table. */
+  /* Starts a run. `values` has the value of every setting, in the order of the table of settings. */
   function run(values) {
-    const named = Object.fromEntries(order.map((name, i) => [name, values[i]])),
-      request = { ...named, prompt: find("#prompt textarea").value };
+    const settings = Object.fromEntries(order.map((name, i) => [name, values[i]])),
+      request = { ...settings, prompt: find("#prompt textarea").value };
     start(checkRequest(texts, request, numbers, drafters));
   }
 

@@ -3,7 +3,7 @@
 export function mount(element, props, _watch, _trigger, server) {
   const TYPES = { csv: "text/csv", json: "application/json" };
   const row = /** @type {HTMLElement} */ (element.querySelector(".sd-save")),
-    names = JSON.parse(props.words);
+    labels = JSON.parse(props.words);
 
   /** @param {string} kind @param {string} text */
   function save(kind, text) {
@@ -15,14 +15,14 @@ export function mount(element, props, _watch, _trigger, server) {
   }
 
   /** @param {string} kind */
-  function button(kind) {
-    const made = document.createElement("button");
-    made.type = "button";
-    made.className = "sd-btn";
-    made.textContent = names[kind];
-    made.addEventListener("click", async () => save(kind, await server.file(kind)));
-    return made;
+  function createButton(kind) {
+    const node = document.createElement("button");
+    node.type = "button";
+    node.className = "sd-btn";
+    node.textContent = labels[kind];
+    node.addEventListener("click", async () => save(kind, await server.file(kind)));
+    return node;
   }
 
-  row.replaceChildren(...props.value.map(button));
+  row.replaceChildren(...props.value.map(createButton));
 }

@@ -1,12 +1,12 @@
-/* Draws the first screen while Gradio still loads: the head, the tabs as links, and the player, which plays. Once
- * Gradio has mounted, the player moves into its place there, and the rest of the first screen is removed.
+/* Draws the first screen while Gradio still loads: the head, the tabs as links, and the player, which already plays.
+ * Once Gradio has mounted, the player moves to its place there, and the rest of the first screen is removed.
  *
  * The content comes from Gradio's configuration of the page, so that nothing is sent twice. */
 
 (() => {
   const screen = /** @type {any} */ (document.getElementById("first")),
     parameters = new URLSearchParams(location.search),
-    // Gradio does not document this; without it, Gradio draws the page alone
+    // Gradio does not document `gradio_config`. If it is missing, there is no first screen.
     { components, css } = window.gradio_config || {};
   const readStored = (name) => {
     try {
@@ -17,7 +17,7 @@
   };
   const isOtherTab = (parameters.get("tab") || "race") !== "race";
   if (!components || isOtherTab || readStored("specdec.run") || location.hash.startsWith("#run="))
-    return screen.remove(); // the page asks for a password, or shows another run
+    return screen.remove(); // the page asks for a password, or opens with another tab or run
   try {
     draw();
   } catch (error) {

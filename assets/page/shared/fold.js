@@ -1,14 +1,14 @@
-/* Fills a section that folds: Gradio puts its content beside the template, perhaps late, and this moves it inside. */
+/* Fills a section that folds. Gradio puts the content beside the template, perhaps late; this script moves it in. */
 
 export function mount(element) {
   const fold = /** @type {HTMLDetailsElement} */ (element.querySelector("details"));
   function fill() {
-    const inside = element.querySelector(":scope > .column");
-    if (inside) fold.append(inside);
-    return inside;
+    const content = element.querySelector(":scope > .column");
+    if (content) fold.append(content);
+    return content;
   }
   if (!fill()) {
-    const waiting = new MutationObserver(() => fill() && waiting.disconnect());
-    waiting.observe(element, { childList: true });
+    const observer = new MutationObserver(() => fill() && observer.disconnect());
+    observer.observe(element, { childList: true });
   }
 }

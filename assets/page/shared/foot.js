@@ -1,4 +1,4 @@
-/* Links to the API. Gradio's own button is hidden, because it speaks the browser's language and not the page's. */
+/* Links to the API. Gradio's own button is hidden, because its label follows the browser's language, not the page's. */
 
 export function mount(element) {
   /** @type {HTMLElement} */ (element.querySelector("a")).addEventListener("click", (event) => {

@@ -1,6 +1,6 @@
-/* Saves what a visitor made: the address holds the settings and the tab, and the run on show survives a reload, another
- * language or a broken connection. What the address cannot hold goes into the storage of this browser tab, from which
- * `handlers/restore.js` restores it when the page loads. */
+/* Saves the settings, the open tab and the run on show. The address holds the settings and the tab. The run, and a
+ * prompt that is too long for the address, go into the storage of this browser tab. `handlers/restore.js` restores them
+ * when the page loads again: after a reload, in another language, or after a broken connection. */
 
 import { latestValues } from "#page/handlers/changed.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
@@ -9,7 +9,7 @@ const RUN = "specdec.run",
   PROMPT = "specdec.prompt";
 const LONGEST = 4000; // characters of an address; a longer prompt is stored
 
-/* Writes these settings into a query, without those at their usual value. Its other parameters stay. */
+/* Writes settings into a query, but leaves out settings at their usual value. Other parameters of the query stay. */
 export function settingsQuery(search, names, values, usual) {
   const query = new URLSearchParams(search);
   names.forEach((name, i) => {
@@ -22,7 +22,7 @@ export function settingsQuery(search, names, values, usual) {
 /* Returns `?…`, or "" for an empty query. */
 export const formatQuery = (query) => (String(query) ? "?" + query : "");
 
-/* Returns the query that the address can hold, and the prompt if that is too long for it, else null. */
+/* Returns the query for the address, and the prompt if it is too long for the address, else null. */
 export function splitQuery(search, names, values, usual) {
   const query = settingsQuery(search, names, values, usual);
   if (String(query).length <= LONGEST) return [query, null];
@@ -39,10 +39,10 @@ function withTab(search, tab, first) {
 
 const SAMPLING = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // the sampling settings that a run records
 
-const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // the page then chooses, so a run with any value fits
+const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // with these values the page chooses; any run matches them
 
-/* Returns whether the run on show has another prompt or other settings than these. A server decides most settings
- * itself, and an adaptive drafter its draft length. */
+/* Returns whether the run on show has another prompt or other settings than `values`. Does not compare what the run
+ * decided itself: most settings of a server's run, and the draft length of an adaptive drafter. */
 export function hasOtherSettings(run, names, values, ruleKeys = {}) {
   const started = run.lanes[run.names[0]].started || {},
     { models = {}, prompt } = run.header,
@@ -79,7 +79,7 @@ function keepState(props, player) {
       /* the storage is full or forbidden */
     }
   };
-  /* Returns the address with a query; it keeps a fragment that holds a run or names a section of the Guide. */
+  /* Returns the address with a query. Keeps the fragment if it holds a run or names a section of the Guide. */
   function address(query) {
     const keepsHash = location.hash.startsWith("#run=") || query.get("tab") === "guide";
     return location.pathname + formatQuery(query) + (keepsHash ? location.hash : "");
@@ -113,10 +113,10 @@ function keepState(props, player) {
   new MutationObserver(() => {
     const tab = findOpenTab();
     if (!tab || tab === openTab) return;
-    const first = openTab === null; // the tab that the page opened with needs no entry in the history
+    const isInitial = openTab === null; // the tab that the page opened with needs no entry in the history
     openTab = tab;
     const query = withTab(location.search, tab, order[0]);
-    if (!first && formatQuery(query) !== location.search) history.pushState(null, "", address(query));
+    if (!isInitial && formatQuery(query) !== location.search) history.pushState(null, "", address(query));
   }).observe(tabs, {
     subtree: true,
     childList: true,
@@ -125,7 +125,7 @@ function keepState(props, player) {
   });
   window.addEventListener("popstate", () => {
     const wantedTab = new URLSearchParams(location.search).get("tab") || order[0];
-    // Back changes the tab, not the settings
+    // Back changes the tab but keeps the present settings
     history.replaceState(history.state, "", address(queryWithSettings(location.search)));
     if (wantedTab === findOpenTab()) return;
     openTab = wantedTab;
@@ -135,7 +135,7 @@ function keepState(props, player) {
 
   /* -- the run -- */
 
-  /* Marks a run that has other settings than those on show, and disables the examples during a live run. */
+  /* Marks the player if its run has other settings than the fields show. Disables the examples during a live run. */
   function compareSettings() {
     const run = player.run(),
       isLive = Boolean(run && run.header.source === "live" && !run.closed);

@@ -1,19 +1,19 @@
-/* Runs the lids beside the prompt: that of the settings, which shows what is chosen, and that of the actions on a run.
- * What they hide is mounted from the start, because a run from a link needs it. */
+/* Runs the two buttons ("lids") beside the prompt. The first unfolds the settings and shows what is chosen. The second
+ * unfolds the actions on a run. The folded parts are mounted from the start, because a run from a link needs them. */
 
 import { latestValues } from "#page/handlers/changed.js";
 
 export function mount(element, props) {
   const texts = JSON.parse(props.words),
-    [names, order] = [props.names, props.order].map((text) => JSON.parse(text));
+    [drafterNames, order] = [props.names, props.order].map((text) => JSON.parse(text));
   const [settings, more] = element.querySelectorAll("button");
 
-  /* Writes the chosen settings on the lid; `values` are in the order of the table of settings. */
+  /* Writes the chosen settings on their lid. `values` is in the order of the table of settings. */
   function writeLid(values) {
     const valueText = (name) => {
       const value = values[order.indexOf(name)];
       if (name === "k" && !Number(value)) return texts.open;
-      return name === "drafter" ? names[value] || value : value;
+      return name === "drafter" ? drafterNames[value] || value : value;
     };
     settings.textContent = texts.lid.replace(/\{(\w+)\}/g, (_, name) => valueText(name));
   }

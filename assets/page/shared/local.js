@@ -1,5 +1,5 @@
-/* Handles the engine "this browser" on the app's page: presses that are meant for it never reach Gradio. Its script
- * (browserengine.js) loads when the engine is chosen, so that the page itself stays light. */
+/* Handles the engine "this browser" on the app's page. Presses on Run and Stop that are meant for it never reach
+ * Gradio. Its script, browserengine.js, loads only when the engine is chosen, so that the page itself stays small. */
 
 import { latestValues } from "#page/handlers/changed.js";
 

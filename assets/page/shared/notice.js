@@ -1,4 +1,4 @@
-/* Shows one line: what is going on, how far it is, or what is wrong with the input or with a link. */
+/* Shows one line: what the app is doing and how far it has come, or what is wrong with the input or with a link. */
 
 export function mount(element, props, watch) {
   const line = /** @type {HTMLElement} */ (element.querySelector("p")),
@@ -21,7 +21,7 @@ export function mount(element, props, watch) {
   });
   show();
   watch(["value", "wrong", "share"], show);
-  // The server sends no update for this, because the last update of the stopped work could overtake it.
+  // The server sends no update for Stop: the last update of the stopped work could arrive later and replace it.
   watch("ended", () => {
     if (!props.stopped) return;
     line.textContent = props.stopped;

@@ -1,15 +1,15 @@
 /* Runs a visitor's prompt in this browser, in a worker: checks the request, fetches the models at the first run, and
  * extends the log. The Gradio page and the site without a server share it. */
 
-// This is the smallest module with a register of 128 bits: (func (result v128) (v128.const 0)).
+// A module that is valid only with SIMD: (func (result v128) (v128.const 0)).
 const SIMD = "AGFzbQEAAAABBQFgAAF7AwIBAAoWARQA/QwAAAAAAAAAAAAAAAAAAAAACw==";
 const canCompute = () =>
   typeof Worker === "function" &&
   typeof WebAssembly === "object" &&
-  WebAssembly.validate(Uint8Array.from(atob(SIMD), (one) => one.charCodeAt(0)));
+  WebAssembly.validate(Uint8Array.from(atob(SIMD), (char) => char.charCodeAt(0)));
 
-const CHOSEN_BY_PAGE = "default", // replaced by the usual drafter, as K 0 is by USUAL_K: no costs are measured here
-  USUAL_K = 4,
+const CHOSEN_BY_PAGE = "default", // means the family's first drafter, because no costs are measured here
+  USUAL_K = 4, // replaces K = 0, for the same reason
   ASK_ABOVE_BYTES = 50e6, // a larger download waits for a second press
   sumBytes = (files) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
 
@@ -21,7 +21,7 @@ const fillPlaceholders = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) 
  * @param {Record<string, Record<string, string>>} drafters of each family, name to label, the usual one first
  * @returns {any} */
 export function checkRequest(texts, values, numbers, drafters) {
-  const numbersRead = /** @type {any} */ ({}),
+  const parsedNumbers = /** @type {any} */ ({}),
     { prompt } = values,
     family = Object.hasOwn(drafters, values.family) ? values.family : Object.keys(drafters)[0],
     drafter = values.drafter === CHOSEN_BY_PAGE ? Object.keys(drafters[family])[0] : values.drafter;
@@ -31,16 +31,16 @@ export function checkRequest(texts, values, numbers, drafters) {
   for (const [name, { low, high, step, label }] of Object.entries(numbers)) {
     const text = String(values[name] ?? "").trim(),
       number = Number(text);
-    const inside = number >= low && number <= high && (step !== 1 || Number.isInteger(number));
-    if (text === "" || !inside) return fillPlaceholders(texts.range, { name: label, low, high });
-    numbersRead[name] = number;
+    const isValid = number >= low && number <= high && (step !== 1 || Number.isInteger(number));
+    if (text === "" || !isValid) return fillPlaceholders(texts.range, { name: label, low, high });
+    parsedNumbers[name] = number;
   }
-  const { k, ...params } = numbersRead,
+  const { k, ...params } = parsedNumbers,
     stop = String(values.stop || "")
       .split("\n")
       .filter(Boolean)
-      .map((one) => one.replaceAll("\\n", "\n"));
-  if (stop.length > 4 || stop.some((one) => one.length > 64)) return texts.stop;
+      .map((line) => line.replaceAll("\\n", "\n"));
+  if (stop.length > 4 || stop.some((text) => text.length > 64)) return texts.stop;
   return {
     prompt,
     family,
@@ -53,8 +53,8 @@ export function checkRequest(texts, values, numbers, drafters) {
 /** @param {{ texts: any, base: URL, files: (family: string) => Promise<any>,
  *   showNotice: (text: string, wrong?: boolean, share?: number) => void, write: (log: string) => void,
  *   onRunning: (running: boolean) => void }} host
- * `base` is the address of the engine's files; `files` returns those of a family; `write` receives the growing log;
- * `onRunning` is called at the beginning and once at the end of a run, however it ends. */
+ * `base` is the address of the engine's files; `files` returns the files of a family; `write` receives the growing log;
+ * `onRunning` is called once at the beginning and once at the end of a run, however the run ends. */
 export function createRunner({ texts, base, files, showNotice, write, onRunning }) {
   /** @type {Worker | null} */
   let worker = null;
@@ -79,8 +79,8 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
     const myNumber = ++number;
     family = request.family;
     try {
-      const values = (filesOf[family] ||= await files(family)),
-        size = sumBytes(values);
+      const familyFiles = (filesOf[family] ||= await files(family)),
+        size = sumBytes(familyFiles);
       if (myNumber !== number || !isRunning) return;
       if (size > ASK_ABOVE_BYTES && !agreedTo[family]) {
         agreedTo[family] = true;
@@ -92,7 +92,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
         worker.onmessage = takeMessage;
         worker.onerror = () => takeMessage({ data: { wrong: log ? "broken" : "missing" } });
       }
-      worker.postMessage({ run: request, number, files: values, base: String(base) });
+      worker.postMessage({ run: request, number, files: familyFiles, base: String(base) });
     } catch {
       if (myNumber === number && isRunning) takeMessage({ data: { wrong: "missing" } });
     }
@@ -100,10 +100,10 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
 
   function takeMessage({ data }) {
     if (data.of && !stopped) {
-      const [done, total] = [data.fetched, data.of].map((one) => (one / 1e6).toFixed(0));
-      const whole = data.fetched >= data.of;
+      const [done, total] = [data.fetched, data.of].map((bytes) => (bytes / 1e6).toFixed(0));
+      const isComplete = data.fetched >= data.of;
       showNotice(
-        whole ? texts.begin : fillPlaceholders(texts.fetching, { done, total }),
+        isComplete ? texts.begin : fillPlaceholders(texts.fetching, { done, total }),
         false,
         data.fetched / data.of,
       );
@@ -130,7 +130,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
     worker = null;
   }
 
-  /* Stops a run and leaves what it wrote; a run that has not written anything loses its worker, so nothing arrives. */
+  /* Stops a run and keeps the lines that it wrote. If it wrote none yet, ends its worker, so that none arrive later. */
   function stop() {
     stopped = true;
     if (log && worker) worker.postMessage({ stop: true });

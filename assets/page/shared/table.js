@@ -1,10 +1,10 @@
-/* Shows a table that a press on a heading sorts. Its cells are words, figures or null. `digits` has the decimals of
- * each column, null for words; `even` is the figure that is not tinted. The sorting uses no DOM, so that Node can test
- * it; the drawing sets `textContent`. */
+/* Shows a table that a press on a heading sorts. Its cells are words, numbers or null; they are inserted as text, never
+ * as markup. `digits` has the number of decimals of each column, or null for words. A number equal to `even` is not
+ * tinted. `sortRows` uses no DOM, so that Node can test it. */
 
 const compare = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b));
 
-/* Sorts rows by one column; rows without a figure always come last, and equal rows keep their order. */
+/* Sorts rows by one column. Rows with null in this column always come last, and equal rows keep their order. */
 export function sortRows(rows, column, descending) {
   const isMissing = (row) => Number(row[column] === null),
     sign = descending ? -1 : 1;
@@ -38,19 +38,19 @@ export function mount(element, props) {
       value,
     );
 
-  /* Tints a cell by the distance of its figure from the even one, relative to the furthest figure on its side. */
+  /* Tints a cell by the distance of its number from `props.even`, relative to the furthest number on the same side. */
   function tint(node, value) {
     if (typeof value !== "number" || props.even == null) return node;
-    const distance = (figure) => Math.abs(figure - props.even),
-      isBelow = (figure) => figure < props.even,
-      figures = props.value.flat().filter((figure) => typeof figure === "number"),
-      furthest = Math.max(...figures.filter((figure) => isBelow(figure) === isBelow(value)).map(distance));
+    const distance = (number) => Math.abs(number - props.even),
+      isBelow = (number) => number < props.even,
+      numbers = props.value.flat().filter((number) => typeof number === "number"),
+      furthest = Math.max(...numbers.filter((number) => isBelow(number) === isBelow(value)).map(distance));
     node.dataset.side = isBelow(value) ? "below" : "above";
     node.style.setProperty("--share", `${(80 * distance(value)) / furthest}%`);
     return node;
   }
 
-  /* Sorts by a column: the largest figure first, words from A; a second press reverses the order. */
+  /* Sorts by a column: numbers from the largest, words from A. A second press reverses the order. */
   function sortBy(i) {
     Object.assign(sorting, {
       column: i,

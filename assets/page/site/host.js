@@ -1,6 +1,6 @@
-/* Replaces Gradio on a page of files: it gives a component's script `element`, `props`, `watch`, `trigger` and
- * `server`, as Gradio does. It opens tabs and folds, and plays recorded runs. `specdec/ui/site.py` has computed every
- * answer beforehand; there is no server. */
+/* Replaces Gradio on the site without a server. It gives a component's script `element`, `props`, `watch`, `trigger`
+ * and `server`, as Gradio does. It opens tabs and folds, and plays recorded runs. `specdec/ui/site.py` computed every
+ * answer when it built the site. */
 
 import { handler } from "#page/handlers/restore.js";
 import { createOwnRuns } from "#page/site/runs.js";
@@ -16,23 +16,23 @@ const find = (/** @type {string} */ selector) => /** @type {any} */ (document.qu
   findAll = (/** @type {string} */ selector) => /** @type {any[]} */ ([...document.querySelectorAll(selector)]),
   findPart = (/** @type {number} */ number) => find(`[data-at="${number}"]`);
 
-/* ---- files: each is a script, because scripts load from a disk, too ---- */
+/* ---- files: each is a script, because a page opened from disk can load scripts but cannot fetch files ---- */
 /** @type {Record<string, Promise<any>>} */
 const pending = {};
 
 /** @param {string} path @returns {Promise<any>} */
 function load(path) {
   if (Object.hasOwn(files, path)) return Promise.resolve(files[path]);
-  pending[path] ||= new Promise((done, failed) => {
+  pending[path] ||= new Promise((resolve, reject) => {
     const script = document.createElement("script"),
-      missing = () => {
+      fail = () => {
         delete pending[path];
         script.remove();
-        failed(new Error(path + " is not here"));
+        reject(new Error(path + " is not on this site"));
       };
     script.src = String(new URL(path + ".js", ROOT));
-    script.onload = () => (Object.hasOwn(files, path) ? done(files[path]) : missing());
-    script.onerror = missing;
+    script.onload = () => (Object.hasOwn(files, path) ? resolve(files[path]) : fail());
+    script.onerror = fail;
     document.head.append(script);
   });
   return pending[path];
@@ -73,7 +73,7 @@ function server(part) {
   );
 }
 
-/* Opens a text that has the form of a run, without the checks that Python would make. */
+/* Opens a text that has the form of a run. Does not check the run's decisions, as Python would. */
 async function openTrace(text) {
   const log = readTrace(text, page.limit);
   return log ? { log, said: texts.opened } : { said: texts.unreadable, wrong: true };
@@ -130,7 +130,7 @@ const showNotice = (value, wrong = false, share = 1) =>
   prompt = find("#prompt textarea"),
   kindOf = (prompt) => Object.keys(page.runs).find((kind) => page.runs[kind].prompt === prompt);
 
-/* Returns a drafter's file for a kind of prompt, or the usual drafter's if there is none. */
+/* Returns the file of a drafter's recorded run on a kind of prompt. Without such a run, takes the usual drafter's. */
 function fileOf(kind, drafterName) {
   const runFiles = page.runs[kind].files;
   return runFiles[drafterName] || Object.values(runFiles)[0];
@@ -140,13 +140,13 @@ async function play(kind, drafterName) {
   const myNumber = ++playNumber,
     [usualDrafter] = Object.keys(page.runs[kind].files),
     names = page.drafters,
-    isAnother = !page.runs[kind].files[drafterName] && drafterName !== Object.keys(page.drafters)[0];
+    isSubstitute = !page.runs[kind].files[drafterName] && drafterName !== Object.keys(page.drafters)[0];
   try {
     const value = await load(fileOf(kind, drafterName));
     if (myNumber !== playNumber) return;
-    find(".sd-player").load(value); // from its beginning, even if it is on show
+    find(".sd-player").load(value); // starts from its beginning, even if it is on show
     showNotice(
-      isAnother
+      isSubstitute
         ? texts.other_trace.replace("{drafter}", names[drafterName]).replace("{shown}", names[usualDrafter])
         : "",
     );
@@ -155,7 +155,7 @@ async function play(kind, drafterName) {
   }
 }
 
-/* Shows a run's settings in the bar above the player. `log` is the log or its first two lines. */
+/* Shows a run's settings in the bar above the player. `log` is the whole log or only its first two lines. */
 function showSettings(log) {
   const [header, started] = log.split("\n", 2).map((line) => JSON.parse(line)),
     settings = { ...started.params, ...started, prompt: header.prompt };
@@ -169,7 +169,7 @@ function showSettings(log) {
   setAddress(kind, settings.drafter);
 }
 
-/* Sets the address to a recorded run; the first screen's run and runs of the visitor's own have no address. */
+/* Writes a recorded run into the address. The first screen's run and the visitor's own runs have no address. */
 function setAddress(kind, drafter) {
   const url = new URL(location.href),
     hasAddress = kind && page.runs[kind].files[drafter] && fileOf(kind, drafter) !== page.begin,
@@ -195,7 +195,7 @@ function showWarning(text) {
   line.classList.add("sd-wrong");
 }
 
-/* Returns the file of the recorded run that the address names. */
+/* Returns the file of the recorded run that the address names, or that of the first screen's run. */
 function linkedFile(query) {
   const prompt = query.get("prompt"),
     kind = kindOf(prompt ?? page.runs[page.begin.split("/")[1]].prompt),
@@ -214,7 +214,7 @@ async function begin() {
     theme = query.get("__theme"),
     prefersDark = matchMedia("(prefers-color-scheme: dark)").matches;
   document.body.classList.toggle("dark", theme ? theme === "dark" : prefersDark);
-  if (location.protocol === "file:") history.pushState = history.replaceState = () => {}; // forbidden on a disk
+  if (location.protocol === "file:") history.pushState = history.replaceState = () => {}; // forbidden on disk
   const commonParts = page.parts.filter((part) => !part.tab && part.script !== "shared/keep");
   await Promise.all(commonParts.map(mount));
   const value = await load(linkedFile(query)).catch(() => load(page.begin));
@@ -223,7 +223,7 @@ async function begin() {
   await mount(page.parts.find((part) => part.script === "shared/keep"));
   const [, restored] = handler()(); // as Gradio calls it
   if (restored.value) update(PLAYER, restored);
-  // a run that the visitor has chosen meanwhile has settings of its own
+  // if the visitor has chosen another run meanwhile, that run shows its own settings
   if (!playNumber && !location.hash.startsWith("#run=")) showSettings(restored.value || value);
   const tab = pressedTab || query.get("tab"); // a tab that was pressed meanwhile stays open
   if (tab && find(`#${CSS.escape(tab)}-button`)) openTab(tab);
@@ -234,10 +234,10 @@ document.addEventListener("click", (event) => {
   const node = /** @type {any} */ (event.target),
     tab = node.closest(".sd-tabs [role=tab]"),
     heading = node.closest(".label-wrap"),
-    pill = node.closest("[data-kind]");
+    example = node.closest("[data-kind]");
   if (tab) openTab((pressedTab = tab.id.replace(/-button$/, "")));
   if (heading) toggleFold(heading);
-  if (pill) play(pill.dataset.kind, drafter.value);
+  if (example) play(example.dataset.kind, drafter.value);
   if (node.closest("#run")) {
     playNumber++; // ignores a recorded run that is still loading
     ownRuns.press();

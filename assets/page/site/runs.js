@@ -1,18 +1,18 @@
-/* Runs a visitor's own prompt on a page of files: handles its fields, and the button that runs and stops. */
+/* Runs a visitor's own prompt on the site without a server: handles the fields, and the button that runs and stops. */
 
 import { checkRequest, createRunner } from "#page/shared/runner.js";
 
 /** @param {{ page: any, root: URL, showNotice: (text: string, wrong?: boolean, share?: number) => void,
  *   write: (log: string) => void, onEnd: () => void }} host
  * `write` receives the growing log, and `onEnd` is called once at the end of a run, however it ends.
- * In the result, `press` is the action of the button, and `showSettings` fills in the settings. */
+ * Returns `press`, which is the action of the button, and `showSettings`, which fills in the fields. */
 export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
   const texts = page.words.own,
     { drafters, numbers } = page.engine,
     button = /** @type {HTMLElement} */ (document.getElementById("run")),
     /** @type {any} */ findField = (name) => document.querySelector(`#settings [name=${name}]`),
     model = findField("family"),
-    family = () => (model ? model.value : Object.keys(drafters)[0]), // without a menu there is one family
+    family = () => (model ? model.value : Object.keys(drafters)[0]), // without a menu, there is only one family
     /** @type {HTMLTextAreaElement} */ prompt = /** @type {any} */ (document.querySelector("#prompt textarea"));
   const runner = createRunner({
     texts,
@@ -29,7 +29,7 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
   /* Fills in the settings of the run on show, and offers the drafters that are recorded or can run here. */
   function showSettings(settings, recorded) {
     const menu = findField("drafter"),
-      group = (label, names) => {
+      createGroup = (label, names) => {
         const group = document.createElement("optgroup");
         group.label = label;
         group.append(...names.map((name) => new Option(page.drafters[name] || name, name)));
@@ -37,7 +37,7 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
       },
       drafterNames = drafters[family()],
       others = Object.keys(drafterNames).filter((name) => !recorded.includes(name));
-    menu.replaceChildren(group(page.words.recorded, recorded), group(page.words.here, others));
+    menu.replaceChildren(createGroup(page.words.recorded, recorded), createGroup(page.words.here, others));
     menu.value = settings.drafter;
     for (const name of Object.keys(numbers)) {
       const { low, high } = numbers[name];

@@ -1,9 +1,9 @@
-/* Checks whether a text is a run that the player can read, because a file or a link may hold anything. The app also
- * repeats the run's decisions; a page of files does not. */
+/* Checks whether a text is a run that the player can read, because a file or a link can hold anything. The app's server
+ * also repeats the run's decisions; the site without a server does not. */
 
 import { foldEvents } from "#page/race/log.js";
 
-const isText = ({ event, pieces }) =>
+const hasTextPieces = ({ event, pieces }) =>
   event !== "committed" || (Array.isArray(pieces) && pieces.every((piece) => typeof piece === "string"));
 
 /* Returns the log of a recorded run of at most `maxLength` characters, or "" for any other text. */
@@ -17,11 +17,11 @@ export function readTrace(text, maxLength) {
         .map((line) => JSON.parse(line)),
       [{ event, prompt }] = lines,
       run = /** @type {any} */ (foldEvents(lines));
-    if (event !== "header" || typeof prompt !== "string" || !lines.every(isText)) return "";
+    if (event !== "header" || typeof prompt !== "string" || !lines.every(hasTextPieces)) return "";
     if (!Object.values(run.lanes).some((lane) => lane.cycles.length)) return "";
     lines[0].source = "recorded";
-    return lines.map((one) => JSON.stringify(one) + "\n").join("");
+    return lines.map((line) => JSON.stringify(line) + "\n").join("");
   } catch {
-    return ""; // no JSON, nested too deep, or no run
+    return ""; // not JSON, JSON nested too deep, or not a run
   }
 }

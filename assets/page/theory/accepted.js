@@ -1,4 +1,4 @@
-/* Draws how many drafts of a cycle are accepted: the distribution, its sum, and the acceptance rate that pays. */
+/* Draws how many drafts of a cycle are accepted: the distribution, its mean, and the α from which speculation pays. */
 
 import { html } from "#page/race/html.js";
 import { svgText, svgLine, svgRect } from "#page/race/svg.js";
@@ -8,15 +8,15 @@ import { expectedAccepted, acceptedDistribution, throughput, breakEven } from "#
 import { range } from "#page/theory/format.js";
 import { drawTicks } from "#page/theory/axes.js";
 
-export function createKeptDrafts({ texts, part, settings, createFrame, measured: measuredRun, checkCost }) {
-  function paintKept(measured) {
+export function createAcceptedDrafts({ texts, part, settings, createFrame, measured: measuredRun, checkCost }) {
+  function paintAccepted(measured) {
     const frame = createFrame("kept", 210, texts.kept.aria, { left: 30, bottom: 40, top: 20 }),
       { chart } = frame,
       chances = acceptedDistribution(settings.alpha, settings.k),
       observed =
         settings.usesRun && measured.acceptedCounts.length
           ? chances.map(
-              (_, n) => measured.acceptedCounts.filter((kept) => kept === n).length / measured.acceptedCounts.length,
+              (_, n) => measured.acceptedCounts.filter((count) => count === n).length / measured.acceptedCounts.length,
             )
           : null;
     const highest = Math.max(...chances, ...(observed || [])),
@@ -52,7 +52,7 @@ export function createKeptDrafts({ texts, part, settings, createFrame, measured:
 
   function paintRecursion(measured) {
     const labels = texts.recursion,
-      shown = range(Math.max(0, settings.k - 3), settings.k)
+      equations = range(Math.max(0, settings.k - 3), settings.k)
         .reverse()
         .map((j) => `E_${j} = ${toFixed(expectedAccepted(settings.alpha, settings.k, j))}`),
       first = expectedAccepted(settings.alpha, settings.k),
@@ -62,7 +62,7 @@ export function createKeptDrafts({ texts, part, settings, createFrame, measured:
         first: toFixed(first),
         tokens: toFixed(first + 1),
       };
-    const chain = shown.join("  →  ") + (settings.k > 3 ? "  →  …  →  E_0 = " + toFixed(first) : ""),
+    const chain = equations.join("  →  ") + (settings.k > 3 ? "  →  …  →  E_0 = " + toFixed(first) : ""),
       ms = measured ? measured.passMs : null,
       unit = ms ? ms / 1000 : 1;
     const rate = throughput(settings.alpha, settings.k, settings.c * unit, (settings.v + settings.o) * unit),
@@ -81,7 +81,7 @@ export function createKeptDrafts({ texts, part, settings, createFrame, measured:
         fillText(labels.closed, values),
         fillText(labels.tokens, values),
         fillText(labels.throughput, speeds),
-      ].map((row) => html("p", {}, lowerIndices(row))),
+      ].map((row) => html("p", {}, createSubscripts(row))),
     );
     const v = checkCost(1),
       neededAlpha = breakEven(settings.c, v, settings.o),
@@ -106,9 +106,9 @@ export function createKeptDrafts({ texts, part, settings, createFrame, measured:
     );
   }
 
-  /* Lowers the indices, which follow an underscore. */
-  const lowerIndices = (row) =>
+  /* Turns indices, which follow an underscore, into subscripts. */
+  const createSubscripts = (row) =>
     row.split(/_(\d+|\w(?:\+1)?)/).map((piece, i) => (i % 2 ? html("sub", {}, piece) : piece));
 
-  return { kept: () => paintKept(measuredRun()), recursion: () => paintRecursion(measuredRun()) };
+  return { kept: () => paintAccepted(measuredRun()), recursion: () => paintRecursion(measuredRun()) };
 }

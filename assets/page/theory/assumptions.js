@@ -1,4 +1,4 @@
-/* Draws how well the run fits what the formulas assume: one acceptance rate for every position. */
+/* Draws how well the run fits an assumption of the formulas: that α is the same at every position of a draft. */
 
 import { svgText, svgLine } from "#page/race/svg.js";
 import { fillText } from "#page/race/text.js";

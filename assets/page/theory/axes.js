@@ -23,11 +23,11 @@ export const createBarCell = (share, strong) =>
       class: strong ? "sd-th-strong" : null,
     }),
   );
-/* Creates a table in a box of its own that scrolls, also by keyboard, because it is wider than a phone. */
+/* Creates a table in a box that scrolls, also by keyboard, because the table is wider than the screen of a phone. */
 export const createScrollTable = (heads, rows) =>
   html("div", { class: "sd-th-scroll", tabindex: "0" }, createTable("sd-th-table", Object.values(heads), rows));
 
-/* `drawRows` draws a line across the chart for each [y, label, class], `drawTicks` labels below it. */
+/* `drawRows` draws a line across the chart for each [y, label, class]; `drawTicks` draws labels below the chart. */
 export function drawRows(frame, marks) {
   for (const [y, label, cls] of marks)
     frame.chart.append(
@@ -40,7 +40,7 @@ export function drawTicks(frame, marks, title) {
     frame.chart.append(svgText(x, frame.floor + 18, String(label), cls || "", "middle"));
   frame.chart.append(svgText(frame.left + frame.plotWidth / 2, frame.height - 4, title, "", "middle"));
 }
-/* Returns about `count` round numbers from 0 on. */
+/* Returns about `count` round numbers from 0 to `highest`. */
 export const stepsTo = (highest, count) =>
   range(0, Math.floor(highest / niceStep(highest, count) + 1e-9)).map((i) => i * niceStep(highest, count));
 
@@ -60,7 +60,7 @@ export function createAxes(texts, widths) {
     };
   }
 
-  /* Draws an axis of speed-ups from 0 upwards; the part that is slower than plain decoding is shaded. */
+  /* Draws an axis of speed-ups; shades what is slower than plain decoding. Returns the function from speed-up to y. */
   function speedAxis(frame, highest, alignRight) {
     const y = (value) => frame.floor - (value / highest) * frame.plotHeight,
       step = niceStep(highest, 5);

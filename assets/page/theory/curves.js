@@ -1,4 +1,4 @@
-/* Draws the speed-up by draft length K, as curves and as a table, and says why a longer draft does not pay. */
+/* Draws the speed-up by draft length K, as curves and as a table, and explains why a longer draft does not pay. */
 
 import { html, createHeadRow, createRow } from "#page/race/html.js";
 import { svgText, svgLine } from "#page/race/svg.js";
@@ -41,7 +41,7 @@ export function createCurves({
     );
     const label = (alpha) => (isWide ? "α " : "") + toFixed(alpha, alpha === settings.alpha ? 2 : 1),
       usedHeights = [y(speedupAt(LARGEST_K))];
-    for (const alpha of ALPHAS.filter((one) => Math.abs(one - settings.alpha) > 0.035)) {
+    for (const alpha of ALPHAS.filter((other) => Math.abs(other - settings.alpha) > 0.035)) {
       const points = ks.map((k) => [x(k), y(speedupAt(k, alpha))]).filter(([, pointY]) => pointY >= frame.top),
         [, endY] = points[points.length - 1];
       if (points.length < LARGEST_K) continue;
@@ -64,7 +64,7 @@ export function createCurves({
     part.curves.replaceChildren(chart);
   }
 
-  /* Marks the current and the best K. The current K's label is left of its point before the best K, and right after. */
+  /* Marks the current and the best K. The label of the current K is left of its point if the best K is larger. */
   function paintPoints({ chart, floor, left, plotWidth }, x, y) {
     const best = findBestK(),
       current = speedupAt(settings.k),
@@ -78,9 +78,9 @@ export function createCurves({
         : formatTimes(current),
       labelsLeft = settings.k < best || pointX > left + plotWidth - 130,
       alignsEnd = labelsLeft && pointX > left + (settings.usesRun ? 250 : 130),
-      offsetY = labelsLeft && !alignsEnd ? 24 : -12, // no room at the left: it goes right, below the rising curve
+      offsetY = labelsLeft && !alignsEnd ? 24 : -12, // without space on the left, the label goes right, below the curve
       offsetX = alignsEnd ? -12 : 12,
-      bestAheadPx = best ? (x(best) - pointX) * Math.sign(offsetX) : 0; // in the label's direction
+      bestAheadPx = best ? (x(best) - pointX) * Math.sign(offsetX) : 0; // distance in the label's direction
     if (best) chart.append(svgDot(x(best), y(speedupAt(best)), 4.5, "sd-dot-b"));
     if (best && Math.abs(best - settings.k) > 1 && (bestAheadPx < 0 || bestAheadPx > (settings.usesRun ? 220 : 80)))
       chart.append(
@@ -131,7 +131,7 @@ export function createCurves({
       : texts.table.none;
   }
 
-  /* Says what one draft more than the best K would gain and what it would cost. */
+  /* Explains what a draft one token longer than the best K would gain, and what it would cost. */
   function whyNotLonger(k) {
     if (k >= LARGEST_K) return "";
     const gained = settings.alpha ** (k + 1),

@@ -1,9 +1,9 @@
-/* Writes the numbers of the tab Theory with their units, and looks up its lists. */
+/* Formats the numbers of the tab Theory with their units, and looks up entries of its lists. */
 
 import { formatDuration, toFixed } from "#page/race/format.js";
 
 export const formatTimes = (x, digits = 2) => toFixed(x, digits) + "×";
-export const findById = (list, id) => list.find((one) => one.id === id);
+export const findById = (list, id) => list.find((entry) => entry.id === id);
 export const range = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 export const formatSeconds = (seconds) => formatDuration(seconds * 1000);
 export const formatBytes = (bytes) =>

@@ -1,11 +1,11 @@
-/* Computes expected tokens and speed-ups, as `specdec/figures/theory.py` does under the same names; a test compares the
- * two. The equations and their papers are cited there. */
+/* Computes expected tokens and speed-ups, as `specdec/figures/theory.py` does under the same names. That file cites the
+ * equations and their papers. A test compares the two files. */
 
 export const expectedTokens = (alpha, k) => (alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha));
 
-export function expectedAccepted(alpha, k, kept = 0) {
+export function expectedAccepted(alpha, k, alreadyAccepted = 0) {
   let further = 0;
-  for (let j = k; j > kept; j--) further = alpha * (1 + further);
+  for (let j = k; j > alreadyAccepted; j--) further = alpha * (1 + further);
   return further;
 }
 
@@ -42,13 +42,13 @@ export function wilson(accepted, judged, z = 1.96) {
   return [Math.max(0, middle - reach), Math.min(1, middle + reach)];
 }
 
-/* Changes the temperature of a distribution from 1: p^(1/T), scaled to 1; at 0 the first choice has all. */
+/* Applies a temperature T to a distribution: p^(1/T), normalised. At T = 0, the likeliest token has probability 1. */
 export function tempered(distribution, temperature) {
-  const most = Math.max(...distribution),
-    raised = distribution.map((p) => (temperature ? (p / most) ** (1 / temperature) : Number(p === most))),
+  const highest = Math.max(...distribution),
+    raised = distribution.map((p) => (temperature ? (p / highest) ** (1 / temperature) : Number(p === highest))),
     sum = raised.reduce((a, b) => a + b);
   return raised.map((p) => p / sum);
 }
 
 /* Returns β = Σ min(p, q), the chance that a draft drawn from q is accepted. */
-export const overlap = (p, q) => p.reduce((sum, one, i) => sum + Math.min(one, q[i]), 0);
+export const overlap = (p, q) => p.reduce((sum, value, i) => sum + Math.min(value, q[i]), 0);

@@ -1,26 +1,26 @@
 /* Computes the time and memory of a pass on a machine. `tests/figures/test_theory.py` has cases worked out by hand. */
 
-const CACHE_BYTES = 2;
+const CACHE_BYTES = 2; // bytes of a number in the KV cache
 export const toMachine = ({ tflops, gbps, mib }) => ({
   flops: tflops * 1e12,
   bandwidth: gbps * 1e9,
   memory: mib * 2 ** 20,
 });
-export const toModel = (one) => ({
+export const toModel = (model) => ({
   experts: 1,
   chosen: 1,
-  ...one,
-  parameters: one.parameters * 1e9,
-  active: (one.active ?? one.parameters) * 1e9,
-  embedding: (one.embedding ?? 0) * 1e9,
+  ...model,
+  parameters: model.parameters * 1e9,
+  active: (model.active ?? model.parameters) * 1e9,
+  embedding: (model.embedding ?? 0) * 1e9,
 });
 
 export function weightsRead(model, rows) {
-  const read = model.parameters - model.embedding;
-  if (model.experts === model.chosen) return read;
+  const allWeights = model.parameters - model.embedding;
+  if (model.experts === model.chosen) return allWeights;
   const share = model.chosen / model.experts,
-    inExperts = (model.parameters - model.active) / (1 - share);
-  return read - inExperts * (1 - share) ** rows;
+    expertWeights = (model.parameters - model.active) / (1 - share);
+  return allWeights - expertWeights * (1 - share) ** rows;
 }
 
 export const cacheBytes = (model, tokens) => 2 * model.layers * model.kv_heads * model.head_dim * CACHE_BYTES * tokens;
@@ -50,15 +50,15 @@ export function freeRows(machine, model, bits, batch, context) {
     high = 2 ** 24;
   for (let i = 0; i < 80; i++) {
     const middle = (low + high) / 2,
-      free =
+      isFree =
         computingSeconds(machine, model, batch, middle, context) <=
         readingSeconds(machine, model, bits, batch, middle, context);
-    [low, high] = free ? [middle, high] : [low, middle];
+    [low, high] = isFree ? [middle, high] : [low, middle];
   }
-  return low; // rows that a pass computes for free while it reads
+  return low; // the number of rows that a pass can compute in the time that it reads memory anyway
 }
 
-/* Returns `plain`, the seconds of a plain step with this batch, and the costs `c` and `v` as multiples of it. */
+/* Returns `plain`, the seconds of a plain step with this batch, and the costs `c` and `v` as multiples of `plain`. */
 export function batchCosts(machine, target, draft, bits, k, batch, context) {
   const plain = passSeconds(machine, target, bits, batch, 1, context);
   return {

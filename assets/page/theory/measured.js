@@ -4,28 +4,28 @@ import { figuresAt } from "#page/race/measure.js";
 import { replayEnd, speculativeOf } from "#page/race/run.js";
 import { accountedSpeedup } from "#page/theory/formulas.js";
 
-/* Uses the letters of the formulas; returns null without drafts or a plain lane. Costs are in plain steps. */
+/* Names the results as the formulas do. Costs are in plain steps. Returns null without drafts or without plain lane. */
 export function measureRun(run) {
   if (run.names.length < 2) return null;
   const figures = figuresAt(run, replayEnd(run)),
-    { speculative: a } = figures,
+    { speculative: sums } = figures,
     lane = speculativeOf(run),
-    cycles = lane.cycles.slice(0, a.passes),
+    cycles = lane.cycles.slice(0, sums.passes),
     drafting = cycles.filter((cycle) => cycle.drafting);
-  if (!a.judged || figures.c == null || figures.v == null || !figures.speedup) return null;
+  if (!sums.judged || figures.c == null || figures.v == null || !figures.speedup) return null;
   const { drafter = "", k: requestedK = 0, params } = lane.started || {},
-    countBeyond = (of) => (place) => cycles.filter((cycle) => of(cycle) > place).length;
+    countBeyond = (depthOf) => (place) => cycles.filter((cycle) => depthOf(cycle) > place).length;
   const places = Array.from({ length: Math.max(...cycles.map((cycle) => cycle.judged)) }, (_, place) => place);
   const judgedAt = places.map(countBeyond((cycle) => cycle.judged)),
     acceptedAt = places.map(countBeyond((cycle) => cycle.accepted));
-  const alphas = acceptedAt.map((kept, place) => kept / judgedAt[place]),
-    meanDrafts = a.drafted / drafting.length,
-    share = drafting.length / a.passes,
-    tree = a.trees > 0;
-  const o = figures.inPlainPasses(Math.max(0, a.endMs - a.draftMs - a.passMs), a.passes),
-    step = figures.inPlainPasses(a.passMs - a.checkMs, a.passes - a.checks) ?? 1;
+  const alphas = acceptedAt.map((accepted, place) => accepted / judgedAt[place]),
+    meanDrafts = sums.drafted / drafting.length,
+    share = drafting.length / sums.passes,
+    tree = sums.trees > 0;
+  const o = figures.inPlainPasses(Math.max(0, sums.endMs - sums.draftMs - sums.passMs), sums.passes),
+    step = figures.inPlainPasses(sums.passMs - sums.checkMs, sums.passes - sums.checks) ?? 1;
   const k = tree ? requestedK : Math.max(1, Math.round(meanDrafts)),
-    c = tree ? figures.inPlainPasses(a.draftMs, drafting.length * k) : figures.c;
+    c = tree ? figures.inPlainPasses(sums.draftMs, drafting.length * k) : figures.c;
   return {
     drafter,
     k,
@@ -40,8 +40,8 @@ export function measureRun(run) {
     alphas,
     judgedAt,
     acceptedAt,
-    judged: a.judged,
-    accepted: a.accepted,
+    judged: sums.judged,
+    accepted: sums.accepted,
     speedup: figures.speedup,
     accounted: accountedSpeedup(figures.tau, meanDrafts, figures.c, figures.v, o, share, step),
     temperature: params ? params.temperature : 0,

@@ -1,5 +1,5 @@
-/* Draws the beginning of the tab: why a check is nearly free, when speculation loses, the best K at a glance, how the
- * temperature changes acceptance, and how much of one draft each rule accepts. */
+/* Draws the beginning of the tab: why a verification pass costs little more than a plain step, when speculation loses,
+ * the best K at a glance, how the temperature changes acceptance, and how often each rule accepts a draft. */
 
 import { html, createHeadRow, createRow } from "#page/race/html.js";
 import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
@@ -18,8 +18,8 @@ import { formatTimes, findById, formatSeconds, formatBytes } from "#page/theory/
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
   COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
-/* Holds [p, q] at temperature 1 for two places: target and draft agree on the first choice, or they do not. */
-const PLACES = {
+/* Holds [p, q] at temperature 1 for two examples: target and drafter agree on the likeliest token, or they do not. */
+const EXAMPLES = {
   agree: [
     [0.5, 0.25, 0.15, 0.1],
     [0.4, 0.35, 0.15, 0.1],
@@ -32,7 +32,7 @@ const PLACES = {
 const TEMPERATURES = [0, 0.5, 1, 2];
 
 export function createOpening({ texts, part, settings, widths, speedupAt }, { machines, models }) {
-  /* Draws the memory wall as bars: the time to read the weights, and to compute one token or a check's rows. */
+  /* Draws the memory wall as bars: the time to read the weights, and to compute one token or the rows of a check. */
   function paintWall() {
     const machine = toMachine(findById(machines, settings.machine)),
       target = toModel(findById(models, settings.target)),
@@ -94,7 +94,7 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
     );
   }
 
-  /* Builds a table of the best K and its speed-up by α and c, for checks that cost one plain step. */
+  /* Builds a table of the best K and its speed-up by α and c, if a verification pass costs one plain step. */
   function buildMap() {
     const cell = (alpha, c) => {
       const k = bestK(alpha, c);
@@ -115,14 +115,14 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
     );
   }
 
-  /* Draws both distributions of two places at several temperatures, and their overlap. */
+  /* Draws p and q of each example at several temperatures, and their overlap. */
   function paintHeat() {
     const width = widths.heat,
       columnWidth = width / TEMPERATURES.length,
       plotHeight = 62,
       rowHeight = plotHeight + 56,
       chart = svgRoot(width, 2 * rowHeight - 8, texts.heat.aria);
-    Object.entries(PLACES).forEach(([name, distributions], row) => {
+    Object.entries(EXAMPLES).forEach(([name, distributions], row) => {
       const floor = row * rowHeight + plotHeight + 30;
       chart.append(svgText(0, row * rowHeight + 11, texts.heat[name], "sd-k"));
       TEMPERATURES.forEach((temperature, i) => {
@@ -154,22 +154,22 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
     part.heat.replaceChildren(chart);
   }
 
-  /* Draws how likely each token is accepted at one place: drawn from q under rejection sampling, drawn from q under
-   * sample-and-match, and q's first choice, proposed without a draw. */
+  /* Draws how likely each token is drafted and accepted in one example: if the draft is drawn from q, under rejection
+   * sampling and under sample and match; and if the draft is the likeliest token of q. */
   function paintRules() {
-    const [p, q] = PLACES.agree,
+    const [p, q] = EXAMPLES.agree,
       width = widths.rules,
       columnWidth = width / 3,
       plotHeight = 62,
       floor = plotHeight + 34,
       chart = svgRoot(width, floor + 22, texts.kept_by.aria),
-      first = q.indexOf(Math.max(...q));
-    const kept = {
+      likeliest = q.indexOf(Math.max(...q));
+    const acceptedShares = {
       rejection: p.map((_, token) => Math.min(p[token], q[token])),
       match: p.map((_, token) => p[token] * q[token]),
-      chosen: p.map((_, token) => (token === first ? p[token] : 0)),
+      chosen: p.map((_, token) => (token === likeliest ? p[token] : 0)),
     };
-    Object.entries(kept).forEach(([name, shares], i) => {
+    Object.entries(acceptedShares).forEach(([name, shares], i) => {
       const left = i * columnWidth,
         slotWidth = (columnWidth - 18) / p.length,
         barWidth = Math.max(3, slotWidth - 4),

@@ -50,8 +50,8 @@ export function createPrediction({ texts, part, widths, measured: measuredRun })
     const rowHeight = 54,
       width = widths.measured,
       chart = svgRoot(width, bars.length * rowHeight + 18, texts.measured.aria),
-      most = Math.max(...bars.map(([, value, , , interval]) => (interval ? interval[1] : value))),
-      x = (v) => (v / most) * (width - 62);
+      highest = Math.max(...bars.map(([, value, , , interval]) => (interval ? interval[1] : value))),
+      x = (v) => (v / highest) * (width - 62);
     bars.forEach(([name, value, note, cls, interval], i) => {
       const y = i * rowHeight,
         barTop = y + 21;

@@ -12,12 +12,12 @@ import { formatTimes } from "#page/theory/format.js";
 import { createOpening } from "#page/theory/opening.js";
 import { LARGEST_K, createCurves } from "#page/theory/curves.js";
 import { createPrediction } from "#page/theory/prediction.js";
-import { createKeptDrafts } from "#page/theory/accepted.js";
+import { createAcceptedDrafts } from "#page/theory/accepted.js";
 import { createAssumptions } from "#page/theory/assumptions.js";
 import { createMemoryWall } from "#page/theory/wall.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
-const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 }; // in plain steps: c drafts a token, v checks, o is the rest
+const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 }; // in plain steps: c a drafted token, v a check, o the rest
 
 function mountTheory(element, props, player) {
   const texts = JSON.parse(props.words),
@@ -61,10 +61,10 @@ function mountTheory(element, props, player) {
     speedupAt,
     findBestK,
   };
-  /* Holds the painters by the part that each fills. */
+  /* Maps the name of a part of the page to the function that paints it. */
   const painters = Object.assign(
     createOpening(page, hardware),
-    ...[createCurves, createPrediction, createKeptDrafts, createAssumptions].map((create) => create(page)),
+    ...[createCurves, createPrediction, createAcceptedDrafts, createAssumptions].map((create) => create(page)),
     createMemoryWall(texts, part, settings, { createFrame, setMachine }, hardware),
   );
 
@@ -180,7 +180,7 @@ function mountTheory(element, props, player) {
     setValues({ alpha: 0.6, c: 0.1, v: 1, o: 0, k: bestK(0.6, 0.1), costGrows: false }),
   );
   player.addEventListener("sd-run", () => root.clientWidth && readRun());
-  new ResizeObserver(measureWidths).observe(root); // its height changes when a fold opens
+  new ResizeObserver(measureWidths).observe(root); // also notices an opened fold, which changes the height
   measureWidths();
 }
 

@@ -49,10 +49,10 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
     const costs = computeCosts();
     paintRoof(costs);
     paintMemory(costs);
-    paintWallWords(costs);
+    paintWallText(costs);
   }
 
-  function paintWallWords({ machine, target, draft, plain, c, v, free }) {
+  function paintWallText({ machine, target, draft, plain, c, v, free }) {
     const wallTexts = texts.wall,
       { measured } = findById(machines, settings.machine),
       speedupNow = speedup(settings.alpha, settings.k, c, v),
@@ -144,7 +144,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
       ),
     );
     const isSteep = checkRows > ridgeRows,
-      offsetX = alignsEnd ? -12 : isSteep ? 12 : 0; // a rising line leaves room at its right
+      offsetX = alignsEnd ? -12 : isSteep ? 12 : 0; // a rising line leaves space on its right
     chart.append(
       svgText(
         x(checkRows) + offsetX,

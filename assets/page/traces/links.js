@@ -1,14 +1,14 @@
 /* Writes the link to the settings of a run. */
 
-/* Returns the address that fills in a run's settings. Except for the main ones, settings at their usual value are left
-   out. For a server's run it has only prompt and sampling, because the server decides the rest. */
+/* Returns an address that fills in the settings of a run. Omits settings at their usual value, except main settings.
+ * For a server's run, the address has only the prompt and sampling settings, because the server decides the rest. */
 export function settingsLink(run, base, rules, settings) {
   const { header } = run,
     started = run.lanes[run.names[0]].started || {},
     params = started.params || {};
   const values = {
     ...params,
-    stop: (params.stop || []).map((one) => one.replace(/\n/g, "\\n")).join("\n"),
+    stop: (params.stop || []).map((text) => text.replace(/\n/g, "\\n")).join("\n"),
     prompt: header.prompt,
   };
   if (!started.server)

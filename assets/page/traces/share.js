@@ -1,8 +1,8 @@
-/* Puts a run into a link. It leaves out of the log what can be computed again, and the whole distributions, which are
- * most of it, and compresses the rest to text that an address may hold.
+/* Puts a run into a link. Leaves out what can be computed again, and the distributions over tokens, which are most of a
+ * log. Compresses the rest and encodes it as text that an address can hold.
  *
- * `packLog` turns a log into a list, `unpackLog` a list into a log. A link is untrusted: it is inflated up to a limit,
- * and its log is checked like any opened file. */
+ * `packLog` turns a log into a list, and `unpackLog` turns the list back into a log. A link is untrusted: it is
+ * inflated only up to a limit, and its log is checked like any opened file. */
 
 const PREFIX = "run=";
 export const MAX_FRAGMENT = 8000; // characters of a fragment that chats and browsers accept
@@ -18,13 +18,13 @@ const readLines = (log) =>
     .map((line) => JSON.parse(line));
 const isChain = (parents) => parents.every((parent, i) => parent === i - 1);
 
-/* Packs a position with probabilities of four digits. It keeps all digits where rounding would reverse the decision, or
- * where block verification decides by h. */
+/* Packs a position, with probabilities rounded to four digits. Keeps all digits if rounding would reverse the decision,
+ * or if block verification decides by h. */
 function packPosition({ token, piece, status, p, q, u, h }) {
   const exact = [p, q, u, h].map((x) => x ?? null),
-    short = exact.map(roundProbability),
-    stays = (/** @type {any[]} */ [p, q, u]) => u * q < p;
-  const numbers = h == null && (u == null || stays(exact) === stays(short)) ? short : exact;
+    rounded = exact.map(roundProbability),
+    isAccepted = (/** @type {any[]} */ [p, q, u]) => u * q < p;
+  const numbers = h == null && (u == null || isAccepted(exact) === isAccepted(rounded)) ? rounded : exact;
   while (numbers.length && numbers[numbers.length - 1] === null) numbers.pop();
   return [token, piece, STATUSES.indexOf(status), ...numbers];
 }
@@ -60,13 +60,13 @@ export function packLog(log) {
         roundProbability(entry.p),
       ];
     if (event !== "committed") return entry.event === "finished" ? { ...entry, text: "" } : entry;
-    const own = entry.tokens.slice(entry.accepted);
+    const targetTokens = entry.tokens.slice(entry.accepted);
     return [
       "c",
       lane,
       takeElapsed(lane, entry.at),
       entry.accepted,
-      own,
+      targetTokens,
       entry.pieces.slice(entry.accepted),
       KINDS.indexOf(entry.kind),
       entry.text === entry.pieces.join("") ? 0 : entry.text,
@@ -74,7 +74,7 @@ export function packLog(log) {
   });
 }
 
-/* Turns a list back into a log. For a foreign list it throws, or makes a log that fails the checks. */
+/* Turns a list back into a log. For a list not made by `packLog`, throws or returns a log that fails the checks. */
 export function unpackLog(packed) {
   const clock = {},
     openDrafts = {},
@@ -86,7 +86,7 @@ export function unpackLog(packed) {
     if (cycle) spentSeconds[name] = (spentSeconds[name] || 0) + end - start;
   };
   const advance = (lane, elapsed) => (clock[lane] = (clock[lane] || 0) + elapsed) / 1e6;
-  /* Unpacks the end of a lane, and adds up its seconds again, because the times of the cycles were rounded. */
+  /* Unpacks the end of a lane. Sums up its seconds again, because the times of its cycles were rounded. */
   const unpackEnd = (entry) => {
     const { lane } = entry,
       at = Math.max(entry.at, (clock[lane] || 0) / 1e6),
@@ -105,7 +105,7 @@ export function unpackLog(packed) {
   const events = packed.map((entry) => {
     if (!Array.isArray(entry)) {
       if (entry.event !== "finished") return entry;
-      if (endedLanes.has(entry.lane)) throw new Error("a lane ends once"); // many copies of its text would fill memory
+      if (endedLanes.has(entry.lane)) throw new Error("a lane ends twice"); // many copies of its text would fill memory
       endedLanes.add(entry.lane);
       return unpackEnd(entry);
     }
@@ -180,7 +180,7 @@ export function unpackLog(packed) {
   return events.map((entry) => JSON.stringify(entry)).join("\n") + "\n";
 }
 
-/* Returns whether two logs hold the same run: its texts, its verdicts and its order. */
+/* Returns whether two logs hold the same run: the same events in the same order, with equal texts and verdicts. */
 export function isSame(log, other) {
   const keyOf = (text) =>
     JSON.stringify(
@@ -201,7 +201,7 @@ export function isSame(log, other) {
 
 const pipeThrough = (bytes, stream) => new Blob([bytes]).stream().pipeThrough(stream);
 
-/* Returns `run=…`, or "" if the run is too long for a link or the browser cannot compress. */
+/* Returns `run=…`, or "" if the run does not fit into a link or the browser cannot compress. */
 export async function createFragment(log) {
   if (typeof CompressionStream === "undefined") return "";
   const packed = packLog(log);
@@ -221,11 +221,11 @@ export async function createFragment(log) {
 
 export const carriesRun = (hash) => hash.startsWith("#" + PREFIX);
 
-/* Returns the log in `#run=…`. Throws if there is none, or if it is larger than a run can be. */
+/* Returns the log of the run in `#run=…`. Throws if there is no run, or if its log is larger than any run's. */
 export async function readFragment(hash) {
   const text = hash.slice(1 + PREFIX.length);
-  if (!carriesRun(hash) || text.length > MAX_FRAGMENT) throw new Error("no run");
-  const bytes = Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (entry) => entry.charCodeAt(0));
+  if (!carriesRun(hash) || text.length > MAX_FRAGMENT) throw new Error("the address holds no run");
+  const bytes = Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (char) => char.charCodeAt(0));
   const reader = pipeThrough(bytes, new DecompressionStream("deflate")).getReader(),
     parts = [];
   let size = 0;
@@ -233,7 +233,7 @@ export async function readFragment(hash) {
     size += part.value.length;
     if (size > MAX_INFLATED_BYTES) {
       reader.cancel();
-      throw new Error("too large");
+      throw new Error("the run in the address is too large");
     }
     parts.push(part.value);
   }

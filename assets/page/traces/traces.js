@@ -21,7 +21,7 @@ function mountTraces(element, props, server, player) {
     answeredRun = player.run(), // the run that the shown answer is about
     isLoadingLink = false;
 
-  /* Returns a link to the run, or to its settings alone if the run is too long for a link or still goes on. */
+  /* Returns a link to the run, or only to its settings if the run is too long for a link or has not ended. */
   async function share() {
     const run = player.run(),
       settings = settingsLink(run, base, rules, settingList),
@@ -40,17 +40,17 @@ function mountTraces(element, props, server, player) {
     part.share.hidden = true;
   }
 
-  /* Clears the answer about another run. */
+  /* Clears the answer if it is about another run than the one on show. */
   function forgetOtherRun() {
     if (player.run() === answeredRun) return;
     answeredRun = player.run();
     askNumber++;
     showAnswer({});
     if (carriesRun(location.hash) && !isLoadingLink)
-      history.replaceState(history.state, "", location.pathname + location.search); // it contains the other run
+      history.replaceState(history.state, "", location.pathname + location.search); // the hash contains the other run
   }
 
-  /* Calls a function of Python and uses the answer, unless a later call was made meanwhile. */
+  /* Calls a Python function and uses its answer, unless a later call has been made meanwhile. */
   async function askPython(question, text, use) {
     const number = ++askNumber;
     showAnswer({ said: texts.wait });
@@ -149,7 +149,7 @@ function mountTraces(element, props, server, player) {
       isLoadingLink = false;
       showAnswer(answer);
     } catch {
-      // the notice on a link stands above the tabs
+      // the line for notices about links is above the tabs
       const line = /** @type {HTMLElement} */ (document.querySelector("#link-notice .sd-notice"));
       line.textContent = isRunLive() ? texts.running : texts.link.run;
       line.classList.add("sd-wrong");
@@ -160,7 +160,7 @@ function mountTraces(element, props, server, player) {
 
   const carriesFile = (event) => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
 
-  /* Accepts a file that is dropped anywhere; by default the browser would leave the page. */
+  /* Accepts a file dropped anywhere on the page. Without this, the browser would leave the page and open the file. */
   function handleDrag(event) {
     if (!carriesFile(event) || (event.type === "dragleave" && event.relatedTarget)) return;
     event.preventDefault();
