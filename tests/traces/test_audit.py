@@ -285,7 +285,7 @@ def test_a_run_of_an_earlier_version_under_a_grammar_opens_and_says_what_is_not_
     lines[0]["params"] |= {"grammar": "a*", "ignore_end": True}
     lines[-1]["reason"] = "end"  # where nothing else could follow
     audited = account([from_dict(line) for line in lines])
-    assert not audited.faults and list(audited.unchecked) == ["texts under a grammar, which is no longer checked"]
+    assert not audited.faults and list(audited.unchecked) == ["texts decoded under a grammar, which is not checked"]
 
 
 @pytest.mark.parametrize("where", ["piece", "text", "own"])
