@@ -2,7 +2,7 @@
 
 The suite *embedded* measures the drafters that transformers also has, and `adaptive`. The suite *methods* measures all
 drafters of the family, and *pair* all drafters of your own pair (`--target`, `--draft`). A target with a chat template
-gets questions as prompts, any other target texts to continue.
+gets questions as prompts; other targets get texts to continue.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Options:
     drafter: tuple[str, ...] = ()  # empty: all drafters of the suite
 
     def __post_init__(self) -> None:
-        """Raise ValueError for options that belong to another suite."""
+        """Raise ValueError for an unknown suite, or for options that belong to another suite."""
         if self.suite not in SUITES:
             raise ValueError(f"there is no suite {self.suite!r}; choose from {', '.join(SUITES)}")
         pair = self.suite == "pair"

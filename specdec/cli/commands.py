@@ -1,4 +1,4 @@
-"""All commands except `run`. Each imports what it needs when it is called."""
+"""Define all commands except `run`. Each command imports what it needs only when it is called."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def trace(
     file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)],
     other: Annotated[str, Argument(hidden=True)] = "",
 ) -> int:
-    """Audit a trace: compute its decisions again, and compare."""
+    """Audit a trace: recompute its decisions, and compare them with the recorded ones."""
     if other:
         raise ValueError(GONE["trace FILE OTHER"])
     from .trace import examine

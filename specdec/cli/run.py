@@ -1,4 +1,4 @@
-"""Run `specdec run "Once upon a time"`: race in the terminal, and show coloured text and figures."""
+"""Run `specdec run "Once upon a time"`: one race in the terminal, with coloured text and figures."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def default_line(choice: Choice) -> str:
 
 
 def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple[Header, Sequence[Event]]:
-    """Print a server's text as it arrives, then its cycles as finally counted. Raises ServerError if that fails."""
+    """Print a server's text as it arrives, then its cycles by its final counts. Raises ServerError if that fails."""
     from ..servers import lane
     from ..servers.connect import connect_pair
     from ..traces import file as trace

@@ -51,7 +51,7 @@ def free_memory() -> int | None:
 def give_memory_back() -> None:
     """Let glibc return large pieces of memory to the system as soon as they are free.
 
-    By default, glibc soon allocates large pieces on its heap, where it keeps a free piece if one above it is in use.
+    By default, glibc soon takes large pieces from its heap, where it cannot return a free piece below a used one.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)

@@ -17,7 +17,7 @@ from ..events import Committed, Counted, Drafted, Event, Finished, Started, Veri
 from ..types import Tree
 from .theory import accounted_speedup
 
-MAX_SPEEDUP_OVER_TAU = 1.05  # no speed-up exceeds τ; a larger one means that the plain lane was slowed down
+MAX_SPEEDUP_OVER_TAU = 1.05  # τ bounds the speed-up; above this ratio, something slowed the plain lane down
 MAX_MEAN_OVER_MEDIAN = 1.5  # of the seconds of passes; a larger ratio means that some passes were slowed down
 MIN_PASSES = 8  # with fewer passes, mean and median are not compared
 
@@ -28,7 +28,7 @@ class LaneStats:
 
     cycles: int = 0
     tokens: int = 0
-    first: int = 1  # tokens of cycle 0; a peer that drafts in its first pass may have more than one
+    first: int = 1  # tokens of cycle 0; transformers drafts in its first pass and can have more than one
     drafted: int = 0
     drafting_cycles: int = 0
     accepted_at: list[int] = field(default_factory=list)  # levels passed, by depth in the draft
@@ -178,12 +178,12 @@ class Comparison:
 
     @property
     def is_measured_here(self) -> bool:
-        """Whether the engine itself measured a speed-up. Servers may run on two different machines."""
+        """Whether our engine measured the speed-up. Two servers may run on different machines."""
         return self.measured_speedup is not None and not (self.speculative.server or self.plain.server)
 
     @property
     def machine_busy(self) -> bool:
-        """Whether the measured speed-up cannot be trusted: it exceeds its upper bound τ, or the passes' times scatter.
+        """Whether the measured speed-up cannot be trusted: it exceeds its upper bound τ, or pass times vary too much.
 
         A mean far above the median means that something else used the machine. False for servers, whose cycles are
         counted differently. `Trace.summary` also considers the load before the run. `race/measure.js` does this, too.

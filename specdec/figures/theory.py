@@ -1,4 +1,4 @@
-"""Closed forms for tokens per cycle and speed-up, from acceptance and costs.
+"""Compute tokens per cycle and speed-ups from acceptance and costs, in closed form.
 
 Letters follow Leviathan et al. 2022 (arXiv 2211.17192): α is the acceptance rate, k = γ the drafted tokens per cycle,
 c the cost of drafting one token, v that of a verification pass, o the overhead of a cycle. One plain step costs 1.

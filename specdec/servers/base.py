@@ -34,19 +34,19 @@ class Facts:
 class Token:
     """One token of a text.
 
-    `logprob` is the token's log-probability in nats; `top` lists the likeliest tokens at its position with theirs. Both
-    refer to the distribution from which the server sampled. If the server does not report it, they are None and ().
+    `logprob` is the token's log-probability in nats. `top` lists the likeliest tokens at its position, each with its
+    log-probability. `logprob` is None, and `top` is (), if the server does not report the distribution that it sampled.
     """
 
     piece: str
-    id: int | None = None  # None where the server sends text only
+    id: int | None = None  # None if the server sends only text
     logprob: float | None = None
     top: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Text and tokens that arrived together. `drafted` and `accepted` are sums since the start of the text, if sent."""
+    """Text and tokens that arrived together. `drafted` and `accepted` are running sums, None if not sent."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -57,7 +57,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a stream. `steps` lists (drafted, accepted) for each step with a draft; the two counts are sums."""
+    """The end of a stream: (drafted, accepted) of each step with a draft, and the totals `drafted` and `accepted`."""
 
     reason: FinishReason
     at: float
@@ -80,7 +80,7 @@ class Server(Protocol):
     def facts(self) -> Facts: ...
 
     def tokenize(self, text: str) -> tuple[int, ...]:
-        """Return the server's ids for `text`, including special tokens."""
+        """Return the server's token ids for `text`, including special tokens."""
         ...
 
     def tokenize_chat(self, prompt: str) -> tuple[int, ...]:

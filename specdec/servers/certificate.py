@@ -1,9 +1,9 @@
 """Test whether a server's speculative decoding is lossless, using only the texts that the server writes.
 
 For a few prompts, the joint distribution of the first tokens of many texts is compared with the target's distribution.
-The target's distribution is computed from its weights, or read from the log-probabilities of a plain server of the same
-model; then the plain server's texts are tested, too. The first token after a prompt is never drafted, so each text has
-several tokens. At temperature 0 the texts themselves are compared. The command is `specdec certify`.
+The target's distribution is computed from its weights, or read from the log-probabilities that a plain server of the
+same model reports; the texts of this plain server are tested, too. The first token after a prompt is never drafted, so
+each text has several tokens. At temperature 0 the texts themselves are compared. The command is `specdec certify`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from . import fields
 from .base import Chunk, Server, ServerError, Token
 from .verdict import judge, name_reference, shown_by
 
-ALARM = 1e-6  # bounds the probability that a lossless server fails any test of its certificate
+ALARM = 1e-6  # a lossless server fails any test of its certificate with at most this probability
 DRAWS = 3_000  # texts to sample after each prompt
 BATCH = 50  # texts per request
 GREEDY = 64  # tokens per greedy text
@@ -198,7 +198,7 @@ class Examination:
         return [Token(self.weights.piece(token), token) for token in text[len(context.prompt) :]]
 
     def gap(self, context: Context, tokens: Sequence[Token]) -> float:
-        """Return the gap between the two best logits after `tokens`."""
+        """Return the difference between the two largest logits after `tokens`."""
         text = (*context.prompt, *(token.id for token in tokens if token.id is not None))
         distribution = self.row_after(text, SamplingParams(temperature=1.0, max_tokens=1))(())
         best, second = sorted((*distribution.values(), MIN_PROBABILITY), reverse=True)[:2]

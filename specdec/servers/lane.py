@@ -1,8 +1,8 @@
 """Turn a server's answers into lanes of events.
 
-The time of an event is when the answer arrived. Lanes run one after the other, because two servers on one machine would
-slow each other down. While a text arrives, only events that are certain are yielded. At its end the server reports how
-many tokens it drafted and accepted; `FinalTrace` then has all events, made again with these counts.
+An event's time is when the answer arrived. Lanes run one after the other, because two servers on one machine would slow
+each other down. While a text arrives, only events that are certain are yielded. At the end of the text, the server
+reports how many tokens it drafted and accepted. `FinalTrace` has all events, rebuilt with these counts.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def tokens(server: Server, prompt: str) -> tuple[int, ...]:
 def watch(
     server: Server, prompt: Sequence[int], params: SamplingParams, lane: str = SPECULATIVE, top: int = 5
 ) -> Generator[Event, None, list[Event]]:
-    """Yield a lane's events as they arrive; return all, remade with the final counts. `close()` ends the request."""
+    """Yield a lane's events as they arrive; return them rebuilt with the final counts. `close()` ends the request."""
     facts = server.facts
     max_tokens = min(params.max_tokens, facts.context - len(prompt) if facts.context else params.max_tokens)
     k = facts.k or 0 if facts.speculates is not False else 0
@@ -131,7 +131,7 @@ def watch(
 
 
 def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
-    """Raise ServerError for text without tokens, more than `most` tokens, or impossible sums of drafts."""
+    """Raise ServerError for text without tokens, more than `most` tokens, or impossible counts of drafts."""
     if chunk.text and not chunk.tokens and not before:
         raise fields.unreadable("tokens")
     if sum(len(x.tokens) for x in before) + len(chunk.tokens) > most:
@@ -143,7 +143,7 @@ def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
 
 
 def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
-    """Return those steps of the last chunk that are already certain."""
+    """Return those steps of the last chunk that are certain. `earlier` stands for all chunks before the last one."""
     *before, last = (chunk for chunk in chunks if chunk.tokens or chunk is chunks[-1])
     if not last.tokens or not before:
         return make_steps([last], NOT_ENDED, speculates)[0]

@@ -46,7 +46,7 @@ def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None)
 
 
 def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
-    """Make a block of each chunk. The first token (of the prefill) gets its own; text alone joins the block before."""
+    """Make a block of each chunk. The first token gets its own block; text without a token joins the last block."""
     blocks = list[Step]()
     for chunk in chunks:
         block = Step(chunk.tokens, chunk.text, chunk.at)
@@ -74,9 +74,10 @@ def steps_from_sums(chunks: Sequence[Chunk]) -> list[Step]:
 def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
     """Assign the steps that the server lists to the blocks in which their tokens arrived.
 
-    `blocks` has the number of tokens of each block, and `accepted` that of the accepted tokens of each listed step. A
-    step writes one token more. Return the indices of each block's steps; None stands for a step without a draft, which
-    the server does not list. Each step goes to the first block that it fits. Return None if the lists do not match.
+    `blocks` has the number of tokens in each block, `accepted` the number of accepted tokens in each listed step. A
+    step writes its accepted tokens and one more. It goes to the first block that has room for it. Return the indices of
+    each block's steps, where None stands for a step without a draft, which the server does not list. Return None if the
+    steps do not fit the blocks.
     """
     aligned, index = list[list[int | None]](), 0
     for number, remaining in enumerate(blocks):
@@ -104,7 +105,7 @@ def sizes(block: Step, indices: Sequence[int | None], accepted: Sequence[int]) -
 
 
 def cut(block: Step, parts: Sequence[int]) -> list[Step]:
-    """Cut a block into parts of these sizes. A part gets its pieces' text if the rest of the text begins with it."""
+    """Cut a block into parts of these sizes. A part's text is its pieces, joined, or "" if the block's text differs."""
     steps, text, start = list[Step](), block.text, 0
     for number, size in enumerate(parts):
         tokens = block.tokens[start : start + size]

@@ -136,7 +136,7 @@ class Client:
             raise ServerError("The server did not finish within {seconds:g} seconds.", seconds=self.limits.total_s)
 
     def _check(self, response: httpx.Response) -> None:
-        """Raise ServerError with the server's message for any status except success; redirects are refused too."""
+        """Raise ServerError with the server's message unless the status is a success. A redirect is an error, too."""
         if response.is_success:
             return
         message = ""

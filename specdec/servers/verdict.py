@@ -96,9 +96,9 @@ def describe_witness(context: Any) -> str:
 
 
 def describe_difference(context: Any) -> str:
-    greedy = context["greedy"]
+    greedy, name = context["greedy"], context["name"]
     return (
-        f"Not lossless: the greedy text of {context['name']} leaves plain decoding's at token {greedy['equal'] + 1}, "
+        f"Not lossless: the greedy text of {name} differs from plain decoding's at token {greedy['equal'] + 1}, "
         f"where the two best logits are {greedy['gap']:.3g} apart."
     )
 

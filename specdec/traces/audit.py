@@ -31,8 +31,8 @@ from .cycle import (
 )
 from .distributions import check_distributions, masses
 
-LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}  # whether each rule is
-NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that stand for other text: bytes, control tokens
+LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}  # whether each rule is lossless
+NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that are not in the text: bytes, control tokens
 
 
 def shown(name: str) -> str:

@@ -66,7 +66,7 @@ class AuditedCycle:
 
     @cached_property
     def weights(self) -> list[float]:
-        """Block verification's weights: 1 for the empty prefix; each token makes w into min(1, w p / q)."""
+        """Block verification's weight w of each prefix: 1 for the empty one, then min(1, w p / q) for each token."""
         ratios = [p / q for p, q in map(chances, self.positions)]
         return list(accumulate(ratios, lambda weight, ratio: min(1.0, weight * ratio), initial=1.0))
 

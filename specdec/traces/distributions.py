@@ -1,7 +1,8 @@
 """Check that the recorded distributions of a cycle agree with the numbers of its decisions and draws.
 
-A recorded distribution has the likeliest tokens and all tokens that the cycle drafted or drew, rounded to 1e-7, and the
-sum of the others. `target` and `draft` list the same tokens, except that each leaves out tokens of probability 0.
+A recorded distribution lists the likeliest tokens and all tokens that the cycle drafted or drew, with probabilities
+rounded to 1e-7, and the sum of all other probabilities. `target` and `draft` list the same tokens, except that each
+leaves out tokens of probability 0.
 """
 
 from __future__ import annotations
@@ -24,9 +25,8 @@ def sums_to_one(distribution: Distribution) -> bool:
 
 def agree(a: Distribution, b: Distribution) -> bool:
     """Whether `a` and `b` have the same probability for each token that both list, up to rounding."""
-    A = masses(a)
-    B = masses(b)
-    return all(abs(A[token] - B[token]) <= 4 * ROUNDING for token in A.keys() & B.keys())
+    first, second = masses(a), masses(b)
+    return all(abs(first[token] - second[token]) <= 4 * ROUNDING for token in first.keys() & second.keys())
 
 
 def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:

@@ -40,7 +40,7 @@ class TraceError(ValueError):
 
 @dataclass(frozen=True)
 class Header:
-    """Says what ran, and where. `source` is "live" or "recorded". `lanes` are in the page's order, with plain last."""
+    """Says what ran, and where. `source` is "live" or "recorded". `lanes` are in the page's order, "plain" last."""
 
     run: str
     source: str
@@ -166,7 +166,7 @@ def live_header(
 
 
 def recording(folder: Path, kind: str, drafter: str) -> Path:
-    """Return the path, below `folder`, of the recorded run of a drafter on a kind of text."""
+    """Return the path below `folder` of the recording of a drafter's run on one kind of text."""
     return folder / drafter.replace(":", ".") / f"{kind}.jsonl"
 
 

@@ -32,7 +32,7 @@ class ReplayedSampler(Sampler):
         self.cycle, self.rule, self.unchecked = cycle, rule, set[int]()
         tokens = {UNNAMED, *cycle.committed.tokens, *(x.token for x in cycle.positions)}
         self.index = {token: number for number, token in enumerate(tokens)}  # a vocabulary of this cycle's tokens
-        self._drawn, self._node = 0, -1
+        self._drawn, self._node = 0, -1  # the number of draws, and the node that they have reached
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
         x = self.cycle.positions[key[1]]
