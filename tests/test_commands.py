@@ -169,7 +169,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "--json"], "`specdec run … --save FILE` writes the trace"),
         (["bench", "--drafter", "magic"], "there is no drafter 'magic' in this suite; choose from"),
         (["app", "--port", "99999"], "--port"),
-        (["app", "--host", "nonsense"], "no address of this machine"),
+        (["app", "--host", "nonsense"], "not an address of this machine"),
         (["Hello", "--target", "x", "--universal"], "no longer drafts with another tokenizer"),
         (["app", "--target", "nonsense"], "nonsense is no pair; name smollm2"),
         (["app", "--pair", "a/b"], "in --target"),

@@ -33,7 +33,7 @@ class Case:
     k: int
 
     def params(self, tokens: int, seed: int) -> SamplingParams:
-        """Make the parameters. Answers to questions end at the end token, other texts all have the same length."""
+        """Make the sampling parameters. Answers to questions end at the end token; other texts have equal lengths."""
         return replace(params_for(self.temperature, tokens, seed), ignore_end=self.domain not in QUESTIONS)
 
 
@@ -56,11 +56,11 @@ def measure_pairs(
 ) -> dict[Case, Pairs]:
     """Measure every case against plain decoding. A round runs all cases of each prompt one after the other.
 
-    There is a plain run before and after each speculative one, and the faster of the two is its baseline. The warm-up
-    round has the seed `seed`, and each later round the next one.
+    There is a plain run before and after each speculative one, and the faster of the two is its baseline. Round i uses
+    the seed `seed` + i; round 0 is a warm-up.
     """
     collected: dict[Case, Pairs] = {case: [] for case in cases}
-    for repeat in range(repeats + 1):  # the first round is a warm-up and not counted
+    for repeat in range(repeats + 1):  # round 0 is not counted
         for index, prompt in enumerate(prompts):
             gc.collect()
             before = plain(family, prompt, cases[0].params(tokens, seed + repeat))

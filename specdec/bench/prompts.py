@@ -1,15 +1,15 @@
-"""The prompts of the benchmark; the page has other ones.
+"""Define the prompts of the benchmark. The page uses other prompts.
 
-They were written for this list, or generated like the questions in training. Chosen are the first six of each kind for
-which the target's plain greedy text does not loop, since loops are easy to draft. The kinds of questions, not the
-questions themselves, occur in training.
+The prompts were written for this list, or generated in the same way as the questions in training. Of each kind, we took
+the first six prompts for which the target's plain greedy text does not loop, because loops are easy to draft. Training
+used questions of the same kinds, but not these questions.
 """
 
 import json
 
 from ..paths import ASSETS
 
-# For targets that answer, by the categories of SPEED-Bench. The page uses the other half of that file.
+# Questions for chat models, by the categories of SPEED-Bench. The page uses the other half of the file.
 QUESTIONS: dict[str, tuple[str, ...]] = {
     kind: tuple(halves["bench"])
     for kind, halves in json.loads((ASSETS / "questions.json").read_text(encoding="utf-8")).items()

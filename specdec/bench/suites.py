@@ -1,8 +1,8 @@
-"""`specdec bench --suite embedded`: a table of measured figures and, last, one line of JSON.
+"""Run `specdec bench`: print a table of measured figures and, as the last line, JSON.
 
-The suite *embedded* measures the drafters that transformers also has, and `adaptive`; *methods* measures all of the
-family; *pair* measures all of a pair of your own (`--target`, `--draft`). A target with a chat template is asked
-questions.
+The suite *embedded* measures the drafters that transformers also has, and `adaptive`. The suite *methods* measures all
+drafters of the family, and *pair* all drafters of your own pair (`--target`, `--draft`). A target with a chat template
+gets questions as prompts; other targets get texts to continue.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from .prompts import PROMPTS, QUESTIONS
 
 SUITES = ("embedded", "methods", "pair")
 TEMPERATURES = (0.0, 0.8)
-BENCH_ADAPTIVE_K = 16  # the largest depth of drafters that choose it themselves
-CACHED_CYCLES = 24  # `gpu.cycle.Cycle` objects kept for later runs; each holds one of torch's 32 streams
+BENCH_ADAPTIVE_K = 16  # the largest depth of a draft for drafters that choose the depth themselves
+CACHED_CYCLES = 24  # `gpu.cycle.Cycle` objects to keep for later runs; each uses one of torch's 32 streams
 CHOOSING_ROUNDS = 1  # rounds that choose the best k, before the reported rounds with other seeds
 Prompts = Mapping[str, Sequence[str]]  # by domain
 
@@ -48,10 +48,10 @@ class Options:
     k: tuple[int, ...] = (2, 4, 6)
     json: Path | None = None
     dtype: str | None = None
-    drafter: tuple[str, ...] = ()  # by default all of the suite
+    drafter: tuple[str, ...] = ()  # empty: all drafters of the suite
 
     def __post_init__(self) -> None:
-        """Raise ValueError for options that belong to another suite."""
+        """Raise ValueError for an unknown suite, or for options that belong to another suite."""
         if self.suite not in SUITES:
             raise ValueError(f"there is no suite {self.suite!r}; choose from {', '.join(SUITES)}")
         pair = self.suite == "pair"
@@ -81,7 +81,7 @@ def measure(family: Family, options: Options, prompts: Prompts) -> Iterator[Row]
             tried = {case: row(case, measured, 0) for case, measured in trials.items()}
             best = {case.drafter: case for case in sorted(cases, key=lambda case: speedup_of(tried[case]))}
             chosen = [best[name] for name in depths]
-            # New seeds avoid selection bias: the same ones would favour the k that they chose.
+            # New seeds avoid selection bias: with the seeds of the trials, the chosen k would look better than it is.
             seed = CHOOSING_ROUNDS + 1
             pairs = measure_pairs(family, tuple(texts), chosen, options.tokens, options.repeats, bar.update, seed)
             for case in chosen:
@@ -122,7 +122,7 @@ def load_models(options: Options) -> Family:
 
 
 def report(options: Options) -> int:
-    """Measure, print, and write a file if one is named. Raises ValueError if models do not load."""
+    """Measure, print, and write a file if one is named. Raises ValueError if the models do not load."""
     family = load_models(options)
     rows = list(measure(family, options, PROMPTS if family.chat is None else QUESTIONS))
     print(table(rows))

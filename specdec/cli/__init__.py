@@ -1,7 +1,7 @@
 """The command `specdec`: `run`, `app`, `get`, `trace`, `certify`, `prove`, `train`, `bench`, `export` and `site`.
 
-If the first word is none of these, it is a prompt for `run`. Errors are one sentence; the exit code is 2 if the command
-was wrong and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, Python's traceback is printed first.
+If the first word is none of these, it is a prompt for `run`. An error is printed as one sentence. The exit code is 2 if
+the command was wrong, and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, the traceback is printed first.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code or 0
     except TyperException as error:
         option, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
-        gone = GONE.get(f"{context.info_name} {option}" if context else "") or GONE.get(option)
-        tell(gone or error.format_message())
+        removed = GONE.get(f"{context.info_name} {option}" if context else "") or GONE.get(option)
+        tell(removed or error.format_message())
         return 2
     except ModuleNotFoundError as error:  # a package of an optional extra, `app` or `bench`, is missing
         tell(f"that needs the package {error.name}, which is not installed: pip install {error.name}")
@@ -75,13 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def group() -> TyperGroup:
-    made = typer.main.get_command(app)
-    assert isinstance(made, TyperGroup)
-    return made
+    commands_of_app = typer.main.get_command(app)
+    assert isinstance(commands_of_app, TyperGroup)
+    return commands_of_app
 
 
 def with_default_command(words: Sequence[str]) -> list[str]:
-    """Add `run` before a prompt. If an option takes several words, repeat it before each of them.
+    """Add `run` before a prompt. If an option has several words, repeat the option before each word.
 
     Raises ValueError for a command that no longer exists.
     """
@@ -93,7 +93,7 @@ def with_default_command(words: Sequence[str]) -> list[str]:
         return ["run", *words]
     spread, option = [], ""
     for word in words:
-        is_value = not word.startswith("-") or word[1:].isdigit()  # a negative number is a value, and no option
+        is_value = not word.startswith("-") or word[1:].isdigit()  # a negative number is a value, not an option
         if option and is_value:
             spread += [option, word]
             continue

@@ -1,4 +1,4 @@
-"""`specdec certify`: print the certificate of a server in a terminal."""
+"""Run `specdec certify`: test a server, and print its certificate in the terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..servers.connect import connect_pair
 from ..servers.stream import Limits
 from ..servers.verdict import shown_by, speculated
 
-HOUR_S = 3_600.0  # the time for all requests with the default number of draws; it grows with this number
+HOUR_S = 3_600.0  # the time limit for all requests with DRAWS draws or fewer; more draws get more time
 ROW = "{:9}{:>10}{:>9}{:>10}  {:62}{:>15}{:>7}"
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 
@@ -27,19 +27,19 @@ def certify_server(
     temperature: float = 0.8,
     out: str = "",
 ) -> int:
-    """Print the progress, then the certificate, and write its JSON to the file `out`, if given. Return its status."""
+    """Print the progress and the certificate, and write its JSON to the file `out`, if given. Return the status."""
     if out:
         Path(out).touch()  # an unwritable file should fail now, not after an hour
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
-    patience = Limits(total_s=HOUR_S * max(1.0, draws / certificate.DRAWS))
-    server, other = connect_pair(address, plain, key, patience)
+    limits = Limits(total_s=HOUR_S * max(1.0, draws / certificate.DRAWS))
+    server, plain_server = connect_pair(address, plain, key, limits)
     if not plain and not target:
         raise ValueError(
             "Name a plain server of the same model (--plain ADDRESS), or its weights "
             f"(--target {server.facts.model}), to compare the server with."
         )
     weights = certificate.Weights.load(target) if target else None
-    result = last(certificate.certify(server, other, weights, temperature, draws))
+    result = last(certificate.certify(server, plain_server, weights, temperature, draws))
     if out:
         Path(out).write_text(json.dumps(result, ensure_ascii=False) + "\n", encoding="utf-8")
     print("\n".join(lines(result)))
@@ -47,7 +47,7 @@ def certify_server(
 
 
 def last(states: Iterator[dict[str, Any]]) -> dict[str, Any]:
-    """Return the last of `states`, and print the progress to stderr."""
+    """Print to stderr what each state is doing, and return the last state."""
     result: dict[str, Any] = {}
     before = ""
     for result in states:
@@ -76,7 +76,7 @@ def lines(result: dict[str, Any]) -> list[str]:
 
 
 def cells(context: dict[str, Any], draws: int) -> list[str]:
-    """Make the cells of one context's row. Tests that fail have an exclamation mark."""
+    """Make the cells of one context's row. A test that fails is marked with an exclamation mark."""
     greedy, counts = context.get("greedy"), speculated([context])
     tests = [
         f"{'!' if red else ''}{'∞' if g is None else f'{g:.0f}'}({degrees})"

@@ -1,4 +1,4 @@
-"""All commands except `run`. Each imports what it needs when it is called."""
+"""Define all commands except `run`. Each command imports what it needs only when it is called."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ..settings import GONE
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
-KEY = "SPECDEC_SERVER_KEY"  # environment variable with a server's key
+KEY = "SPECDEC_SERVER_KEY"  # the environment variable that has a server's key
 Drafts = Annotated[list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")]
 FamilyName = Annotated[str, Option(help="'embedded', or a folder with target/ and tokenizer/")]
-Plain = Annotated[str, Option(help="beside --server: one that serves the same model without speculation")]
+Plain = Annotated[str, Option(help="with --server: the address of a server of the same model without speculation")]
 
 
 def app(
     host: Annotated[str | None, Option(help="where to listen [default: 127.0.0.1; with --class 0.0.0.0]")] = None,
     port: Annotated[int | None, Option(min=1, max=65535, help="[default: the first free one from 7860]")] = None,
-    device: Annotated[Device, Option(help="of live runs; auto: an NVIDIA GPU, where there is one")] = "auto",
+    device: Annotated[Device, Option(help="where live runs compute; auto: an NVIDIA GPU, if any")] = "auto",
     target: Annotated[
         str | None, Option(help="what the page begins with: a pair's name, a folder, a GGUF file, or a name on the Hub")
     ] = None,
     draft: Drafts = [],  # noqa: B006
-    public: Annotated[bool, Option("--public", help="for strangers: smaller runs, and not too many a minute")] = False,
+    public: Annotated[bool, Option("--public", help="for strangers: limits the size and number of runs")] = False,
     teach: Annotated[bool, Option("--class", help="a teacher's page, and one for the phones of a class")] = False,
 ) -> None:
     """Serve the page, which shows speculative decoding on a real model."""
@@ -41,7 +41,7 @@ def app(
     try:
         exposure_name = exposure.name_for(host, teach)
     except (OSError, UnicodeError) as error:
-        raise ValueError(f"--host {host} is no address of this machine") from error
+        raise ValueError(f"--host {host} is not an address of this machine") from error
     begin_with(target, draft)
     os.environ[exposure.EXPOSURE] = exposure_name
     if public:
@@ -68,7 +68,7 @@ def app(
 
 
 def begin_with(target: str | None, draft: list[str]) -> None:
-    """Set SPECDEC_PAIR, the pair with which the page begins. Raises ValueError if the options name no pair."""
+    """Set SPECDEC_PAIR, the pair that the page begins with. Raises ValueError if the options do not name a pair."""
     from ..families import presets
 
     if draft and not target:
@@ -83,7 +83,7 @@ def begin_with(target: str | None, draft: list[str]) -> None:
 
 
 def check_family(name: str) -> None:
-    """Raise ValueError for a family that earlier versions had."""
+    """Raise ValueError for a family that only earlier versions had."""
     if gone := GONE.get(f"--family {name}"):
         raise ValueError(gone)
 
@@ -108,7 +108,7 @@ def trace(
     file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)],
     other: Annotated[str, Argument(hidden=True)] = "",
 ) -> int:
-    """Audit a trace: compute its decisions again, and compare."""
+    """Audit a trace: recompute its decisions, and compare them with the recorded ones."""
     if other:
         raise ValueError(GONE["trace FILE OTHER"])
     from .trace import examine
@@ -117,16 +117,16 @@ def trace(
 
 
 def certify(
-    server: Annotated[str, Option(help="its address", show_default=False)],
+    server: Annotated[str, Option(help="the server's address", show_default=False)],
     plain: Plain = "",
-    target: Annotated[str, Option(help="the weights of its model, as a folder or a name on the Hub")] = "",
+    target: Annotated[str, Option(help="the weights of the server's model: a folder or a name on the Hub")] = "",
     draws: Annotated[int, Option(min=100, help="how many texts are drawn after each context")] = 3_000,
-    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of sampled texts; 0 leaves them out")] = 0.8,
+    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of sampled texts; 0: only greedy texts")] = 0.8,
     json: Annotated[str, Option(help="a file for the certificate")] = "",
 ) -> int:
-    """Test by a server's texts whether its speculative decoding is lossless.
+    """Test from a server's texts whether its speculative decoding is lossless.
 
-    The exit code is 0 if the draws show no error, 1 if they do or the server never speculated, and 2 if this could not
+    The exit code is 0 if the texts show no error, 1 if they do or the server never speculated, and 2 if this could not
     be tested. The server's key is read from SPECDEC_SERVER_KEY.
     """
     from .certify import certify_server
@@ -138,7 +138,7 @@ def prove(
     verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, sampler)")] = None,
     rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = RULES[0],
 ) -> int:
-    """Prove that the shipped loop, or your own verifier, is lossless, by walking every random path on toy models."""
+    """Prove that the shipped loop, or your own verifier, is lossless: enumerate every random path on toy models."""
     if rule not in RULES:
         raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
     from ..proof.prove import judge, prove_rule
@@ -149,15 +149,15 @@ def prove(
 def train(
     target: Annotated[str, Option(help="a folder, a GGUF file, or a name on the Hub", show_default=False)],
     out: Annotated[Path, Option(help="a new folder; a repeated command continues in it", show_default=False)],
-    method: Annotated[str, Option(help="what is trained: draft_model, eagle3")] = "draft_model",
+    method: Annotated[str, Option(help="what to train: draft_model, eagle3")] = "draft_model",
     minutes: Annotated[
-        float, Option(min=0.1, max=10_000.0, help="for the whole command, which writes examples and learns from them")
+        float, Option(min=0.1, max=10_000.0, help="time for the whole command: writing examples and training")
     ] = 60.0,
     prompts: Annotated[
         Path | None, Option(help="a file with one prompt a line [default: the target writes its own]")
     ] = None,
     examples: Annotated[
-        list[Path], Option(help="a file of texts to learn from, instead of writing any; may be repeated")
+        list[Path], Option(help="a file of texts to train on, instead of writing examples; can be repeated")
     ] = [],  # noqa: B006
     device: Annotated[Device, Option(help="where target and draft compute; auto: an NVIDIA GPU, if any")] = "auto",
     width: Annotated[int, Option(min=64, max=4_096, help="of a draft model")] = 256,
@@ -184,9 +184,9 @@ def bench(
     k: Annotated[list[int], Option("-k", min=1, max=64, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
     dtype: Annotated[Precision | None, Option(help="the target's; each type has its own distribution")] = None,
-    drafter: Annotated[list[str], Option(help="these alone; may be repeated")] = [],  # noqa: B006
+    drafter: Annotated[list[str], Option(help="measure only this drafter; can be repeated")] = [],  # noqa: B006
 ) -> int:
-    """Measure drafters; print a table of figures and, at last, one line of JSON."""
+    """Measure drafters; print a table of figures and, as the last line, JSON."""
     check_family(family)
     from ..bench.suites import Options, report
 
@@ -207,9 +207,9 @@ def export(
 
 
 def site(
-    out: Annotated[Path, Option(help="the folder: new, empty, or with an earlier site in it", show_default=False)],
-    base: Annotated[str, Option(help="the address that it will have, for previews of links to it")] = "",
-    smollm2: Annotated[bool, Option(help="with SmolLM2, 100 MB that a visitor may choose to fetch")] = False,
+    out: Annotated[Path, Option(help="the folder: new, empty, or with an earlier site", show_default=False)],
+    base: Annotated[str, Option(help="the future address of the site, for previews of links")] = "",
+    smollm2: Annotated[bool, Option(help="include SmolLM2, 100 MB that a visitor can choose to fetch")] = False,
 ) -> None:
     """Write the page as files for any host, with recorded runs, certificates and figures, and runs in the browser."""
     import shlex

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..servers.base import Facts
 
 BUSY = " (the machine was busy: measure again)"
-TEXT_DIFFERS = "tokens/s, with another text than plain decoding's"
-OTHER_TARGET = ": another target than float32's; greedy texts may part at near-ties"
+TEXT_DIFFERS = "tokens/s, but its text differs from plain decoding's"
+OTHER_TARGET = ": not the same target as float32; greedy texts can differ at near-ties"
 # Background colours of the page's palette. Every status has a mark too, so that colour is not the only sign.
 STYLES = {
     "accepted": ("48;5;151;38;5;16", "✓"),
@@ -29,17 +29,17 @@ STYLES = {
     "bonus": ("48;5;222;38;5;16", "+1"),
 }
 COUNTED = {
-    "exact": "exact: the server's own count of each agrees with what arrived",
-    "merged": "merged: where several arrived together, the server's own list splits them",
-    "totals": "totals only: what arrived together is taken for one",
+    "exact": "exact: the server's own count of each cycle agrees with the tokens that arrived",
+    "merged": "merged: cycles that arrived together were separated by the server's own list",
+    "totals": "totals only: tokens that arrived together are taken for one cycle",
     None: "none: the server drafted nothing",
 }
 # Control characters except tabs and line ends, and the bidirectional overrides, which can reverse a line.
-STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def tell(sentence: str) -> None:
-    """Print an error as one line on stderr. Parts of it may come from files, models and servers."""
+    """Print an error as one line on stderr, without control characters that files, models or servers put into it."""
     if sys.stderr is not None:
         if os.environ.get("SPECDEC_DEBUG") and sys.exc_info()[0]:
             traceback.print_exc()
@@ -49,7 +49,7 @@ def tell(sentence: str) -> None:
 def print_run(
     prompt: str, events: Iterable[Event], target: str = "", precision: str = "", is_chat: bool = False, note: str = ""
 ) -> list[Event]:
-    """Print a run while it goes on, then its figures. If `is_chat`, the answer is below the prompt, not behind it.
+    """Print a run as it goes on, then its figures. If `is_chat`, the answer begins below the prompt, not behind it.
 
     `note` says which drafter and K were chosen by default.
     """
@@ -78,8 +78,8 @@ def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
 
 
 def strip_control_characters(text: str) -> str:
-    """Replace control characters, which models and servers may write, by their code points."""
-    return STEERING.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
+    """Replace control characters, which models and servers can write, by their code points."""
+    return CONTROL_CHARACTERS.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
 
 
 def styled(piece: str, status: str, colour: bool) -> str:
@@ -93,7 +93,7 @@ def styled(piece: str, status: str, colour: bool) -> str:
 def report(
     events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None, note: str = ""
 ) -> str:
-    """Return the settings and figures of a run, one per line, and what a server does not report."""
+    """Return the settings and figures of a run, one per line. For a server, list what it does not report."""
     comparison = Comparison.from_events(events)
     spec, plain = comparison.speculative, comparison.plain
     started = {event.lane: event for event in events if isinstance(event, Started)}

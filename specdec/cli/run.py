@@ -1,4 +1,4 @@
-"""`specdec run "Once upon a time"`: run one race in the terminal, and show coloured text and figures."""
+"""Run `specdec run "Once upon a time"`: one race in the terminal, with coloured text and figures."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """Return the drafters of the embedded family; for any other target, all that exist."""
+    """Return the drafters of the embedded family; for any other family, all drafters that exist."""
     return [m.name for m in METHODS.values() if m.embedded or family != EMBEDDED]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
-    """Give `command` an argument for the prompt and a flag for each other setting. It is called with keywords."""
-    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is KEYWORD_ONLY]
+    """Return `command` with an argument for the prompt and a flag for each other setting, all passed as keywords."""
+    others = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is KEYWORD_ONLY]
     flags = [make_flag(setting, setting.flag or Flag(setting.type_, setting.default)) for setting in SETTINGS.values()]
-    made: Any = functools.wraps(command)(lambda **values: command(**values))
-    made.__signature__ = inspect.Signature([*flags, *own], return_annotation=int)
-    made.__annotations__ = {parameter.name: parameter.annotation for parameter in (*flags, *own)} | {"return": int}
-    return cast(Callable[..., int], made)
+    wrapper: Any = functools.wraps(command)(lambda **values: command(**values))
+    wrapper.__signature__ = inspect.Signature([*flags, *others], return_annotation=int)
+    wrapper.__annotations__ = {p.name: p.annotation for p in (*flags, *others)} | {"return": int}
+    return cast(Callable[..., int], wrapper)
 
 
 def make_flag(setting: Setting, flag: Flag) -> Parameter:
@@ -68,9 +68,9 @@ def run(
     draft: Drafts = [],  # noqa: B006
     dtype: Annotated[
         Precision | None,
-        Option(help="the target's number type; it changes the distribution; int8: of matrices [default: by size]"),
+        Option(help="the target's number type, which changes its distribution; int8: of matrices [default: by size]"),
     ] = None,
-    device: Annotated[Device, Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
+    device: Annotated[Device, Option(help="cuda: an NVIDIA GPU; auto: a GPU if there is one")] = "cpu",
     server: Annotated[
         str | None, Option(help="instead of our engine: the address of a vLLM or llama.cpp server to watch")
     ] = None,
@@ -86,10 +86,10 @@ def run(
     request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_request(request.prompt, request.drafter, request.k, request.rule)
     check_family(request.family)
-    # GONE lists drafters that the embedded family has lost; another target may have a drafter of the same name.
+    # GONE lists former drafters of the embedded family; another target can have a drafter of the same name.
     ours = target is None and request.family in (EMBEDDED, *ROUNDED)
-    if ours and (gone := GONE.get(f"--drafter {inner_drafter(request.drafter) or request.drafter}")):
-        raise ValueError(gone)
+    if ours and (removed := GONE.get(f"--drafter {inner_drafter(request.drafter) or request.drafter}")):
+        raise ValueError(removed)
     if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
@@ -136,7 +136,7 @@ def default_line(choice: Choice) -> str:
 
 
 def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple[Header, Sequence[Event]]:
-    """Print a server's text as it arrives, then its cycles as counted at the end. Raises ServerError if it fails."""
+    """Print a server's text as it arrives, then its cycles by its final counts. Raises ServerError if that fails."""
     from ..servers import lane
     from ..servers.connect import connect_pair
     from ..traces import file as trace
@@ -144,7 +144,7 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
     server, plain = connect_pair(address, plain_address, os.environ.get(KEY, ""))
     header = trace.live_header(request.prompt, lane.about(server, plain))
     lanes = ("speculative", "plain") if plain else ("speculative",)
-    header = replace(header, lanes=lanes, machine={})  # the server's machine is not known
+    header = replace(header, lanes=lanes, machine={})  # the machine of the server is unknown
     events: Sequence[Event] = ()
     sys.stdout.write(request.prompt)
     for item in lane.race(server, plain, request.prompt, request.params):
@@ -154,14 +154,14 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
             sys.stdout.write(strip_control_characters(item.text))
             sys.stdout.flush()
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    mine = [event for event in events if event.lane == "speculative"]
-    drawn = "".join(render(event, mine[: place + 1], colour) for place, event in enumerate(mine))
-    print(f"\n\n{drawn}\n\n{report(events, server=server.facts)}")
+    lane_events = [event for event in events if event.lane == "speculative"]
+    text = "".join(render(event, lane_events[: i + 1], colour) for i, event in enumerate(lane_events))
+    print(f"\n\n{text}\n\n{report(events, server=server.facts)}")
     return header, events
 
 
 def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> int:
-    """Write the run to `path`, if one is named. Return the command's exit status."""
+    """Write the run to `path`, if there is one. Return the command's exit status: 1 if a lane failed, otherwise 0."""
     from ..traces import file as trace
 
     if path is not None:

@@ -1,4 +1,4 @@
-"""`specdec trace FILE`: print the audit of a trace: recomputed decisions, faults, and what could not be checked."""
+"""Run `specdec trace FILE`: print a trace's audit, with recomputed decisions, faults, and what could not be checked."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MAX_SHOWN = 10  # how many faults of a lane are printed
 VERDICTS = {
     True: "lossless",
     False: "LOSSY, judged by its own rule",
-    None: "nobody knows whether this rule is lossless",
+    None: "it is unknown whether this rule is lossless",
 }
 
 
 def examine(path: Path) -> int:
-    """Print the audit of a trace. Return 0 if it holds, else 1."""
+    """Print the audit of a trace. Return 0 if the audit finds no fault, otherwise 1."""
     try:
         trace = Trace.load(path)
         if not any(isinstance(event, Committed) for event in trace.events):
@@ -36,18 +36,18 @@ def examine(path: Path) -> int:
 def verdict(lanes: Sequence[LaneAudit]) -> str:
     if not faultless(lanes):
         return "THE AUDIT FAILS"
-    return "the audit holds, as far as the trace tells" if any(lane.unchecked for lane in lanes) else "the audit holds"
+    return "the audit holds, as far as the data go" if any(lane.unchecked for lane in lanes) else "the audit holds"
 
 
 def audit_lines(lanes: Sequence[LaneAudit]) -> str:
     """Write the audit, a few lines for each lane."""
     lines = []
     for lane in lanes:
-        done = f"{lane.decisions} decisions and {lane.draws} draws done again"
+        work = f"{lane.decisions} decisions and {lane.draws} draws checked"
         outcome = f"{len(lane.faults)} do not hold" if lane.faults else "all hold"
-        rule = f"{shown(lane.rule)}, {VERDICTS[lane.lossless]}" if lane.rule else "no rule told"
+        rule = f"{shown(lane.rule)}, {VERDICTS[lane.lossless]}" if lane.rule else "no rule recorded"
         rule = f"{shown(lane.server)}, watched from outside" if lane.server else rule
-        lines.append(f"  {shown(lane.lane):<14}{lane.tokens} tokens: {done}, {outcome} ({rule})")
+        lines.append(f"  {shown(lane.lane):<14}{lane.tokens} tokens: {work}, {outcome} ({rule})")
         lines += [f"    {fault}" for fault in lane.faults[:MAX_SHOWN]]
         if len(lane.faults) > MAX_SHOWN:
             lines.append(f"    and {len(lane.faults) - MAX_SHOWN} more")

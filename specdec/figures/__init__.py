@@ -1,1 +1,1 @@
-"""Compute figures: those measured from events, closed forms, and facts of the machine."""
+"""Compute figures from events and by closed forms, and describe the machine."""

@@ -1,4 +1,4 @@
-"""Describe this machine, for the labels beside measured figures, and its free memory."""
+"""Describe this machine for the labels beside measured figures, and manage its memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 MMAP_THRESHOLD = -3  # the option of `mallopt`
-LARGE = 1_000_000  # bytes
+LARGE = 1_000_000  # bytes; pieces of memory from this size on are returned
 
 
 def cores() -> int:
@@ -22,7 +22,7 @@ def cores() -> int:
 
 
 def busy() -> bool:
-    """Whether other programs use this machine: the load of the last minute is more than our own run can cause."""
+    """Whether other programs use this machine: the load of the last minute exceeds what our own run can cause."""
     return hasattr(os, "getloadavg") and os.getloadavg()[0] > 1.5 * cores()
 
 
@@ -36,22 +36,22 @@ def processor() -> str:
 
 
 def free_memory() -> int | None:
-    """Return how many bytes this process may still take, from the machine or its container; None if unknown."""
+    """Return how many bytes of memory the machine or its container still has for this process; None if unknown."""
     limits = []
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
         limits.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
-    with contextlib.suppress(OSError, ValueError, StopIteration):  # it is "max" without a limit
-        most, taken, stat = (Path(f"/sys/fs/cgroup/memory.{name}").read_text() for name in ("max", "current", "stat"))
-        cached = next(line for line in stat.splitlines() if line.startswith("inactive_file"))  # files, dropped at need
-        limits.append(int(most) - int(taken) + int(cached.split()[1]))
+    with contextlib.suppress(OSError, ValueError, StopIteration):  # without a limit, memory.max is "max"
+        most, used, stat = (Path(f"/sys/fs/cgroup/memory.{name}").read_text() for name in ("max", "current", "stat"))
+        cached = next(line for line in stat.splitlines() if line.startswith("inactive_file"))  # freed when needed
+        limits.append(int(most) - int(used) + int(cached.split()[1]))
     return min(limits, default=None)
 
 
 def give_memory_back() -> None:
     """Let glibc return large pieces of memory to the system as soon as they are free.
 
-    By default it takes later pieces from its heap, and keeps a free piece there while one above it is in use.
+    By default, glibc soon takes large pieces from its heap, where it cannot return a free piece below a used one.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
@@ -71,7 +71,7 @@ def gpu_memory() -> int | None:
 def describe() -> dict[str, str | int]:
     """Return facts of the machine, ready for JSON. A GPU is named even if no model runs on it."""
     facts: dict[str, str | int] = {"cpu": processor(), "cores": cores(), "python": platform.python_version()}
-    torch = sys.modules.get("torch")  # a page that only replays has not loaded it
+    torch = sys.modules.get("torch")  # the page's own process does not load torch
     if torch is not None:
         facts["torch"] = str(torch.__version__)
         facts["transformers"] = importlib.metadata.version("transformers")

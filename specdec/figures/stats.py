@@ -1,8 +1,8 @@
 """Compute figures from events: α of judged drafts, τ of cycles, costs in units of one plain step.
 
-In a tree, `alpha` counts levels, not nodes: levels passed / levels judged. A level is judged if one of its nodes was,
-and passed if one was accepted. `draft_acceptance_rate` counts nodes: tokens accepted / tokens drafted. In a chain, each
-level is one node.
+In a tree, `alpha` counts levels, not nodes: levels passed / levels judged. A level is judged if at least one of its
+nodes is judged, and passed if one is accepted. `draft_acceptance_rate` counts nodes: tokens accepted / tokens drafted.
+In a chain, each level is one node.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..events import Committed, Counted, Drafted, Event, Finished, Started, Veri
 from ..types import Tree
 from .theory import accounted_speedup
 
-MAX_SPEEDUP_OVER_TAU = 1.05  # a larger speed-up is impossible, so the plain lane was slowed down
-MAX_MEAN_OVER_MEDIAN = 1.5  # if the seconds of passes have a larger ratio, some passes were slowed down
+MAX_SPEEDUP_OVER_TAU = 1.05  # τ bounds the speed-up; above this ratio, something slowed the plain lane down
+MAX_MEAN_OVER_MEDIAN = 1.5  # of the seconds of passes; a larger ratio means that some passes were slowed down
 MIN_PASSES = 8  # with fewer passes, mean and median are not compared
 
 
@@ -28,7 +28,7 @@ class LaneStats:
 
     cycles: int = 0
     tokens: int = 0
-    first: int = 1  # tokens of cycle 0; a peer that drafts in its first pass may have more than one
+    first: int = 1  # tokens of cycle 0; transformers drafts in its first pass and can have more than one
     drafted: int = 0
     drafting_cycles: int = 0
     accepted_at: list[int] = field(default_factory=list)  # levels passed, by depth in the draft
@@ -38,10 +38,10 @@ class LaneStats:
     verify_seconds: list[float] = field(default_factory=list)  # of passes with a draft
     step_seconds: list[float] = field(default_factory=list)  # of passes without a draft
     seconds: float = 0.0  # on the lane's clock, to the last token
-    eager: str | None = None  # why it ran on a GPU without captured graphs
+    eager: str | None = None  # why the lane ran on a GPU without captured graphs
     server: str = ""  # the server that computed the lane, if any
     counted: Counted | None = None  # how a server's cycles were counted
-    sums: tuple[int, int] | None = None  # drafted and accepted, if a server reports only sums
+    sums: tuple[int, int] | None = None  # (drafted, accepted), if a server reports only these sums
     ids: list[int] = field(default_factory=list)
 
     @classmethod
@@ -83,14 +83,14 @@ class LaneStats:
         return stats
 
     def use_sums(self, drafted: int, accepted: int) -> None:
-        """Store the sums of a server that does not report single cycles."""
+        """Store the sums of a server that does not report each cycle."""
         self.drafted, self.sums = drafted, (drafted, accepted)
         self.accepted_at, self.judged_at = [], []
 
     def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...]) -> None:
-        """Count levels of the draft: a level is judged if one of its nodes was, and passed if one was accepted.
+        """Count levels of the draft: a level is judged if one of its nodes is judged, and passed if one is accepted.
 
-        If the text ends inside the draft, the nodes beyond its end do not count, though they were judged.
+        If the text ends inside the draft, the nodes after the end of the text do not count, though they were judged.
         """
         passed: list[bool] = []
         depths = Tree(parents).depths()
@@ -128,7 +128,7 @@ class LaneStats:
 
     @property
     def tau(self) -> float | None:
-        """Tokens per cycle, including the target's own. The first token comes from the prefill and is not counted."""
+        """Tokens per cycle, including the target's own. The prefill and its tokens are not counted."""
         return (self.tokens - self.first) / self.cycles if self.cycles else None
 
     @property
@@ -137,7 +137,7 @@ class LaneStats:
 
     @property
     def other_seconds(self) -> float:
-        """The seconds of decoding that neither drafts nor passes took: the engine's own time."""
+        """The seconds of decoding outside drafting and the target's passes: the engine's own time."""
         passes = sum(self.verify_seconds) + sum(self.step_seconds)
         return max(0.0, self.decode_seconds - self.draft_seconds - passes)
 
@@ -155,7 +155,7 @@ class LaneStats:
 class Comparison:
     """A speculative lane and plain decoding of the same prompt. Costs are in units of one plain step.
 
-    In a race, plain decoding is another lane; in the bench it is the faster of the plain runs before and after.
+    In a race, plain decoding is another lane. In the bench it is the faster of the plain runs right before and after.
     """
 
     speculative: LaneStats
@@ -178,15 +178,15 @@ class Comparison:
 
     @property
     def is_measured_here(self) -> bool:
-        """Whether the engine itself measured a speed-up. Servers may run on two different machines."""
+        """Whether our engine measured the speed-up. Two servers may run on different machines."""
         return self.measured_speedup is not None and not (self.speculative.server or self.plain.server)
 
     @property
     def machine_busy(self) -> bool:
-        """Whether the measured speed-up cannot be trusted: it exceeds τ, its upper bound, or the passes scatter.
+        """Whether the measured speed-up cannot be trusted: it exceeds its upper bound τ, or pass times vary too much.
 
         A mean far above the median means that something else used the machine. False for servers, whose cycles are
-        counted differently. `Trace.summary` also considers the load before the run. `race/measure.js` does the same.
+        counted differently. `Trace.summary` also considers the load before the run. `race/measure.js` does this, too.
         """
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
         if speedup is None or not self.is_measured_here:
@@ -199,7 +199,7 @@ class Comparison:
 
     @property
     def draft_cost(self) -> float | None:
-        """c, the time of one draft token; None for a server, which does not report it."""
+        """c, the mean time of drafting one token; None for a server, which does not report it."""
         if not self.step or not self.speculative.drafted or self.speculative.server:
             return None
         return self.speculative.draft_seconds / self.speculative.drafted / self.step
@@ -214,7 +214,7 @@ class Comparison:
 
     @property
     def overhead(self) -> float | None:
-        """o, the time of a cycle outside of its draft and its pass."""
+        """o, the mean time of a cycle outside drafting and the verification pass."""
         spec = self.speculative
         if not self.step or not spec.drafting_cycles or not spec.cycles or spec.server:
             return None
@@ -222,7 +222,7 @@ class Comparison:
 
     @property
     def step_cost(self) -> float:
-        """The time of a pass of the speculative lane without a draft."""
+        """The mean time of the speculative lane's passes without a draft; 1 if it had none."""
         passes = self.speculative.step_seconds
         return sum(passes) / len(passes) / self.step if self.step and passes else 1.0
 
@@ -247,7 +247,7 @@ class Comparison:
 
 
 def pooled_tau(lanes: Sequence[LaneStats]) -> float:
-    """Return tokens per cycle over all runs. At least one run must have a cycle."""
+    """Return tokens per cycle over all runs. At least one run must have a cycle after the prefill."""
     return sum(lane.tokens - lane.first for lane in lanes) / sum(lane.cycles for lane in lanes)
 
 
@@ -255,8 +255,8 @@ def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
     """Return accepted / judged by position over all runs."""
     rates = []
     for place in range(max((len(lane.judged_at) for lane in lanes), default=0)):
-        deep = [lane for lane in lanes if place < len(lane.judged_at)]
-        rates.append(sum(lane.accepted_at[place] for lane in deep) / sum(lane.judged_at[place] for lane in deep))
+        judged = [lane for lane in lanes if place < len(lane.judged_at)]
+        rates.append(sum(lane.accepted_at[place] for lane in judged) / sum(lane.judged_at[place] for lane in judged))
     return rates
 
 
@@ -290,7 +290,7 @@ def rounded_median(values: Iterable[float | None]) -> float | None:
 
 
 def interval(values: Iterable[float | None]) -> list[float] | None:
-    """Return the 95 % interval of the median by order statistics; for fewer than six values their range."""
+    """Return the 95 % interval of the median by order statistics; for fewer than six values, return their range."""
     ordered = sorted(value for value in values if value is not None)
     n, outside, beyond = len(ordered), 0.0, 0  # outside = P(median < ordered[beyond])
     while (outside := outside + math.comb(n, beyond) / 2**n) <= 0.025:
@@ -304,6 +304,6 @@ def ratio(part: float, whole: float) -> float | None:
 
 
 def repetition(ids: Sequence[int], n: int = 8) -> float:
-    """Return the share of n-grams that occurred before. Every drafter looks good on text with many repetitions."""
+    """Return the share of n-grams that occurred before. Every drafter looks good on a text that repeats itself."""
     grams = [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)]
     return 1.0 - len(set(grams)) / len(grams) if grams else 0.0

@@ -1,7 +1,7 @@
-"""Closed forms for tokens per cycle and speed-up, from acceptance and costs.
+"""Compute tokens per cycle and speed-ups from acceptance and costs, in closed form.
 
-Letters follow Leviathan et al. 2022 (arXiv 2211.17192): α acceptance rate, k = γ drafted tokens per cycle, c the
-cost of one draft token, v of one verification pass, o the overhead of a cycle; costs are in plain steps.
+Letters follow Leviathan et al. 2022 (arXiv 2211.17192): α is the acceptance rate, k = γ the drafted tokens per cycle,
+c the cost of drafting one token, v that of a verification pass, o the overhead of a cycle. One plain step costs 1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def expected_tokens(alpha: float, k: int) -> float:
 
 
 def tokens_by_position(alphas: Sequence[float], k: float) -> float:
-    """Return tokens per cycle from acceptance by position: 1 + α₁ + α₁α₂ + …, its last term times k's fraction."""
+    """Return tokens per cycle from acceptance by position: 1 + α₁ + α₁α₂ + …; a fractional k scales the last term."""
     total, survival = 1.0, 1.0
     for place, alpha in enumerate(alphas):
         if place >= k:
@@ -28,7 +28,7 @@ def tokens_by_position(alphas: Sequence[float], k: float) -> float:
 
 
 def speedup(alpha: float, k: int, c: float, v: float = 1.0, o: float = 0.0) -> float:
-    """Return the speed-up by theorem 3.8, generalised: the paper has v = 1 and o = 0."""
+    """Return the speed-up of theorem 3.8, generalised to any v and o: the paper has v = 1 and o = 0."""
     return expected_tokens(alpha, k) / (k * c + v + o)
 
 
@@ -37,7 +37,7 @@ def accounted_speedup(
 ) -> float:
     """Return the speed-up that follows from tokens per cycle and costs.
 
-    A `share` of the cycles has a draft of `drafted` tokens; each other cycle costs `step`, a pass without a draft.
+    A `share` of the cycles has a draft of `drafted` tokens. Each other cycle has no draft, and its pass costs `step`.
     """
     return tau / (share * (drafted * c + v) + (1.0 - share) * step + o)
 
@@ -50,7 +50,7 @@ def best_k(alpha: float, c: float, v: float | Callable[[int], float] = 1.0, o: f
 
 
 def break_even(c: float, v: float = 1.0, o: float = 0.0) -> float:
-    """Return the α above which one drafted token pays: 1 + α > c + v + o, where v is a pass over two rows.
+    """Return the α above which one drafted token pays: 1 + α > c + v + o, where v is the cost of a pass over 2 rows.
 
     With v = 1 and o = 0 this is α > c (corollary 3.9). If the result is above 1, one drafted token never pays; longer
     drafts may still pay, because they share the overhead.

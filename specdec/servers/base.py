@@ -1,4 +1,4 @@
-"""The protocol of the adapters for vLLM and llama.cpp, and the types that they return."""
+"""Define the protocol that the adapters for vLLM and llama.cpp implement, and the types that they return."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..types import SamplingParams, TranslatableText
 
 
 class ServerError(ValueError):
-    """A server answered wrongly or cannot be reached. `sentence` says so, and never contains the key."""
+    """A server cannot be reached, or its answer is wrong. `sentence` is the message; it never contains the key."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
         self.sentence = reason if isinstance(reason, TranslatableText) else TranslatableText(reason, **values)
@@ -20,33 +20,33 @@ class ServerError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts that a server reports about itself; None or "" if it does not."""
+    """Facts that a server reports about itself. A fact that it does not report is None or ""."""
 
     kind: str  # "vLLM", "llama.cpp"
     version: str
     model: str
     context: int | None = None
     speculates: bool | None = None
-    k: int | None = None  # the most tokens that a cycle drafts
+    k: int | None = None  # the largest number of tokens that a cycle drafts
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
     """One token of a text.
 
-    `logprob` is its log-probability in nats, and `top` lists those of the likeliest tokens at this place, under the
-    distribution that was sampled. They are None and () if the server does not report that distribution.
+    `logprob` is the token's log-probability in nats. `top` lists the likeliest tokens at its position, each with its
+    log-probability. `logprob` is None, and `top` is (), if the server does not report the distribution that it sampled.
     """
 
     piece: str
-    id: int | None = None  # None where the server sends text only
+    id: int | None = None  # None if the server sends only text
     logprob: float | None = None
     top: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Text and tokens that arrived together. `drafted` and `accepted` are running sums, if the server sends them."""
+    """Text and tokens that arrived together. `drafted` and `accepted` are running sums, None if not sent."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -57,7 +57,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a stream. `steps` lists (drafted, accepted) for each step with a draft, the other two are sums."""
+    """The end of a stream: (drafted, accepted) of each step with a draft, and the totals `drafted` and `accepted`."""
 
     reason: FinishReason
     at: float
@@ -74,27 +74,27 @@ class Ending:
 
 
 class Server(Protocol):
-    """One server. Every method raises ServerError for any fault of the server, and no other error."""
+    """One server. For any fault of the server, every method raises ServerError and no other error."""
 
     @property
     def facts(self) -> Facts: ...
 
     def tokenize(self, text: str) -> tuple[int, ...]:
-        """Return the server's ids for `text`, including special tokens."""
+        """Return the server's token ids for `text`, including special tokens."""
         ...
 
     def tokenize_chat(self, prompt: str) -> tuple[int, ...]:
-        """Return the ids of a user's message in the model's chat template; without a template, those of `tokenize`."""
+        """Return the ids of a user's message in the model's chat template; without a template, do as `tokenize`."""
         ...
 
     def stream(
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        """Yield one text as it arrives, then `Ending`. Each token has `top` alternatives. Closing ends the request."""
+        """Yield a text as it arrives, then `Ending`. Each token has `top` alternatives. `close()` ends the request."""
         ...
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
-        """Return the tokens of `draws` independent texts of `params.max_tokens` each, repeatable by `params.seed`."""
+        """Return the tokens of `draws` independent texts of `params.max_tokens` tokens, seeded by `params.seed`."""
         ...
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:

@@ -1,9 +1,9 @@
-"""Test from outside, by the texts that a server writes, whether its speculative decoding is lossless.
+"""Test whether a server's speculative decoding is lossless, using only the texts that the server writes.
 
-The joint distribution of the first tokens after a few prompts is compared with the target's. That comes from the
-target's weights, or from the log-probabilities of a plain server of the same model, whose texts are tested in the same
-way. The first token after a prompt is never drafted, so longer texts are needed. At temperature 0 the texts themselves
-are compared. The command is `specdec certify`.
+For a few prompts, the joint distribution of the first tokens of many texts is compared with the target's distribution.
+The target's distribution is computed from its weights, or read from the log-probabilities that a plain server of the
+same model reports; the texts of this plain server are tested, too. The first token after a prompt is never drafted, so
+each text has several tokens. At temperature 0 the texts themselves are compared. The command is `specdec certify`.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ from . import fields
 from .base import Chunk, Server, ServerError, Token
 from .verdict import judge, name_reference, shown_by
 
-ALARM = 1e-6  # the chance that a lossless server fails any test of a certificate
-DRAWS = 3_000  # texts in each context
-BATCH = 50  # texts of a request
-GREEDY = 64  # tokens of a greedy text
-TOP = 20  # log-probabilities for each token; vLLM's default maximum
+ALARM = 1e-6  # a lossless server fails any test of its certificate with at most this probability
+DRAWS = 3_000  # texts to sample after each prompt
+BATCH = 50  # texts per request
+GREEDY = 64  # tokens per greedy text
+TOP = 20  # log-probabilities to request for each token; vLLM's default maximum
 MIN_PROBABILITY = 1e-6  # assumed for the second-best token if the server reports only one
-STRIDE = 1_000  # difference between the seeds of two requests, since texts of one may have seed, seed + 1, …
+STRIDE = 1_000  # distance between the seeds of two requests: the texts of one request use seed, seed + 1, …
 REPORT_EVERY_S = 2.0
-# The prompts after which a server is judged. Different distributions show different mistakes.
+# The prompts whose continuations are tested. Different distributions show different mistakes.
 CONTEXTS = {
     "flat": "The old lighthouse keeper climbed the stairs and",  # many rejections, so the residual is used often
-    "peaked": "Q: What is the capital of France?\nA:",  # whole drafts are accepted, so there is often a bonus
-    "code": "import os\nimport sys\n\ndef main(argv=None):\n",  # sometimes the one, sometimes the other
+    "peaked": "Q: What is the capital of France?\nA:",  # whole drafts are accepted, so bonus tokens are frequent
+    "code": "import os\nimport sys\n\ndef main(argv=None):\n",  # both rejections and bonus tokens occur
 }
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The target's model, and the draft's if it is available."""
+    """The target model, and the draft model if it is available."""
 
     target: LanguageModel[Any]
     piece: Callable[[int], str]
@@ -73,14 +73,14 @@ class Weights:
 
 @dataclass
 class Context:
-    """One context, and the results for it so far."""
+    """One context, that is, one prompt, and its results so far."""
 
     name: str
     prompt: tuple[int, ...]
-    plain: Counter[tuple[int, ...]] = field(default_factory=Counter)
-    drawn: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    plain_texts: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    texts: Counter[tuple[int, ...]] = field(default_factory=Counter)
     distributions: list[JointDistribution] = field(default_factory=list)
-    row: Row | None = None  # the target's rows, cached
+    row: Row | None = None  # gives the target's distribution after a text; cached
     result: dict[str, Any] = field(default_factory=dict)
 
 
@@ -93,7 +93,7 @@ def certify(
     contexts: Mapping[str, str] = CONTEXTS,
     batch: int = BATCH,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the growing certificate, ready for JSON. The last one has the verdict and its sentences.
+    """Yield the certificate as it grows, ready for JSON. Only the last one has the verdict and its sentences.
 
     Raises ServerError if neither `plain` nor `weights` is given, since there is nothing to compare with.
     """
@@ -128,7 +128,7 @@ class Examination:
         self.reference = "weights" if self.weights else "log-probabilities"
 
     def run(self, contexts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        # Shared by all tests: one for each context and length, of the plain server and of the server.
+        # ALARM is divided among all tests: both servers are tested once for each context and length.
         self.alarm = ALARM / (2 * len(contexts) * self.params.max_tokens)
         for name, text in contexts.items():
             self.contexts.append(Context(name, self.tokenize(text), result={"name": name, "text": text}))
@@ -157,16 +157,16 @@ class Examination:
     # Greedy texts, and counts of drafts.
 
     def check_greedy(self, context: Context) -> None:
-        """Compare greedy text with plain decoding, and count the drafts of greedy text and of a sampled text."""
-        lengths = self.server.facts.context, self.weights.target.context if self.weights else None, 8 * GREEDY
-        room = min(filter(None, lengths))
-        params = SamplingParams(max_tokens=min(GREEDY, room - len(context.prompt) - 2 * self.k), ignore_end=True)
+        """Compare the greedy text with plain decoding's. Count the drafts of this text and of a sampled one."""
+        limits = self.server.facts.context, self.weights.target.context if self.weights else None, 8 * GREEDY
+        limit = min(filter(None, limits))
+        params = SamplingParams(max_tokens=min(GREEDY, limit - len(context.prompt) - 2 * self.k), ignore_end=True)
         text, counts = self.stream(self.server, context, params)
         plain = self.greedy(context, params)
         pairs = list(zip(text, plain, strict=False))
-        same = next((i for i, pair in enumerate(pairs) if not alike(*pair)), len(pairs))
-        gap = self.gap(context, plain[:same]) if same < len(plain) else None
-        result = {"equal": same, "of": len(plain), "gap": None if gap is None else rounded(gap)}
+        equal = next((i for i, pair in enumerate(pairs) if not alike(*pair)), len(pairs))
+        gap = self.gap(context, plain[:equal]) if equal < len(plain) else None
+        result = {"equal": equal, "of": len(plain), "gap": None if gap is None else rounded(gap)}
         drafted = {"greedy": counts}
         if self.params.temperature > 0.0:
             sampled = replace(params, temperature=self.params.temperature, seed=self.fresh_seed())
@@ -174,20 +174,20 @@ class Examination:
         context.result |= {"greedy": result, "near_tie": gap is not None and gap <= NEAR_TIE, "drafted": drafted}
 
     def stream(self, server: Server, context: Context, params: SamplingParams) -> tuple[list[Token], list[int] | None]:
-        """Return the tokens of a text, and how many were drafted and accepted if the server reports it."""
+        """Return the tokens of a text, and [drafted, accepted] or None if the server does not report these counts."""
         tokens, counts = list[Token](), None
-        for part in server.stream(context.prompt, params):
-            if isinstance(part, Chunk):
-                tokens += part.tokens
-            elif part.counts is not None:
-                counts = list(part.counts)
+        for item in server.stream(context.prompt, params):
+            if isinstance(item, Chunk):
+                tokens += item.tokens
+            elif item.counts is not None:
+                counts = list(item.counts)
             if len(tokens) > params.max_tokens:
                 raise ServerError("The server wrote more tokens than it was asked for.")
         self.pieces |= {token.id: token.piece for token in tokens if token.id is not None}
         return tokens, counts
 
     def greedy(self, context: Context, params: SamplingParams) -> list[Token]:
-        """Return the greedy text of plain decoding, by the plain server or by the weights."""
+        """Return the greedy text of plain decoding, from the plain server or, without one, from the weights."""
         if self.plain:
             return self.stream(self.plain, context, params)[0]
         assert self.weights
@@ -198,7 +198,7 @@ class Examination:
         return [Token(self.weights.piece(token), token) for token in text[len(context.prompt) :]]
 
     def gap(self, context: Context, tokens: Sequence[Token]) -> float:
-        """Return the gap between the two best logits after `tokens`."""
+        """Return the difference between the two largest logits after `tokens`."""
         text = (*context.prompt, *(token.id for token in tokens if token.id is not None))
         distribution = self.row_after(text, SamplingParams(temperature=1.0, max_tokens=1))(())
         best, second = sorted((*distribution.values(), MIN_PROBABILITY), reverse=True)[:2]
@@ -207,10 +207,10 @@ class Examination:
     # Samples.
 
     def control(self, plain: Server, context: Context) -> Iterator[dict[str, Any]]:
-        """Test that the plain server, asked for many texts at once, draws from the distribution that it reports."""
-        for done in self.draw(plain, context, context.plain):
+        """Check that the plain server, asked for many texts at once, samples from the distribution that it reports."""
+        for done in self.draw(plain, context, context.plain_texts):
             yield self.state(f"the plain server: {context.name}, {done} of {self.draws} texts")
-        if any(test.tail < self.alarm for test in against_distributions(context.plain, context.distributions)):
+        if any(test.tail < self.alarm for test in against_distributions(context.plain_texts, context.distributions)):
             raise ServerError(
                 "The plain server, asked for {n} texts at once, does not draw from the distribution that it reports, "
                 "so that speculation cannot be judged by it. Start vLLM with --logprobs-mode processed_logprobs, or "
@@ -219,7 +219,7 @@ class Examination:
             )
 
     def row_after(self, prompt: tuple[int, ...], params: SamplingParams) -> Row:
-        """Make the target's rows after `prompt`, from the weights, else from the plain server's reports."""
+        """Make the target's `Row` after `prompt` from the weights or, without them, from the plain server's reports."""
         if self.weights:
             return model_row(self.weights.target, prompt, params)
         assert self.plain
@@ -237,9 +237,9 @@ class Examination:
 
     def test(self, context: Context) -> Iterator[dict[str, Any]]:
         began = time.monotonic()
-        for done in self.draw(self.server, context, context.drawn):
+        for done in self.draw(self.server, context, context.texts):
             yield self.state(f"the server: {context.name}, {done} of {self.draws} texts")
-        tests = against_distributions(context.drawn, context.distributions)
+        tests = against_distributions(context.texts, context.distributions)
         context.result |= {
             "seconds": round(time.monotonic() - began, 1),
             "tests": [test_figures(test) for test in tests],
@@ -249,15 +249,15 @@ class Examination:
         yield self.state(f"the server: {context.name}")
 
     def draw(self, server: Server, context: Context, texts: Counter[tuple[int, ...]]) -> Iterator[int]:
-        """Draw texts in one context into `texts`. Yield their number every few seconds."""
+        """Sample texts for one context and add them to `texts`. Yield the number of texts every few seconds."""
         while (done := texts.total()) < self.draws:
             params = replace(self.params, seed=self.fresh_seed())
-            drawn = server.sample(context.prompt, params, min(self.batch, self.draws - done))
-            if any(len(text) != params.max_tokens for text in drawn) or not drawn:
+            batch = server.sample(context.prompt, params, min(self.batch, self.draws - done))
+            if any(len(text) != params.max_tokens for text in batch) or not batch:
                 raise ServerError(
                     "The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens
                 )
-            texts.update(drawn)
+            texts.update(batch)
             if time.monotonic() - self.reported > REPORT_EVERY_S:
                 yield texts.total()
 
@@ -268,7 +268,7 @@ class Examination:
     # Evidence and power.
 
     def witness(self, context: Context) -> dict[str, Any] | None:
-        best = witness(context.drawn, context.distributions)
+        best = witness(context.texts, context.distributions)
         return best and {
             "after": [self.piece(token) for token in best.before],
             "token": best.token,
@@ -289,13 +289,13 @@ class Examination:
         for context in self.contexts:
             yield self.state(f"power: {context.name}")
             assert context.row
-            drafted = self.weights.draft if self.weights else None
-            draft = model_row(drafted, context.prompt, self.params) if drafted else assumed_draft(context.row)
+            model = self.weights.draft if self.weights else None
+            draft = model_row(model, context.prompt, self.params) if model else assumed_draft(context.row)
             temperature = self.params.temperature
             context.result["needed"] = power(context.row, draft, context.distributions, self.k, temperature, self.alarm)
         results = [context.result for context in self.contexts]
-        shown, known = len(shown_by(results, self.draws)), len(results[0]["needed"])
-        yield self.state(f"{self.draws} draws at each context show {shown} of {known} known mistakes")
+        shown, mistakes = len(shown_by(results, self.draws)), len(results[0]["needed"])
+        yield self.state(f"{self.draws} draws at each context show {shown} of {mistakes} known mistakes")
 
     def state(self, doing: str) -> dict[str, Any]:
         self.reported = time.monotonic()
@@ -308,7 +308,7 @@ class Examination:
             "reference": self.reference,
             "doing": doing,
             "seconds": round(self.reported - self.began, 1),
-            "contexts": [dict(context.result) | {"done": context.drawn.total()} for context in self.contexts],
+            "contexts": [dict(context.result) | {"done": context.texts.total()} for context in self.contexts],
         }
 
 
@@ -317,7 +317,7 @@ def alike(a: Token, b: Token) -> bool:
 
 
 def against_distributions(counts: Counter[tuple[int, ...]], distributions: Sequence[JointDistribution]) -> list[GTest]:
-    """Test the first token, then the next 1, 2, … tokens given the first."""
+    """Test the distribution of the first token, then those of the next 1, 2, … tokens given the first token."""
     first, *longer = distributions
     return [
         g_test(counts_in(first, counts), first),
@@ -326,5 +326,5 @@ def against_distributions(counts: Counter[tuple[int, ...]], distributions: Seque
 
 
 def test_figures(test: GTest) -> list[float | None]:
-    """Return G, its degrees of freedom, and a bound on the chance of so large a G, for JSON."""
+    """Return the test's G, degrees of freedom, and bound on the probability of a G this large, for JSON."""
     return [rounded(test.statistic), test.degrees, rounded(test.tail)]

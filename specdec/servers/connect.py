@@ -1,4 +1,4 @@
-"""Connect to a server, and find out which kind it is from its own answer."""
+"""Connect to a server, and recognise vLLM or llama.cpp by its answer to /v1/models."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ PORTS = {"http": 80, "https": 443}
 def connect_pair(
     address: str, plain: str | None = "", key: str = "", limits: Limits | None = None
 ) -> tuple[Server, Server | None]:
-    """Connect to the server at `address`, and to the one without speculation at `plain`, if one is named.
+    """Connect to the server at `address` and, if `plain` is given, to the plain server at that address.
 
-    The second gets the key only if `takes_key` allows it. Raises ServerError as `connect` does. Both addresses
-    are parsed before the first request is sent.
+    The plain server is sent the key only if `takes_key` allows it. Both addresses are parsed before the first request
+    is sent. Raises ServerError as `connect` does.
     """
-    other_key = key if plain and takes_key(plain, address) else ""
+    plain_key = key if plain and takes_key(plain, address) else ""
     server = connect(address, key, limits)
-    return server, connect(plain, other_key, limits) if plain else None
+    return server, connect(plain, plain_key, limits) if plain else None
 
 
 def connect(address: str, key: str = "", limits: Limits | None = None) -> Server:
-    """Connect to the server at `address`. Raises ServerError if there is none, or none that is supported."""
+    """Connect to the server at `address`. Raises ServerError if no server of a supported kind answers there."""
     client = Client(origin(address), key, limits)
     models = fields.listed(at(client.ask("/v1/models"), "data"), "models")
     if not models or not fields.label(at(models, 0, "id")):
         raise ServerError("The server names no model.")
     kind = KINDS.get(fields.label(at(models, 0, "owned_by")))
     if kind is None:
-        raise ServerError("This is none of the servers that can be watched: vLLM, llama.cpp's llama-server.")
+        raise ServerError("This server is not supported. Only vLLM and llama.cpp's llama-server can be watched.")
     server: Server = kind(client, models[0])
     return server
 
@@ -45,16 +45,16 @@ def connect(address: str, key: str = "", limits: Limits | None = None) -> Server
 def takes_key(other: str, address: str) -> bool:
     """Whether the key of the server at `address` may also be sent to `other`.
 
-    `other` must be the same host, written in the same way, at any port. If `address` has TLS, `other` must have it too.
+    `other` must name the same host in the same spelling, at any port. If `address` uses TLS, `other` must use it, too.
     """
-    own, target = urlsplit(origin(address)), urlsplit(origin(other))
-    return own.hostname == target.hostname and (own.scheme, target.scheme) != ("https", "http")
+    first, second = urlsplit(origin(address)), urlsplit(origin(other))
+    return first.hostname == second.hostname and (first.scheme, second.scheme) != ("https", "http")
 
 
 def origin(address: str) -> str:
     """Return `http://host:port` of an address that a person typed, with or without /v1 at its end.
 
-    Raises ServerError if it is no address, or contains a name and password.
+    Raises ServerError if it is not an address, or if it contains a user name or password.
     """
     try:
         parts = urlsplit(address.strip())
@@ -64,8 +64,8 @@ def origin(address: str) -> str:
     if parts.scheme not in PORTS or not parts.hostname or not parts.netloc.isprintable():
         raise ServerError("A server's address begins with http:// or https://, as in http://127.0.0.1:8000.")
     if "@" in parts.netloc:
-        raise ServerError("The address must not hold a name or password. A key has its own place.")
+        raise ServerError("The address must not contain a user name or password. Give a key separately.")
     if parts.path.strip("/") not in ("", "v1") or parts.query or parts.fragment:
-        raise ServerError("Give the server's address alone, without a path: as in http://127.0.0.1:8000.")
+        raise ServerError("Give only the server's address, without a path, as in http://127.0.0.1:8000.")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}" + (f":{port}" if port not in (None, PORTS[parts.scheme]) else "")

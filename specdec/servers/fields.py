@@ -8,11 +8,11 @@ from typing import Any
 from .base import ServerError
 
 MAX_ID = 2**31
-MAX_DRAFT = 256  # tokens that a cycle may draft; the limit of traces is the same
+MAX_DRAFT = 256  # most tokens that a cycle can draft; traces have the same limit
 
 
 def at(data: Any, *path: str | int) -> Any:
-    """Return the value at that path; None if there is none."""
+    """Return the value at `path` in nested JSON objects and lists; None if there is no such value."""
     for step in path:
         if isinstance(step, str):
             data = data.get(step) if isinstance(data, dict) else None
@@ -38,7 +38,7 @@ def integer(value: Any, name: str, most: int = MAX_ID) -> int:
 
 
 def text(value: Any, name: str) -> str:
-    """Replace lone surrogates, which no UTF-8 file can store."""
+    """Return a text, with lone surrogates replaced, because no UTF-8 file can store them."""
     if not isinstance(value, str):
         raise unreadable(name)
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -51,7 +51,7 @@ def logprob(value: Any) -> float:
 
 
 def label(value: Any) -> str:
-    """Return a short printable name; "" if `value` is no text."""
+    """Return a short printable name; "" if `value` is not a string."""
     return "".join(c for c in value[:120] if c.isprintable() and c not in "<>") if isinstance(value, str) else ""
 
 

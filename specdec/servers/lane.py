@@ -1,8 +1,8 @@
 """Turn a server's answers into lanes of events.
 
-Times are those at which answers arrive. Lanes run one after the other, because two servers on one machine would disturb
-each other. While a text arrives, only events that are certain are yielded. At the end the server reports its counts;
-then `FinalTrace` holds all events, made with these counts.
+An event's time is when the answer arrived. Lanes run one after the other, because two servers on one machine would slow
+each other down. While a text arrives, only events that are certain are yielded. At the end of the text, the server
+reports how many tokens it drafted and accepted. `FinalTrace` has all events, rebuilt with these counts.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .base import Chunk, Ending, Server, ServerError, Token
 from .steps import make_steps, Step
 
 KINDS: dict[bool, Kind] = {True: "bonus", False: "resampled"}  # key: whether every drafted token was accepted
-NOT_ENDED = Ending("length", 0.0)  # used while a text still arrives
+NOT_ENDED = Ending("length", 0.0)  # stands for the ending while a text is still arriving
 
 
 @dataclass(frozen=True, slots=True)
 class FinalTrace:
-    """All events of the run, lanes interleaved by their clocks. It replaces all events that were yielded before."""
+    """All events of the run, its lanes interleaved by their clocks. They replace all events yielded before."""
 
     events: tuple[Event, ...]
 
@@ -46,11 +46,11 @@ class FinalTrace:
 def race(
     server: Server, plain: Server | None, prompt: str, params: SamplingParams, top: int = 5
 ) -> Generator[Event | FinalTrace, None, None]:
-    """Yield the events of both lanes as they arrive, one lane after the other, and at last `FinalTrace`.
+    """Yield the events of each lane as they arrive, one lane after the other, and finally a `FinalTrace`.
 
-    `top` is the number of alternatives to request for each token. Before anything runs, this raises ServerError for a
-    prompt that is too long, and for a plain server that tokenizes differently or speculates itself. Later errors of a
-    server become `Failed` events of its lane.
+    `top` is the number of alternatives to request for each token. Raises ServerError before it requests a text if the
+    prompt is too long, or if the plain server speculates or tokenizes the prompt differently. Later errors of a server
+    become `Failed` events of its lane.
     """
     if plain is not None and plain.facts.speculates:
         raise ServerError("The plain server speculates, too. A baseline is the same model served without speculation.")
@@ -87,51 +87,51 @@ def tokens(server: Server, prompt: str) -> tuple[int, ...]:
 def watch(
     server: Server, prompt: Sequence[int], params: SamplingParams, lane: str = SPECULATIVE, top: int = 5
 ) -> Generator[Event, None, list[Event]]:
-    """Yield one lane's events as they arrive; return them with the server's final counts. Closing ends the request."""
+    """Yield a lane's events as they arrive; return them rebuilt with the final counts. `close()` ends the request."""
     facts = server.facts
-    most = min(params.max_tokens, facts.context - len(prompt) if facts.context else params.max_tokens)
+    max_tokens = min(params.max_tokens, facts.context - len(prompt) if facts.context else params.max_tokens)
     k = facts.k or 0 if facts.speculates is not False else 0
     started = Started(lane, "", k, params, len(prompt), server=f"{facts.kind} {facts.version}".strip())
     yield started
     cycles, chunks = Cycles(lane), list[Chunk]()
     ending, failures = NOT_ENDED, list[Event]()
     try:
-        with contextlib.closing(server.stream(prompt, replace(params, max_tokens=most), top)) as stream:
-            for part in stream:
-                if isinstance(part, Ending):
-                    ending = part
+        with contextlib.closing(server.stream(prompt, replace(params, max_tokens=max_tokens), top)) as stream:
+            for item in stream:
+                if isinstance(item, Ending):
+                    ending = item
                     continue
-                check(part, chunks, most)
-                chunks.append(part)
+                check(item, chunks, max_tokens)
+                chunks.append(item)
                 for step in newest(chunks, facts.speculates):
                     yield from cycles.events(step)
         if ending.reason == "end" and not any(chunk.text for chunk in chunks):
             raise ServerError(
-                "The server wrote nothing but an end token. A chat model needs its chat template, another one a text "
-                "to go on with."
+                "The server wrote only an end token. Give a chat model its chat template, and any other model a text "
+                "to continue."
             )
         if ending is NOT_ENDED or not any(chunk.tokens for chunk in chunks):
             raise ServerError("The server wrote nothing.")
-        if ending.reason == "length" and most < params.max_tokens:
+        if ending.reason == "length" and max_tokens < params.max_tokens:
             ending = replace(ending, reason="context")
     except ServerError as error:
         ending = replace(NOT_ENDED, reason="failed")
         failures = [Failed(lane, cycles.cycle, "target", error.sentence, True, cycles.at)]
     final = Cycles(lane)
-    steps, how = make_steps(chunks, ending, facts.speculates)
+    steps, counted = make_steps(chunks, ending, facts.speculates)
     events = [event for step in steps for event in final.events(step)]
-    # All time after the first token counts as the target's: servers do not report how they split it.
+    # All time after the first token counts as the target's: servers do not report the time of drafting.
     text, decode_s = "".join(chunk.text for chunk in chunks), final.at - final.first
     finished = Finished(lane, ending.reason, final.total, text, final.at, final.first, 0.0, decode_s, 0.0)
     if not failures:
-        drafted, accepted = (ending.drafted, ending.accepted) if how == "totals" else (None, None)
-        finished = replace(finished, counted=how, drafted=drafted, accepted=accepted)
+        drafted, accepted = (ending.drafted, ending.accepted) if counted == "totals" else (None, None)
+        finished = replace(finished, counted=counted, drafted=drafted, accepted=accepted)
     yield from (*failures, finished)
     return [started, *events, *failures, finished]
 
 
 def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
-    """Raise ServerError for text without tokens, too many tokens, or impossible running sums."""
+    """Raise ServerError for text without tokens, more than `most` tokens, or impossible counts of drafts."""
     if chunk.text and not chunk.tokens and not before:
         raise fields.unreadable("tokens")
     if sum(len(x.tokens) for x in before) + len(chunk.tokens) > most:
@@ -143,7 +143,7 @@ def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
 
 
 def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
-    """Return the steps of the last chunk that are already certain."""
+    """Return those steps of the last chunk that are certain. `earlier` stands for all chunks before the last one."""
     *before, last = (chunk for chunk in chunks if chunk.tokens or chunk is chunks[-1])
     if not last.tokens or not before:
         return make_steps([last], NOT_ENDED, speculates)[0]
@@ -163,24 +163,24 @@ class Cycles:
         accepted = (last if step.accepted is None else step.accepted) if self.cycle else 0
         drafted = (accepted if step.drafted is None else step.drafted) if self.cycle else 0
         positions = tuple(position(node, accepted, step.tokens) for node in range(drafted))
-        own = step.tokens[accepted] if accepted <= last else None
-        all_accepted = drafted == accepted  # then `own` was drawn from the target's row, else from the residual
-        row = distribution(own) if own and all_accepted else None
+        target_token = step.tokens[accepted] if accepted <= last else None
+        all_accepted = drafted == accepted  # if so, the target's token comes from its row, otherwise from the residual
+        row = distribution(target_token) if target_token and all_accepted else None
         if positions:
             ids, pieces = tuple(x.token for x in positions), tuple(x.piece for x in positions)
             yield Drafted(self.lane, self.cycle, ids, pieces, tuple(range(-1, drafted - 1)), self.at, self.at)
         bonus = row if positions else None
-        yield Verified(self.lane, self.cycle, positions, self.at, step.at, row, chance(own), bonus=bonus)
+        yield Verified(self.lane, self.cycle, positions, self.at, step.at, row, chance(target_token), bonus=bonus)
         self.at, self.total = step.at, self.total + len(step.tokens)
         self.first = self.first or step.at
         ids, pieces = tuple(map(id_of, step.tokens)), tuple(x.piece for x in step.tokens)
-        taken, kind = min(accepted, len(ids)), KINDS[all_accepted]
-        yield Committed(self.lane, self.cycle, ids, pieces, taken, kind, step.text, self.total, step.at)
+        accepted, kind = min(accepted, len(ids)), KINDS[all_accepted]
+        yield Committed(self.lane, self.cycle, ids, pieces, accepted, kind, step.text, self.total, step.at)
         self.cycle += 1
 
 
 def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
-    """Make the position of a drafted token. The first `accepted` nodes are accepted, the next one is rejected."""
+    """Make the position of a drafted token. The first `accepted` nodes are accepted, the next is rejected."""
     token = tokens[node] if node < len(tokens) else None
     row = distribution(token) if token is not None and node <= accepted else None
     if node >= accepted:
@@ -200,9 +200,9 @@ def chance(token: Token | None) -> float | None:
 
 
 def distribution(token: Token) -> Distribution | None:
-    """Make the target's distribution at a token from its likeliest tokens; None if the server does not report them.
+    """Make the target's distribution at `token` from its reported likeliest tokens; None if there are none.
 
-    In its entropy, all other tokens count as one.
+    The entropy is computed as if all other tokens were one token.
     """
     if not token.top:
         return None

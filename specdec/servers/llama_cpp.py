@@ -1,7 +1,7 @@
-"""Adapter for llama.cpp's llama-server, by the source in llama-cpp-python 0.3.36 (November 2026).
+"""Adapter for llama.cpp's llama-server, written from the source in llama-cpp-python 0.3.36 (November 2026).
 
-Each chunk has one token. With `timings_per_token` it also has running sums: `draft_n` and `draft_n_accepted` grow in
-the chunk of a cycle's first token, which shows where cycles begin. Accepted tokens have no probabilities.
+The server sends a chunk per token. With `timings_per_token`, a chunk also has the sums `draft_n` and `draft_n_accepted`
+so far. They grow in the chunk of a cycle's first token. The server sends no probabilities of accepted tokens.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_TEMPLATE = """{%- for message in messages -%}
 {%- if add_generation_prompt -%}
   {{- '<|im_start|>assistant\n' -}}
 {%- endif -%}"""  # llama-server reports this template for a model without one
-SEEDS = 2**32 - 1  # seeds are taken modulo this number, because to the server it means "any seed"
+SEEDS = 2**32 - 1  # seeds are taken modulo this number, which itself means "a random seed" to the server
 
 
 class LlamaCpp:
@@ -58,25 +58,25 @@ class LlamaCpp:
     def stream(
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        """Join the chunks of each cycle, beginning with the one in which the sums grow."""
-        more = {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
+        """Yield one chunk per cycle: join the server's chunks, beginning with the one in which the sums grow."""
+        options = {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
         cycle: Chunk | None = None
-        before, missing, count = (0, 0), 0, 0
-        for data, arrived in self._client.events("/completion", self._body(prompt, params) | more):
+        sums, missing, count = (0, 0), 0, 0  # at the cycle's start; tokens that it still lacks; tokens so far
+        for data, arrived in self._client.events("/completion", self._body(prompt, params) | options):
             counts = at(data, "timings", "draft_n") or 0, at(data, "timings", "draft_n_accepted") or 0
             drafted, accepted = (fields.integer(value, "counts of drafts") for value in counts)
             last = at(data, "stop") is True
-            if cycle and (last or drafted != before[0]):
+            if cycle and (last or drafted != sums[0]):
                 yield cycle
                 cycle = None
             if last:
                 yield Ending(finish(data), arrived, drafted=drafted, accepted=accepted)
                 return
             if cycle is None:
-                missing = 1 + accepted - before[1]
-                before = drafted, accepted
+                missing = 1 + accepted - sums[1]
+                sums = drafted, accepted
             predicted = fields.integer(at(data, "tokens_predicted"), "counts of tokens")
-            # A token that is only a part of a character is not sent by itself.
+            # The server sends no chunk for a token that ends inside a character: an empty token replaces it.
             tokens = *[Token("")] * min(predicted - count - 1, params.max_tokens), token(data)
             count, missing = predicted, missing - len(tokens)
             text = (cycle.text if cycle else "") + fields.text(at(data, "content"), "text")
@@ -86,7 +86,7 @@ class LlamaCpp:
                 cycle = None
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
-        """Send one request for each text: a request for several texts would need as many slots."""
+        """Sample texts, one per request: a request for several texts would need as many slots of the server."""
         texts = []
         for draw in range(draws):
             body = self._body(prompt, params) | {"return_tokens": True, "seed": (params.seed + draw) % SEEDS}
@@ -104,7 +104,7 @@ class LlamaCpp:
         }
 
     def _body(self, prompt: Sequence[int], params: SamplingParams) -> dict[str, Any]:
-        """Make the body of a request. Only temperature, top-k and top-p are on: the server's defaults have more."""
+        """Make the body of a request. It switches off the server's other default samplers, such as min-p."""
         return {
             "prompt": list(prompt),
             "n_predict": params.max_tokens,

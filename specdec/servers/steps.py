@@ -1,4 +1,4 @@
-"""Reconstruct a server's steps from the chunks that arrived and the counts that it reports at the end."""
+"""Reconstruct a server's steps from the chunks that arrived and the counts that the server reports."""
 
 from __future__ import annotations
 
@@ -11,36 +11,34 @@ from .base import Chunk, Ending, Token
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One cycle: its tokens, and how many were drafted and accepted; None if the server does not report that.
-
-    If the text ended inside the cycle, there are fewer tokens than were accepted.
-    """
+    """One cycle. It has `accepted` + 1 tokens, or fewer if the text ended inside the cycle."""
 
     tokens: tuple[Token, ...]
     text: str
     at: float
-    drafted: int | None = None
+    drafted: int | None = None  # None if the server does not report it
     accepted: int | None = None
 
 
 def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) -> tuple[list[Step], Counted | None]:
-    """Return all steps, the prefill first, and how they were counted; None if nothing was drafted."""
+    """Return all steps, the prefill first, and how they were counted (None if nothing was drafted)."""
     blocks = blocks_of(chunks)
     if not blocks:
         return [], None
     first, rest = blocks[0], blocks[1:]
     if all(chunk.drafted is not None for chunk in chunks) and speculates is not False:
         return [first, *steps_from_sums(chunks)], "exact"
-    accepted = [taken for _, taken in ending.steps or ()]
+    accepted = [count for _, count in ending.steps or ()]
     aligned = None if ending.steps is None else align_steps([len(block.tokens) for block in rest], accepted)
     if ending.steps is not None and aligned is not None:
         steps = [first]
-        for block, places in zip(rest, aligned, strict=True):
-            for part, place in zip(cut(block, sizes(block, places, accepted)), places, strict=True):
-                counts = (0, 0) if place is None else ending.steps[place]
+        for block, indices in zip(rest, aligned, strict=True):
+            for part, index in zip(cut(block, sizes(block, indices, accepted)), indices, strict=True):
+                counts = (0, 0) if index is None else ending.steps[index]
                 steps.append(Step(part.tokens, part.text, part.at, *counts))
-        one_each = all(len(places) == 1 for places in aligned)
-        unambiguous = 0 not in accepted or not any(None in places for places in aligned)  # both are one token
+        one_each = all(len(indices) == 1 for indices in aligned)
+        # A step without a draft and a step that accepts nothing both write one token, and cannot be told apart.
+        unambiguous = 0 not in accepted or not any(None in indices for indices in aligned)
         return steps, "exact" if one_each and unambiguous else "merged"
     if speculates is False or ending.drafted == 0:
         return [first, *(step for block in rest for step in cut(block, [1] * len(block.tokens)))], None
@@ -48,7 +46,7 @@ def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None)
 
 
 def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
-    """Make a block of each chunk. The first token is a block by itself; text without a token joins the block before."""
+    """Make a block of each chunk. The first token gets its own block; text without a token joins the last block."""
     blocks = list[Step]()
     for chunk in chunks:
         block = Step(chunk.tokens, chunk.text, chunk.at)
@@ -63,7 +61,7 @@ def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
 
 
 def steps_from_sums(chunks: Sequence[Chunk]) -> list[Step]:
-    """Make the steps from the running sums in each chunk."""
+    """Make the steps after the prefill from the sums in each chunk."""
     steps, before = list[Step](), (0, 0)
     for place, chunk in enumerate(chunk for chunk in chunks if chunk.tokens):
         sums = chunk.drafted or 0, chunk.accepted or 0
@@ -74,45 +72,46 @@ def steps_from_sums(chunks: Sequence[Chunk]) -> list[Step]:
 
 
 def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
-    """Assign the server's listed steps to blocks, given the size of each block in tokens.
+    """Assign the steps that the server lists to the blocks in which their tokens arrived.
 
-    Return for each block the indices of its steps in the list; None stands for a token that no listed step wrote. Each
-    listed step writes its accepted tokens and one more. Each step is assigned as far left as it fits, so that as
-    many as possible fit. Returns None if the list does not fit the blocks.
+    `blocks` has the number of tokens in each block, `accepted` the number of accepted tokens in each listed step. A
+    step writes its accepted tokens and one more. It goes to the first block that has room for it. Return the indices of
+    each block's steps, where None stands for a step without a draft, which the server does not list. Return None if the
+    steps do not fit the blocks.
     """
-    aligned, place = list[list[int | None]](), 0
+    aligned, index = list[list[int | None]](), 0
     for number, remaining in enumerate(blocks):
         steps = list[int | None]()
         while remaining:
-            if place < len(accepted) and accepted[place] < remaining:
-                steps.append(place)
-                remaining -= accepted[place] + 1
-                place += 1
-            elif place == len(accepted) - 1 and number == len(blocks) - 1:  # the text ended inside its last step
-                steps.append(place)
-                remaining, place = 0, place + 1
+            if index < len(accepted) and accepted[index] < remaining:
+                steps.append(index)
+                remaining -= accepted[index] + 1
+                index += 1
+            elif index == len(accepted) - 1 and number == len(blocks) - 1:  # the text ended inside its last step
+                steps.append(index)
+                remaining, index = 0, index + 1
             else:
                 steps.append(None)
                 remaining -= 1
         aligned.append(steps)
-    return aligned if place == len(accepted) else None
+    return aligned if index == len(accepted) else None
 
 
-def sizes(block: Step, places: Sequence[int | None], accepted: Sequence[int]) -> list[int]:
+def sizes(block: Step, indices: Sequence[int | None], accepted: Sequence[int]) -> list[int]:
     """Return how many tokens each step of a block wrote."""
-    counts = [1 if place is None else accepted[place] + 1 for place in places]
+    counts = [1 if index is None else accepted[index] + 1 for index in indices]
     counts[-1] = len(block.tokens) - sum(counts[:-1])
     return counts
 
 
 def cut(block: Step, parts: Sequence[int]) -> list[Step]:
-    """Cut a block into parts of these sizes. A part's text is its pieces; if they do not match, the last has it all."""
+    """Cut a block into parts of these sizes. A part's text is its pieces, joined, or "" if the block's text differs."""
     steps, text, start = list[Step](), block.text, 0
     for number, size in enumerate(parts):
         tokens = block.tokens[start : start + size]
-        own = "".join(token.piece for token in tokens)
-        last = number == len(parts) - 1
-        own_text = text if last else own if text.startswith(own) else ""
-        steps.append(Step(tokens, own_text, block.at))
-        text, start = text[len(own_text) :], start + size
+        pieces = "".join(token.piece for token in tokens)
+        last = number == len(parts) - 1  # the last part gets all text that remains
+        part_text = text if last else pieces if text.startswith(pieces) else ""
+        steps.append(Step(tokens, part_text, block.at))
+        text, start = text[len(part_text) :], start + size
     return steps

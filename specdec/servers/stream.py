@@ -22,11 +22,11 @@ from .base import ServerError
 
 CONNECT_RETRIES = 2
 NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # a new connection for each request
-MAX_EXCERPT = 120  # characters of a server's error message
+MAX_EXCERPT = 120  # most characters to quote of a server's error message
 
 
 class Deadline(threading.Event):
-    """When it is set, closes the connections of all requests of a client, even if the server is silent."""
+    """An event that, when set, closes the connections of all requests of a client, even if the server is silent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,13 +42,13 @@ class Deadline(threading.Event):
         """Remember the socket of a request. httpx calls this through its extension `trace`."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._sockets.add(info["return_value"].get_extra_info("socket"))
-            if self.is_set():
+            if self.is_set():  # it was set before this request had a socket
                 self.set()
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The seconds and bytes that a server may take. `total_s` is for all requests together."""
+    """Limits on a server's seconds and bytes. `total_s` is for all requests together, `answer_bytes` for each."""
 
     connect_s: float = 10.0
     silence_s: float = 120.0
@@ -57,7 +57,7 @@ class Limits:
 
 
 class Client:
-    """Sends requests to one server, without proxies, netrc or redirects, so that they reach no other server."""
+    """Sends requests to one server. Proxies, netrc and redirects are off, so that no other server gets a request."""
 
     def __init__(self, origin: str, key: str = "", limits: Limits | None = None) -> None:
         if not (key.isascii() and key.isprintable()):
@@ -115,7 +115,7 @@ class Client:
 
     @contextlib.contextmanager
     def _response(self, path: str, body: dict[str, Any] | None) -> Iterator[httpx.Response]:
-        """Send one request. Errors until the end of the `with` become ServerErrors."""
+        """Send one request. Errors of httpx until the end of the `with` block become ServerErrors."""
         deadline = self._deadline
         timer = threading.Timer(max(0.0, self._until - time.monotonic()), deadline.set)
         timer.daemon = True
@@ -136,7 +136,7 @@ class Client:
             raise ServerError("The server did not finish within {seconds:g} seconds.", seconds=self.limits.total_s)
 
     def _check(self, response: httpx.Response) -> None:
-        """Raise ServerError with the server's message for any status except success; redirects are refused too."""
+        """Raise ServerError with the server's message unless the status is a success. A redirect is an error, too."""
         if response.is_success:
             return
         message = ""
@@ -149,18 +149,18 @@ class Client:
         )
 
     def _excerpt(self, data: Any) -> str:
-        """Return the server's error message, short and printable, and never with the key."""
+        """Return the server's error message, shortened and printable; never return a message that contains the key."""
         data = data.get("error", data) if isinstance(data, dict) else data
         text = str(data.get("message", "") if isinstance(data, dict) else data)
         if self._key and self._key in text:
             return "(it repeats the key)"
-        plain = "".join(c if c.isprintable() and c not in "<>" else " " for c in text[: 4 * MAX_EXCERPT])
-        plain = " ".join(plain.split())
-        return plain if len(plain) <= MAX_EXCERPT else plain[:MAX_EXCERPT] + "…"
+        excerpt = "".join(c if c.isprintable() and c not in "<>" else " " for c in text[: 4 * MAX_EXCERPT])
+        excerpt = " ".join(excerpt.split())
+        return excerpt if len(excerpt) <= MAX_EXCERPT else excerpt[:MAX_EXCERPT] + "…"
 
 
 def parsed(data: bytes) -> Any:
     try:
         return json.loads(data.decode(errors="replace"))
     except (ValueError, RecursionError):
-        raise ServerError("The server's answer is not the JSON that it should be.") from None
+        raise ServerError("The server's answer is not valid JSON.") from None

@@ -1,4 +1,4 @@
-"""Derive the verdict of a server's certificate, with its sentences and its exit status."""
+"""Derive the verdict of a server's certificate, the sentences that explain it, and the exit status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATUS = {LOSSLESS: 0, LOSSY: 1, IDLE: 1, UNKNOWN: 2}
 
 
 def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str, Any]:
-    """Return the verdict, its sentences and status for a certificate. `error` is given if it could not finish."""
+    """Return the verdict on `result`, its sentences and exit status. `error` is the error that stopped the tests."""
     contexts = result["contexts"]
     if error is not None:
         return verdict(UNKNOWN, error.sentence)
@@ -32,15 +32,15 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
     if idle:
         return verdict(IDLE, *idle)
     ties = []
-    if near := sum(context["near_tie"] for context in contexts):
-        ties = [f"In {near} of the contexts, the greedy texts differ, but only because two logits nearly tie."]
+    if near_ties := sum(context["near_tie"] for context in contexts):
+        ties = [f"In {near_ties} of the contexts, the greedy texts differ, but only because two logits nearly tie."]
     if not result["temperature"]:
-        return verdict(LOSSLESS, "Greedy text is token for token that of plain decoding.", *ties)
+        return verdict(LOSSLESS, "The greedy text equals that of plain decoding, token for token.", *ties)
     draws, shown = result["draws"], len(shown_by(contexts, result["draws"]))
     if not shown:
         return verdict(
             UNKNOWN,
-            f"{draws} draws at each context would have shown none of the known mistakes. Take more.",
+            f"{draws} draws at each context would have shown none of the known mistakes. Raise the number of draws.",
         )
     sentence = (
         f"Lossless as far as {draws} draws at each context can tell: they would have shown {shown} of "
@@ -51,12 +51,12 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
 
 
 def greedy_differences(contexts: Sequence[Any]) -> list[Any]:
-    """Return the contexts whose greedy text differs from plain decoding, and not because of a near-tie."""
+    """Return the contexts whose greedy text differs from plain decoding's for another reason than a near-tie."""
     return [context for context in contexts if context["greedy"]["gap"] is not None and not context["near_tie"]]
 
 
 def name_reference(result: dict[str, Any]) -> str:
-    """Say with what the server was compared."""
+    """Name the distribution that the server was compared with."""
     if result["reference"] == "weights":
         return "the exact distribution of the target's weights"
     return "the distribution that the plain server reports"
@@ -67,13 +67,13 @@ def verdict(name: str, *sentences: str) -> dict[str, Any]:
 
 
 def idleness(contexts: Sequence[Any]) -> list[str]:
-    """Return a sentence if nothing was drafted or accepted in greedy or in sampled texts."""
+    """Return a sentence if the server drafted or accepted nothing in its greedy texts, or in its sampled texts."""
     for mode in ("greedy", "sampled"):
         drafted, accepted = speculated(contexts, [mode]) or (1, 1)
         if not drafted:
             return ["Speculation never ran: the server drafted no token."]
         if not accepted:
-            return [f"Speculation never ran: of {drafted} drafted tokens it accepted none."]
+            return [f"Speculation never ran: the server accepted none of {drafted} drafted tokens."]
     return []
 
 
@@ -91,19 +91,19 @@ def describe_witness(context: Any) -> str:
     before = context["text"][-30:] + "".join(seen["after"])
     return (
         f"Not lossless: after {before!r}, token {seen['place']} should be {seen['piece']!r} with probability "
-        f"{seen['expected']:.4g}, but is so in a share of {seen['seen']:.4g} (of {seen['of']} texts)."
+        f"{seen['expected']:.4g}, but its share is {seen['seen']:.4g} (of {seen['of']} texts)."
     )
 
 
 def describe_difference(context: Any) -> str:
-    greedy = context["greedy"]
+    greedy, name = context["greedy"], context["name"]
     return (
-        f"Not lossless: greedily, {context['name']} parts from plain decoding at token {greedy['equal'] + 1}, "
-        f"where the two best logits lie {greedy['gap']:.3g} apart."
+        f"Not lossless: the greedy text of {name} differs from plain decoding's at token {greedy['equal'] + 1}, "
+        f"where the two best logits are {greedy['gap']:.3g} apart."
     )
 
 
 def shown_by(contexts: Sequence[Any], draws: int) -> list[str]:
-    """Return the known mistakes that so many draws would have shown in at least one context."""
+    """Return the known mistakes that `draws` draws would have shown in at least one context."""
     mistakes = contexts[0]["needed"]
     return [key for key in mistakes if any((context["needed"][key] or draws + 1) <= draws for context in contexts)]

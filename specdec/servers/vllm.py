@@ -1,7 +1,7 @@
 """Adapter for vLLM's completions API, written from the source of 0.32.0 (November 2026).
 
-vLLM streams one chunk for each step, or joins steps for a slow reader. With `--per-request-spec-decode-metrics
-detailed` the last chunk reports the drafted and accepted tokens of each step, with `summary` their sums.
+vLLM streams one chunk per step; if the reader is slow, vLLM joins steps. With `--per-request-spec-decode-metrics
+detailed` the last chunk reports the drafted and accepted tokens of each step; with `summary`, only their sums.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .fields import at
 from .stream import Client
 
 AT_ONCE = 64  # texts in one request
-PLACE = re.compile(r'vllm:spec_decode_num_accepted_tokens_per_pos_total\{[^}\n]*position="(\d{1,3})"')
+POSITION = re.compile(r'vllm:spec_decode_num_accepted_tokens_per_pos_total\{[^}\n]*position="(\d{1,3})"')
 NO_TEMPLATE = "default chat template is no longer allowed"  # part of transformers' error for a model without one
 PLACEHOLDER = "token_id:"  # vLLM writes it before an id that stands in place of a token's text
 
@@ -29,7 +29,7 @@ class VLLM:
     def __init__(self, client: Client, model: dict[str, Any]) -> None:
         self._client = client
         counters = ""
-        with contextlib.suppress(ServerError):  # the metrics may be hidden
+        with contextlib.suppress(ServerError):  # some servers do not serve their metrics
             counters = client.text("/metrics")
         self.facts = Facts(
             kind="vLLM",
@@ -37,7 +37,7 @@ class VLLM:
             model=fields.label(at(model, "id")),
             context=fields.context(at(model, "max_model_len")),
             speculates="vllm:spec_decode_num_drafts_total" in counters if "vllm:" in counters else None,
-            k=max((int(place) + 1 for place in PLACE.findall(counters)), default=None),
+            k=max((int(position) + 1 for position in POSITION.findall(counters)), default=None),
         )
 
     def tokenize(self, text: str) -> tuple[int, ...]:
@@ -55,7 +55,7 @@ class VLLM:
             if error.sentence.values.get("status") not in (400, 404, 422, 500):
                 raise
             raise ServerError(
-                "The server does not put the prompt into its model's chat template. {reason} Update the server, or "
+                "The server does not apply its model's chat template to the prompt. {reason} Update the server, or "
                 "check its --chat-template.",
                 reason=error.sentence,
             ) from None
@@ -65,11 +65,11 @@ class VLLM:
     ) -> Generator[Chunk | Ending, None, None]:
         raw = params.temperature == 1.0 and params.top_k == 0 and params.top_p == 1.0
         exact = params.temperature == 0.0 or raw  # otherwise the reported distribution is not the sampled one
-        more = {"stream": True, "stream_options": {"include_usage": True}, "logprobs": top}
+        options = {"stream": True, "stream_options": {"include_usage": True}, "logprobs": top}
         reason: FinishReason | None = None
         last: Any = None
         arrived = 0.0
-        for data, arrived in self._client.events("/v1/completions", self._body(prompt, params) | more):
+        for data, arrived in self._client.events("/v1/completions", self._body(prompt, params) | options):
             choice = self._choice(data)
             if choice is None:
                 last = data
@@ -81,7 +81,7 @@ class VLLM:
         yield ending(reason, arrived, at(last, "metrics", "speculative_decoding"))
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
-        """Sample texts. vLLM seeds the i-th text of a request with seed + i; each request continues that count."""
+        """Sample texts. vLLM seeds text i of a request with seed + i, so the next request begins with the next seed."""
         texts = list[tuple[int, ...]]()
         while len(texts) < draws:
             n = min(AT_ONCE, draws - len(texts))
@@ -95,7 +95,7 @@ class VLLM:
         return texts
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        """Return the reported probabilities: before temperature, unless `--logprobs-mode` is processed_logprobs."""
+        """Return the reported probabilities. Temperature is applied only with `--logprobs-mode processed_logprobs`."""
         return {token: math.exp(value) for token, value in self._first(prompt, params, top).items()}
 
     def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
@@ -127,12 +127,12 @@ class VLLM:
 
     def _choice(self, data: Any) -> Any:
         if at(data, "model") != self.facts.model:
-            raise ServerError("Another model answered than the one that was asked.")
+            raise ServerError("The answer comes from another model than the one that was requested.")
         return at(data, "choices", 0)
 
 
 def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...]:
-    """Read the tokens of a chunk. If `exact`, log-probabilities are those of the distribution that was sampled."""
+    """Read the tokens of a chunk. Unless `exact`, drop log-probabilities: they are not of the sampled distribution."""
     pieces = [fields.text(name, "tokens") for name in fields.listed(at(choice, "logprobs", "tokens") or [], "tokens")]
     token_ids = fields.integers(at(choice, "token_ids") or [])
     values = fields.listed(at(choice, "logprobs", "token_logprobs") or [], "log-probabilities")
@@ -148,21 +148,21 @@ def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...
             raise fields.unreadable("log-probabilities")
         likeliest = tuple((fields.text(name, "tokens"), fields.logprob(x)) for name, x in (top or {}).items())
         logprob = fields.logprob(value)
-        if params.temperature == 0.0:  # greedily, the distribution is one-hot on the likeliest token
-            best, most = max(likeliest, key=lambda item: item[1], default=(piece, logprob))
-            likeliest = ((piece if logprob >= most else best, 0.0),)
-            logprob = 0.0 if logprob >= most else -math.inf
+        if params.temperature == 0.0:  # the distribution is one-hot on the likeliest token
+            best, highest = max(likeliest, key=lambda item: item[1], default=(piece, logprob))
+            likeliest = ((piece if logprob >= highest else best, 0.0),)
+            logprob = 0.0 if logprob >= highest else -math.inf
         result.append(Token(piece, token_id, logprob, likeliest))
     return tuple(result)
 
 
 def finish(choice: Any) -> FinishReason | None:
-    """Translate the finish reason: `stop` is a stop string if `stop_reason` is text, else an end token."""
+    """Translate the finish reason. `stop` means a stop string if `stop_reason` is text, otherwise an end token."""
     reason = at(choice, "finish_reason")
     if reason == "stop":
         return "stop" if isinstance(at(choice, "stop_reason"), str) else "end"
     if reason is not None and reason != "length":
-        raise ServerError("The server broke the text off ({reason}).", reason=fields.label(reason))
+        raise ServerError("The server aborted the text ({reason}).", reason=fields.label(reason))
     return reason
 
 
@@ -170,14 +170,14 @@ def ending(reason: FinishReason, arrived: float, payload: Any) -> Ending:
     """Read the counts of drafts, if the server reports any."""
     name = "counts of drafts"
     sums = (at(payload, key) for key in ("num_draft_tokens", "num_accepted_draft_tokens"))
-    total, taken = (None if value is None else fields.integer(value, name) for value in sums)
+    all_drafted, all_accepted = (None if value is None else fields.integer(value, name) for value in sums)
     if at(payload, "per_step_drafted") is None:
-        return Ending(reason, arrived, None, total, taken)
+        return Ending(reason, arrived, None, all_drafted, all_accepted)
     drafted, accepted = (fields.integers(at(payload, key), name) for key in ("per_step_drafted", "per_step_accepted"))
     steps = tuple(zip(drafted, accepted, strict=False))
     if len(drafted) != len(accepted) or not all(a <= d <= fields.MAX_DRAFT for d, a in steps):
         raise fields.unreadable(name)
-    return Ending(reason, arrived, steps, total, taken)
+    return Ending(reason, arrived, steps, all_drafted, all_accepted)
 
 
 def parse_token_id(name: str) -> int:
@@ -188,5 +188,5 @@ def parse_token_id(name: str) -> int:
 
 
 def signed(seed: int) -> int:
-    """Wrap to a signed number of 64 bits."""
+    """Wrap a seed to a signed integer of 64 bits, which is all that vLLM accepts."""
     return (seed + 2**63) % 2**64 - 2**63

@@ -1,1 +1,1 @@
-"""Traces: runs as files, which are written, read and audited."""
+"""Write, read and audit traces, which are runs as files."""

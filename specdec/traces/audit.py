@@ -1,8 +1,8 @@
-"""Audit a trace: compute every decision and every draw of a run again from its events.
+"""Audit a trace: recompute every decision and check every draw of a run from the recorded events.
 
-The engine's own rules compute the decisions (`replay.py`). The recorded probabilities are compared with the recorded
-distributions (`distributions.py`), and the tokens with the text. What a trace lacks, because it is old, has no details
-or was cut, is counted as unchecked. So are the decisions of a server, which reports neither q nor coins.
+The engine's own rules recompute the decisions (`replay.py`). The recorded probabilities are compared with the recorded
+distributions (`distributions.py`), and the tokens with the text. A decision is counted as unchecked if the trace lacks
+its numbers, because the trace is old, without details or cut, or because a server does not report q and coins.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from .cycle import (
 )
 from .distributions import check_distributions, masses
 
-LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}  # by rule
-NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that the text does not show so: bytes, control tokens
+LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}  # whether each rule is lossless
+NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that are not in the text: bytes, control tokens
 
 
 def shown(name: str) -> str:
@@ -55,10 +55,10 @@ class Fault:
 
 @dataclass
 class LaneAudit:
-    """The result for one lane: how much was computed again, the faults, and what could not be checked.
+    """The result for one lane: how much was recomputed, the faults, and what could not be checked.
 
     `lossless` is None if the rule is not one of ours. `server` names the server that computed the lane, if any.
-    `unchecked` counts what the trace lacks, by its name.
+    `unchecked` counts the items that could not be checked, by a description of what the trace lacks.
     """
 
     lane: str
@@ -84,8 +84,8 @@ class LaneAudit:
 def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
     """Audit the lanes in the header's order, then lanes that the header does not name.
 
-    `events` come from `Trace.load`, which has checked them, or from the engine. Raises ValueError for a draft that is
-    no tree.
+    `events` come from `Trace.load`, which has checked them, or from the engine. Raises ValueError if the parents of a
+    draft do not form a tree.
     """
     by_lane: dict[str, list[Event]] = {lane: [] for lane in lanes}
     for event in (events := list(events)):
@@ -98,7 +98,7 @@ def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
         if lane_events:
             Auditor(result, lane_events, complete).run()
         else:
-            result.not_reported("lanes of which the trace holds nothing")
+            result.not_reported("lanes of which the trace holds no event")
         result.faults.sort(key=lambda fault: fault.cycle)
     return audits
 
@@ -111,14 +111,14 @@ def faultless(audits: Iterable[LaneAudit]) -> bool:
 def are_complete(events: Iterable[Event]) -> bool:
     """Whether distributions list every token that was drafted or drawn.
 
-    Traces of the first versions list only the likeliest ones. They have neither samples nor `Verified.bonus`.
+    In traces of the first versions they list only the likeliest tokens; such traces lack samples and `Verified.bonus`.
     """
     checks = [event for event in events if isinstance(event, Verified)]
     return any(event.bonus or any(x.target and x.target.sample for x in event.positions) for event in checks)
 
 
 class Auditor:
-    """Audits one lane and fills in its `result`. `complete` says that distributions list every token that was drawn."""
+    """Audits one lane and fills in `result`. `complete` says that distributions list every drafted or drawn token."""
 
     def __init__(self, result: LaneAudit, events: Sequence[Event], complete: bool) -> None:
         self.result, self.complete = result, complete
@@ -127,25 +127,25 @@ class Auditor:
         self.cycles = list(cycles(events, result.lane))
         if self.started:
             result.server = self.started.server
-            # A server does not report its rule. The first traces, all by rejection sampling, did not name it.
+            # A server does not report its rule. The first versions had only rejection sampling and did not record it.
             result.rule = "" if result.server else self.started.rule or REJECTION
             result.lossless = self.started.lossless if result.rule in LOSSLESS else None
             if self.started.guided:
-                result.not_reported("texts under a grammar, which is no longer checked")
+                result.not_reported("texts decoded under a grammar, which is not checked")
 
     def run(self) -> None:
         result = self.result
         if result.lossless not in (None, LOSSLESS.get(result.rule)):
             result.fault(0, "the trace calls a lossy rule lossless, or a lossless one lossy")
-        for turn, cycle in enumerate(self.cycles):
+        for expected, cycle in enumerate(self.cycles):
             number, event = cycle.number, cycle.committed
-            if number != turn:
-                result.fault(number, "it is the turn of cycle {number}", number=turn)
+            if number != expected:
+                result.fault(number, "cycle {number} was expected here", number=expected)
             result.cycles, result.tokens = number + 1, result.tokens + len(event.tokens)
             if event.total != result.tokens:
                 result.fault(number, "the text has {total} tokens, not {other}", total=result.tokens, other=event.total)
-            wrong = contradiction(cycle)
-            for reason in [wrong] if wrong else self.check(cycle):
+            contradicted = contradiction(cycle)
+            for reason in [contradicted] if contradicted else self.check(cycle):
                 result.fault(number, reason)
         self.check_text()
 
@@ -178,7 +178,7 @@ class Auditor:
             self.result.decisions += status in ("accepted", "rejected")
             if status not in (None, x.status):
                 values = {"draft": label(x), "status": TranslatableText(x.status), "other": TranslatableText(status)}
-                yield TranslatableText("{draft} was {status}, and its rule makes it {other}", **values)
+                yield TranslatableText("{draft} is recorded as {status}, but by its rule it is {other}", **values)
                 return  # this fault causes later ones
 
     def check_draw(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
@@ -196,7 +196,7 @@ class Auditor:
         drawn = row.sample.token if row and row.sample and self.result.rule == NOISE else target_token
         if not listed or target_token != drawn:
             piece = cycle.committed.pieces[-1][:MAX_NAME]
-            yield TranslatableText("the target added {piece!r}, which was not drawn there", piece=piece)
+            yield TranslatableText("the target's own token {piece!r} is not the token drawn there", piece=piece)
 
     def check_text(self) -> None:
         result, finished, started = self.result, self.finished, self.started
@@ -205,11 +205,11 @@ class Auditor:
         if not (started and started.params.stop) and not any(map(NOT_IN_TEXT.fullmatch, pieces)):
             for event in committed:
                 if event.text != "".join(event.pieces):
-                    result.fault(event.cycle, "the text is not that of the tokens")
+                    result.fault(event.cycle, "the text differs from the text of the tokens")
         if finished is None:
             result.not_reported("lanes whose end the trace does not hold")
             return
         if finished.reason != "failed" and finished.text != "".join(event.text for event in committed):
-            result.fault(last, "the lane ends with another text than its cycles wrote")
+            result.fault(last, "the lane's final text differs from the text of its cycles")
         if finished.tokens != result.tokens or (started and result.tokens > started.params.max_tokens):
-            result.fault(last, "the lane ends with another number of tokens than joined the text, or with too many")
+            result.fault(last, "the lane's final number of tokens is not that of its cycles, or exceeds max_tokens")

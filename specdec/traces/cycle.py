@@ -1,4 +1,4 @@
-"""Group a lane's events by cycle for the audit, and check that draft, verdict and committed tokens fit together."""
+"""Group a lane's events by cycle, and check that draft, verdict and committed tokens do not contradict each other."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from itertools import accumulate
 from ..events import Committed, Drafted, Event, Position, UNNAMED, Verified
 from ..types import TranslatableText, Tree
 
-# The names of the rules in traces:
-REJECTION = "rejection sampling"
+REJECTION = "rejection sampling"  # this and the next four are the names of rules in traces
 MATCH = "sample and match"
 NOISE = "shared noise"
 BLOCK = "block verification"
 TYPICAL = "typical acceptance"
-MAX_NAME = 40  # the most characters of a name from a trace that a message quotes
-ROUNDING = 2e-6  # error of a probability: computed in float32, written with seven digits
+MAX_NAME = 40  # messages quote at most this many characters of a name from a trace
+ROUNDING = 2e-6  # largest error of a recorded probability, which is computed in float32 and written with 7 digits
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,9 @@ class AuditedCycle:
         return self.committed.tokens[-1] if len(self.committed.tokens) > self.committed.accepted else None
 
     def shown(self) -> Iterator[tuple[str, str]]:
-        """Yield piece and status of each draft, then of the target's own token, for display.
+        """Yield the piece and status of each drafted token, then of the target's own token, for display.
 
-        The target token's status is "" if nothing was drafted. Drafts after the end of the text are left out.
+        The target token's status is "" if nothing was drafted. Drafted tokens after the end of the text are left out.
         """
         remaining, has_target_token = self.committed.accepted, self.target_token is not None
         for x in self.positions:
@@ -67,12 +66,12 @@ class AuditedCycle:
 
     @cached_property
     def weights(self) -> list[float]:
-        """Block verification's weight of each prefix, the empty one first: a product of p / q, each time at most 1."""
+        """Block verification's weight w of each prefix: 1 for the empty one, then min(1, w p / q) for each token."""
         ratios = [p / q for p, q in map(chances, self.positions)]
         return list(accumulate(ratios, lambda weight, ratio: min(1.0, weight * ratio), initial=1.0))
 
     def weight_before(self, x: Position) -> float:
-        """Return w of the residual max(0, w p - q) at `x`. It is 1, except under block verification."""
+        """Return the weight w of the residual max(0, w p - q) at `x`. It is 1, except under block verification."""
         return 1.0 if x.h is None else self.weights[x.node]
 
 
@@ -93,13 +92,13 @@ def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
 
 
 def chances(x: Position) -> tuple[float, float]:
-    """Return p and q of a draft of our own engine, which always writes them (`shape.py` checks this)."""
+    """Return p and q of a token drafted by our engine, which always records them (`shape.py` checks this)."""
     assert x.p is not None and x.q is not None, "only servers leave out p and q"
     return x.p, x.q
 
 
 def is_unnamed(x: Position) -> bool:
-    """Whether a server reported neither the id nor the piece of the token."""
+    """Whether `x` is a token of which a server reported neither the id nor the piece."""
     return x.token == UNNAMED and not x.piece
 
 
@@ -108,13 +107,14 @@ def label(x: Position) -> TranslatableText:
 
 
 def contradiction(cycle: AuditedCycle) -> TranslatableText | None:
-    """Return why the events do not fit together, None if they do.
+    """Return how the events of a cycle contradict each other, None if they do not.
 
-    The whole draft must be verified, and one path accepted. It and a token of the target join the text, unless it ends.
+    The verdict must cover the whole draft, and the accepted tokens must form a path. The committed tokens must be this
+    path and one token of the target, or only a beginning of the path if the text ends inside it.
     """
     event, path, tokens = cycle.committed, cycle.path, cycle.drafted.tokens if cycle.drafted else ()
     if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
-        return TranslatableText("what was checked is not what was drafted")
+        return TranslatableText("the verified tokens are not the drafted tokens")
     for x in cycle.positions:
         p, q = (1.0 if value is None else value for value in (x.p, x.q))  # only a server's lane has None
         if not (0.0 <= p <= 1.0 + ROUNDING and 0.0 < q <= 1.0 + ROUNDING and 0.0 <= (x.u or 0.0) < 1.0):
@@ -122,11 +122,11 @@ def contradiction(cycle: AuditedCycle) -> TranslatableText | None:
     if [cycle.tree.parents[node] for node in path] != [-1, *path][: len(path)]:
         return TranslatableText("the accepted tokens do not form a path")
     accepted = tuple(tokens[node] for node in path)
-    own = len(event.tokens) - event.accepted
+    target_tokens = len(event.tokens) - event.accepted
     if event.tokens[: event.accepted] != accepted[: event.accepted] or not (
-        (own == 1 and event.accepted == len(path)) or own == 0 < event.accepted <= len(path)
+        (target_tokens == 1 and event.accepted == len(path)) or target_tokens == 0 < event.accepted <= len(path)
     ):
-        return TranslatableText("other tokens joined the text than were accepted, and one of the target's")
+        return TranslatableText("the committed tokens are not the accepted tokens and one token of the target")
     if cycle.verified and (event.kind == "resampled") != bool(cycle.tree.children(cycle.tip)):
-        return TranslatableText("the target's own token is called {kind}", kind=TranslatableText(event.kind))
+        return TranslatableText("the target's own token is wrongly called {kind}", kind=TranslatableText(event.kind))
     return None

@@ -1,8 +1,8 @@
-"""Check the recorded distributions of a cycle against the numbers of its decisions and draws.
+"""Check that the recorded distributions of a cycle agree with the numbers of its decisions and draws.
 
-A distribution lists its likeliest tokens and every token that the cycle drafted or drew, rounded to 1e-7, and the sum
-of all others. Target and draft list the same tokens, except that each leaves out tokens of probability 0. So a token
-that only one of them lists has probability 0 in the other.
+A recorded distribution lists the likeliest tokens and all tokens that the cycle drafted or drew, with probabilities
+rounded to 1e-7, and the sum of all other probabilities. `target` and `draft` list the same tokens, except that each
+leaves out tokens of probability 0.
 """
 
 from __future__ import annotations
@@ -24,22 +24,21 @@ def sums_to_one(distribution: Distribution) -> bool:
 
 
 def agree(a: Distribution, b: Distribution) -> bool:
-    """Whether both have the same probability for each token that both list."""
-    A = masses(a)
-    B = masses(b)
-    return all(abs(A[token] - B[token]) <= 4 * ROUNDING for token in A.keys() & B.keys())
+    """Whether `a` and `b` have the same probability for each token that both list, up to rounding."""
+    first, second = masses(a), masses(b)
+    return all(abs(first[token] - second[token]) <= 4 * ROUNDING for token in first.keys() & second.keys())
 
 
 def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
-    """Return Σ max(0, w p − q) at a draft: 1 − overlap if w is 1, else from the h before it (`block_chance`)."""
+    """Return the mass m = Σ max(0, w p − q) of the residual at `x`; None if the trace does not determine it."""
     weight, h = cycle.weight_before(x), cycle.positions[x.node - 1].h
     if weight == 1.0:
         return None if x.overlap is None else 1.0 - x.overlap
-    return None if h is None or h >= 1.0 else h * (1.0 - weight) / (1.0 - h)
+    return None if h is None or h >= 1.0 else h * (1.0 - weight) / (1.0 - h)  # from h = m / (m + 1 - w)
 
 
 def is_residual(residual: Distribution, cycle: AuditedCycle, x: Position) -> bool:
-    """Whether `residual` is max(0, w p − q) at `x`, normalised; or p if that sum is nearly 0."""
+    """Whether `residual` is max(0, w p − q) at `x`, normalised; or p if the sum is nearly 0."""
     mass = residual_mass(cycle, x)
     if mass is None or x.target is None or x.draft is None:
         return True
@@ -52,7 +51,7 @@ def is_residual(residual: Distribution, cycle: AuditedCycle, x: Position) -> boo
 
 
 def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
-    """Check that distributions sum to one, and that p, q, h and residuals follow from them."""
+    """Check that each distribution sums to 1, and that p, q, h and the residuals follow from the distributions."""
     for x in cycle.positions:
         for name, value, row in (("p", x.p, x.target), ("q", x.q, x.draft)):
             if row and not sums_to_one(row):
@@ -63,19 +62,20 @@ def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[Translatable
         if x.h is not None and x is cycle.positions[-1] and abs(x.h - cycle.weights[-1]) > 2 * ROUNDING:
             yield wrong_value("h", x.h, x)
         later_siblings = [node for node in cycle.tree.children(cycle.tree.parents[x.node]) if node > x.node]
-        after_x = cycle.positions[later_siblings[0]].target if later_siblings and x.u is not None else None
-        if not all(is_residual(residual, cycle, x) for residual in (x.residual, after_x) if residual):
-            yield TranslatableText("the residual of {draft} is not what remains of p above q", draft=label(x))
+        # In a tree, the next sibling is tried against the residual after x was rejected.
+        next_row = cycle.positions[later_siblings[0]].target if later_siblings and x.u is not None else None
+        if not all(is_residual(residual, cycle, x) for residual in (x.residual, next_row) if residual):
+            yield TranslatableText("the residual of {draft} does not follow from p and q", draft=label(x))
     yield from check_own_token(cycle, rule)
 
 
 def wrong_value(name: str, value: float, x: Position) -> TranslatableText:
     values = {"name": name, "value": value, "draft": label(x)}
-    return TranslatableText("{name} = {value:.6g} of {draft} is not what its distributions make it", **values)
+    return TranslatableText("{name} = {value:.6g} of {draft} does not follow from its distributions", **values)
 
 
 def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
-    """Check that the target's own token was drawn from the distribution that follows from the verdict."""
+    """Check that the distribution of the target's own token follows from the verdict."""
     verified, target_token = cycle.verified, cycle.target_token
     if verified is None or verified.distribution is None or target_token is None:
         return
@@ -86,12 +86,12 @@ def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText
         yield TranslatableText("the distribution of the target's own token does not sum to 1")
     p = masses(row or distribution).get(target_token)
     if verified.p is not None and p is not None and abs(verified.p - p) > 2 * ROUNDING:
-        yield TranslatableText("p = {p:.6g} of the target's own token is not what its row gives it", p=verified.p)
+        yield TranslatableText("p = {p:.6g} of the target's own token does not follow from its row", p=verified.p)
     if row is None or not rule:
         return
     holds, last = agree(distribution, row), rejected[-1] if rejected and rule in (REJECTION, BLOCK) else None
     if last and (last.u is not None or not holds):
-        # The peer (transformers) compares copied drafts with its own choice: without coins, it draws from p itself.
+        # transformers judges prompt lookup by comparing drafts with its own draw: it tosses no coin, and draws from p.
         holds = is_residual(distribution, cycle, last)
     if not holds:
-        yield TranslatableText("the target's own token was not drawn from what the verdict leaves")
+        yield TranslatableText("the target's own token was drawn from another distribution than the verdict requires")

@@ -1,4 +1,4 @@
-"""Draw a run as HTML for a notebook: the text with the status of every draft, and the figures below it."""
+"""Render a run as HTML for a notebook: the text with each drafted token's status, and the figures below the text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STYLES = {
 
 
 def draw(prompt: str, tokens: Iterable[tuple[str, str]], figures: dict[str, Any]) -> str:
-    """Draw `tokens`, which are pieces with their status ("" without a draft). `figures` that are None are left out."""
+    """Render `tokens`, (piece, status) pairs whose status is "" without a draft. Figures that are None are left out."""
     text = [f"<span>{escape(prompt)}</span>"]
     for piece, status in tokens:
         mark, style = STYLES.get(status, ("", ""))

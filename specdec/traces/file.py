@@ -1,7 +1,7 @@
 """Read and write traces: one line of JSON for the header, then one for each event (NDJSON).
 
 The live stream, downloads and recordings have this same format. Traces of older versions can be read; newer ones are
-refused. Files may come from anywhere, so everything is checked, and one sentence says why a file is refused.
+refused. A file can come from anyone, so everything in it is checked. The error for a bad file is one sentence.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from .drawn import draw
 from .shape import ShapeCheck
 
 MAX_BYTES = 16_000_000
-MAX_LINE = 1_000_000  # characters; parsed, a line may take 24 times as much memory
+MAX_LINE = 1_000_000  # characters; a parsed line can take 24 times as much memory
 MAX_LANES = 3
-MAX_EXCERPT = 120  # sentences quote so many characters of a line or prompt
+MAX_EXCERPT = 120  # messages quote at most this many characters of a line or prompt
 FIELDS = {"run": str, "source": str, "prompt": str, "lanes": list}  # required fields of the header
 FIELDS |= {"kind": str, "models": dict, "machine": dict, "created": str}  # optional fields
 
 
 class TraceError(ValueError):
-    """A text is no readable trace; `sentence` says why."""
+    """A text cannot be read as a trace; `sentence` says why."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
         self.sentence = TranslatableText(reason, **values)
@@ -40,7 +40,7 @@ class TraceError(ValueError):
 
 @dataclass(frozen=True)
 class Header:
-    """What ran where. `source` is "live" or "recorded"; `lanes` are names in the page's order, the plain one last."""
+    """Says what ran, and where. `source` is "live" or "recorded". `lanes` are in the page's order, "plain" last."""
 
     run: str
     source: str
@@ -67,12 +67,12 @@ class Trace:
     def from_events(cls, events: Iterable[Event], prompt: str = "", models: dict[str, Any] | None = None) -> Trace:
         """Collect all events that `race` or `generate` yields. `models` are the facts of `Family.describe`.
 
-        Raises ValueError if there is no lane among them.
+        Raises ValueError if the events do not start a lane.
         """
         events = tuple(events)
         lanes = tuple(event.lane for event in events if isinstance(event, Started))
         if not lanes:
-            raise ValueError("these events hold no run: give all that race() or generate() yields")
+            raise ValueError("these events contain no run: pass all events that race() or generate() yields")
         return cls(replace(live_header(prompt, models or {}), lanes=lanes), events)
 
     def summary(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Trace:
         return f"Trace({self.header.prompt[:MAX_EXCERPT]!r}, lanes {self.header.lanes}, {len(self.events)} events)"
 
     def _repr_html_(self) -> str:
-        """Draw the first lane's tokens and errors, with the settings and figures of the run."""
+        """Render the first lane's tokens and errors, with the settings and figures of the run."""
         lane, summary = self.header.lanes[0], self.summary()
         tokens = [pair for cycle in cycles(self.events, lane) for pair in cycle.shown()]
         errors = [event.reason for event in self.events if isinstance(event, Failed) and event.lane == lane]
@@ -126,7 +126,7 @@ class Trace:
     def loads(cls, text: str) -> Trace:
         if len(text) > MAX_BYTES:
             raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)
-        lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors may add a byte order mark and blank lines
+        lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors can add a byte order mark and blank lines
         if not text.strip():
             raise TraceError("the trace is empty")
         header = read_header(parse(lines[0], 1))
@@ -143,7 +143,7 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
-        """Read a file up to the size limit. Raises TraceError if it is no trace, OSError if it cannot be read."""
+        """Read a file up to the size limit. Raises TraceError if it is not a trace, OSError if it cannot be read."""
         with Path(path).open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
@@ -166,7 +166,7 @@ def live_header(
 
 
 def recording(folder: Path, kind: str, drafter: str) -> Path:
-    """Return the file of the recorded run of a drafter on a kind of text, below `folder`."""
+    """Return the path below `folder` of the recording of a drafter's run on one kind of text."""
     return folder / drafter.replace(":", ".") / f"{kind}.jsonl"
 
 
@@ -179,7 +179,7 @@ def dump(data: dict[str, Any]) -> str:
 
 
 def parse(content: str, number: int) -> dict[str, Any]:
-    """Parse a line. Raises TraceError unless it is a JSON object without NaN, infinity and lone surrogates."""
+    """Parse a line. Raises TraceError if it is not a JSON object, or has NaN, infinity or lone surrogates."""
     if len(content) > MAX_LINE:
         raise TraceError("line {number} is longer than {limit} characters", number=number, limit=f"{MAX_LINE:,}")
     try:

@@ -1,7 +1,7 @@
 """Judge a recorded cycle again by the engine's own rules.
 
-Decisions depend on p, q, u and h, which a trace holds exactly, and on the tokens that the target drew. The rule gets
-these numbers in place of rows and random numbers.
+A decision depends on p, q, u and h, which a trace records exactly, and on the tokens that the target drew. The replay
+passes these recorded values to the rule instead of probability rows and random numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..sampling import Sampler
 from ..types import Proposal, Status
 from .cycle import AuditedCycle, BLOCK, chances, NOISE
 
-NEAR = 1e-5  # relative tolerance of typical acceptance's limit, which depends on a rounded entropy
+NEAR = 1e-5  # relative tolerance for typical acceptance, whose limit depends on a rounded entropy
 
 
 class NotRecorded(Exception):
@@ -32,7 +32,7 @@ class ReplayedSampler(Sampler):
         self.cycle, self.rule, self.unchecked = cycle, rule, set[int]()
         tokens = {UNNAMED, *cycle.committed.tokens, *(x.token for x in cycle.positions)}
         self.index = {token: number for number, token in enumerate(tokens)}  # a vocabulary of this cycle's tokens
-        self._drawn, self._node = 0, -1
+        self._drawn, self._node = 0, -1  # the number of draws, and the node that they have reached
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
         x = self.cycle.positions[key[1]]
@@ -48,9 +48,9 @@ class ReplayedSampler(Sampler):
         return u * q < p, u
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
-        """Return the next token of the text, for rules that draw before they look at the draft."""
+        """Return the next token of the text, for rules that draw the target's token before they look at the draft."""
         positions, children = self.cycle.positions, self.cycle.tree.children(self._node)
-        token = (*self.cycle.committed.tokens, None)[self._drawn]  # None: the text ended before
+        token = (*self.cycle.committed.tokens, None)[self._drawn]  # None: the text ended before this draw
         if self.rule == NOISE:
             row = positions[children[0]].target if children else None
             token = row.sample.token if row and row.sample else None
@@ -75,7 +75,7 @@ class ReplayedTypical(TypicalAcceptance):
 
 
 def replay_statuses(cycle: AuditedCycle, name: str) -> list[Status | None] | None:
-    """Return each draft's status under the rule `name`, None if the trace lacks its coin. None for an unknown rule."""
+    """Return each drafted token's status by the rule `name` (None without its coin); or None for an unknown rule."""
     kind = next((kind for kind in RULES.values() if kind.name == name), None)
     if kind is None:
         return None

@@ -1,4 +1,4 @@
-"""Check the structure of a trace, on which every reader relies: drafts are trees, and all of a draft is verified.
+"""Check the structure on which readers of a trace rely: drafts are trees, and every drafted token is verified.
 
 Only a server's lane may have tokens without an id, or positions without p and q.
 """
@@ -10,11 +10,11 @@ from collections import Counter
 from ..events import Committed, Drafted, Event, Started, UNNAMED, Verified
 from ..types import TranslatableText, Tree
 
-MAX_TRACE_DRAFT = 256  # tokens of one draft in a file; the engine's own bound is `types.MAX_DRAFT_TOKENS`
+MAX_TRACE_DRAFT = 256  # most tokens of one draft in a file; the engine's own bound is `types.MAX_DRAFT_TOKENS`
 
 
 class ShapeCheck:
-    """Checks the events of a file one after the other. Raises ValueError if they are no run."""
+    """Checks the events of a file one after the other. Raises ValueError if they cannot be a run."""
 
     def __init__(self) -> None:
         self.drafted: Counter[str] = Counter()  # lane -> nodes that are not verified yet
@@ -24,7 +24,7 @@ class ShapeCheck:
         server = event.lane in self.servers
         if isinstance(event, Drafted | Committed):
             if UNNAMED in event.tokens and not server:
-                raise ValueError(TranslatableText("a token is unnamed, and the lane is not a server's"))
+                raise ValueError(TranslatableText("a token is unnamed, though the lane is not a server's"))
             if len(event.tokens) != len(event.pieces):
                 raise ValueError(TranslatableText("tokens and pieces differ in number"))
         if isinstance(event, Started) and event.server:
@@ -37,8 +37,8 @@ class ShapeCheck:
             self.drafted[event.lane] = len(event.tokens)
         elif isinstance(event, Verified):
             if [x.node for x in event.positions] != list(range(self.drafted[event.lane])):
-                raise ValueError(TranslatableText("what was checked is not what was drafted"))
+                raise ValueError(TranslatableText("the verified tokens are not the drafted tokens"))
             if not server and any(x.p is None or x.q is None for x in event.positions):
-                raise ValueError(TranslatableText("a draft lacks p or q, and the lane is not a server's"))
+                raise ValueError(TranslatableText("a draft lacks p or q, though the lane is not a server's"))
         elif isinstance(event, Committed):
             del self.drafted[event.lane]

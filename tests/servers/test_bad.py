@@ -68,8 +68,8 @@ STREAMS: dict[str, tuple[Any, str]] = {
     "a socket closed in mid-stream": ([*GOOD, CLOSE], "or broke off"),
     "an end without a reason": ([*GOOD, "[DONE]"], "without saying why"),
     "an end without the last word": (GOOD, "broke off in the middle"),
-    "JSON too deep": ([*GOOD, b"data: " + b"[" * 9000 + b"\n\n"], "not the JSON"),
-    "a list": ([*GOOD, [1, 2]], "Another model answered"),
+    "JSON too deep": ([*GOOD, b"data: " + b"[" * 9000 + b"\n\n"], "not valid JSON"),
+    "a list": ([*GOOD, [1, 2]], "another model than the one that was requested"),
     "a line without an end": ([*GOOD, *[b"x" * 10_000] * 50], "more than 100000 bytes"),
     "a negative id": ([*GOOD, event(number=-5)], "token ids that cannot be read"),
     "more ids than text": ([*GOOD, event(token_ids=[7, 8])], "tokens that cannot be read"),
@@ -78,7 +78,7 @@ STREAMS: dict[str, tuple[Any, str]] = {
     "silence": ([*GOOD, 30.0], "timed out"),
     "nothing but signs of life": ([*GOOD, *[b": ping\n\n", 0.1] * 300], "did not finish within 1 seconds"),
     "too many tokens": ([event() for _ in range(20)], "more tokens than it was asked for"),
-    "a reason of its own": ([*GOOD, event(finish="<script>")], "broke the text off"),
+    "a reason of its own": ([*GOOD, event(finish="<script>")], "aborted the text"),
     "impossible counts": (
         [*GOOD, event(finish="length"), {"model": "target", "choices": [], "metrics": COUNTS}, "[DONE]"],
         "counts of drafts that cannot be read",
@@ -162,7 +162,7 @@ def test_a_redirect_is_not_followed() -> None:
     ("models", "said"),
     [
         ({"data": []}, "names no model"),
-        ({"data": [{"id": "x", "owned_by": "openai"}]}, "none of the servers that can be watched"),
+        ({"data": [{"id": "x", "owned_by": "openai"}]}, "This server is not supported"),
         ({"data": [{"id": 5, "owned_by": "vllm"}]}, "names no model"),
         ([], "models that cannot be read"),
     ],

@@ -103,7 +103,7 @@ def test_greedy_text_alone_shows_what_it_can() -> None:
     assert told["verdict"] == "not lossless" and "two best logits" in told["sentences"][0]
     told = told_of(of_pair(toy()), plain(), temperature=0.0)
     assert told["verdict"] == "lossless" and told["sentences"] == [
-        "Greedy text is token for token that of plain decoding."
+        "The greedy text equals that of plain decoding, token for token."
     ]
 
 
@@ -119,7 +119,7 @@ class NeverKept(RejectionSampling):
 
 @pytest.mark.parametrize(
     ("rule", "k", "sentence"),
-    [(None, 0, "drafted no token"), pytest.param(NeverKept(), 2, "it accepted none", marks=pytest.mark.long)],
+    [(None, 0, "drafted no token"), pytest.param(NeverKept(), 2, "accepted none", marks=pytest.mark.long)],
 )
 def test_speculation_that_never_ran_is_said(rule: Any, k: int, sentence: str) -> None:
     made = of_pair(toy(), k=k)

@@ -242,7 +242,7 @@ def test_the_terminal_shows_the_race_and_keeps_it(tmp_path, capsys, monkeypatch)
     ("words", "said"),
     [
         (["--plain", "http://127.0.0.1:1"], "belongs to a --server"),
-        (["--server", "http://me:word@127.0.0.1:1"], "must not hold a name or password"),
+        (["--server", "http://me:word@127.0.0.1:1"], "must not contain a user name or password"),
         (["--server", "http://127.0.0.1:1", "--drafter", "medusa"], "leave those options out"),
         (["--server", "http://127.0.0.1:1"], "cannot be reached"),
     ],

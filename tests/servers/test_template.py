@@ -60,7 +60,7 @@ def test_vllm_applies_the_template_itself() -> None:
 
 def test_a_template_that_cannot_be_applied_is_said_before_anything_runs() -> None:
     with Stub(vllm(Reply.of({"error": {"message": "prompt is required"}}, 400))) as stub:
-        with pytest.raises(ServerError, match=r"chat template\. .*prompt is required.* --chat-template"):
+        with pytest.raises(ServerError, match=r"chat template to the prompt\. .*prompt is required.* --chat-template"):
             lane.race(connect(stub.address), None, MESSAGE["content"], SamplingParams())
         assert [asked.path for asked in stub.asked if "complet" in asked.path] == []
 

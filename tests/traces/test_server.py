@@ -51,9 +51,9 @@ def test_it_is_read_and_its_audit_says_what_it_could_not_check(counted: Any, bes
 
 CONTRADICTIONS: dict[str, tuple[type, int, Callable[[Any], Event], str]] = {
     "a count": (Committed, 2, lambda e: replace(e, total=e.total + 1), "tokens, not"),
-    "a text": (Committed, 2, lambda e: replace(e, text=" other"), "not that of the tokens"),
-    "an id": (Committed, 1, lambda e: replace(e, tokens=(10, 12, 101)), "other tokens joined"),
-    "more joined": (Committed, 3, lambda e: replace(e, accepted=2), "than were accepted"),
+    "a text": (Committed, 2, lambda e: replace(e, text=" other"), "differs from the text of the tokens"),
+    "an id": (Committed, 1, lambda e: replace(e, tokens=(10, 12, 101)), "committed tokens are not"),
+    "more joined": (Committed, 3, lambda e: replace(e, accepted=2), "committed tokens are not the accepted"),
     "no probability": (Verified, 1, position(0, p=1.5), "is no probability"),
 }
 
