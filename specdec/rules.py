@@ -16,7 +16,7 @@ from .verify import RejectionSampling, Rule
 
 
 class SampleAndMatch(Rule):
-    """The target samples a token at every node; a child is accepted if it is the same token.
+    """The target samples a token at each node that it reaches; a child is accepted if it is the same token.
 
     The text consists only of the target's samples, so the rule is lossless for any drafter and does not need q. It
     accepts a token drawn from q with probability Σ p·q; rejection sampling accepts it with Σ min(p, q). If q is a point
@@ -56,8 +56,8 @@ class BlockVerification(Rule):
     """Judges a chain as one block. In expectation it accepts at least as many tokens as rejection sampling.
 
     From Sun et al. 2024 (arXiv 2403.10444). A prefix of i tokens has the weight w_i = min(1, w_{i-1} p/q), where
-    w_0 = 1, and passes its test with probability h_i. The longest prefix that passes is accepted. The target's own
-    token is then drawn from max(0, w_i p - q), normalised.
+    w_0 = 1, and passes its test with probability h_i (`block_chance`). The longest prefix that passes is accepted. The
+    target's own token is then drawn from max(0, w_i p - q), normalised, or from p after the whole draft.
     """
 
     name = "block verification"

@@ -16,7 +16,8 @@ from .types import SamplingParams
 MAX_SORTED_WHOLE = 1024  # tokens; on a CPU, for longer rows it is faster to sort only the likely tokens
 SUM_TOLERANCE = 1e-6  # float32 error of a sum of probabilities
 MIN_NORMALISED = 2**14  # tokens; on a CPU, a float32 softmax over long rows does not sum to 1 (1e-5 off for 49,152)
-# Lower temperatures are raised to this one: float32 rounds much lower ones to 0. Only exact ties are not one-hot here.
+# Lower temperatures are raised to this one: float32 rounds much lower ones to 0. At this one,
+# a row is one-hot unless its largest logits are equal.
 MIN_TEMPERATURE = 1e-30
 
 
@@ -88,7 +89,7 @@ class SharedNoiseSampler(Sampler):
         return -torch.log(-torch.log(uniform))
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
-        # With shared noise, coins would bias the text: the token after a rejection would depend on the draft.
+        # Coins would bias the text: the token after a rejection would reuse the noise that chose the draft.
         raise ValueError("Shared noise tosses no coins: use it only with the rule shared_noise.")
 
 
@@ -107,7 +108,8 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, MIN_TEMPERATURE)
     if not 0 < params.top_k < logits.shape[-1]:
         return apply_top_p(normalised(logits.softmax(dim=-1)), params.top_p)
-    # `topk` keeps exactly top_k tokens, even if logits are equal. Ids are sorted: top-p drops the last of equal ones.
+    # `topk` keeps exactly top_k tokens, even if logits are equal. Ids are sorted, so that top-p drops the
+    # highest id among equal tokens.
     keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
     distribution = apply_top_p(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
     return torch.zeros_like(logits).scatter_(-1, keep, distribution)
@@ -121,7 +123,7 @@ def normalised(probs: Tensor) -> Tensor:
 
 
 def apply_top_p(probs: Tensor, top_p: float) -> Tensor:
-    """Keep as few of the likeliest tokens as sum to `top_p` or more, and normalise.  # [n, V] -> [n, V]"""
+    """Keep the likeliest tokens, just enough to sum to `top_p`, and normalise.  # [n, V] -> [n, V]"""
     if top_p >= 1.0:
         return probs
     if probs.device.type == "cpu" and probs.shape[-1] > MAX_SORTED_WHOLE and len(probs):
@@ -182,7 +184,7 @@ def residual(p: Tensor, q: Tensor | None, token: int) -> Tensor:
 
 
 def block_chance(weight: float, p: Tensor, q: Tensor) -> float:
-    """Return block verification's h after a prefix of weight w: m / (m + 1 - w), where m = Σ max(0, w p - q)."""
+    """Return the chance h that a prefix of weight w is accepted as a block: m/(m+1-w), with m = Σ max(0, w p - q)."""
     mass = float((weight * p - q).clamp(min=0.0).sum())
     return mass / (mass + 1.0 - weight) if weight < 1.0 else 1.0
 

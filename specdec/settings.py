@@ -1,7 +1,7 @@
 """The table of a run's settings. It defines the page's fields, links, the API, the command's flags and their help.
 
-`ui/request.py` checks settings from the page, links and the API. `SamplingParams` and `check_request` check all
-settings, also those of the command. Settings are passed by name to `lanes.race.race`; no code in between lists them.
+`ui/request.py` checks settings from the page, links and the API. `SamplingParams` and `check_request` check the
+settings of every run, also of the command. Settings go by name to `lanes.race.race`; no code in between lists them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Setting:
     """One setting. The API, links and traces use its name; so does the flag, with dashes.
 
     `low` and `high` limit what visitors can send: the value of a number, or the length of a text. The engine itself
-    accepts a wider range. `high` is the field `bound` of this host's `Exposure`, or `fixed_high` if `bound` is empty.
+    accepts a wider range. `bound` names the field of this host's `Exposure` that is `high`; else `fixed_high` is.
     A setting with a `step` is a slider on the page.
     """
 
@@ -46,7 +46,7 @@ class Setting:
     step: float = 0
     bound: str = ""
     above: bool = False  # the value must be above `low`, not equal to it
-    sampling: bool = True  # it is a field of SamplingParams; if False, an argument of `race`, or the family
+    sampling: bool = True  # it is a field of SamplingParams; if False, an argument of `race` (or `family`)
     main: bool = False  # the page shows it above *Advanced*, and every link contains it
     label: str = ""  # its key in page.json, if that is not its name
     flag: Flag | None = None
@@ -118,14 +118,14 @@ CONTROLS = TranslatableText("The draft models large and scratch have gone; choos
 PRESETS = TranslatableText("Pairs have no names of their own any more; write TARGET + DRAFT, as the Hub calls the two.")
 NAMES = "smollm2-1.7b qwen3-1.7b qwen3-8b qwen3-8b-eagle3 llama-3.1-8b llama-layerskip-1b mistral-7b-medusa".split()
 BENCH_SERVER = "the bench no longer measures servers; use `specdec run PROMPT --server ADDRESS --plain ADDRESS`"
-# Error messages for commands, flags, settings and drafters of earlier versions. Each says what to use instead.
+# Error messages for commands, flags, settings and drafters of earlier versions. Most say what to use instead.
 GONE = {
     "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
     "run --kind": "`run --kind` is gone: `python -m tools.record` records the page's runs, each with its kind",
     "run --key-env": "--key-env is gone: the key is read from SPECDEC_SERVER_KEY",
     "doctor": "`specdec doctor` is gone: `specdec bench --suite pair --target … --draft …` measures a pair's α, τ, "
     "costs and best K, and the Guide's “Why do I gain nothing?” says what to change",
-    "prove --paths": "`prove --paths` is gone: `prove` always walks every toy of up to 100 random paths",
+    "prove --paths": "`prove --paths` is gone: `prove` always enumerates every toy model that has at most 100 paths",
     "trace FILE OTHER": "`specdec trace` no longer compares runs: `diff` shows where the two .jsonl files differ",
     "run --exit-layer": '--exit-layer is gone: name the layer in the target\'s config.json, as "exit_layers": [4]',
     "app --pair": "`app --pair` is gone: name the pair, or TARGET + DRAFT, in --target",
@@ -133,7 +133,7 @@ GONE = {
     "certify --draft": "`certify --draft` is gone: the power is computed for a draft that resembles the target",
     "bench --suite server": BENCH_SERVER,
     "bench --server": BENCH_SERVER,
-    "serve": "`specdec serve` is gone; two lines of shell start such a pair of vLLM servers, see docs/servers.md",
+    "serve": "`specdec serve` is gone: docs/servers.md has two lines that start vLLM with and without a draft",
     "--grammar": NO_GRAMMAR,
     "--json-schema": NO_GRAMMAR,
     "--universal": SAME_TOKENIZER,

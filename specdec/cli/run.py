@@ -68,7 +68,7 @@ def run(
     draft: Drafts = [],  # noqa: B006
     dtype: Annotated[
         Precision | None,
-        Option(help="the target's number type, which changes its distribution; int8: of matrices [default: by size]"),
+        Option(help="the target's number type (changes its distribution); int8 rounds matrices [default: by size]"),
     ] = None,
     device: Annotated[Device, Option(help="cuda: an NVIDIA GPU; auto: a GPU if there is one")] = "cpu",
     server: Annotated[
@@ -136,7 +136,7 @@ def default_line(choice: Choice) -> str:
 
 
 def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple[Header, Sequence[Event]]:
-    """Print a server's text as it arrives, then its cycles by its final counts. Raises ServerError if that fails."""
+    """Print a server's text as it arrives, then its cycles. Raises ServerError if it fails before the first token."""
     from ..servers import lane
     from ..servers.connect import connect_pair
     from ..traces import file as trace

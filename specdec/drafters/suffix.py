@@ -17,8 +17,8 @@ class SuffixDrafter(CopyingDrafter):
 
     The paper builds a suffix tree. This class lists the places where a suffix occurred before, and removes places as
     the suffix grows token by token. A continuation takes the most frequent next token at each step; the token's share
-    is the fraction of places that it follows. The product of the shares so far is the token's chance of acceptance, and
-    the sum of these chances is the expected number of accepted tokens. The continuation ends where the chance falls
+    is the fraction of places where it comes next. The product of the shares so far is the token's chance of acceptance.
+    The sum of these chances is the expected number of accepted tokens. The continuation ends where the chance falls
     below `floor`, or at min(`k`, `factor` · (length of the suffix) + `offset`) tokens. Each token is a point mass.
 
     The paper drafts as many tokens as the suffix has. This class drafts more: verifying a few more costs little.

@@ -1,4 +1,4 @@
-"""Write a family as folders that other engines read: one for each model and head, in the Hub's layout.
+"""Write a family as folders that other engines read, in the Hub's layout: its models, and its heads of `HEADS`.
 
 transformers and vLLM read them directly, llama.cpp after its convert_hf_to_gguf.py (docs/serving.md). The tensors of
 heads have the names of vLLM's classes (`vllm/model_executor/models/llama_eagle3.py` and `medusa.py`, read in 0.32,
@@ -24,7 +24,7 @@ HEADS = ("medusa", "eagle3")
 
 
 def export(family: str, out: Path) -> list[Path]:
-    """Write each model and head of a family into a folder below `out`, and return these folders.
+    """Write each model of a family, and its heads of `HEADS`, into a folder below `out`, and return these folders.
 
     `family` is a name ("embedded") or a folder with target/ and tokenizer/. 8-bit weights become float32 without loss.
     Raises ValueError for other families, existing folders, and Medusa heads that share the target's output matrix.
@@ -67,7 +67,7 @@ def unpacked(folder: Path) -> tuple[dict[str, Any], Weights]:
 
 
 def eagle3_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Add the name of vLLM's class, and copy the tapped layers to the key that older releases of vLLM read."""
+    """Add the name of vLLM's class, and copy the tapped layers to the top level, where old releases read them."""
     key = "eagle_aux_hidden_state_layer_ids"
     layers = section(config, "eagle_config").get(key)
     return config | {"architectures": ["LlamaForCausalLMEagle3"]} | ({key: layers} if layers else {})

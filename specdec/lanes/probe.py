@@ -42,7 +42,7 @@ def probe(family: Family, name: str) -> Costs:
 def measure(family: Family, name: str) -> Costs:
     """Measure the costs of drafting with `name` in short runs of each depth, each followed by a plain run.
 
-    Costs are medians over cycles, so that one pause of the machine does not distort them.
+    Costs are medians over cycles or runs, so that one pause of the machine does not distort them.
     Raises ValueError if `name` drafts nothing.
     """
     for warm_up in (name, "none"):  # first calls are slow

@@ -1,7 +1,7 @@
 """Run all layers of a small model on a CPU in one call of C++; torch would need twenty calls for each layer.
 
 g++ compiles `native.cpp` at the first use on a machine; the library stays in the user's cache folder. If g++ fails,
-models run in torch. A row's result does not depend on the other rows of a pass: it is equal in every bit.
+models run in torch. A row's result is the same in every bit, whatever other rows the pass has.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .grouped import Grouped
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 COMPILE = "-std=c++17 -O3 -march=native -ffp-contract=off -fopenmp -shared -fPIC -w".split()
-BLOCK = 32  # outputs whose weights for one input are adjacent in memory
+BLOCK = 32  # outputs of a block: within it, the weights of all outputs for one input are adjacent in memory
 REGISTER = 16  # float32 numbers in the largest register
 OFF = "SPECDEC_NATIVE"  # environment variable; the value 0 switches the C++ off
 
@@ -115,7 +115,8 @@ def folder() -> Path:
 class Blocked:
     """A matrix in the layout of `native.cpp`: in a block of 32 outputs, their weights for one input are adjacent."""
 
-    weights: Tensor  # float32 or bfloat16 [out / 32, in, 32]; 8-bit codes [out / 32, in / 4, 32, 4]
+    weights: Tensor  # float32 or bfloat16 [out / 32, in, 32]; 8-bit codes [out / 32, in / 4, 32, 4], or 4-bit codes
+    # [out / 32, in / 8, 32, 4]
     others: tuple[Tensor | None, ...]  # the other tensors that `struct` points at
     struct: MatrixStruct
 

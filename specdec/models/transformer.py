@@ -97,7 +97,7 @@ class Transformer:
         self._outputs = len(head)
         padding = self._padding(len(head))
         self.head = self._after_norm(rearrange(lambda rows: F.pad(rows, (0, 0, 0, padding)), head), norm, width)
-        del embedding, head  # both are float32: if they stayed, an 8B model would not fit into 24 GB
+        del embedding, head  # mostly float32: if they stayed, an 8B model would not fit into 24 GB
         self.norm = (norm * self.unit(width)).to(dtype)
         self.layers = [self._layer(i, weights, take, take_matrix) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
@@ -106,7 +106,7 @@ class Transformer:
         self.native = self._native()
 
     def _floor_of(self, width: int) -> Floor:
-        """Return `floor` for `rms_normalise`. n = width: sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n)."""
+        """Return `floor` for `rms_normalise`. n is `width`: sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n)."""
         eps = self.config.rms_norm_eps
         return torch.tensor((width * eps) ** 0.5) if self.on_cpu else eps
 
@@ -186,7 +186,7 @@ class Transformer:
             out_bias=None if out_bias is None else out_bias.to(self.dtype),
             head_norm=head_norm,
             gate_up=self._after_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
-            # A `Grouped` matrix needs no padding: its inputs are already a multiple of 32.
+            # A `Grouped` matrix needs no padding: it has whole groups of 32 inputs, which is `native.BLOCK`.
             down=self.matrix(F.pad(down, (0, padding)) if isinstance(down, Tensor) else down),
             window=self.config.windows.get(i),
         )
@@ -219,7 +219,7 @@ class Transformer:
         return model
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> StaticCache:
-        """Make a cache that also stores the inputs of the layers in `taps`. `begin` stops before `exit_layer`."""
+        """Make a cache that also stores the inputs of the layers in `taps`. `begin` runs the layers below `exit_layer`."""
         shape = len(self.layers), 2 * self.kv_heads, capacity, self.head_dim
         return StaticCache(shape, self.dtype, self.device, self.width, taps, exit_layer)
 
@@ -240,7 +240,7 @@ class Transformer:
         return self.logits(x[count - rows :])
 
     def remember(self, features: Tensor, cache: StaticCache) -> None:
-        """Compute each layer's keys and values from `features`, and append them to the cache.  # [n, hidden]"""
+        """Append to the cache the keys and values that each layer computes from the same `features`.  # [n, hidden]"""
         start, end = cache.length, cache.length + len(features)
         read, angles = self.rms_normalise(features), self.angles[start:end]
         for i, layer in enumerate(self.layers):
@@ -270,14 +270,14 @@ class Transformer:
         return self.logits_of(normed / self.norm)  # `head` includes the norm's weights, so divide by them
 
     def cut_vocabulary(self, count: int) -> None:
-        self.vocabulary = count  # the matrix stays whole: a GPU is slow if a row's length is odd
+        self.vocabulary = count  # the matrix keeps all outputs: with an odd number of them, a GPU is slow
 
     def logits(self, x: Tensor) -> Tensor:
         """Return logits of states after the last layer.  # [n, hidden] -> [n, V]"""
         return self.own_logits(x)
 
     def own_logits(self, x: Tensor) -> Tensor:
-        """Return logits over the model's own vocabulary; a `ReducedDraft` has a smaller one.  # -> [n, own V]"""
+        """Return logits over the model's own vocabulary; a `ReducedDraft`'s is smaller than V.  # -> [n, own V]"""
         return self.logits_of(self.rms_normalise(x) if self.native is None else self.native.normalised(x))
 
     def logits_of(self, x: Tensor) -> Tensor:
@@ -457,7 +457,7 @@ def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
 
 
 def rotary_table(config: Config, device: str) -> Tensor:
-    """Return e^(i·angle) for each pair of a head's entries at each position.  # complex [context, head_dim / 2]"""
+    """Return scaling · e^(i·angle) for each pair of a head's entries at each position.  # complex [context, head_dim / 2]"""
     inverse, scaling = config.rotary_frequencies()
     angles = torch.outer(torch.arange(config.max_position_embeddings).float(), inverse)
     return torch.polar(torch.full_like(angles, scaling), angles).to(device)

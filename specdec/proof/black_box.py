@@ -1,4 +1,4 @@
-"""Test only by its texts whether a decoder is lossless: divide all possible texts into cells, and count each cell.
+"""Test from its texts alone whether a decoder is lossless: divide all possible texts into cells; count each cell.
 
 A row is the target's distribution of the next token after a text. Each likely text has its own cell, and unlikely texts
 share cells, so that there are few cells. The first token is never drafted, so the test is conditional on it. The
@@ -74,7 +74,7 @@ def distributions_of_cells(row: Row, length: int, smallest: float) -> list[Joint
 
 
 def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[tuple[int, ...]]:
-    """Count the draws in each cell. Texts that `distribution` excludes are counted in cells that it does not have."""
+    """Count the draws in each cell. Texts that `distribution` excludes are counted under keys that it does not have."""
     prefixes = {cell[:i] for cell in distribution for i in range(len(cell))}
     totals: Counter[tuple[int, ...]] = Counter()
     for text, count in counts.items():
@@ -96,8 +96,8 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
     The cells of both are chosen before anything is drawn, and can be small. After a prefix, yes-or-no questions ("is it
     this token?") decide the next token. The number x of yes among the n answers to a question is binomial with a known
     probability p, and G is the sum of d = 2 n KL(x / n || p) over all questions. E e^(td) <= (1 - 2t)^(-c / 2) for
-    every n, p and t in (0, 1/2), with c = 1.4 (2 ln 2 for one fair coin; computed, see the test of this bound). So the
-    tail of G has the bound of `false_alarm`, with w = c df.
+    every n, p and t in (0, 1/2), with c = 1.4. (It was computed, see the test of this bound; one toss of a fair coin
+    needs 2 ln 2.) So the tail of G has the bound of `goodness_of_fit.false_alarm` with w = c df, unconditioned.
     """
     draws = sum(counts.values())
     statistic, degrees = 0.0, len(distribution) - len(first)

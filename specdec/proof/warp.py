@@ -15,8 +15,8 @@ from ..types import SamplingParams
 def warped(logits: Sequence[float], params: SamplingParams) -> list[float]:
     """Return the probability of each token id.
 
-    Tokens are taken from the likeliest down; of equally likely tokens, the lower id comes first. At temperature 0 only
-    one token is taken, otherwise at most `top_k`, until their sum reaches `top_p` times the sum of the `top_k` tokens.
+    Tokens are taken from the likeliest down; of equally likely tokens, the lower id comes first. At temperature 0, one
+    token is taken. Otherwise at most `top_k` are, and only until they hold `top_p` of the weight of all those `top_k`.
     """
     most = 1 if params.temperature == 0.0 else params.top_k or len(logits)
     likeliest = heapq.nsmallest(most, range(len(logits)), key=lambda token: -logits[token])  # equal ones by id

@@ -16,7 +16,7 @@ STYLES = {
 
 
 def draw(prompt: str, tokens: Iterable[tuple[str, str]], figures: dict[str, Any]) -> str:
-    """Render `tokens`, (piece, status) pairs whose status is "" without a draft. Figures that are None are left out."""
+    """Render `tokens`, pairs (piece, status). Plain tokens have the status "". Figures that are None are left out."""
     text = [f"<span>{escape(prompt)}</span>"]
     for piece, status in tokens:
         mark, style = STYLES.get(status, ("", ""))

@@ -157,7 +157,7 @@ class Trace:
 def live_header(
     prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False, here: dict[str, Any] | None = None
 ) -> Header:
-    """Make the header of a run that starts now. `here` are facts of the machine; the default is this process's."""
+    """Make the header of a run that starts now. `here` describes the machine; by default, this one."""
     lanes = ("speculative", "transformers", "plain") if peer else ("speculative", "plain")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     run, facts = uuid.uuid4().hex[:12], here or machine.describe()

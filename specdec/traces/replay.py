@@ -1,7 +1,7 @@
 """Judge a recorded cycle again by the engine's own rules.
 
-A decision depends on p, q, u and h, which a trace records exactly, and on the tokens that the target drew. The replay
-passes these recorded values to the rule instead of probability rows and random numbers.
+A decision depends on p, q, the coin u and block verification's h, which a trace records exactly, and on the tokens that
+the target drew. The replay passes these recorded values to the rule instead of probability rows and random numbers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ReplayedSampler(Sampler):
         return u * q < p, u
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
-        """Return the next token of the text, for rules that draw the target's token before they look at the draft."""
+        """Return the next token of the text. Only rules that draw it before they look at the draft use it."""
         positions, children = self.cycle.positions, self.cycle.tree.children(self._node)
         token = (*self.cycle.committed.tokens, None)[self._drawn]  # None: the text ended before this draw
         if self.rule == NOISE:
@@ -75,7 +75,7 @@ class ReplayedTypical(TypicalAcceptance):
 
 
 def replay_statuses(cycle: AuditedCycle, name: str) -> list[Status | None] | None:
-    """Return each drafted token's status by the rule `name` (None without its coin); or None for an unknown rule."""
+    """Return each draft's status by the rule `name`, None if the trace cannot tell; or None for an unknown rule."""
     kind = next((kind for kind in RULES.values() if kind.name == name), None)
     if kind is None:
         return None

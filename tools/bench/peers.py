@@ -65,9 +65,9 @@ def generate(model: Any, prompt: Sequence[int], tokens: int, **options: Any) -> 
 
 
 def seconds_per_step(run_and_count: Callable[[int], int], tokens: int, device: str = "cpu") -> float:
-    """Return the seconds of a step: the extra time for `tokens` tokens instead of 2, divided by the extra steps.
+    """Return the seconds of a token: the extra time for `tokens` tokens instead of 2, divided by the extra tokens.
 
-    `run_and_count(n)` writes n tokens and returns the number of steps. Setup and prefill thus do not count.
+    `run_and_count(n)` writes n tokens and returns their number. Setup and prefill thus do not count.
     """
     times, steps = [], []
     for count in (2, tokens):

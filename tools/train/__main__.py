@@ -83,7 +83,7 @@ class Build:
     def fit(
         self, stage: str, model: nn.Module, loss: Callable[[Tensor], Tensor], mixture: dict[str, float]
     ) -> Progress:
-        """Train one stage. Muon trains matrices; AdamW trains vectors and `nn.Embedding`s, even as output matrices."""
+        """Train one stage. Muon trains matrices; AdamW trains vectors and `nn.Embedding`s, also as output matrix."""
         options, dice = self.options, random.Random(self.options.seed)
         embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
         matrices = [p for p in model.parameters() if p.dim() == 2 and id(p) not in embeddings]

@@ -12,7 +12,7 @@ export function createSampled(texts, setCheck) {
   function paintSampled(certificate, requestedDraws) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
-      // a mistake has an exact distance, except if its rule divides 0 by 0 and so has no distribution
+      // only a mistake has an exact distance, and none if its rule divides 0 by 0 and so has no distribution
       enumerated = certificate.mistake && certificate.closed.error !== null ? certificate.exact : null,
       { sampled: passed } = checksOf(certificate, requestedDraws),
       draws = formatCount(sample ? sample[0] : 0),

@@ -137,7 +137,7 @@ export function createHeading(texts, root, part, view) {
   return { paint, createTerm, paintProgress };
 }
 
-/* Returns whether the model is SmolLM2, whose file has 4 bits per weight, unpacked to bfloat16. */
+/* Returns whether the model is SmolLM2, unpacked to bfloat16 from a file with 4 bits per weight. */
 const isUnpackedFile = ({ family, dtype }) => family === "smollm2" && dtype === "bfloat16";
 
 const KERNELS = { native: "native", wasm: "wasm" }; // any other run was computed by torch

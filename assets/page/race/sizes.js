@@ -1,6 +1,6 @@
 /* Watches whether the player is on the screen and how wide its charts are; calls `draw` and `redraw`. */
 
-/* Measures the charts and returns whether a width changed. Keeps the old widths while the page is hidden. */
+/* Measures the charts and returns whether a width changed. Keeps the old widths while the player's tab is hidden. */
 function measureWidths(part, view) {
   if (!part.stage.clientWidth) return false;
   const before = Object.values(view.widths).join();

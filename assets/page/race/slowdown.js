@@ -4,7 +4,7 @@
 import { EPS, speculativeOf, replayEnd } from "#page/race/run.js";
 import { countCyclesBy, countTokens } from "#page/race/measure.js";
 
-/* Each of the first cycles runs for `cycleMs`; its verdicts move for `settleMs`; then time stops for `readMs`. */
+/* Each first cycle plays for `cycleMs`. Then time stops: verdicts move for `settleMs`, and one reads for `readMs`. */
 export const FIRST_CYCLES = [
   { cycleMs: 3200, settleMs: 1500, readMs: 2400 },
   { cycleMs: 2000, settleMs: 1000, readMs: 1800 },

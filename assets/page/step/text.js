@@ -47,7 +47,8 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
     );
   }
 
-  /* Returns the sub-step that decided a token of a cycle. Of an accepted block, only the last token had a coin. */
+  /* Returns the sub-step that decided a token of a cycle. An accepted block has one coin, its last
+   * token's. */
   function stepOf(cycle, index) {
     const { path, order } = recordedVerdict(cycle, page.rule());
     return index >= path.length ? "own" : order.includes(path[index]) ? path[index] : order[order.length - 1];
