@@ -106,7 +106,7 @@ class Transformer:
         self.native = self._native()
 
     def _floor_of(self, width: int) -> Floor:
-        """Return `floor` for `rms_normalise`. n is `width`: sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n)."""
+        """Return `floor` for `rms_normalise`. For n = `width`: √(mean(x²) + eps) = hypot(|x|, √(n·eps)) / √n."""
         eps = self.config.rms_norm_eps
         return torch.tensor((width * eps) ** 0.5) if self.on_cpu else eps
 
@@ -219,7 +219,7 @@ class Transformer:
         return model
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> StaticCache:
-        """Make a cache that also stores the inputs of the layers in `taps`. `begin` runs the layers below `exit_layer`."""
+        """Make a cache that also stores the inputs of layers `taps`. `begin` runs the layers below `exit_layer`."""
         shape = len(self.layers), 2 * self.kv_heads, capacity, self.head_dim
         return StaticCache(shape, self.dtype, self.device, self.width, taps, exit_layer)
 
@@ -457,7 +457,7 @@ def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
 
 
 def rotary_table(config: Config, device: str) -> Tensor:
-    """Return scaling · e^(i·angle) for each pair of a head's entries at each position.  # complex [context, head_dim / 2]"""
+    """Return scaling·e^(i·angle) for each pair of head entries, by position.  # complex [context, head_dim / 2]"""
     inverse, scaling = config.rotary_frequencies()
     angles = torch.outer(torch.arange(config.max_position_embeddings).float(), inverse)
     return torch.polar(torch.full_like(angles, scaling), angles).to(device)
