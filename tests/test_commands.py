@@ -126,9 +126,8 @@ def test_the_terminal_races_a_peer(capsys: pytest.CaptureFixture[str], tmp_path:
 
 def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     """Drafts reach further than the stop string; what they guessed behind it is not shown."""
-    assert (
-        terminal.main(["Q: What is the capital of Italy?\nA:", "--temperature", "0", "--stop", " is", "-k", "8"]) == 0
-    )
+    settings = "--drafter draft_model -k 8 --temperature 0".split()
+    assert terminal.main(["Q: What is the capital of Italy?\nA:", *settings, "--stop", " is"]) == 0
     shown = capsys.readouterr().out.partition("speculative ")[0]
     assert "capital" in shown.partition("A:")[2]
     assert "Rome" not in shown
@@ -217,6 +216,7 @@ def test_the_traceback_is_shown_to_who_asks(
     assert first.startswith("Traceback") and last.startswith("specdec: ") and "temperature must lie between" in last
 
 
+@pytest.mark.long
 def test_the_bench_prints_a_table_and_one_line_of_json(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shallow: str
 ) -> None:
@@ -280,6 +280,7 @@ def test_what_cannot_be_written_gets_one_sentence() -> None:
     assert done.returncode == 1 and b"cannot be written" in done.stderr and done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.long
 def test_a_reader_who_has_seen_enough_is_no_failure() -> None:
     done = shell(
         "Once --drafter draft_model -k 4 --max-tokens 40 | (head -1 > /dev/null; sleep 3); exit ${PIPESTATUS[0]}"

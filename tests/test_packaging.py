@@ -104,6 +104,7 @@ def left_out(path: Path) -> bool:
     return runs or (parts[0] == "family" and parts[1] in LEFT_OUT) or parts[:3] == HEAD
 
 
+@pytest.mark.long
 def test_the_wheel_is_light_and_holds_what_a_user_runs(wheel: dict[str, Path]) -> None:
     assert 20_000_000 < sum(len(zlib.compress(path.read_bytes(), 6)) for path in wheel.values()) <= MOST
     ours = {path.relative_to(ROOT).as_posix() for path in (ROOT / "specdec").rglob("*.py")}

@@ -70,7 +70,7 @@ HEARTBEAT = News("lines", "")
 
 
 def guarded(work: Callable[[R], Iterator[News]]) -> Callable[[R], Iterator[News]]:
-    """Wrap `work` so that it refuses visitors who ask too often, and turns every error into one sentence."""
+    """Wrap `work` so that it refuses visitors who ask too often, and turns each error raised into one sentence."""
 
     @functools.wraps(work)
     def steps(request: R) -> Iterator[News]:

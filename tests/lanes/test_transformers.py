@@ -75,7 +75,7 @@ def test_its_cycles_are_told_as_a_servers_are(family: zoo.Family, drafter: str, 
     ("drafter", "prompt"),
     [
         ("draft_model", PROMPT),
-        ("prompt_lookup", QUESTION),
+        pytest.param("prompt_lookup", QUESTION, marks=pytest.mark.long),
         pytest.param("draft_model", QUESTION, marks=pytest.mark.long),
         pytest.param("prompt_lookup", PROMPT, marks=pytest.mark.long),
     ],

@@ -116,6 +116,7 @@ def hung(worker: Worker) -> Generator[Any, None, None]:
     return running
 
 
+@pytest.mark.long
 def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long(
     worker: Worker, hung: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +187,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
         yield worker
 
 
+@pytest.mark.long
 def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(toy: Worker) -> None:
     """The call itself keeps its answers, and one that waited for its turn is whole, too."""
     (first,) = items(toy.call("fine"))

@@ -45,6 +45,7 @@ def example(language: str) -> str:
     return str(block)
 
 
+@pytest.mark.long
 def test_the_python_example_runs(address: str) -> None:
     names: dict[str, Any] = {}
     exec(example("python").replace(HOME, address), names)

@@ -62,6 +62,7 @@ def test_a_pair_is_downloaded_loaded_and_run(server):
     assert told()[-1].kind == "done"
 
 
+@pytest.mark.long
 def test_a_draft_with_another_tokenizer_is_refused(server, tmp_path):
     path = tmp_path / "draft-1l" / "tokenizer.json"
     tokenizer = json.loads(path.read_text(encoding="utf-8"))
@@ -86,6 +87,7 @@ def test_a_stopped_download_leaves_the_machine_to_others(server, monkeypatch):
     assert not session._downloading.locked()
 
 
+@pytest.mark.long
 def test_what_cannot_be_had_or_does_not_fit_is_one_sentence(server, tmp_path):
     config = tmp_path / "target-2l" / "config.json"
     config.write_text(config.read_text().replace('"silu"', '"relu"'))

@@ -71,6 +71,7 @@ def sampled(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int = 3)
     return distances(pair.exact, counts)
 
 
+@pytest.mark.long
 def test_a_crowd_draws_as_one_by_one() -> None:
     """Both samplers against the distribution of a broken loop, which is not the target's."""
     pair, mistake = tiny(), MISTAKES["from_target"]

@@ -101,13 +101,20 @@ def sampled_distribution(task_of: Callable[[], Task], draws: int, seed: int) -> 
 JOINT = Case(4, 2, 3, SamplingParams(temperature=1.0), seed=3)
 
 
+@pytest.mark.long
 def test_joint_distribution_of_three_drafted_tokens_by_sampling() -> None:
     test = g_test(sampled_distribution(JOINT.task, 5_000, seed=11), JOINT.exact_distribution())
     assert test.degrees > 100
     assert test.tail >= FALSE_ALARM
 
 
-@pytest.mark.parametrize("key", ["from_target", "extra_bonus", "row_shift", "argmax_draft"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "from_target",
+        *(pytest.param(key, marks=pytest.mark.long) for key in ("extra_bonus", "row_shift", "argmax_draft")),
+    ],
+)
 def test_sampling_catches_the_mistake(key: str) -> None:
     counts = sampled_distribution(lambda: MISTAKES[key].apply(JOINT.task(), JOINT.models()[1]), 1_500, seed=11)
     assert g_test(counts, JOINT.exact_distribution()).tail < FALSE_ALARM

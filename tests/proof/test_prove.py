@@ -36,6 +36,7 @@ def few(trees: bool) -> dict[str, list[Cycle]]:
     return {name: cycles[-1:] for name, cycles in groups(trees).items()}
 
 
+@pytest.mark.long
 def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a process of its own."""
     assert prove.judge(written(tmp_path, RIGHT)) == 0
@@ -57,8 +58,8 @@ def test_a_lossy_verifier_is_not_lossless(
 @pytest.mark.parametrize(
     "source",
     [
-        "import sys\ndef verify(*_):\n    return [0, 0]\nsys.exit()",
-        "import os\ndef verify(*_):\n    return [0, 0]\nos._exit(0)",
+        pytest.param("import sys\ndef verify(*_):\n    return [0, 0]\nsys.exit()", marks=pytest.mark.long),
+        pytest.param("import os\ndef verify(*_):\n    return [0, 0]\nos._exit(0)", marks=pytest.mark.long),
         "import os\ndef verify(*_):\n    os._exit(0)",
         "print('my_verify.py: lossless')\ndef verify(*_):\n    exit()",
     ],
@@ -158,7 +159,13 @@ def rule_of(tmp_path: Path, source: str) -> UserRule:
     return UserRule(load(written(tmp_path, source)), "my_verify.py")
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name == "the residual of the twenty likeliest" else ())
+        for name in WRONG
+    ],
+)
 def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path: Path, name: str) -> None:
     """Single cycles come first, and of these the ends of each group, because they are quickest."""
     right, wrong = WRONG[name]

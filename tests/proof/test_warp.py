@@ -76,7 +76,9 @@ WRONG: dict[str, Warp] = {
 }
 
 
-@pytest.mark.parametrize("wrong", ["", *WRONG])
+@pytest.mark.parametrize(
+    "wrong", ["", *(pytest.param(name, marks=pytest.mark.long if i % 3 else ()) for i, name in enumerate(WRONG))]
+)
 def test_a_wrong_warp_shows_in_the_distribution_of_the_loop_and_in_a_certificate(
     monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:

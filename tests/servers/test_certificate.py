@@ -70,7 +70,7 @@ REFERENCES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.usefixtures("every_mistake")
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", ["weights", pytest.param("log-probabilities", marks=pytest.mark.long)])
 def test_a_lossless_server_is_green_whatever_it_is_held_against(reference: str) -> None:
     told = told_of(of_pair(toy()), **REFERENCES[reference])
     assert (told["verdict"], told["status"], told["reference"]) == ("lossless", 0, reference)
@@ -169,6 +169,7 @@ def test_two_servers_of_two_models_are_told_apart() -> None:
 ASKED = ("--draws", "100", "--json")
 
 
+@pytest.mark.long
 def test_the_terminal_tells_it_and_leaves_with_its_status(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from ours import of_pair, Ours, serving
 from torch import Tensor
 
@@ -95,6 +96,7 @@ def verdict(
     return last["verdict"]
 
 
+@pytest.mark.long
 def test_a_ring_that_keeps_what_was_rejected_shows_once_it_has_wrapped() -> None:
     assert verdict(LONG, 100, keeps_tail) == "not lossless"
     assert verdict(SHORT, 500, keeps_tail) == "lossless"

@@ -69,6 +69,7 @@ def weights(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*.safetensors")}
 
 
+@pytest.mark.long
 def test_transformers_loads_what_was_saved_and_agrees_with_us(family: Path) -> None:
     ours = zoo.load(str(family), torch.float32)
     theirs = AutoModelForCausalLM.from_pretrained(family / "target", dtype=torch.float32).eval()

@@ -321,6 +321,7 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more_and_the_text_stays(
         train(str(target), out, 0.1, "eagle3" if method == "draft_model" else "draft_model")
 
 
+@pytest.mark.long
 def test_a_run_that_is_ended_leaves_a_draft(target: Path, archive: Path, tmp_path: Path) -> None:
     out = tmp_path / "draft"
     command = [

@@ -10,7 +10,6 @@ import re
 import pytest
 import toyrun
 from chrome import (
-    axe_told,
     cut_off,
     expect,
     LOAD,
@@ -139,14 +138,6 @@ def test_each_tab_opens_on_a_phone_and_nothing_is_cut_off(open_page):
     expect(part(page, "tour")).to_be_visible()  # below the stage
 
 
-def test_axe_finds_nothing(open_page):
-    page = open_page(reduced_motion="reduce")
-    for name in ("race", "step", "theory"):  # all tabs, unfolded, light and dark: test_browser_access.py
-        page.locator(f"#{name}-button").click()
-        expect(page.locator(DRAWN[name]).first).to_be_visible()
-        assert axe_told(page) == "", name
-
-
 def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
     page = open_page(reduced_motion="reduce")
     page.get_by_role("button", name="Take this decision apart").click()
@@ -238,7 +229,12 @@ def test_the_verdict_of_a_run_that_lost_is_there_in_full(open_page):
 
 
 @pytest.mark.parametrize(
-    ("width", "run", "slower"), [(1280, "coding", False), (375, "tips", False), (1280, "tips", True)]
+    ("width", "run", "slower"),
+    [
+        (375, "tips", False),
+        pytest.param(1280, "coding", False, marks=pytest.mark.long),
+        pytest.param(1280, "tips", True, marks=pytest.mark.long),
+    ],
 )
 def test_every_sentence_is_whole_and_its_two_links_stand_together(open_page, width, run, slower):
     page = open_page(width, 812, reduced_motion="reduce")
