@@ -43,7 +43,7 @@ class Cycle:
         capacity: int,
         params: SamplingParams,
         test: Test = ratio,
-        details: bool = False,
+        details: bool = False,  # whether each cycle also copies its distributions to the host
     ) -> None:
         if isinstance(draft, Transformer) and draft.context < capacity:
             raise ValueError(f"the draft model reads at most {draft.context} tokens")
@@ -199,7 +199,7 @@ class Cycle:
         self.length.add_(outcome.accepted + 1)
 
     def _read(self, k: int) -> Record:
-        """Wait for the device and read the record of the cycle. The host waits nowhere else."""
+        """Wait for the device and read the record of the cycle. In `run`, the host waits nowhere else."""
         self._mark("verified")
         for host, result in zip(self._host, self._results, strict=False):
             host.copy_(result, non_blocking=True)
