@@ -49,7 +49,7 @@ TABLE = {"own": OWN, "network": NETWORK, "class": CLASS, "public": PUBLIC}
 
 
 def name() -> str:
-    """Return the key of this page's row: "own" (this machine only), "network" (--host), "class", "public"."""
+    """Return the key of this page's row: "own" (this machine only), "network" (--host), "class", "public" (`is_public`)."""
     if os.environ.get("SPECDEC_PUBLIC") or SPACE in os.environ:
         return "public"
     chosen = os.environ.get(EXPOSURE, "own")
@@ -70,5 +70,5 @@ def limits() -> Exposure:
 
 
 def is_public() -> bool:
-    """Return whether anyone can reach this page: `--public` (SPECDEC_PUBLIC), a Space, or an unknown SPECDEC_EXPOSURE."""
+    """Return whether anyone can reach this page: `--public` (SPECDEC_PUBLIC), a Space, an unknown SPECDEC_EXPOSURE."""
     return name() == "public"
