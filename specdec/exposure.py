@@ -49,7 +49,7 @@ TABLE = {"own": OWN, "network": NETWORK, "class": CLASS, "public": PUBLIC}
 
 
 def name() -> str:
-    """Return the key of this page's row: "own" (this machine only), "network" (--host), "class", "public" (`is_public`)."""
+    """Return the key of this page's row: "own" (this machine only), "network" (--host), "class" or "public"."""
     if os.environ.get("SPECDEC_PUBLIC") or SPACE in os.environ:
         return "public"
     chosen = os.environ.get(EXPOSURE, "own")
