@@ -33,7 +33,7 @@ TREE: Tree = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
 class MedusaHeads:
     """Applies residual blocks x + SiLU(W x + b) of all heads at once, then the output matrix of each head.
 
-    `blocks` are weights [heads, in, out] and biases. Heads without output matrices of their own use the target's.
+    `blocks` holds each block's weights [heads, in, out] and biases. Heads without output matrices use the target's.
     """
 
     def __init__(
