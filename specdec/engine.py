@@ -104,7 +104,7 @@ class Executor(Protocol):
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
         """Draft up to depth `k` after `tokens`, verify, and cache the accepted path. The first call is the prefill.
 
-        An exception ends the run. If only the drafter fails, none is raised, and the cycle continues without a draft.
+        An exception ends the run. If the drafter fails, none is raised (unless memory ran out): the cycle has no draft.
         """
         ...
 
@@ -118,7 +118,7 @@ def generate(
 ) -> Generator[Event, None, None]:
     """Run `task` and yield its events. The last is `Finished`, even after an error. Closing the iterator ends the run.
 
-    Raises PromptError for a prompt that is empty or does not fit the context. Only `HostExecutor` uses `sampler`.
+    Only the default executor uses `sampler`. Raises PromptError for a bad prompt, ValueError for a K out of range.
     """
     check_prompt(task)
     return _run(task, executor or HostExecutor(task, sampler))
@@ -259,7 +259,7 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
                 pieces = tuple(map(task.piece, proposal.tokens))
                 ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
                 yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, ends)
-            # The cycle is described while the clock is stopped, and before the commit: if it fails, no token is added.
+            # The clock is stopped while the cycle is described. If that fails, no token is added: the commit follows.
             details = cycle.describe(noise if task.details else None)
             emitted = verdict.emitted(proposal)
             pieces = tuple(map(task.piece, emitted))

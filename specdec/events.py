@@ -48,7 +48,7 @@ class Position:
     """One drafted token and its verdict. `u` is None if no coin was tossed, or the token was never judged.
 
     `h` is the chance that block verification accepts the block up to this token, given that it rejected longer blocks.
-    `p` and `q` are the token's probabilities in its test. In a tree, p is that after the rejection of earlier siblings.
+    `p` and `q` are the token's probabilities in its test. In a tree, `p` is from the residual after rejected siblings.
     `target` and `draft` list the same tokens, except those of probability 0.
     Servers do not report everything. In a server's lane, `token` can be `UNNAMED`, and `p` and `q` can be None.
     """
@@ -138,7 +138,7 @@ class Failed:
     at: float
 
 
-# How the cycles of a server's lane were counted. exact: the server's counts show that each chunk is one step.
+# How the cycles of a server's lane were counted. exact: by the server's counts, each chunk of its stream is one step.
 # merged: some chunks held several steps, and were split by the server's counts. totals: the server reports at most sums
 # over the run, so each chunk counts as one cycle.
 Counted = Literal["exact", "merged", "totals"]

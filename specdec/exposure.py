@@ -16,14 +16,14 @@ EXPOSURE = "SPECDEC_EXPOSURE"  # the command line sets this variable to a key of
 
 @dataclass(frozen=True)
 class Exposure:
-    """The limits for visitors of a page. Limits per IP address are high, because a class can share one address."""
+    """The limits for visitors of a page. The defaults are for a page that only this machine reaches."""
 
     prompt: int = 4_000  # characters
     tokens: int = 256  # new tokens of a run
-    k: int = 16
+    k: int = 16  # the largest K
     seconds: float = 60.0  # duration of a run
     waiting: int = 32  # people in the queue
-    runs_of_address: int = 10_000  # runs a minute from one address
+    runs_of_address: int = 10_000  # runs a minute from one IP address; a class can share one
     any_pair: bool = True  # visitors may name any pair of models, also by folder; if False, only those in SPECDEC_PAIRS
     body: int = 8_000_000  # bytes of a request
     in_browser: bool = False  # runs are computed in the visitor's browser, unless the visitor chooses this machine
@@ -49,7 +49,7 @@ TABLE = {"own": OWN, "network": NETWORK, "class": CLASS, "public": PUBLIC}
 
 
 def name() -> str:
-    """Return the key of this page's row: "own" (this machine only), "network" (--host), "class", "public" (a Space)."""
+    """Return the key of this page's row: "own" (this machine only), "network" (--host), "class" or "public"."""
     if os.environ.get("SPECDEC_PUBLIC") or SPACE in os.environ:
         return "public"
     chosen = os.environ.get(EXPOSURE, "own")
@@ -70,5 +70,5 @@ def limits() -> Exposure:
 
 
 def is_public() -> bool:
-    """Return whether anyone can reach this page: `--public` (SPECDEC_PUBLIC), or a Space."""
+    """Return whether anyone can reach this page: `--public` (SPECDEC_PUBLIC), a Space, an unknown SPECDEC_EXPOSURE."""
     return name() == "public"

@@ -50,7 +50,7 @@ class Method:
     name: str  # in menus and traces
     kind: Kind  # what drafts: a language model, heads on the target's states, the target's first layers, a search …
     drafter: str  # path of the drafter's class
-    takes: tuple[str, ...] = ()  # which of view, part and capacity that class takes, in order
+    takes: tuple[str, ...] = ()  # which of view, part and capacity (see `make`) that class takes, in order
     part: str = ""  # path of the class that holds its weights; EXIT: it needs only the index of a layer; "": nothing
     folder: str = ""  # where a family stores those weights
     tree: bool = False  # True: it drafts trees; False: chains

@@ -1,8 +1,8 @@
 """Medusa: heads on the target's last state predict several tokens at once (Cai et al. 2024, arXiv 2401.10774).
 
-The target itself predicts the next token. Head i, a residual block, predicts the token i + 1 positions after that. No
-head depends on the tokens of the other heads, so chains are soon rejected. A tree also has further choices of one head.
-Any rule can verify the drafts. The rule of the paper, *typical acceptance*, is in `rules.py`.
+The target itself predicts the next token. Head i predicts the token i + 1 positions after that. A head does not know
+which tokens the other heads drafted, so its token often does not fit them, and a chain is soon rejected. A tree has a
+second choice, too. Any rule can verify the drafts. The paper's rule, *typical acceptance*, is in `rules.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TREE: Tree = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
 class MedusaHeads:
     """Applies residual blocks x + SiLU(W x + b) of all heads at once, then the output matrix of each head.
 
-    `blocks` are weights [heads, in, out] and biases. Heads without output matrices of their own use the target's.
+    `blocks` holds each block's weights [heads, in, out] and biases. Heads without output matrices use the target's.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class MedusaHeads:
     def logits(self, state: Tensor, count: int) -> Tensor:
         """Return logits of the first `count` heads, from the target's state after its last layer.
 
-        From the state the target predicts the next token, and head 0 the token after that.  # [1, hidden] -> [count, V]
+        The first row is for the token after the target's next token.  # [1, hidden] -> [count, vocabulary]
         """
         x = self.target.normed(state).expand(count, 1, -1)
         for weight, bias in self.blocks:
@@ -140,7 +140,7 @@ class MedusaTreeDrafter:
         chosen = [choices[len(path) - 1][path[-1]] for path in paths]
         distributions = [distribution for _, distribution in chosen if distribution is not None]
         parents = tuple(node_of[path[:-1]] for path in paths)
-        seconds = (time.perf_counter() - started, *[0.0] * (len(paths) - 1))  # the first token carries all the time
+        seconds = (time.perf_counter() - started, *[0.0] * (len(paths) - 1))  # the whole time goes to the first token
         return Proposal(
             tuple(token for token, _ in chosen), parents, torch.stack(distributions) if distributions else None, seconds
         )

@@ -34,7 +34,7 @@ class MTPHead:
     ) -> None:
         """Make the head from `weights` with DeepSeek-V3's names. Raises ValueError if they do not fit `target`.
 
-        All matrices, also the copy of the target's, are rounded to the dtype `stored`, which `draft_dtype` chooses.
+        The layer's matrices and a copy of the target's output matrix are rounded to the dtype `stored` (`draft_dtype`).
         """
         width = target.width
         layer = layer_tensors(config, width)
@@ -46,7 +46,7 @@ class MTPHead:
         identity = torch.eye(width, dtype=target.dtype, device=target.device)
         parts["lm_head.weight"] = target.project(identity).t().contiguous()
         self.decoder = Transformer(shape, parts, target.dtype, target.device, stored)
-        scale = torch.cat([weights["enorm.weight"], weights["hnorm.weight"]]).float()
+        scale = torch.cat([weights["enorm.weight"], weights["hnorm.weight"]]).float()  # multiplied into `eh_proj`
         self.eh_proj = self.decoder.matrix(weights["eh_proj.weight"].float() * scale * self.decoder.unit(width))
         self.target, self.taps = target, (target.depth,)
         self.parameters = sum(tensor.numel() for tensor in weights.values())
@@ -55,7 +55,7 @@ class MTPHead:
         return self.decoder.new_cache(capacity)
 
     def fuse(self, states: Mapping[int, Tensor], places: slice) -> Tensor:
-        """Return the target's last states of the tokens at `places`, after its final norm.  # [n, hidden]"""
+        """Return the target's last states at the positions `places`, after its final norm.  # [n, hidden]"""
         return self.target.normed(states[self.target.depth][places])
 
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:

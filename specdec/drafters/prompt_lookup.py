@@ -17,7 +17,7 @@ class PromptLookupDrafter(CopyingDrafter):
     """Finds the latest earlier occurrence of the last 3 tokens, or else of 2 or 1, and copies the tokens after it.
 
     In the text `a b c d a b` the suffix `a b` matches at the start, so the draft is `c d a b …`.
-    Copied tokens are not drawn at random, so each q is a point mass.
+    Copied tokens are not drawn at random, so the draft distribution q of each is a point mass.
     """
 
     name = "prompt_lookup"

@@ -1,8 +1,8 @@
 """Decide when a draft is long enough, by the expected number of accepted tokens and by the costs.
 
-One more drafted token costs time. Without that token, decoding would yield `rate · marginal cost` tokens in this time.
-So the token pays off if the chance that it is accepted is larger: survival > rate · marginal cost. SpecDec++ (arXiv
-2405.19715) and Leviathan et al., section 3, make the same comparison.
+One more drafted token costs time. In that time, decoding at its recent `Rate` would yield rate · marginal cost tokens.
+So the token pays off if its survival, the chance that it and all drafted tokens before it are accepted, is larger than
+that. SpecDec++ (arXiv 2405.19715) and Leviathan et al., section 3, make the same comparison.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Rate:
 class DraftLengthController:
     """Decides after each drafted token whether the draft ends, and learns how reliable the draft's confidence is.
 
-    The draft includes the token after which it ends: dropping tokens for their value would change the distribution.
+    The draft includes the token after which it ends: to drop it for its value would change the draft's distribution.
     """
 
     def __init__(self, rate: Rate) -> None:

@@ -43,7 +43,7 @@ class SuffixDrafter(CopyingDrafter):
         for length, ends in reversed(self._suffixes(text)):
             depth = min(k, self.factor * length + self.offset)
             if score >= depth:
-                break  # shorter suffixes cannot score higher
+                break  # a score is at most its depth, and shorter suffixes have smaller depths
             if len(ends) == occurrences:
                 continue  # the suffix that is one token longer occurred at the same places
             occurrences = len(ends)

@@ -15,7 +15,7 @@ from . import chat, hub, published, zoo
 
 
 def files(family: str) -> dict[str, bytes]:
-    """Return the contents of the files by name. Raises ValueError for a family that is not on this machine."""
+    """Return the contents of the files by name. Raises ValueError if the family cannot be loaded."""
     if family == EMBEDDED:
         folder = zoo.EMBEDDED
         return {

@@ -67,7 +67,7 @@ def unpacked(folder: Path) -> tuple[dict[str, Any], Weights]:
 
 
 def eagle3_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Add the name of vLLM's class, and copy the tapped layers to the top level, where old releases read them."""
+    """Add the name of vLLM's class, and copy the list of tapped layers to the top level, where old vLLM reads it."""
     key = "eagle_aux_hidden_state_layer_ids"
     layers = section(config, "eagle_config").get(key)
     return config | {"architectures": ["LlamaForCausalLMEagle3"]} | ({key: layers} if layers else {})

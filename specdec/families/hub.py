@@ -227,8 +227,8 @@ def main(memory: int, names: Sequence[str]) -> None:
 
     disable_progress_bars()
     progress, finished, result = Progress(), threading.Event(), dict[str, Any](ended=True)
-    sink = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libraries print to stderr, only this function to `sink`
+    sink = os.fdopen(os.dup(sys.stdout.fileno()), "w")  # the pipe that `fetch` reads
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print goes to stderr
 
     def report() -> None:
         while not finished.wait(REPORT_EVERY_S):

@@ -89,7 +89,7 @@ def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, 
 def eagle3(
     weights: Mapping[str, Tensor], config: Mapping[str, Any], target: Target, stored: torch.dtype | None
 ) -> Eagle3Head:
-    """Load a head of any publisher, with its tensors renamed as the authors' (github.com/SafeAILab/EAGLE, cnets.py)."""
+    """Load a head of any publisher. Rename its tensors to the authors' names (github.com/SafeAILab/EAGLE, cnets.py)."""
     renamed = {re.sub(r"^layers\.0\.", "midlayer.", name): w for name, w in weights.items()}
     # Leave out copies of the target's tensors, and `inv_freq`, which is computed.
     tensors = {name: w for name, w in renamed.items() if not re.search(r"^verifier_|inv_freq$", name)}
@@ -105,8 +105,8 @@ def eagle3(
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
     """Return the layers whose inputs are fused.
 
-    The configs of `speculators` (and vLLM) number the inputs of layers, as we do. The configs of SpecForge and Model
-    Optimizer, for SGLang, number outputs: layer 1's output is layer 2's input. Their key `architectures` shows it.
+    In the configs of `speculators` (and vLLM), i means the input of layer i, as here. In those of SpecForge and Model
+    Optimizer (for SGLang), which have the key `architectures`, i means the output of layer i: the input of layer i + 1.
     """
     key = "eagle_aux_hidden_state_layer_ids"
     inputs, outputs = config.get(key), section(config, "eagle_config").get(key)

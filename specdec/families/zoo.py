@@ -165,9 +165,9 @@ def facts_of(model: LoadedModel) -> dict[str, Any]:
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
     """Return the family that `name` means: a name, a folder, or a pair (`presets.parse_pair`). The first call loads it.
 
-    `device` is "cpu", "cuda" or "auto" (`resolve_device`); `dtype` None is `fastest_dtype`. torch.int8 rounds the
-    target's matrices to 8 bits, which makes a different target. Raises ValueError for int8 on a GPU, or for a model
-    that transformers runs. `ROUNDED` names the embedded family in bfloat16 and int8. Only one pair stays loaded.
+    `device` is "cpu", "cuda" or "auto" (`resolve_device`); for `dtype` None, `fastest_dtype` chooses. torch.int8 rounds
+    the target's matrices to 8 bits, which makes a different target; on a GPU, or if transformers runs the model, it
+    raises ValueError. `ROUNDED` names the embedded family in bfloat16 and int8. Only one pair stays loaded.
     """
     device = resolve_device(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
@@ -302,7 +302,7 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
     for name, place in places:
         with prefix_errors(name):
             file_bytes += stored_bytes(place)
-    wide = torch.bfloat16.itemsize  # int8 counts as bfloat16, because the embeddings are not rounded to 8 bits
+    wide = torch.bfloat16.itemsize  # as in most files; int8 counts as bfloat16, because embeddings are not rounded
     needed = hub.MORE * file_bytes * max(dtype.itemsize, wide) / wide
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 MMAP_THRESHOLD = -3  # the option of `mallopt`
-LARGE = 1_000_000  # bytes; pieces of memory from this size on are returned
+LARGE = 1_000_000  # bytes; pieces of memory from this size on are returned to the system
 
 
 def cores() -> int:
@@ -51,7 +51,7 @@ def free_memory() -> int | None:
 def give_memory_back() -> None:
     """Let glibc return large pieces of memory to the system as soon as they are free.
 
-    By default, glibc soon takes large pieces from its heap, where it cannot return a free piece below a used one.
+    By default, glibc in time puts ever larger pieces on its heap, where a free piece below a used one is not returned.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)

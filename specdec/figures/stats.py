@@ -186,7 +186,7 @@ class Comparison:
         """Whether the measured speed-up cannot be trusted: it exceeds its upper bound τ, or pass times vary too much.
 
         A mean far above the median means that something else used the machine. False for servers, whose cycles are
-        counted differently. `Trace.summary` also considers the load before the run. `race/measure.js` does this, too.
+        counted differently. `Trace.summary` and `race/measure.js` also consider the load before the run.
         """
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
         if speedup is None or not self.is_measured_here:

@@ -1,7 +1,7 @@
 """Accept or reject a chain of drafts by tensor operations only: the host never waits, so CUDA graphs can capture them.
 
-For the same random numbers, `accept` accepts the same drafts and draws the same token as `verify.RejectionSampling`; a
-test compares the two. Greedy decoding has one-hot rows, plain decoding has K = 0. Trees and other rules need the host.
+For the same random numbers, `accept` accepts the same drafts and draws the same token as `verify.RejectionSampling`.
+K is the number of drafts (0 in plain decoding), V the size of the vocabulary. Trees and other rules need the host.
 
 Every index is a tensor of shape [1]: for `x[i]` with a scalar tensor i, torch would copy i to the host and wait.
 """

@@ -43,7 +43,7 @@ class Cycle:
         capacity: int,
         params: SamplingParams,
         test: Test = ratio,
-        details: bool = False,
+        details: bool = False,  # whether each cycle also copies its distributions to the host
     ) -> None:
         if isinstance(draft, Transformer) and draft.context < capacity:
             raise ValueError(f"the draft model reads at most {draft.context} tokens")
@@ -191,7 +191,7 @@ class Cycle:
         outcome = accept(rows, drafted, distributions, uniform[1 : 1 + k], uniform[:1], self.limit, self.test)
         finite = logits.amax(-1).sum(0, keepdim=True).isfinite()
         record = packed(outcome, drafted, uniform[1 : 1 + k], self.limit, self.sound, finite)
-        offsets = self._offsets[: k + 1]  # the next cycle overwrites those after the target's own token
+        offsets = self._offsets[: k + 1]  # entries after the target's own token are overwritten later
         emitted = torch.where(offsets < outcome.accepted, torch.cat([drafted, outcome.token]), outcome.token)
         self.text.index_copy_(0, self.length + offsets, emitted)
         self.rows[: len(rows)].copy_(rows)
@@ -199,7 +199,7 @@ class Cycle:
         self.length.add_(outcome.accepted + 1)
 
     def _read(self, k: int) -> Record:
-        """Wait for the device and read the record of the cycle. The host waits nowhere else."""
+        """Wait for the device and read the record of the cycle. In `run`, the host waits nowhere else."""
         self._mark("verified")
         for host, result in zip(self._host, self._results, strict=False):
             host.copy_(result, non_blocking=True)

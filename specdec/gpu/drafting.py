@@ -57,7 +57,7 @@ class Steps:
     """
 
     reach: int
-    ids: Tensor  # [V of the draft]
+    ids: Tensor  # [V of the draft], where V is the size of the vocabulary
 
     def __init__(self, text: Text) -> None:
         self.text, self.k = text, text.depth
@@ -77,7 +77,7 @@ class Steps:
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
         """Yield logits `k` times: after the text, then after each token that the caller has drafted into `drafted`.
 
-        The shape of the logits is [1, V of the draft].
+        Attention reads the first `bucket` positions of the cache (`graphs.py`). Logits have shape [1, V of the draft].
         """
         raise NotImplementedError
 
@@ -159,7 +159,7 @@ class Eagle3Steps(Steps):
             self.head.forward(features, prompt[1:], self.decoder.cache)
 
     def catch_up(self, first: int, last: int, bucket: int) -> None:
-        first -= 1  # the pair whose second token is `first`
+        first -= 1  # the index of the pair whose second token is at `first`
         places = self.decoder.places(self.decoder.place(first), last - 1 - first)
         features = self.head.fuse(self.text.target.cache.states, places)
         self._read(features, self.text.tokens[first + 1 : last], self.decoder.place(first), bucket)
@@ -218,12 +218,12 @@ def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:
     tokens, length = text.tokens[:bucket], text.length
     ends = torch.arange(bucket, device=tokens.device)
     same = ends < length
-    score = torch.zeros_like(ends)
+    score = torch.zeros_like(ends)  # length of the match that ends before each index
     for n in range(1, MAX_NGRAM + 1):
         suffix = tokens.index_select(0, (length - n).clamp(min=0))
         same = same & (ends >= n) & (tokens.roll(n) == suffix)
         score = score + same
-    best = (score * bucket + ends).masked_fill(ends >= length, -1).amax(0, keepdim=True)
+    best = (score * bucket + ends).masked_fill(ends >= length, -1).amax(0, keepdim=True)  # longest, then latest
     match = best % bucket
     # At the end of the text, the copy continues with its own first tokens, so the index wraps around.
     places = match + ends[: len(text.drafted)] % (length - match).clamp(min=1)

@@ -26,7 +26,7 @@ SMALLEST = 256  # positions of the smallest bucket; each further bucket is twice
 ALIGNED = 64  # the positions of a cache are a multiple of this, since attention over other lengths is slower
 WARM_UPS = 2
 STREAMS = 32  # CUDA streams in torch's pool; after the last stream, the pool returns the first again
-# Before torch 2.12, a failed capture leaves the allocator in capture mode; the next capture asserts (pytorch 180395).
+# Before torch 2.12, a failed capture leaves the allocator in capture mode; the next one fails (pytorch issue 180395).
 FAILURES_STAY = TorchVersion(torch.__version__) < "2.12"
 
 
@@ -53,7 +53,7 @@ class StaticDecoder:
         self.model, self.cache = model, model.new_cache(capacity, taps, exit_layer)
         self.ops = operations(model)
         self._places = torch.arange(capacity, device=model.device)
-        # Drafts beyond the context are never judged, so their angles do not matter.
+        # Drafts beyond the context are never judged, so their rotary angles do not matter.
         self._angles = model.angles.index_select(0, self._places.clamp(max=model.context - 1))
 
     def clear(self) -> None:
@@ -63,7 +63,7 @@ class StaticDecoder:
             tensor.zero_()
 
     def prefill(self, tokens: Sequence[int]) -> Tensor:
-        """Read a text from its start; return the logits after its last token.  # [1, V]"""
+        """Read a text from its start; return the logits after its last token.  # [1, vocabulary]"""
         self.clear()
         return self.model.forward(tokens, self.cache)
 
@@ -76,7 +76,7 @@ class StaticDecoder:
         return self._places[index : index + 1]
 
     def forward(self, ids: Tensor, start: Tensor, bucket: int, past_exit: int = 0) -> Tensor:
-        """Append `ids` [n] at position `start` [1] and return their logits; start + n <= bucket.  # [n, V]
+        """Append `ids` [n] at position `start` [1] and return their logits; start + n <= bucket.  # [n, vocabulary]
 
         Entries of the cache from `start` on are overwritten or masked, so a smaller `start` rolls the cache back. The
         first `past_exit` tokens have already passed the layers below the early exit, and continue from that layer.
@@ -140,7 +140,7 @@ class Graphs:
     """
 
     broken = ""  # why this process can capture no more graphs; "" if it can
-    spoiled = False  # whether it is `broken` because memory ran out: then this process must end
+    spoiled = False  # whether it is `broken` because memory ran out: `lanes/worker.py` then ends the process
 
     def __init__(self, device: str) -> None:
         self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"
@@ -212,7 +212,7 @@ def is_out_of_memory(error: BaseException | None) -> bool:
 
 
 # cuBLAS has one workspace for each stream. Graphs captured on a stream hold the workspace's address, and since torch
-# 2.12, deleting any of them frees it (pytorch 193402). So graphs may share a stream only if they are deleted together.
+# 2.12, deleting any of them frees it (pytorch issue 193402). So graphs that share a stream must be deleted together.
 _free: list[torch.cuda.Stream] = []
 _made: set[int] = set()
 

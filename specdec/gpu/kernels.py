@@ -18,7 +18,7 @@ from ..models.transformer import Floor, Layer
 from .ops import Operations, Sight
 
 CHUNK = 1024  # numbers of a row that `norm_factor` loads at a time
-INNER = 512  # the largest number of SwiGLU outputs that one program computes
+MAX_BLOCK = 512  # the largest number of SwiGLU outputs that one program computes
 TILE = 2**14  # bytes of keys that a program of attention loads at a time; its values take as many again
 PROGRAMS = 256  # number of attention programs that fill a large GPU
 MAX_SPLITS = 32
@@ -87,8 +87,8 @@ def attend_kernel(
     For each query, store the highest score, the sum of exp(score - highest), and the sum of values with these weights.
     """
     kv, split = tl.program_id(0), tl.program_id(1)
-    group: tl.constexpr = HEADS // KV_HEADS
-    m = tl.program_id(2) * ROWS + tl.arange(0, ROWS)
+    group: tl.constexpr = HEADS // KV_HEADS  # query heads that share this KV head
+    m = tl.program_id(2) * ROWS + tl.arange(0, ROWS)  # queries: all heads of the first token, then the next
     valid, token, head = m < n * group, m // group, kv * group + m % group
     first, end = tl.load(places), tl.load(places + n - 1) + 1
     last_key = tl.load(places + token, mask=valid, other=0)  # the last key that a query sees
@@ -200,7 +200,7 @@ class Kernels(Operations):
 
     def gate(self, product: Tensor, stream: Tensor | None) -> Tensor:
         n, inner = len(product), product.shape[1] // 2
-        y, block = product.new_empty(n, inner), min(INNER, power_of_two(inner))
+        y, block = product.new_empty(n, inner), min(MAX_BLOCK, power_of_two(inner))
         gate_kernel[n, -(-inner // block)](
             product, product if stream is None else stream, y,
             *norm_args(self.floor, width(stream)), INNER=inner, BLOCK=block, WIDTH=width(stream), CHUNK=chunk(stream),

@@ -2,8 +2,8 @@
 
 The host waits once in each cycle, for a packed record. Times are measured between CUDA events. An adaptive drafter
 chooses K before each cycle, by what was accepted so far. Tasks that the device cannot run (`reason_against`) use the
-host's executor. The same seed gives the same text on each run, but the host's executor gives another text, because it
-uses random numbers in another order.
+host's executor. The same seed gives the same text on each run. Unless decoding is greedy, the host's executor gives
+another text, because it uses random numbers in another order.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class CudaExecutor:
         self.task, self.callers_cycle = task, cycle
         self.adaptive = task.drafter if isinstance(task.drafter, AdaptiveDrafter) else None
         if self.adaptive:
-            self.adaptive.stops = False
+            self.adaptive.stops = False  # a captured draft cannot end early
         self.stopped = False
 
     @contextlib.contextmanager

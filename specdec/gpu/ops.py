@@ -71,7 +71,7 @@ class Operations:
             product.add_(layer.qkv_bias)
         all_heads, rotated_heads = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
         destination = rotated = all_heads[:, :rotated_heads]
-        if layer.head_norm is not None:  # normalises the values too, unused: to slice them off first takes a kernel
+        if layer.head_norm is not None:  # norms the unused values, too: slicing them off would take a kernel
             rotated = rms_normalise(all_heads, self.head_floor)[:, :rotated_heads] * layer.head_norm.transpose(0, 1)
         rotated = rotated.float()
         apply_rope(rotated.transpose(0, 1), angles)

@@ -71,6 +71,6 @@ def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperatu
 
 
 def expected_tokens(family: Family, name: str, depth: int, temperature: float) -> float:
-    """Return the expected tokens per cycle. Positions that config.json lacks are accepted at the rate of its last."""
+    """Return the expected tokens per cycle. Positions that config.json lacks get the rate of the last one in it."""
     measured = family.trained.get(name, {}).get("overlap" if temperature else "agreement") or [ACCEPTANCE[name]]
     return tokens_by_position([*measured, *[measured[-1]] * depth], depth)

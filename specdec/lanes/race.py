@@ -29,8 +29,8 @@ def tasks(
 ) -> dict[str, Task]:
     """Make one task for each lane.
 
-    The plain lane has the speculative lane's rule, which determines its sampler. If that rule is lossy, the plain lane
-    has rejection sampling, as the peer always does.
+    The plain lane has the speculative lane's rule, so that both have the same kind of sampler. If that rule is lossy,
+    the plain lane has rejection sampling, as the peer always does.
     """
     check_request(prompt, drafter, k, rule)
     tokens = family.encode(prompt)
@@ -72,8 +72,8 @@ def race(
 ) -> Generator[Event, None, None]:
     """Run all lanes and yield their events, interleaved by the lanes' clocks. `peer` adds a lane of transformers.
 
-    Raises PromptError for a prompt that is empty or too long; ValueError for an unknown drafter or rule, or for a
-    drafter that transformers does not support.
+    Raises PromptError for a prompt that is empty or too long; ValueError for any other argument that cannot run, such
+    as an unknown drafter, or with `peer` a drafter that transformers does not support.
     """
     lanes = tasks(family, prompt, drafter, k, params or SamplingParams(), details, rule, peer)
     return interleave({lane: (assisted if lane == PEER else generate)(task) for lane, task in lanes.items()})

@@ -56,7 +56,7 @@ def usual_drafter(family: Family) -> str:
 def assisted(task: Task) -> Generator[Event, None, None]:
     """Run `task` with transformers and yield its events. Closing the iterator ends the run.
 
-    Raises ValueError for a drafter that assisted generation does not support.
+    Raises ValueError for K = 0, and for a drafter or a precision that assisted generation does not support.
     """
     if task.k == 0:
         raise ValueError("Assisted generation drafts at least one token: set K to 1 or more.")
@@ -172,7 +172,7 @@ def generate(task: Task, draft: FolderModel | None, max_tokens: int, streamer: A
 
     params, device = task.params, torch.device(unwrapped(task.target).device)
     # Transformers 5.23 divides the draft's logits by the temperature twice: `_get_logits_processor` appends its
-    # warpers to a list that already has the target's. The square must be at least MIN_TEMPERATURE.
+    # warpers to a list that already has the target's. So the temperature's square must be at least MIN_TEMPERATURE.
     temperature = max(params.temperature, MIN_TEMPERATURE**0.5)
     sampling = {"temperature": temperature, "top_k": params.top_k, "top_p": params.top_p}
     with quiet(), torch.random.fork_rng([device] if device.type == "cuda" else []):

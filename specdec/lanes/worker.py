@@ -105,7 +105,7 @@ class Worker:
             raise WorkerDied("the engine's process ended") from None
         finally:
             with contextlib.suppress(OSError):
-                self._connection.send(None)  # the engine ends the call within one cycle
+                self._connection.send(None)  # the engine ends the call after its next item
             self._turn.release()
 
     def _answers(self) -> Iterator[Any]:
@@ -191,7 +191,7 @@ def picklable(error: Exception) -> Exception:
 
 
 def is_spoiled() -> bool:
-    """Return whether CUDA is in an error state, as after an illegal address, so that every further run would fail."""
+    """Return whether every further run would fail: after an error like an illegal address, or if `Graphs.spoiled`."""
     import torch
 
     from ..gpu.graphs import Graphs

@@ -53,7 +53,7 @@ class LanguageModel(Protocol[C]):
     def new_cache(self, capacity: int) -> C: ...
 
     def forward(self, tokens: Sequence[int], cache: C, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
-        """Append `tokens` to the cache and return the logits of the last `rows` tokens.  # [rows, V]
+        """Append `tokens` to the cache and return the logits of the last `rows` tokens.  # [rows, vocabulary]
 
         The last `len(parents)` tokens form a tree: parent i is token i of the tree, -1 the token before the tree.
         """
@@ -86,7 +86,7 @@ class LoadedModel(LanguageModel[Any], Protocol):
 class Target(LoadedModel, Protocol):
     """A model of our own decoder. Drafters that read hidden states or the output matrix need this interface."""
 
-    embedding: Tensor  # [at least V, width]
+    embedding: Tensor  # [at least `vocabulary`, width]
     exit_layers: tuple[int, ...]  # layers at which an early-exit drafter can stop, the best first
 
     def normed(self, x: Tensor) -> Tensor:
@@ -94,5 +94,5 @@ class Target(LoadedModel, Protocol):
         ...
 
     def project(self, normed: Tensor) -> Tensor:
-        """Multiply normed states by the output matrix.  # [n, width] -> [n, V]"""
+        """Multiply normed states by the output matrix.  # [n, width] -> [n, vocabulary]"""
         ...

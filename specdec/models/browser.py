@@ -24,7 +24,7 @@ from .transformer import Transformer
 
 MAGIC = b"SPD1"
 ALIGNED = 64
-POINTERS = ("before", "after", "scales", "minima")
+POINTERS = ("before", "after", "scales", "minima")  # the names of the tensors in `Blocked.others`
 
 
 class ForBrowser(Transformer):

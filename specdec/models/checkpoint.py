@@ -19,7 +19,7 @@ from . import gguf, gguf_header, packed
 Weights = dict[str, Tensor]
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
-IGNORED = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints contain it; this decoder computes it instead
+IGNORED = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints contain it; our decoder computes it instead
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def read_file(path: Path) -> Weights:
 
 
 def check_tensors(weights: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise ValueError unless `weights` has exactly the names and shapes in `shapes`."""
+    """Raise ValueError unless `weights` has exactly the names and shapes in `shapes`. `IGNORED` names do not count."""
     weights = for_shapes(weights)
     for name, shape in shapes.items():
         if name not in weights:

@@ -23,7 +23,7 @@ NUMBERS = (
     "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads "
     "rms_norm_eps max_position_embeddings tie_word_embeddings"
 ).split()
-COMPLETE = (*NUMBERS, "head_dim", "hidden_act", "attention_bias", "mlp_bias")
+COMPLETE = (*NUMBERS, "head_dim", "hidden_act", "attention_bias", "mlp_bias")  # fields that `is_complete` requires
 SCALINGS = ("default", "linear", "yarn", "llama3")  # rotary scalings that do not depend on the length of the text
 SLIDING = "sliding_attention"
 FULL = "full_attention"

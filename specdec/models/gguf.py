@@ -37,7 +37,7 @@ OUTSIDE_LAYERS = {
     "output.weight": "lm_head.weight",
 }
 FACTORS = "rope_freqs.weight"  # the divisors of Llama 3's rotary frequencies
-BLOCKS = {"Q4_0": (4, 8, 1), "Q4_1": (4, 0, 2), "Q8_0": (8, 128, 1)}  # bits, code of 0, float16s before the codes
+BLOCKS = {"Q4_0": (4, 8, 1), "Q4_1": (4, 0, 2), "Q8_0": (8, 128, 1)}  # bits, code of 0, float16s in a block
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8_192}
 
 
@@ -164,7 +164,7 @@ def dequantised(header: Header, name: str) -> Tensor:
 def grouped(header: Header, name: str) -> Grouped:
     """Read a matrix without dequantising it. Raises ValueError for a quantisation that `BLOCKS` lacks.
 
-    A block (`ggml-common.h`) has a scale, in Q4_1 a minimum, and 32 codes. In 4 bits, low half-bytes hold codes 0–15.
+    A block (`ggml-common.h`) has a scale, in Q4_1 a minimum, and 32 codes. In 4 bits, low half-bytes are the first 16.
     """
     import numpy as np
     from gguf import GGMLQuantizationType

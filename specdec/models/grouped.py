@@ -47,7 +47,7 @@ class Grouped:
     def rearrange(self, change: Callable[..., Tensor], *others: Tensor | Grouped) -> Grouped:
         """Apply `change` to the codes, scales and minima of all matrices. `change` must not split groups.
 
-        Raises ValueError if the matrices are quantised in different ways.
+        Raises ValueError unless all matrices are quantised, and in the same way.
         """
         matrices = [self, *(other for other in others if isinstance(other, Grouped))]
         if len(matrices) <= len(others) or len({(m.zero, m.bits, m.minima is None) for m in matrices}) > 1:

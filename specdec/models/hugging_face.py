@@ -74,7 +74,7 @@ class HuggingFaceModel:
         return FullCache(capacity)
 
     def forward(self, tokens: Sequence[int], cache: FullCache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
-        """Append `tokens` to the cache; return the logits of the last `rows` tokens.  # [rows, V]"""
+        """Append `tokens` to the cache; return the logits of the last `rows` tokens.  # [rows, vocabulary]"""
         count, start = len(tokens), cache.length
         if start + count > cache.capacity:
             raise ValueError(f"{start + count} tokens do not fit a cache of {cache.capacity}")
@@ -94,7 +94,7 @@ class HuggingFaceModel:
 
     @torch.inference_mode()
     def _check_rollback(self) -> None:
-        """Check that the cache can be rolled back, because a config does not say so.
+        """Check that the cache can be rolled back, because a config does not say whether it can.
 
         Raises ValueError unless short passes with a roll-back between them give the logits of one long pass.
         """
@@ -104,8 +104,8 @@ class HuggingFaceModel:
         rows = [self.forward([a, b], cache, rows=2), self.forward([c, f], cache, rows=2)[:1]]
         cache.keep(3)
         rows += [self.forward([d, e], cache, rows=2), self.forward([f], cache)]
-        bound = float(expected.max() - expected.min()) * (EXACT if self.dtype == torch.float32 else ROUNDED)
-        if not float((torch.cat(rows).float() - expected).abs().max()) <= bound:
+        allowed_error = float(expected.max() - expected.min()) * (EXACT if self.dtype == torch.float32 else ROUNDED)
+        if not float((torch.cat(rows).float() - expected).abs().max()) <= allowed_error:
             raise ValueError(f"{self.kind} models compute different logits after a roll-back, so they cannot run here")
 
 

@@ -104,7 +104,7 @@ def pack_weight(
 
 
 def draft_dtype(device: str, target: torch.dtype | None = None) -> torch.dtype | None:
-    """Return the dtype to which matrices of draft models are rounded for speed; None if they are not rounded."""
+    """Return the dtype to which a draft's matrices are rounded; None if not. `target` is the dtype of the target's."""
     return (INT7 if target == INT7 else torch.int8) if runs_on(device) else None
 
 

@@ -72,7 +72,7 @@ def library() -> C.CDLL | None:
         *(pointer, number, number, pointer),  # states, their shape, and the first layer's attention input
         *(pointer, number, number, number),  # keys and values, their stride and capacity, and the start
         *(number, number, number),  # heads, KV heads, head_dim
-        *(pointer, pointer, C.c_int, C.c_float, C.c_int),
+        *(pointer, pointer, C.c_int, C.c_float, C.c_int),  # angles, mask, causal, floor, threads
     ]
     return compiled
 
@@ -193,7 +193,7 @@ class NativeLayers:
     ) -> NativeLayers | None:
         """Build the layers from the four matrices of each: qkv, attention output, gate and up, down.
 
-        Returns None if a matrix is not `Blocked`, or a size is not a multiple of the registers or blocks.
+        Returns None if a matrix is not `Blocked`, `head_dim` no multiple of REGISTER, or the MLP's width none of BLOCK.
         """
         rows = [[matrix.struct for matrix in layer if isinstance(matrix, Blocked)] for layer in matrices]
         if not rows or head_dim % REGISTER or any(len(row) < 4 or row[3].inputs % BLOCK for row in rows):
@@ -227,7 +227,7 @@ class NativeLayers:
 
         `angles` are complex [n, head_dim / 2]. `mask` [1, n, start + n] is -inf where a row must not attend. `read`, if
         given, replaces the normed input of attention in layer `first`. Layers in `cache.states` copy their input to it.
-        Raises ValueError if shapes do not fit.
+        If not `causal`, rows without a mask attend to all. Raises ValueError if shapes do not fit.
         """
         compiled, data = library(), cache.data
         assert compiled is not None and x.is_contiguous() and data.is_contiguous() and data.dtype == torch.float32

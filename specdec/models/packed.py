@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 FILE = "packed.safetensors"
-ROWS = "rows"
+ROWS = "rows"  # written to the metadata of FILE: one scale for each row
 
 
 def is_packed(folder: Path) -> bool:
