@@ -157,7 +157,7 @@ def function_of(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
 
 
 def is_last_dimension(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """Return whether the node is -1 as a dimension: tensors are [n, V], so the mutant 1 would name the same dimension."""
+    """Return whether the node is -1 as a dimension. In tensors [n, V], the mutant 1 would name the same dimension."""
     if not isinstance(node, ast.UnaryOp) or ast.unparse(node) != "-1":
         return False
     parent = parents[node]

@@ -13,7 +13,7 @@ Options = TypeVar("Options")
 
 
 def option(default: Any, text: str, **more: Any) -> Any:
-    """Make a field with a help text. If None is the default but no value of its type, it is required. `more`: `choices`, `positional`."""
+    """Make a dataclass field with a help text. `more` can be `choices` or `positional=True`."""
     return field(default=default, metadata={"help": text, **more})
 
 

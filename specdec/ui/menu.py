@@ -36,7 +36,7 @@ MAX_PAIR = 300  # characters of a pair that a visitor types
 
 
 def families() -> list[str]:
-    """List the embedded family in each precision (no int8 on a GPU), SmolLM2 if allowed or here, and the host's."""
+    """List the embedded family by precision (no int8 on a GPU), SmolLM2 if it can be loaded, and this host's pairs."""
     ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
     allowed = presets.allowed_pairs()
     if allowed is None or hub.is_here(presets.SMOLLM2):

@@ -142,7 +142,7 @@ def place_in_line(kind: str) -> Iterator[Ticket]:
 
 
 def wait(ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[News]:
-    """Wait for the ticket's turn. Yield notices: `remark`, how long the wait may be, `instead` (an alternative)."""
+    """Wait for the ticket's turn. Yield notices: `remark`, the expected wait, and `instead`, an alternative."""
     while (place := _machine.before(ticket)) != (0, 0.0):
         count, seconds = place
         waiting = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))

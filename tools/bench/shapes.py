@@ -81,7 +81,7 @@ def measure(
 
 
 def row(measured: Lane, plain: Lane, context: int) -> dict[str, Any]:
-    """Make a row of medians over runs. Speed-ups and their 95 % interval compare it with plain runs, round by round."""
+    """Make a row of medians over runs. Speed-ups and their 95 % interval compare runs with the round's plain run."""
     runs = measured.runs
     steps = [run.seconds_per_token or 0.0 for run in plain.runs]
     seconds = [run.seconds_per_token or 0.0 for run in runs]

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {"domain": "domain", "temperature": "T", "drafter": "drafter", "k": "K", "alpha": "α", "tau": "τ"}
 COLUMNS |= {"draft_cost": "c", "verify_cost": "v", "measured_speedup": "measured speed-up"}
 COLUMNS |= {"worst_prompt_speedup": "worst prompt", "accounted_speedup": "accounted", "repetition": "repetition"}
-STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # in results/star, on SmolLM2: two precisions, two later drafters
+STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # on SmolLM2, in results/star: precisions, and later drafters
 RESULTS: tuple[str, ...] = (
     "headline",
     "machines",
@@ -172,7 +172,7 @@ def place_of(row: Any) -> tuple[tuple[str, ...], str]:
 
 
 def passes(report: Any) -> str:
-    """Write a line for each engine, precision and number of threads: a step's time, and that of longer passes."""
+    """Write a line for each engine, precision and number of threads: a step's time, and v(n) of docs/results.md."""
     widths = [rows for rows in report["rows"][0]["v"] if rows != "1"]
     head = ["engine", "weights", "threads", "step, ms", "step / reading", *(f"v({rows})" for rows in widths)]
     rows = []
