@@ -1,11 +1,11 @@
 """Rejection sampling: decide which tokens of a draft are accepted, and draw the target's own token after them.
 
 One walk down the tree judges the draft (a chain is a tree). At each node, p starts as the target's distribution there.
-Each child x is accepted with probability min(1, p(x) / q(x)), and then the walk goes on at x. If x is rejected, the
-residual distribution replaces p, and the next child is tried. If no child is left, the own token is drawn from p.
+A child x, drawn from q, is accepted with probability min(1, p(x) / q(x)); then the walk goes on at x. If x is rejected,
+the residual distribution replaces p, and the next child is tried. If no child is left, the own token is drawn from p.
 
 For chains see Leviathan et al. 2022 (arXiv 2211.17192) and Chen et al. 2023 (2302.01318), for siblings SpecInfer
-(2305.09781). It is lossless if token i was drawn from `probs[i]`, which depends on its earlier siblings.
+(2305.09781). The rule is lossless if token i, given its earlier siblings, was drawn from q = `probs[i]`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .types import Kind, Proposal, Trial, Verdict
 class Rule(Protocol):
     """Judges the draft of one cycle.
 
-    `rows` [n + 1, V] are the target's distributions: row 0 after the text, row i + 1 after node i.
+    For a draft of n tokens, `rows` [n + 1, V] are the target's distributions: after the text, then after each token.
     """
 
     name: str
@@ -72,5 +72,5 @@ class RejectionSampling(Rule):
         return residual(p, q, token)
 
     def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
-        # The key holds the level of the last accepted token, -1 if there is none.
+        # The draw's key holds the level in the tree (from 0) of the last accepted token, -1 if there is none.
         return sampler.categorical(p, ("own", proposal.depth(node) - 1))

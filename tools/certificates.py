@@ -23,7 +23,7 @@ SEED = 11
 
 
 def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
-    """Return the exact total variation of the next 1, 2, … tokens, and how many draws would reveal it."""
+    """Return the exact total variation from the target for 1, 2, … tokens, and how many draws would reveal it."""
     distribution, count = output_distribution(next_tokens(pair, mistake))
     distances: list[float] = []
     for length, exact in enumerate(pair.exact, start=1):

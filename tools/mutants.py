@@ -75,7 +75,7 @@ EQUAL = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file of `specdec` with one change. `function` and `what` identify the mutant even if lines move."""
+    """A file of `specdec` with one change. `file`, `function` and `what` identify it even if lines move."""
 
     file: str
     function: str
@@ -157,7 +157,7 @@ def function_of(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
 
 
 def is_last_dimension(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """Return whether the node is -1 as a dimension. Distributions and logits are [n, V], where 1 means the same."""
+    """Return whether the node is -1 as a dimension. In tensors [n, V], the mutant 1 would name the same dimension."""
     if not isinstance(node, ast.UnaryOp) or ast.unparse(node) != "-1":
         return False
     parent = parents[node]

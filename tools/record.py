@@ -1,7 +1,7 @@
 """`python -m tools.record`: record a run of every drafter in every domain, for the page to play without a model.
 
-It runs the first example of each domain with the page's settings and a fixed seed; no run is selected by its outcome. A
-drafter's runs are in a folder of its name, but those of the draft model are in `--out` itself.
+Each run takes the first example of its domain, with a fixed seed; none is selected by its outcome. A drafter's runs are
+in a folder of its name, but those of the draft model are in `--out` itself.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Ty
 
 
 def settings_there(families: Sequence[str]) -> dict[str, Any]:
-    """Return, for the scripts, the drafters and the bounds of the settings that the browser's engine has."""
+    """Return what the scripts need to offer the browser's engine: its drafters, and the bounds of its settings."""
     names = of_drafters("name")
     return {
         "drafters": {family: {name: names[name] for name in IN_BROWSER[family]} for family in families},
@@ -56,7 +56,7 @@ def offered() -> list[str]:
 def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
     """List the path and size of every file that the browser fetches to run a family.
 
-    SmolLM2 cannot use the relaxed SIMD build, which does not multiply the 8-bit codes of its output matrix.
+    The relaxed SIMD build is not for SmolLM2: it multiplies 7-bit codes, and SmolLM2's output matrix has 8-bit codes.
     """
     files = {name: {"path": f"{family}.{name}", "size": len(content)} for name, content in models.items()}
     for name, binary in layers().items():
@@ -104,7 +104,7 @@ class Files:
         return Response(content, 200, HEADERS, "application/octet-stream")
 
     async def part(self, name: str) -> bytes | None:
-        """Return `engine/LAYERS.wasm`, `engine/FAMILY.json` (the list of a run's files), or `engine/FAMILY.PART`."""
+        """Return the file `name`: `engine/BUILD.wasm`, `engine/FAMILY.json` (lists a run's files), or a model file."""
         place, _, file = name.partition("/")
         stem, _, kind = file.partition(".")
         if place == "engine" and kind == "wasm":

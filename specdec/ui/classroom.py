@@ -74,7 +74,7 @@ class Room:
     # ---- the teacher ----
 
     def write(self, run: str, part: int, log: str) -> bool:
-        """Append a part of the log; part 0 of another run starts that run. Return False if earlier ones are missing."""
+        """Append a part of the log; part 0 of another run starts that run. Return False unless it is the next part."""
         if part == 0 and run != self.run:
             self.run, self.parts, self.cursor = run, [], None
         if run != self.run or part != len(self.parts):
@@ -252,7 +252,7 @@ def stream(messages: AsyncIterator[str]) -> Response:
 
 
 async def body(request: Request) -> dict[str, Any]:
-    """Read a JSON object. Raises ValueError for anything else. `gateway/guard.py` has limited its length."""
+    """Read a request's JSON object, whose size `gateway/guard.py` limits. Raises ValueError for anything else."""
     sent = await request.json()
     if not isinstance(sent, dict):
         raise ValueError("send a JSON object")

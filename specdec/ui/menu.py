@@ -36,7 +36,7 @@ MAX_PAIR = 300  # characters of a pair that a visitor types
 
 
 def families() -> list[str]:
-    """List the embedded family, in each precision, and the pairs of this host. On a GPU, 8 bits are not offered."""
+    """List the embedded family by precision (no int8 on a GPU), SmolLM2 if it can be loaded, and this host's pairs."""
     ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
     allowed = presets.allowed_pairs()
     if allowed is None or hub.is_here(presets.SMOLLM2):
@@ -81,7 +81,7 @@ def is_offered(family: Any) -> bool:
 def drafters(family: str = EMBEDDED) -> list[str]:
     """List a family's drafters. On a GPU, tree drafters are left out.
 
-    Embedded drafters without weights are left out, except the draft model, for which the engine reports the problem.
+    Embedded drafters whose weights are missing are left out, except the draft model: the engine then reports it.
     """
     if is_ours(family):
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]

@@ -41,13 +41,13 @@ def say(error: str, **values: Any) -> str:
 def check(*settings: Any, **named: Any) -> RunRequest:
     """Return the checked request. Raises InputError for the first setting that is wrong.
 
-    Settings come in the order of `SETTINGS`, or by name. If transformers cannot run the request, `peer` becomes False.
+    Settings come in the order of `SETTINGS`, or by name. `peer` becomes False if transformers cannot run this.
     """
     bound = SIGNATURE.bind(*settings, **named)
     bound.apply_defaults()
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
-    if values["peer"] and drafter == DEFAULT_DRAFTER:  # transformers cannot run SmolLM2's draft model
+    if values["peer"] and drafter == DEFAULT_DRAFTER:  # choose one that transformers can run: not SmolLM2's draft model
         runs_draft_model = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.SMOLLM2
         drafter = values["drafter"] = DRAFT_MODEL if runs_draft_model else LOOKUP
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
@@ -145,7 +145,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class CertificateRequest:
-    """A checked request for a certificate. If `mistake` is empty, the rule is correct. Only "embedded" has a `text`."""
+    """A checked request for a certificate. With `mistake` "" the rule is correct. `text` is for the pair "embedded"."""
 
     pair: str
     mistake: str

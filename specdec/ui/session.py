@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 device = "auto"  # the device of live runs; the engine's process resolves it
 _worker = Worker()
 _machine = Turns(EXPECTED_S)
-_loaded: set[str] = set()  # families that ran in this process's worker
+_loaded: set[str] = set()  # families that the worker has loaded
 _chosen: dict[str, str] = {}  # family -> the sentence about the drafter and K that were chosen by default
 _downloading = threading.Lock()  # one download at a time
 _progress: hub.Fetched | None = None  # progress of the download, for all visitors who wait for it
@@ -142,7 +142,7 @@ def place_in_line(kind: str) -> Iterator[Ticket]:
 
 
 def wait(ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[News]:
-    """Wait for the ticket's turn. Yield how long that may take, after `remark` and before `instead`, an alternative."""
+    """Wait for the ticket's turn. Yield notices: `remark`, the expected wait, and `instead`, an alternative."""
     while (place := _machine.before(ticket)) != (0, 0.0):
         count, seconds = place
         waiting = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
@@ -233,7 +233,7 @@ def recorded_certificates(pair: Any) -> dict[str, Any]:
 
 
 def recorded(name: str, drafter: str = "") -> str:
-    """Return a recorded run as checked NDJSON: the main run of this name or that of `drafter`; "" if there is none."""
+    """Return a recorded run as checked NDJSON: `drafter`'s, or without `drafter` the main one; "" if there is none."""
     if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
     path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
@@ -266,7 +266,7 @@ def sampled_run(_: Any = None) -> str:
 
 @functools.cache
 def warm() -> None:
-    """A moment after the page was served, start the worker, which imports torch, and download the host's pair.
+    """A moment after the first visit, start the worker, which imports torch, and download the host's pair.
 
     The models are loaded only in the first run: loading also measures speeds, so nothing else may use the machine then.
     """

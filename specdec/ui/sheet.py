@@ -42,8 +42,8 @@ def merged(words: dict[str, Any], replacements: dict[str, Any]) -> dict[str, Any
 class Sheet:
     """The page in the current language. English is at the root of the site, other languages are in folders.
 
-    `runs` are the files of recorded runs by kind and drafter, and `begin` is the file of the run on the first screen.
-    `engine` lists, by family, the files that the engine in the browser loads, with path and size.
+    `runs` are the files of recorded runs by kind of prompt and drafter, and `begin` is the file of the first screen's
+    run. `engine` lists, by family, the files that the engine in the browser loads, with path and size.
     """
 
     def __init__(self, runs: Runs, begin: str, engine: Mapping[str, Any]) -> None:

@@ -40,7 +40,7 @@ def write(
 
     `models` makes a family's model files (`families.browser.files`). It is called for each of `families` after the
     folder was checked. `base` is the future address of the page, which link previews need. Raises ValueError if the
-    folder contains other files.
+    folder cannot be created, or if it contains files but no earlier site.
     """
     old_files = earlier(folder)
     try:
@@ -71,7 +71,7 @@ def write(
 
 
 def earlier(folder: Path) -> list[Path]:
-    """List the files of an earlier site in the folder. Raises ValueError if it contains anything else."""
+    """List the files of an earlier site in the folder. Raises ValueError if it has files but no earlier site."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; name a folder")
     if not folder.is_dir() or not any(folder.iterdir()):

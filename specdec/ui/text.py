@@ -77,7 +77,7 @@ def of_drafters(field: str) -> dict[str, Any]:
 
 
 def translated(sentence: str) -> str:
-    """Translate a sentence of the engine: `engine.json` has its template. Other text is returned unchanged."""
+    """Translate a sentence of the engine by its template in `engine.json`. Other text is returned unchanged."""
     if not isinstance(sentence, TranslatableText) or language() == ENGLISH:
         return sentence
     template = _engine(language()).get(sentence.template, sentence.template)

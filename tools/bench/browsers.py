@@ -1,7 +1,7 @@
 """Measure the engine in browsers: its speed-up over plain decoding in the same run, by drafter and K.
 
 Each installed browser (Debian's Chromium and Firefox) opens a page with `browsers.js`, headless and with a new profile.
-Runs are greedy, with four prompts of each kind. The plain and the speculative lane take turns, as in `interleave`.
+Runs are greedy, on four prompts of each kind. Plain and speculative decoding take turns (`interleave` in engine.js).
 """
 
 from __future__ import annotations

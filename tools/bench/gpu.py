@@ -92,7 +92,7 @@ def tests(at: Scale) -> Iterator[Row]:
 
 
 def steps(at: Scale) -> Iterator[Row]:
-    """Time plain steps, drafts and verification passes of the published shapes, and count the kernels of a cycle."""
+    """Time plain steps, drafts and verification passes of models in `shapes.SHAPES`, and count a cycle's kernels."""
     target, draft = shapes.load_pair(at.pair, at.device)
     for context in at.contexts:
         prompt = shapes.random_prompt(context, target.vocabulary)
@@ -200,7 +200,7 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the time limit of e
 
 def measure(family: zoo.Family, prompts: Any, cases: list[Case], at: Scale) -> Iterator[Row]:
     """Yield a row for each case. Speculative and plain runs take turns."""
-    lane.MAX_IDLE = 24  # with fewer, most runs would capture graphs again; each idle cycle uses one of 32 streams
+    lane.MAX_IDLE = 24  # with fewer idle cycles, most runs would capture graphs again; each uses one of 32 streams
     measured = measure_pairs(family, tuple(prompts), cases, at.tokens, at.repeats)
     for case in cases:
         figures = row(case, measured[case], 0)

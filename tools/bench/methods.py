@@ -17,7 +17,7 @@ from specdec.bench.suites import speedup_of
 from . import peers
 from .options import Options
 
-LOOPING = 0.1  # rows whose plain text repeats more are left out of the headline: loops are easy to draft
+LOOPING = 0.1  # share of repeated 8-grams; rows with more are left out of the headline: loops are easy to draft
 
 
 def report(options: Options) -> dict[str, Any]:

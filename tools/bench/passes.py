@@ -1,4 +1,4 @@
-"""Measure a forward pass of SmolLM2-135M by precision, threads and rows, in our engine, llama.cpp and transformers.
+"""Measure a pass of SmolLM2-135M by precision, threads and rows (tokens), in our engine, llama.cpp and transformers.
 
 The engines take turns in every round, and the figures are medians. *Reading* is the time to read as many bytes as the
 matrices have, measured as the dot product of a vector with itself. The processor's caches are warm, as in decoding.

@@ -1,7 +1,7 @@
 """Measure models of published shapes with random weights, since the time of a cycle does not depend on the weights.
 
-Acceptance does depend on the weights, so it is synthetic: each drafted token is accepted with probability α. (vLLM has
-such an option, too.) Every row of a report is marked as synthetic. The text is meaningless.
+Acceptance does depend on the weights, so it is synthetic: each drafted token is accepted with probability α. (vLLM can
+do this, too.) Every row of a report is marked as synthetic. The text is meaningless.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COMMON = {"model_type": "qwen3", "head_dim": 128, "num_key_value_heads": 8, "max
 QWEN3 = COMMON | {"vocab_size": 151936, "rms_norm_eps": 1e-6, "rope_theta": 1e6}
 TINY = COMMON | {"vocab_size": 256, "head_dim": 16, "tie_word_embeddings": True}
 SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-# Fields of each model's config.json on the Hub, with a shorter context.
+# For Qwen3, fields of config.json on the Hub, with a shorter context. The tiny models are ours, for tests on a CPU.
 SHAPES: dict[str, dict[str, Any]] = {
     "Qwen3-0.6B": QWEN3 | dict(zip(SIZES, (1024, 3072, 28, 16), strict=True), tie_word_embeddings=True),
     "Qwen3-8B": QWEN3 | dict(zip(SIZES, (4096, 12288, 36, 32), strict=True), tie_word_embeddings=False),
@@ -69,7 +69,7 @@ def measure(
         cycle = Cycle(target, draft if k else None, k, context + tokens, params, accept)
         drafter = DraftModelDrafter(draft, 1)
         lanes.append(Lane(k, Task(target, prompt, params, drafter, k, details=False), cycle, []))
-    for repeat in range(-1, repeats):  # the first round captures and warms up
+    for repeat in range(-1, repeats):  # the first round captures CUDA graphs and warms up
         for measured in lanes:
             events = list(lane.on_device(measured.task, measured.cycle))
             if not isinstance(events[-1], Finished) or events[-1].tokens != tokens:
@@ -81,7 +81,7 @@ def measure(
 
 
 def row(measured: Lane, plain: Lane, context: int) -> dict[str, Any]:
-    """Make a row of medians over runs. Speed-ups and their 95 % interval compare adjacent runs with plain decoding."""
+    """Make a row of medians over runs. Speed-ups and their 95 % interval compare runs with the round's plain run."""
     runs = measured.runs
     steps = [run.seconds_per_token or 0.0 for run in plain.runs]
     seconds = [run.seconds_per_token or 0.0 for run in runs]

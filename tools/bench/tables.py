@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {"domain": "domain", "temperature": "T", "drafter": "drafter", "k": "K", "alpha": "α", "tau": "τ"}
 COLUMNS |= {"draft_cost": "c", "verify_cost": "v", "measured_speedup": "measured speed-up"}
 COLUMNS |= {"worst_prompt_speedup": "worst prompt", "accounted_speedup": "accounted", "repetition": "repetition"}
-STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # SmolLM2: two precisions, and two drafters measured later
+STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # on SmolLM2, in results/star: precisions, and later drafters
 RESULTS: tuple[str, ...] = (
     "headline",
     "machines",
@@ -118,7 +118,7 @@ def compare_with_transformers(report: Any) -> tuple[str, float, float]:
 
 
 def headline(report: Any, all_methods: Any) -> str:
-    """Write the speed-ups of `report`, those in `all_methods`, greedy identity, and transformers' speed."""
+    """Write the speed-ups of both reports, whether greedy texts equal plain decoding's, and transformers' speed."""
     same, plain, speculative = compare_with_transformers(report)
     rates = {name: f"{rate:.0f}" for name, rate in report["peers"].items() if isinstance(rate, float)}
     return folded(
@@ -136,7 +136,7 @@ def headline(report: Any, all_methods: Any) -> str:
 
 
 def machines(reports: list[Any]) -> str:
-    """Write a line for each processor, from the suite's report on it: the figures of the headline."""
+    """Write a line for each processor, from a report of the suite embedded: the figures of the headline."""
     head = ["processor", "cores", "layers in", "measured", "commit", "greedy", "T = 0.8"]
     head += ["plain / `generate`", "speculative / assisted", "greedy text identical"]
     rows = []
@@ -172,7 +172,7 @@ def place_of(row: Any) -> tuple[tuple[str, ...], str]:
 
 
 def passes(report: Any) -> str:
-    """Write a line for each engine, precision and number of threads: step, step / reading time, v by rows."""
+    """Write a line for each engine, precision and number of threads: a step's time, and v(n) of docs/results.md."""
     widths = [rows for rows in report["rows"][0]["v"] if rows != "1"]
     head = ["engine", "weights", "threads", "step, ms", "step / reading", *(f"v({rows})" for rows in widths)]
     rows = []
@@ -219,7 +219,7 @@ def browsers(report: Any) -> str:
 
 
 def gpu(report: Any) -> str:
-    """Write the results of a GPU as sentences: the large shapes beside transformers, the embedded pair, SmolLM2."""
+    """Write the results of a GPU as sentences: Qwen3's shapes beside transformers, the embedded pair, SmolLM2."""
     stages, card = report["stages"], report["machine"]["gpu"]
     plain, drafted = (row for row in stages["steps"] if "synthetic_alpha" in row and row["context"] == 128)
     (generate,) = stages["generate"]
@@ -248,7 +248,7 @@ def gpu(report: Any) -> str:
 
 
 def gpu_steps(report: Any) -> str:
-    """Write a line for each context and K: milliseconds of a draft and its verification, c and v in plain steps."""
+    """Write a line for each context and K: times of a draft and its verification, and c and v as in docs/results.md."""
     head = ["context", "K", "draft, ms", "verification, ms", "c", "v", "kernels of a cycle"]
     rows, plain = [], 0.0
     for row in report["stages"]["steps"]:
@@ -327,7 +327,7 @@ def best(report: Any, name: str, temperature: float) -> str:
 
 
 def models(provenance: Any) -> str:
-    """Write a line for each model of the embedded family."""
+    """Write a line for each trained model and head of the embedded family."""
     head = ["", "shape", "parameters", "tokens seen", "bits per byte, held out (story · code · facts)"]
     rows = []
     for name, facts in provenance.items():

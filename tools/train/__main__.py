@@ -40,7 +40,7 @@ from . import block, corpus, data, medusa, mtp, target
 from .heads import head_config, Loss
 from .options import Options
 
-SHARD = "8MB"
+SHARD = "8MB"  # the target's weights are split into files of at most this size
 # Shares of `--minutes`.
 SHARES = {
     "stem": 0.2, "target": 0.4, "draft_model": 0.12, "eagle3": 0.1, "medusa": 0.04, "block": 0.08, "mtp": 0.06,
@@ -83,7 +83,7 @@ class Build:
     def fit(
         self, stage: str, model: nn.Module, loss: Callable[[Tensor], Tensor], mixture: dict[str, float]
     ) -> Progress:
-        """Train one stage. Muon trains matrices; AdamW trains vectors and `nn.Embedding`s, also as output matrix."""
+        """Train one stage. AdamW trains vectors and `nn.Embedding`s (even output matrices), Muon other matrices."""
         options, dice = self.options, random.Random(self.options.seed)
         embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
         matrices = [p for p in model.parameters() if p.dim() == 2 and id(p) not in embeddings]
@@ -117,7 +117,7 @@ class Build:
         path.write_text(json.dumps(stages, indent=1, ensure_ascii=False) + "\n")
 
     def train_head(self, stage: str, model: nn.Module, loss: Loss, config: dict[str, Any]) -> None:
-        """Train a head and store it in 8 bits, under the tensor names that the method's authors use."""
+        """Train a head, and store it with its matrices in 8 bits."""
         progress = self.fit(stage, model.to(self.options.device), loss, data.DRAFT_MIXTURE)
         folder = self.out / stage
         folder.mkdir(exist_ok=True)

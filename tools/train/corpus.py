@@ -43,7 +43,7 @@ def load(folder: Path, seed: int = 0) -> dict[str, Split]:
 
 
 def stories(folder: Path, size: int = 6000) -> list[str]:
-    """Cut books at paragraph breaks into documents of about `size` characters."""
+    """Cut books at paragraph breaks into documents of about `size` characters; drop paragraphs with blocked words."""
     files = sorted(path for path in folder.glob("*.txt"))
     if not files:
         raise SystemExit(f"{folder} holds no .txt file; point --corpus at a folder of plain texts")
@@ -64,7 +64,7 @@ def stories(folder: Path, size: int = 6000) -> list[str]:
 
 
 def standard_library() -> list[str]:
-    """Return the .py files of this interpreter's standard library as documents."""
+    """Return .py files of this interpreter's standard library, without very short ones and those with blocked words."""
     root, blocked = Path(sysconfig.get_path("stdlib")), blocked_words()
     documents = []
     for path in sorted(root.rglob("*.py")):

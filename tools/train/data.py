@@ -17,7 +17,7 @@ from .corpus import Split
 END = "<|endoftext|>"
 VOCABULARY = 4096
 MIXTURE = {"story": 0.42, "code": 0.46, "facts": 0.12}
-# More than half of the texts for drafters were written by the target ("own"), because drafters must predict the target.
+# More than half of the texts for heads were written by the target ("own"), because heads must predict the target.
 DRAFT_MIXTURE = {"story": 0.16, "code": 0.16, "facts": 0.08, "own": 0.6}
 
 

@@ -80,7 +80,7 @@ ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth ele
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 Fact = tuple[str, str]
-REVERSED = [(b, a) for a, b in OPPOSITES if (b, a) not in OPPOSITES and b != "light"]
+REVERSED = [(b, a) for a, b in OPPOSITES if (b, a) not in OPPOSITES and b != "light"]  # light has two opposites
 ORDERED = list(zip(ORDINALS[:8], PLANETS, strict=True))
 LENGTHS = [
     (month, f"{days} days in most years" if days == 28 else f"{days} days")

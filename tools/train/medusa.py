@@ -2,7 +2,7 @@
 
 Medusa-1 (Cai et al. 2024, arXiv 2401.10774) learns tokens; these heads learn the target's whole distribution instead.
 Each head has its own output matrix, which starts as a copy of the target's. After 1.5 M tokens such a head predicted
-the target's choice at 33 of 100 places; heads that shared the target's frozen matrix predicted it at 20.
+the target's choice at 33 of 100 places; heads that shared the target's frozen matrix did so at only 20.
 """
 
 from __future__ import annotations

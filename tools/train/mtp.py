@@ -1,7 +1,7 @@
 """Train a multi-token-prediction layer on the frozen target.
 
 DeepSeek-V3 (arXiv 2412.19437, section 2.2) trains such layers together with the target, one for each further token.
-Here one layer learns all steps, as engines use it. The first step reads the target's states, later steps its own.
+Here one layer learns every step, as engines apply it. The first reads the target's state, later ones the layer's own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Draw a card for each drafting method: a picture, the size of its weights, its training, and examples on the Hub.
+"""Draw the cards of drafting methods: picture, explanation, weights, training, examples on the Hub, and papers.
 
 Sizes and training are read from the embedded family's files. Template and pictures are in `assets/page/methods`.
 """
@@ -53,7 +53,7 @@ def picture(name: str, text: str) -> Markup:
 
 
 def weights(method: Method) -> str:
-    """Say how many weights the method adds to the target; "" if the family does not have the method."""
+    """Say how many weights the method adds to the target; "" if the family lacks these weights."""
     words = strings("methods")["cards"]
     target = menu.parameters(menu.FAMILY / "target")
     if method.part == EXIT and menu.has_weights(method.name):
@@ -83,7 +83,7 @@ def training(name: str, how: str) -> str:
 
 
 def controls(name: str) -> str:
-    """List the variants of a method for which the family has other weights, with the sizes of those weights."""
+    """List the variants of a method that have weights of their own in the family, with the sizes of those weights."""
     others = [m for m in METHODS.values() if m.variant_of == name and not m.tree and m.embedded]
     names, sizes = of_drafters("name"), {m.name: menu.parameters(menu.FAMILY / m.folder) for m in others}
     return ", ".join(f"{names[variant]} ({menu.size(count)})" for variant, count in sizes.items() if count)

@@ -71,7 +71,7 @@ def audit_trace(text: Any) -> dict[str, Any]:
 
 @answering
 def make_page(sent: Any) -> dict[str, Any]:
-    """Make a page that plays a run. `sent` is the run's text, and the address of the page that made it."""
+    """Make a page that plays a run. `sent` is the run's text, and the address of the page that sends it."""
     text, home = sent
     return {"page": standalone(recorded(parse(text)), home), "said": strings("traces")["saved_page"]}
 

@@ -45,7 +45,7 @@ class Cache:
         if path == PREVIEW and method in ("GET", "HEAD"):
             await FileResponse(PICTURE, headers={"Cache-Control": "max-age=86400"})(scope, receive, send)
         elif is_page and method == "HEAD":
-            # When Gradio starts, it sends HEAD to check within three seconds that its page can be reached.
+            # Answer at once: when Gradio starts, it checks its page by HEAD, and waits three seconds at most.
             await Response(media_type="text/html")(scope, receive, send)
         elif is_page or is_file:
             await (await self.answer(scope, receive, headers))(scope, receive, send)

@@ -18,9 +18,9 @@ PREVIEW = "/preview.png"  # the picture's path on the server
 
 
 def with_first_screen(page: bytes, language: str) -> bytes:
-    """Replace Gradio's title, description and preview by ours, and add the first screen before Gradio's element.
+    """Replace Gradio's title and preview by ours with a description; add the first screen before Gradio's element.
 
-    The head begins with preload links for all scripts that the page waits for, so that they are fetched at once.
+    The head begins with our import map, and with preload links for all scripts that the page waits for.
     """
     page = with_head(page, tags(language, address_in(page) + PREVIEW).encode())
     preloads = "".join(f'<link rel="modulepreload" href="./assets/{name}" crossorigin>' for name in scripts())

@@ -31,7 +31,7 @@ def request() -> gr.Request | None:
 
 
 def scope_of(request: gr.Request) -> dict[str, Any]:
-    """Return the ASGI scope of the Starlette request inside a Gradio request, whose own `scope` is a converted copy."""
+    """Return the ASGI scope of the Starlette request in a Gradio request; `request.scope` is only a converted copy."""
     return dict(getattr(request.request, "scope", {}))
 
 

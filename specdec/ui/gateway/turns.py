@@ -1,7 +1,7 @@
 """Queue the visitors who want to use the machine. Every waiting visitor sees about how long the wait will be.
 
 Addresses take turns, so that an address with many requests delays mainly itself. Requests of one address are served in
-order. An address, which a whole class behind a router may share, can have at most half of the places.
+order. An address can have about half of the places, because a whole class behind a router may share the address.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Turns:
     def __init__(self, expected: dict[str, float]) -> None:
         self._expected = dict(expected)
         self._line: list[Ticket] = []  # in the order of arrival
-        self._round = 0  # the round of the last ticket that had the machine
+        self._round = 0  # the highest round of a ticket that has had the machine
         self._lock = threading.Lock()
 
     def locked(self) -> bool:
@@ -56,7 +56,7 @@ class Turns:
             return ticket
 
     def before(self, ticket: Ticket) -> tuple[int, float]:
-        """Return how many tickets come before this one, and the seconds to wait. At (0, 0.0), the turn begins."""
+        """Return the number of tickets before this one, and the expected wait in seconds. (0, 0.0): the turn begins."""
         with self._lock:
             order = sorted(self._line, key=lambda ticket: (ticket.since is None, not ticket.leads, ticket.round))
             now, ahead = time.monotonic(), order[: order.index(ticket)]

@@ -165,7 +165,7 @@ def drafter_names() -> dict[str, str]:
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
-    """Let a script update the lines below the menus when a choice changes. A drafter's line depends on the rule."""
+    """Let a script update the lines below the menus if drafter or rule changes. Drafters' lines depend on the rule."""
     families = [name for name in (*menu.families(), "") if name not in ROUNDED]
     drafters = {family: {rule: menu.drafter_lines(rule, family) for rule in RULES} for family in families}
     rules, same = strings("page")["settings"]["rule_lines"], dict.fromkeys(ROUNDED, EMBEDDED)
@@ -187,7 +187,7 @@ def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
 
 
 def filled_in(settings: dict[str, Any]) -> list[Any]:
-    """Return updates for all fields that give `settings` new values. A new target also changes the menu of drafters."""
+    """Return an update for each field: its value in `settings`, if any. A family also changes the menu of drafters."""
     updates = {name: gr.update(value=value) for name, value in settings.items()}
     if "family" in settings:
         drafter, rule = settings.get("drafter", DEFAULT_DRAFTER), settings.get("rule", "rejection")
@@ -369,7 +369,7 @@ def chosen(family: Any, drafter: Any) -> Any:
 def run(*settings: Any, **named: Any) -> Iterator[str]:
     """Run a prompt live, with speculative and with plain decoding. The run streams as NDJSON: a header, then events.
 
-    `peer` adds a lane of transformers, if transformers has such a drafter and k is 1 or more.
+    `peer` adds a lane of transformers, if transformers has such a drafter and can run the target.
     A wrong name of a drafter, rule or family is answered with the list of valid names; `adaptive:NAME` adapts the draft
     length of any drafter.
     While the runs of other visitors come first, empty strings arrive.
