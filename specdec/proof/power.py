@@ -37,7 +37,7 @@ IMPOSSIBLE = 1e-12  # replaces a probability of 0, so that its logarithm is fini
 class ListedTokensModel(ByPrefix):
     """A model over few ids: the target's likeliest tokens after each prefix, and a last id for all other tokens.
 
-    It gives `row` at `temperature`. After a prefix that contains the last id, only that id follows.
+    Sampled at `temperature`, it gives `row`. After a prefix that contains the last id, only that id follows.
     """
 
     context = 64

@@ -78,7 +78,7 @@ class Trace:
     def summary(self) -> dict[str, Any]:
         """Return the settings, texts and figures of the run, ready for JSON. An unknown figure is None.
 
-        `figures` are those of `stats.summary`. `machine_busy` says that other programs distort the speed-up.
+        `figures` are those of `stats.summary`. `machine_busy` says that other programs probably distorted the speed-up.
         `same_text` says whether all lanes wrote the same; it is None for a single lane.
         """
         lane = self.header.lanes[0]
