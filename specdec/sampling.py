@@ -73,18 +73,18 @@ class SharedNoiseSampler(Sampler):
 
     def at(self, length: int) -> None:
         self._length = length
-        self._noise = {place: noise for place, noise in self._noise.items() if place >= length}
+        self._noise = {position: noise for position, noise in self._noise.items() if position >= length}
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
         kind, level = key
-        place = self._length + level + (kind == "own")
-        if place not in self._noise:
-            self._noise[place] = self.noise(place, len(probs)).to(probs.device)
-        return int(argmax((probs.double().log() + self._noise[place])[None]))
+        position = self._length + level + (kind == "own")
+        if position not in self._noise:
+            self._noise[position] = self.noise(position, len(probs)).to(probs.device)
+        return int(argmax((probs.double().log() + self._noise[position])[None]))
 
-    def noise(self, place: int, size: int) -> Tensor:
-        """Return standard Gumbel noise [size] for the token at `place`, counted from the start of the prompt."""
-        seed = random.Random(f"{self.seed}:{place}").getrandbits(32)
+    def noise(self, position: int, size: int) -> Tensor:
+        """Return standard Gumbel noise [size] for the token at `position`, counted from the start of the prompt."""
+        seed = random.Random(f"{self.seed}:{position}").getrandbits(32)
         uniform = torch.rand(size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
         return -torch.log(-torch.log(uniform))
 
@@ -116,7 +116,7 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
 
 
 def normalised(probs: Tensor) -> Tensor:
-    """Normalise long rows of `probs` [n, V] in place. The acceptance test `u q < p` needs rows that sum to one."""
+    """On a CPU, normalise long rows of `probs` [n, V] in place. The acceptance test `u q < p` needs sums of one."""
     if probs.shape[-1] < MIN_NORMALISED or probs.device.type != "cpu":
         return probs
     return probs.div_(probs.sum(dim=-1, keepdim=True))
@@ -161,7 +161,7 @@ def mark_tail_of_long_row(probs: Tensor, top_p: float) -> Tensor:
 def argmax(logits: Tensor) -> Tensor:
     """Return the index of the maximum of each row; among equal maxima, the first.  # [n, V] -> [n]
 
-    On a CPU this uses NumPy, which is ten times faster than torch.
+    For float32 and float64 on a CPU this uses NumPy, which is ten times faster than torch.
     """
     if logits.device.type == "cpu" and logits.dtype in (torch.float32, torch.float64):
         return torch.from_numpy(logits.numpy().argmax(-1))
@@ -184,7 +184,7 @@ def residual(p: Tensor, q: Tensor | None, token: int) -> Tensor:
 
 
 def block_chance(weight: float, p: Tensor, q: Tensor) -> float:
-    """Return the chance h that a prefix of weight w is accepted as a block: m/(m+1-w), with m = Σ max(0, w p - q)."""
+    """Return the chance that a prefix of weight w passes: h = m/(m+1-w), m = Σ max(0, w p - q) for the next token."""
     mass = float((weight * p - q).clamp(min=0.0).sum())
     return mass / (mass + 1.0 - weight) if weight < 1.0 else 1.0
 

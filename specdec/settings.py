@@ -1,6 +1,6 @@
 """The table of a run's settings. It defines the page's fields, links, the API, the command's flags and their help.
 
-`ui/request.py` checks settings from the page, links and the API. `SamplingParams` and `check_request` check the
+`ui/request.py` checks settings from the page, links and the API. `SamplingParams` and `methods.check_request` check the
 settings of every run, also of the command. Settings go by name to `lanes.race.race`; no code in between lists them.
 """
 
@@ -33,7 +33,7 @@ class Setting:
     """One setting. The API, links and traces use its name; so does the flag, with dashes.
 
     `low` and `high` limit what visitors can send: the value of a number, or the length of a text. The engine itself
-    accepts a wider range. `bound` names the field of this host's `Exposure` that is `high`; else `fixed_high` is.
+    accepts a wider range. `high` is the field `bound` of this host's `Exposure`, or `fixed_high` if `bound` is empty.
     A setting with a `step` is a slider on the page.
     """
 

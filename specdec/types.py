@@ -130,7 +130,7 @@ class Proposal:
     """The draft of one cycle: a tree of tokens (a chain is a tree without siblings).
 
     `parents[i]` is the node that token i follows; -1 is the last committed token. Parents come before their children.
-    `probs[i]` is the distribution that token i was sampled from, after temperature, top-k and top-p. If `probs` is
+    `probs[i]` is q, the distribution that token i was sampled from, after temperature, top-k and top-p. If `probs` is
     None, no token was sampled: each q is a point mass. `seconds[i]` is the time taken to draft token i, if measured.
     """
 
@@ -151,7 +151,7 @@ class Proposal:
         return is_chain(self.parents)
 
     def distributions(self, rows: Tensor) -> Tensor:
-        """Return the distribution q of each token; a point mass becomes a one-hot row like `rows`.  # [n, V]"""
+        """Return q of each token; a point mass becomes a one-hot row of the dtype and width of `rows`.  # [n, V]"""
         if self.probs is not None:
             return self.probs
         distributions = rows.new_zeros((len(self), rows.shape[1]))
@@ -179,7 +179,7 @@ class Costs:
     """The cost of a cycle as a function of the depth of its draft. The unit is one step of plain decoding.
 
     A draft of depth d costs `start` + d * `draft`. For a tree, `draft` is the cost of a whole level. At temperatures
-    above 0, `draw` is added to `draft`. `passes[d]` is the cost of the target's pass over a draft of depth d.
+    above 0, sampling adds `draw` to `draft`. `passes[d]` is the cost of the target's pass over a draft of depth d.
     `overhead` is the remaining cost of a cycle with a draft; it does not depend on the depth.
     """
 
@@ -216,8 +216,8 @@ class Costs:
 class Trial:
     """The test of one drafted token, which is accepted if u·q < p.
 
-    Only block verification sets `h`. It accepts the token if u < h, or if a longer block passed before; then it tosses
-    no coin. `u` is None if no coin was tossed. Some rules never toss coins.
+    Only block verification sets `h`, the chance that the prefix up to this token passes: it passes if u < h. The token
+    is also accepted if a longer prefix has passed. `u` is None if no coin was tossed; some rules never toss coins.
     """
 
     node: int

@@ -46,8 +46,8 @@ SORTED_ALIKE = "the limit affects only speed: both ways to sort give the same re
 # Mutants that behave like the original: (function, change) -> the reason.
 EQUAL = {
     ("sampling.SharedNoiseSampler.__init__", "0 → 1"): "the decoding loop calls `at` before it draws anything",
-    ("sampling.SharedNoiseSampler.at", "place >= length → place > length"):
-     "if noise is dropped, it is computed again from the seed and the place",
+    ("sampling.SharedNoiseSampler.at", "position >= length → position > length"):
+     "if noise is dropped, it is computed again from the seed and the position",
     ("sampling.probabilities", "sorted=False → True"): "the tokens are sorted afterwards, by index",
     ("sampling.normalised", "probs.shape[-1] < MIN_NORMALISED → probs.shape[-1] <= MIN_NORMALISED"):
      "the limit affects only precision: a row of exactly that length sums to one well enough either way",

@@ -273,7 +273,7 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
                 family.drafts[name] = part
     if isinstance(model, Transformer) and QuantisedCopy.pays(model):
         free = machine.free_memory()
-        if free is None or quantised.MORE * model.parameters < free:
+        if free is None or quantised.BYTES_PER_WEIGHT * model.parameters < free:
             family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], QuantisedCopy(model))
     return autotune(family)
 

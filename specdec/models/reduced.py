@@ -1,7 +1,7 @@
 """A small draft model that uses the target's embeddings and output matrix.
 
 Two small matrices convert between the widths of draft and target, so the draft's file holds only these, its layers and
-a map. Like an EAGLE-3 head, it drafts only the tokens in the map `d2t`; all others still come from the target.
+a map. Like an EAGLE-3 head, it drafts only the tokens in the map `d2t`; only the target can add the other tokens.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .config import Config
 from .transformer import model_tensors, Transformer
 
 # Tensors that only such a draft model has:
-READS = "reads.weight"
-WRITES = "writes.weight"
-MAP = "d2t"
+READS = "reads.weight"  # [draft's width, target's width]: converts the target's embeddings
+WRITES = "writes.weight"  # same shape: converts the draft's states, for the target's output matrix
+MAP = "d2t"  # for each token that can be drafted: its id minus its index, as in EAGLE-3
 ROWS = 64  # rows of an identity matrix that are multiplied by the output matrix at once
 
 
@@ -34,7 +34,7 @@ class ReducedDraft(Transformer):
         target: Target,
         stored: torch.dtype | None = None,
     ) -> None:
-        """Build the draft. Raises ValueError if the weights are not those of a reduced draft for `target`."""
+        """Build the draft. Raises ValueError if `weights`, which must have a `MAP`, do not fit `config` or `target`."""
         ids = parse_map(weights[MAP], target.vocabulary)
         tensors = {name: weights[name] for name in weights if name != MAP}
         check_tensors(tensors, reduced_tensors(config, target.width))

@@ -35,8 +35,8 @@ Floor = Tensor | float  # see `rms_normalise`
 class Layer:
     """The weights of one block, arranged so that a pass needs few operations.
 
-    Query, key and value are one matrix, gate and up another; `matrix.py` chooses their layout. A norm's weights are
-    multiplied into the matrix that follows it, the scale of the attention scores into the queries.
+    Query, key and value are one matrix, gate and up another; `matrix.py` chooses their layout. The norms of attention
+    and MLP are multiplied into the matrices that follow them, and the scale of the attention scores into the queries.
     """
 
     qkv: Matrix  # [hidden, (heads + 2 kv_heads) · head_dim]
@@ -73,7 +73,7 @@ class Transformer:
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim = config.head_dim
         # On a GPU, prompts are read with `is_causal`, not with a mask: for a mask and grouped heads, torch takes its
-        # slowest kernel, which computes all scores at once in float32. A CPU would gain nothing and round differently.
+        # slowest kernel, which computes all scores at once in float32. On a CPU `is_causal` only changes rounding.
         self.causal_prefill = device != "cpu"
 
         def take(name: str) -> Tensor:
@@ -132,7 +132,7 @@ class Transformer:
         return pack_weight(matrix, self.dtype, self.device, self.stored, before, after)
 
     def _paired(self, x: Tensor) -> Tensor:
-        """Reorder the entries of each head: the Hub pairs i with i + half a head, `apply_rope` pairs neighbours."""
+        """Reorder the entries of each head: the Hub rotates i with i + half a head, `apply_rope` i with i + 1."""
         pairs: Tensor = x.unflatten(0, (-1, 2, self.head_dim // 2))
         return pairs.transpose(1, 2).reshape(x.shape)
 
@@ -186,7 +186,7 @@ class Transformer:
             out_bias=None if out_bias is None else out_bias.to(self.dtype),
             head_norm=head_norm,
             gate_up=self._after_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
-            # A `Grouped` matrix needs no padding: it has whole groups of 32 inputs, which is `native.BLOCK`.
+            # A `Grouped` matrix needs no padding: its inputs form groups of 32, and `native.BLOCK` is 32, too.
             down=self.matrix(F.pad(down, (0, padding)) if isinstance(down, Tensor) else down),
             window=self.config.windows.get(i),
         )
@@ -341,8 +341,8 @@ class Transformer:
         self,
         x: Tensor,  # [n, hidden]
         layer: Layer,
-        new: Tensor,  # [2 kv_heads, n, head_dim]
-        keys: Tensor,  # [kv_heads, head_dim, end]
+        new: Tensor,  # [2 kv_heads, n, head_dim]: the part of the cache that the n tokens of this pass fill
+        keys: Tensor,  # [kv_heads, head_dim, end], where `end` counts all cached tokens and these n
         values: Tensor,  # [kv_heads, end, head_dim]
         angles: Tensor,
         mask: Tensor | None,
@@ -392,15 +392,15 @@ class Transformer:
         """Return the attention mask, -inf where a token may not attend; None if not needed.  # [1, n, start + n]"""
         if count == 1 and window is None:
             return None
-        places = torch.arange(start + count, device=self.device)
-        rows = places[start:, None]
-        masked = places > rows
+        keys = torch.arange(start + count, device=self.device)  # positions
+        queries = keys[start:, None]
+        masked = keys > queries
         if window is not None:
-            masked |= places <= rows - window
+            masked |= keys <= queries - window
         mask = torch.zeros(count, start + count, dtype=self.dtype, device=self.device)
         mask.masked_fill_(masked, float("-inf"))
         if not is_chain(parents):
-            first = count - len(parents)
+            first = count - len(parents)  # the row of the tree's first node
             for node, parent in enumerate(parents):
                 row = mask[first + parent].clone()  # a node sees what its parent sees, and itself
                 visible = (row == 0).nonzero().flatten()

@@ -12,7 +12,7 @@ from .transformer import Transformer
 
 
 class TargetView:
-    """A `LanguageModel` for one run. Its cache also stores the hidden states at `taps` and `exit_layer`.
+    """A `LanguageModel` for one run. Its cache also stores the inputs of the layers `taps` and `exit_layer` (0: none).
 
     The engine and drafters (early exit, Medusa, EAGLE) share the view. When the engine rolls the cache back, the stored
     states are rolled back too.
@@ -31,6 +31,6 @@ class TargetView:
         return self.model.forward(tokens, cache, parents, rows)
 
     def begin(self, tokens: Sequence[int]) -> Tensor:
-        """Run `tokens` up to the exit layer; return logits. Verification continues from that layer.  # [1, V]"""
+        """Run `tokens` up to the exit layer; return the last one's logits. `forward` continues from there.  # [1, V]"""
         assert isinstance(self.model, Transformer)  # no other model has an early exit
         return self.model.begin(tokens, self.cache)

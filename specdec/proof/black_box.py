@@ -27,7 +27,7 @@ MIN_PROBABILITY = 1e-6
 MIN_REST = 1e-6  # a row that does not list every token leaves at least this probability to the others
 OTHER = -1  # as the last token of a cell: any token without a cell of its own, followed by anything
 SUM_TOLERANCE = 1e-9
-DEGREE = 1.4  # the constant c in `g_test_after_first`, for each degree of freedom
+C_PER_DEGREE = 1.4  # the constant c of `g_test_after_first`, for each degree of freedom
 
 
 def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: SamplingParams) -> Row:
@@ -93,11 +93,11 @@ def cell_of(text: tuple[int, ...], distribution: JointDistribution, prefixes: se
 def g_test_after_first(counts: Counts, first: JointDistribution, distribution: JointDistribution) -> GTest:
     """Test the tokens after the first one, given the first: the G of `distribution` minus the G of `first`.
 
-    The cells of both are chosen before anything is drawn, and can be small. After a prefix, yes-or-no questions ("is it
-    this token?") decide the next token. The number x of yes among the n answers to a question is binomial with a known
-    probability p, and G is the sum of d = 2 n KL(x / n || p) over all questions. E e^(td) <= (1 - 2t)^(-c / 2) for
-    every n, p and t in (0, 1/2), with c = 1.4. (It was computed, see the test of this bound; one toss of a fair coin
-    needs 2 ln 2.) So the tail of G has the bound of `goodness_of_fit.false_alarm` with w = c df, unconditioned.
+    The cells of both distributions are chosen before anything is drawn, and can be small. After a prefix, questions
+    ("is it this token?") decide the next token. The number x of yes among the n answers to a question is binomial with
+    a known probability p, and G is the sum of d = 2 n KL(x / n || p) over all questions. E e^(td) <= (1 - 2t)^(-c / 2)
+    for every n, p and t in (0, 1/2), with c = 1.4. (It was computed, see the test of this bound; one toss of a fair
+    coin needs 2 ln 2.) So G has the bound of `goodness_of_fit.false_alarm`, with w = c df and without `conditioning`.
     """
     draws = sum(counts.values())
     statistic, degrees = 0.0, len(distribution) - len(first)
@@ -106,19 +106,19 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
         if any(exact.get(cell, 0.0) <= 0.0 for cell in drawn):
             return GTest(math.inf, 1, 0.0)
         statistic += sign * draws * divergence([(p, drawn[cell] / draws) for cell, p in exact.items() if p > 0.0])
-    w = DEGREE * degrees
+    w = C_PER_DEGREE * degrees
     if degrees < 1 or statistic <= w:
         return GTest(max(0.0, statistic), max(0, degrees), 1.0)
     return GTest(statistic, degrees, math.exp(max(-700.0, (w * (1 + math.log(statistic / w)) - statistic) / 2)))
 
 
 def limit_after_first(degrees: int, alarm: float) -> float:
-    """Return the G at which the tail of `g_test_after_first` equals `alarm`."""
-    return solve_limit(DEGREE * degrees, -math.log(alarm))
+    """Return the G at which the tail of `g_test_after_first` equals `alarm`, the chance of a false alarm."""
+    return solve_limit(C_PER_DEGREE * degrees, -math.log(alarm))
 
 
 class Witness(NamedTuple):
-    """Holds the `expected` probability of `token` after the tokens `before`, and its share `seen` in `texts` draws."""
+    """Holds the `expected` probability of `token` after `before`, and its share `seen` of the `texts` that begin so."""
 
     before: tuple[int, ...]
     token: int
@@ -130,7 +130,7 @@ class Witness(NamedTuple):
 def witness(counts: Counts, distributions: Sequence[JointDistribution]) -> Witness | None:
     """Find the token whose share of the texts differs most clearly from its probability.
 
-    `distributions` are those of the next 1, 2, … tokens. None if every cell ends in `OTHER`.
+    `distributions` are those of the next 1, 2, … tokens. Returns None if every cell ends in `OTHER`.
     """
     best, most_surprise = None, -1.0
     shorter: list[JointDistribution] = [{(): 1.0}, *distributions]

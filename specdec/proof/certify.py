@@ -1,6 +1,6 @@
 """Check by three tests whether decoding with one pair of models is lossless at one place of a text.
 
-1. In closed form: the exact distribution of the next token, summed over all drafts, equals the target's row.
+1. In closed form: the exact distribution of the next token, summed over all drafts, equals the target's.
 2. By sampling: the next one to three tokens, drawn by the shipped loop, follow the target's joint distribution.
 3. Greedily: the text equals that of plain decoding, token by token.
 

@@ -26,7 +26,7 @@ from .pair import drafter_of, FirstTokenGiven, GREEDY_K, ModelPair, next_tokens,
 
 LOSSLESS = 1e-9  # larger than the rounding errors of float64 logits
 SHOWN = 6  # tokens that the closed form lists; one row sums up all others
-NEAR_TIE = 0.25  # rounding can swap logits less far apart: between 16 and 32, bfloat16 has steps of 1/8
+NEAR_TIE = 0.25  # rounding can swap logits no further apart than this: from 16 to 32, bfloat16 has steps of 1/8
 WINDOW = 14  # tokens of each text that are shown
 
 
@@ -111,7 +111,7 @@ class Crowd(Sampler):
 def sample(
     pair: ModelPair, mistake: Mistake | None, draws: int, generator: torch.Generator
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield texts, each with the number of the `draws` runs that gave it. The loop runs once for each random path."""
+    """Yield the text of each random path that is drawn, and how many of the `draws` runs take this path."""
     run = next_tokens(pair, mistake)
     groups: list[tuple[tuple[int, ...], int]] = [((), draws)]
     while groups:

@@ -1,7 +1,7 @@
 """Enumerate single cycles with deep drafts, large vocabularies or wide trees. Whole loops of them have too many paths.
 
-Target and draft are tables of probabilities. At *free* places, both distributions are random, and differ in one of the
-ways in `KINDS`. At all other places, one token has probability 1, so that even a deep draft has few random paths.
+Target and draft are tables. At *free* places (levels of the draft, from 0), both have random rows, which differ in one
+of the ways in `KINDS`. At most other places, one token has probability 1, so that a deep draft has few random paths.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
 def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
     """Return the total variation for `distance`, without listing every completed text.
 
-    The texts in `distribution` form a prefix tree. Completed texts that leave it at the same node need only one term.
+    The texts in `distribution` form a prefix tree. One term covers all completed texts that leave it at the same node.
     """
     length, next_tokens = cycle.k + 2, dict[Text, set[int]]()
     for text in distribution:

@@ -57,14 +57,14 @@ def divergence(cells: Sequence[tuple[float, float]]) -> float:
 
 
 def growth_of(cells: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return, for draws from q in cells (p, q), G's mean growth with each draw and the variance of ln(q / p)."""
+    """Return the mean growth of G with each draw from q, and the variance of ln(q / p). `cells` are pairs (p, q)."""
     growth = divergence(cells)
     squares = math.fsum(q * math.log(q / p) ** 2 for p, q in cells if q > 0.0)
     return growth, max(0.0, squares - growth * growth / 4)
 
 
 def false_alarm(statistic: float, cells: int, draws: float) -> float:
-    """Bound P(G >= statistic) for `draws` draws from any distribution of `cells` cells.
+    """Bound P(G >= statistic) for `draws` draws from any distribution of `cells` cells, one of which may have e < 5.
 
     The counts of n draws are independent Poisson variables under the condition that they sum to n, so
     P(G >= g) <= P(Σ d >= g) / P(Poisson(n) = n), d = 2 (x ln(x / e) - x + e) for each cell. Stirling:
@@ -80,7 +80,7 @@ def false_alarm(statistic: float, cells: int, draws: float) -> float:
 
 
 def weight(cells: int) -> float:
-    """Return w = Σ c of `false_alarm`, for cells of which one can be small."""
+    """Return w = Σ c of `false_alarm`, for `cells` cells, one of which may have e < 5."""
     return 1.08 * cells + 0.09
 
 
@@ -123,7 +123,7 @@ def distances(distributions: Sequence[JointDistribution], counts: Counts) -> lis
 
 
 def is_red(distance: Sequence[float | None]) -> bool:
-    """Return whether plain decoding gives such an entry of `distances` less than once in a billion samples."""
+    """Return whether an entry of `distances` has a tail below FALSE_ALARM, which plain decoding almost never gives."""
     return distance[4] is not None and distance[4] < FALSE_ALARM
 
 

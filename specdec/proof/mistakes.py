@@ -62,7 +62,7 @@ class Unwarped:
 
 @dataclass(frozen=True)
 class Mistake:
-    """Describes a mistake. `apply` plants it in a task whose drafter is the shipped draft model."""
+    """Describes a mistake. `apply` plants it in a task that drafts with the model `draft`."""
 
     key: str
     rule: Callable[[], Rule] | None = None
@@ -83,7 +83,7 @@ class Mistake:
         return replace(task, **changes)
 
 
-CATALOGUE = (  # `assets/text/en/lossless.json` says where each was found
+CATALOGUE = (  # `met` in `assets/text/en/lossless.json` says where most of them were found
     Mistake("target_minus_target", wrong.ResidualIsNothing),
     Mistake("from_target", wrong.ResampleFromTarget),
     Mistake("extra_bonus", wrong.BonusAfterRejection, first_token_shows=False),

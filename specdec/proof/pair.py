@@ -48,7 +48,7 @@ class CachedRows(ByPrefix):
         return self._rows[prefix]
 
 
-class ArgmaxDraft(DraftModelDrafter):
+class PointMassDraft(DraftModelDrafter):
     """Drafts the argmax as a point mass (q is None), which is lossless also at temperatures above 0."""
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
@@ -79,7 +79,7 @@ class ModelPair:
         self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
 
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
-        """Make a task that decodes the last token of the text (drawn by `FirstTokenGiven`) and `length` more."""
+        """Make a task whose prefill draws the last token of the text (by `FirstTokenGiven`), and then `length` more."""
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
         drafter = drafter_of(mistake, self.draft)
         task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)
@@ -104,7 +104,7 @@ class ModelPair:
 
 
 def drafter_of(mistake: Mistake | None, draft: LanguageModel[Any]) -> DraftModelDrafter:
-    return ArgmaxDraft(draft) if mistake and mistake.needs_point_mass else DraftModelDrafter(draft)
+    return PointMassDraft(draft) if mistake and mistake.needs_point_mass else DraftModelDrafter(draft)
 
 
 @functools.cache

@@ -142,7 +142,7 @@ def loops_of_chains() -> list[Case]:
     """Return the loops on which a verifier is judged. Some are greedy or have top-k or top-p, so that p has zeros."""
     warps = (PARAMS[0], PARAMS[1], PARAMS[4], PARAMS[5])
     loops = [Case(*shape, params, seed=seed) for seed, (shape, params) in enumerate(product(LOOPS, warps))]
-    return loops + deep_loops("block")[::4]
+    return loops + deep_loops("block")[::4]  # block verification judges only chains
 
 
 def judge_chains(rule: Rule) -> Iterator[tuple[str, float]]:

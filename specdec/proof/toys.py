@@ -214,7 +214,7 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]
         for event in generate(task_of(), sampler):
             if isinstance(event, Committed):
                 tokens += event.tokens
-            elif isinstance(event, Failed):  # a crashing drafter must not pass: the loop continues without it
+            elif isinstance(event, Failed):  # otherwise a crashing drafter would pass: the loop continues without it
                 return (-1,)
         return tuple(tokens)
 

@@ -61,7 +61,7 @@ class TokenResidualAfterBlock(BlockVerification):
 
 
 class BlockByProduct(BlockVerification):
-    """Accepts a prefix with the product of its ratios, which is right only for the whole block."""
+    """Accepts a prefix with probability w, its weight in `BlockVerification`: right only for the whole block."""
 
     def pass_chance(self, weight: float, p: Tensor, q: Tensor) -> float:
         return weight
@@ -80,7 +80,7 @@ class BonusFromDraft(RejectionSampling):
 
 
 class OneCoin(RejectionSampling):
-    """Uses one uniform number u for the whole block: accepts the prefix whose smallest ratio exceeds u."""
+    """Uses one uniform number u for the whole block: accepts the longest prefix whose ratios p/q all exceed u."""
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         self._passed = 1.0
@@ -95,7 +95,7 @@ class OneCoin(RejectionSampling):
 
 
 class BonusAfterRejection(RejectionSampling):
-    """Counts the resampled token as accepted, and therefore adds a bonus even if the last draft was rejected."""
+    """If the draft's last token is rejected, counts the resampled token as accepted, and therefore adds a bonus."""
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         verdict = super().verify(proposal, rows, sampler)

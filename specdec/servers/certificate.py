@@ -3,7 +3,7 @@
 For a few prompts, the joint distribution of the first tokens of many texts is compared with the target's distribution.
 The target's distribution is computed from its weights, or read from the log-probabilities that a plain server of the
 same model reports; the texts of this plain server are tested, too. The first token after a prompt is never drafted, so
-each text has several tokens. At temperature 0 the texts themselves are compared. The command is `specdec certify`.
+each text has several tokens. Greedy texts are compared, too; at temperature 0, only these. See `specdec certify`.
 """
 
 from __future__ import annotations

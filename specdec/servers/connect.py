@@ -21,8 +21,8 @@ def connect_pair(
 ) -> tuple[Server, Server | None]:
     """Connect to the server at `address` and, if `plain` is given, to the plain server at that address.
 
-    The plain server is sent the key only if `takes_key` allows it. Both addresses are parsed before the first request
-    is sent. Raises ServerError as `connect` does.
+    `key` is the API key for `address`; the plain server is sent this key only if `takes_key` allows that. Both
+    addresses are parsed before the first request is sent. Raises ServerError as `connect` does.
     """
     plain_key = key if plain and takes_key(plain, address) else ""
     server = connect(address, key, limits)

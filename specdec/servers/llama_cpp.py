@@ -61,7 +61,7 @@ class LlamaCpp:
         """Yield one chunk per cycle: join the server's chunks, beginning with the one in which the sums grow."""
         options = {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
         cycle: Chunk | None = None
-        sums, missing, count = (0, 0), 0, 0  # at the cycle's start; tokens that it still lacks; tokens so far
+        sums, missing, count = (0, 0), 0, 0  # sums at the cycle's start; tokens the cycle still lacks; all tokens
         for data, arrived in self._client.events("/completion", self._body(prompt, params) | options):
             counts = at(data, "timings", "draft_n") or 0, at(data, "timings", "draft_n_accepted") or 0
             drafted, accepted = (fields.integer(value, "counts of drafts") for value in counts)

@@ -21,7 +21,7 @@ class Step:
 
 
 def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) -> tuple[list[Step], Counted | None]:
-    """Return all steps, the prefill first, and how they were counted (None if nothing was drafted)."""
+    """Return all steps, the prefill first, and how they were counted: `Counted`, or None if nothing was drafted."""
     blocks = blocks_of(chunks)
     if not blocks:
         return [], None
@@ -63,9 +63,9 @@ def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
 def steps_from_sums(chunks: Sequence[Chunk]) -> list[Step]:
     """Make the steps after the prefill from the sums in each chunk."""
     steps, before = list[Step](), (0, 0)
-    for place, chunk in enumerate(chunk for chunk in chunks if chunk.tokens):
+    for number, chunk in enumerate(chunk for chunk in chunks if chunk.tokens):
         sums = chunk.drafted or 0, chunk.accepted or 0
-        if place:
+        if number:  # 0 is the prefill
             steps.append(Step(chunk.tokens, chunk.text, chunk.at, sums[0] - before[0], sums[1] - before[1]))
         before = sums
     return steps

@@ -16,7 +16,7 @@ NOISE = "shared noise"
 BLOCK = "block verification"
 TYPICAL = "typical acceptance"
 MAX_NAME = 40  # messages quote at most this many characters of a name from a trace
-ROUNDING = 2e-6  # largest error of a recorded probability, which is computed in float32 and written with 7 digits
+ROUNDING = 2e-6  # largest error in a recorded distribution, computed in float32 and rounded to 7 decimals
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def agree(a: Distribution, b: Distribution) -> bool:
 
 def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
     """Return the mass m = Σ max(0, w p − q) of the residual at `x`; None if the trace does not determine it."""
-    weight, h = cycle.weight_before(x), cycle.positions[x.node - 1].h
+    weight, h = cycle.weight_before(x), cycle.positions[x.node - 1].h  # both of the prefix before x
     if weight == 1.0:
         return None if x.overlap is None else 1.0 - x.overlap
     return None if h is None or h >= 1.0 else h * (1.0 - weight) / (1.0 - h)  # from h = m / (m + 1 - w)
@@ -51,7 +51,7 @@ def is_residual(residual: Distribution, cycle: AuditedCycle, x: Position) -> boo
 
 
 def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
-    """Check that each distribution sums to 1, and that p, q, h and the residuals follow from the distributions."""
+    """Check that each distribution sums to 1, and that p, q, the last h and the residuals follow from them."""
     for x in cycle.positions:
         for name, value, row in (("p", x.p, x.target), ("q", x.q, x.draft)):
             if row and not sums_to_one(row):

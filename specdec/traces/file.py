@@ -47,7 +47,7 @@ class Header:
     prompt: str
     lanes: tuple[str, ...]
     schema: int = SCHEMA
-    kind: str = ""  # story, code, facts, …
+    kind: str = ""  # of text: story, code, facts, …
     models: dict[str, Any] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
     created: str = ""
@@ -78,8 +78,8 @@ class Trace:
     def summary(self) -> dict[str, Any]:
         """Return the settings, texts and figures of the run, ready for JSON. An unknown figure is None.
 
-        `figures` are those of `stats.summary`. `machine_busy` says that the speed-up cannot be trusted. `same_text`
-        says whether all lanes wrote the same; it is None for a single lane.
+        `figures` are those of `stats.summary`. `machine_busy` says that other programs probably distorted the speed-up.
+        `same_text` says whether all lanes wrote the same; it is None for a single lane.
         """
         lane = self.header.lanes[0]
         started = next((event for event in self.events if isinstance(event, Started) and event.lane == lane), None)

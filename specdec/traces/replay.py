@@ -48,7 +48,7 @@ class ReplayedSampler(Sampler):
         return u * q < p, u
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
-        """Return the next token of the text. Only rules that draw it before they look at the draft use it."""
+        """Return the next token of the text. It matters only to rules that draw it before they look at the draft."""
         positions, children = self.cycle.positions, self.cycle.tree.children(self._node)
         token = (*self.cycle.committed.tokens, None)[self._drawn]  # None: the text ended before this draw
         if self.rule == NOISE:

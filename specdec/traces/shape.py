@@ -17,7 +17,7 @@ class ShapeCheck:
     """Checks the events of a file one after the other. Raises ValueError if they cannot be a run."""
 
     def __init__(self) -> None:
-        self.drafted: Counter[str] = Counter()  # lane -> nodes that are not verified yet
+        self.drafted: Counter[str] = Counter()  # lane -> tokens drafted in its current cycle
         self.servers: set[str] = set()  # lanes of servers
 
     def check(self, event: Event) -> None:

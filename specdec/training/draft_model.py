@@ -127,15 +127,15 @@ def llama_config(vocabulary: int, width: int, inner: int, layers: int, heads: in
     }
 
 
-def rotation(count: int, head: int, theta: float, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return the cosines and sines of rotary embeddings for positions below `count`.  # [count, head] each"""
-    rates = theta ** (-torch.arange(0, head, 2, device=device) / head)
+def rotation(count: int, size: int, theta: float, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Return cosines and sines of rotary embeddings for `count` positions and heads of `size`.  # [count, size] each"""
+    rates = theta ** (-torch.arange(0, size, 2, device=device) / size)
     angles = torch.outer(torch.arange(count, device=device).float(), rates).repeat(1, 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
 def rotated(x: Tensor, cosines_and_sines: tuple[Tensor, Tensor]) -> Tensor:
-    """Apply rotary embeddings to queries or keys, given `rotation(…)`.  # [..., n, head]"""
+    """Apply rotary embeddings to queries or keys, given `rotation(…)`.  # [..., n, size]"""
     first, second = x.chunk(2, -1)
     return x * cosines_and_sines[0] + torch.cat((-second, first), -1) * cosines_and_sines[1]
 

@@ -24,7 +24,7 @@ QUERIES_PER_KEY = 3  # query heads that share a key head, if this divides the nu
 
 
 class Eagle3(Draft):
-    """The head. At first it roughly returns the highest tap. `writes` projects its states for the target's output."""
+    """The head. Untrained, it roughly returns the highest tap. `writes` fits states to the target's output matrix."""
 
     def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS) -> None:
         super().__init__(target, draft_ids)
@@ -92,7 +92,7 @@ class Eagle3(Draft):
         return [states.flatten(0, 1)[reading.places - step - 1] for step, states in enumerate(drafts)]
 
     def weights(self) -> dict[str, Tensor]:
-        """Return the tensors under the names of EAGLE-3's authors. A small matrix replaces their output matrix."""
+        """Return the tensors under the names of EAGLE-3's authors. `WRITES` replaces their output matrix."""
         q, k, v = self.qkv.split([count * self.head_dim for count in (self.heads, self.kv_heads, self.kv_heads)])
         gate, up = self.gate_up.chunk(2)
         layer = {

@@ -20,7 +20,7 @@ from .target_pass import hidden_states
 TEMPERATURE = 0.8  # below 1, because people decode greedily or at low temperatures
 VARIATION = 1.0  # weight of the total variation, relative to the KL divergence
 DECAY = 0.8  # weight of a drafted token in the loss, relative to the drafted token before it
-PLACES_AT_ONCE = {"cpu": 256, "cuda": 8_192}  # places whose logits are in memory at the same time
+PLACES_AT_ONCE = {"cpu": 256, "cuda": 8_192}  # places (see `Reading`) whose logits are in memory at the same time
 
 
 def precision(device: str) -> torch.dtype:
@@ -53,7 +53,7 @@ def to_device(tensor: Tensor, device: str) -> Tensor:
 
 
 class Draft(nn.Module):
-    """A drafter in training. `draft_ids` are the tokens that it can draft, in ascending order."""
+    """A drafter in training. `draft_ids` are the V tokens that it can draft, in ascending order."""
 
     taps: tuple[int, ...] = ()
     embedding: Tensor
@@ -70,11 +70,11 @@ class Draft(nn.Module):
         self.register_buffer("draft_ids", draft_ids, persistent=False)
 
     def predictions(self, reading: Reading) -> list[Tensor]:
-        """Return the states that predict a draft's first, second, … token at each place.  # [m, inner] each"""
+        """Return the states that predict a draft's first, second, … token at each place.  # [m, draft width] each"""
         raise NotImplementedError
 
     def outputs(self) -> Tensor:
-        """Return the output matrix. Logits are the product of states and its transpose.  # [V, inner]"""
+        """Return the output matrix. Logits are the product of states and its transpose.  # [V, draft width]"""
         raise NotImplementedError
 
     def weights(self) -> dict[str, Tensor]:
@@ -104,7 +104,7 @@ class Divergence(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, target_states: Tensor, target_rows: Tensor, rows: Tensor, *drafts: Tensor) -> Tensor:
-        """Return the loss.  # [m, width], [V, width], [V, inner], [m, inner] each -> []"""
+        """Return the loss.  # [m, width], [V, width], [V, draft width], [m, draft width] each -> []"""
         count = len(target_states)
         gradients = [torch.empty_like(states) for states in drafts]
         rows_gradient = torch.zeros_like(rows, dtype=torch.float32) if ctx.needs_input_grad[2] else None
@@ -140,7 +140,7 @@ def slices(count: int, device: torch.device) -> list[slice]:
 
 
 def log_distribution(states: Tensor, rows: Tensor) -> Tensor:
-    """Return log-probabilities at TEMPERATURE.  # [n, inner], [V, inner] -> float32 [n, V]"""
+    """Return log-probabilities at TEMPERATURE.  # [n, width], [V, width] -> float32 [n, V]"""
     return F.linear(states, rows).float().div_(TEMPERATURE).log_softmax(-1)
 
 

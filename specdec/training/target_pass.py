@@ -59,7 +59,7 @@ def hidden_states(
             values,
             mask,
             is_causal=mask is None and count > 1,
-            scale=1.0,  # the query matrix already includes the scale
+            scale=1.0,  # the queries already include the scale
             enable_gqa=target.heads != target.kv_heads,
         )
         x = target.attention_out_and_mlp(x, y.transpose(0, 1).flatten(1, 2), layer)
@@ -69,7 +69,7 @@ def hidden_states(
 
 
 def attention_mask(start: int, end: int, window: int | None, device: torch.device) -> Tensor | None:
-    """Return a mask, True where a token may attend, or None if `is_causal` does the same.  # bool [end - start, end]"""
+    """Return a mask, True where a token may attend, or None if `is_causal` is enough.  # bool [end - start, end]"""
     has_many_tokens = end - start > 1
     if (window is None or end <= window) and not (start and has_many_tokens):
         return None

@@ -72,7 +72,7 @@ def train(
     lines = prompts.read_text(encoding="utf-8").splitlines() if prompts else []
     device = zoo.resolve_device(device)
     start = time.monotonic()
-    give_memory_back()  # otherwise memory fragments by half a gigabyte each minute
+    give_memory_back()  # otherwise fragmentation wastes another half gigabyte each minute
     family = load_target(target, device)
     model, kind = family.target, "cpu" if device == "cpu" else "cuda"
     assert isinstance(model, Transformer)

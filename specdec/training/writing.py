@@ -25,11 +25,11 @@ from ..models.transformer import Transformer
 from .examples import Text
 from .target_pass import hidden_states, new_cache
 
-TEMPERATURE = 0.8  # for half of the answers; prompts have temperature 1
+TEMPERATURE = 0.8  # of answers that are not greedy; prompts, and texts without one, have temperature 1
 LEAST_RATIO = 0.04  # tokens with a smaller probability, relative to the likeliest token, are never drawn
-MIN_PROMPT = 3  # tokens
+MIN_PROMPT = 3  # tokens, as for the three limits below
 MAX_PROMPT = 48
-MAX_GIVEN_PROMPT = 256  # of a prompt that the caller passes
+MAX_GIVEN_PROMPT = 256  # for a prompt that the caller passes; its last tokens are used
 MAX_ANSWER = 176
 SHARE_OPENED = 0.8  # share of the target's prompts that begin with words from openings.txt
 MAX_REPETITION = 0.45  # a larger share of repeated 4-grams is a loop, as in greedy text of small models
@@ -113,7 +113,7 @@ class Writer:
 
 
 def tokens_around(family: Family) -> tuple[list[int], list[int]]:
-    """Return the tokens before and after every prompt. Without a chat template, there are none after it."""
+    """Return the tokens before each prompt, at least an end token, and those after it, none without a template."""
     chat = family.chat
     before = with_controls(chat.before, family.tokenizer) if chat else list(family.prefix)
     after = with_controls(chat.after, family.tokenizer) if chat else []
@@ -151,28 +151,28 @@ def continued(
     is_end = is_end.to(device)
     # For each row that is still continued: its index, tokens, initial length, temperature, and whether it has ended.
     active, rows = torch.arange(len(texts), device=device), tokens.clone()
-    starts, heats = torch.tensor(lengths, device=device), torch.tensor(temperatures, device=device)[:, None]
+    starts, temps = torch.tensor(lengths, device=device), torch.tensor(temperatures, device=device)[:, None]
     ended = torch.zeros(len(texts), dtype=torch.bool, device=device)
     cache = new_cache(target, len(texts), capacity)
     states = hidden_states(target, rows[:, :first], cache=cache)[0]
     reached = first
-    for place in range(first, capacity):
-        drawn = draw(target.logits(states[:, -1]), heats, noise)
-        beyond_text = place >= starts
-        rows[:, place] = torch.where(beyond_text, drawn, rows[:, place])
-        ended |= beyond_text & (is_end[drawn] | (place + 1 >= starts + most))
-        reached = place + 1
+    for position in range(first, capacity):
+        drawn = draw(target.logits(states[:, -1]), temps, noise)
+        beyond_text = position >= starts
+        rows[:, position] = torch.where(beyond_text, drawn, rows[:, position])
+        ended |= beyond_text & (is_end[drawn] | (position + 1 >= starts + most))
+        reached = position + 1
         if reached == capacity:
             break
-        if place % CHECK_EVERY == 0:
+        if position % CHECK_EVERY == 0:
             unended = (~ended).nonzero()[:, 0]
             if stop() or not len(unended):
                 break
             if 2 * len(unended) <= len(active):
                 tokens[active] = rows
-                active, rows, starts, heats, ended = (x[unended] for x in (active, rows, starts, heats, ended))
+                active, rows, starts, temps, ended = (x[unended] for x in (active, rows, starts, temps, ended))
                 cache = cache[:, :, unended]
-        states = hidden_states(target, rows[:, place : place + 1], cache=cache, start=place)[0]
+        states = hidden_states(target, rows[:, position : position + 1], cache=cache, start=position)[0]
     tokens[active] = rows
     written = []
     for text, length in zip(tokens.tolist(), lengths, strict=True):

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from specdec.proof.black_box import (
+    C_PER_DEGREE,
     cell_of,
     counts_in,
-    DEGREE,
     distributions_of_cells,
     g_test_after_first,
     limit_after_first,
@@ -79,7 +79,7 @@ def test_a_yes_and_no_has_moments_below_those_of_a_squared_gaussian_to_the_power
         logs = np.array([way + x * math.log(p) + (m - x) * math.log1p(-p) for x, way in enumerate(ways)])
         d = np.array([m * divergence([(p, x / m), (1 - p, 1 - x / m)]) for x in range(m + 1)])
         for t in (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49, 0.499):
-            assert np.logaddexp.reduce(logs + t * d) <= -DEGREE / 2 * math.log(1 - 2 * t), (m, t)
+            assert np.logaddexp.reduce(logs + t * d) <= -C_PER_DEGREE / 2 * math.log(1 - 2 * t), (m, t)
 
 
 def test_the_limit_is_where_the_bound_is_the_alarm() -> None:
