@@ -21,8 +21,8 @@ export function cornerBox(corner, panel, viewport) {
   return { left, top, right: left + panel.width, bottom: top + panel.height };
 }
 
-/* Chooses a corner in which the panel covers neither `widget` nor `keepFree`, preferably `lastPlace`. If no corner fits
- * or the window is narrow, chooses "sheet": the panel then lies along the bottom of the window. */
+/* Chooses a corner in which the panel covers neither of the boxes `widget` and `keepFree`; prefers `lastPlace`. If none
+ * fits or the window is narrow, chooses "sheet": the panel then lies along the bottom of the window. */
 export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widget) {
   if (viewport.width < NARROW_PX) return "sheet";
   const isFree = (corner) =>
