@@ -5,12 +5,12 @@ import { createQuestionTexts } from "#page/class/question.js";
 
 const GLIDE_MS = 200, // ms in which a glide moves the replay to the teacher's moment
   FRAME_MS = 33, // ms between two drawings in a glide
-  MAX_GLIDE_MS = 1500; // ms of replay; over a longer distance, the replay jumps
+  MAX_GLIDE_MS = 1500; // ms of the teacher's replay; over a longer distance, the phone's replay jumps
 const VOTE_GAP_MS = 200, // ms between two votes
   RETRY_MS = 4000; // ms before the next attempt
 const KEY = "specdec.phone";
 
-/* `handlers.value()` makes the player read what was added to `playerProps.value`; `handlers.ended()` ends the run. */
+/* `handlers.value()` makes the player read what is new in its log, `playerProps.value`; `handlers.ended()` ends it. */
 export function mount(element, props, player, playerProps, handlers) {
   const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
@@ -32,7 +32,7 @@ export function mount(element, props, player, playerProps, handlers) {
     voting: false,
   };
 
-  /* Returns a random name for this phone, so that it has one vote. The name lasts as long as the browser tab. */
+  /* Returns a random name, by which the app counts one vote per phone. The name lasts as long as the browser tab. */
   function phoneName() {
     const name = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
       byte.toString(16).padStart(2, "0"),
@@ -83,7 +83,7 @@ export function mount(element, props, player, playerProps, handlers) {
     if (view.state.cursor && view.state.cursor.closed && !player.moment().closed) handlers.ended();
   }
 
-  /* Shows the moment that the teacher's page sent. While that page plays, glides to a near moment at an even speed. */
+  /* Shows the moment that the teacher's page sent. While that page plays, glides forward to a near moment. */
   function glideTo(cursor) {
     cancelAnimationFrame(view.frame);
     if (!cursor) return;

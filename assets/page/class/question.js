@@ -4,9 +4,9 @@ import { html } from "#page/race/html.js";
 import { formatChance } from "#page/race/format.js";
 import { fillTemplate, formatPiece, fillText } from "#page/race/text.js";
 
-/* `acceptChance` is the chance that a draft is accepted. `quarterOfChance` is 0 for a chance below ¼, then 1, 2, 3. */
+/* Returns the chance that a draft is accepted; p is the target's probability of the draft, q the drafter's. */
 const acceptChance = (p, q) => (q > p ? p / q : 1);
-// Adds 1e-9, because 0.3/0.4 is a little less than ¾ in floating point.
+// Returns 0 for a chance below ¼, then 1, 2, 3. Adds 1e-9, because 0.3/0.4 is a little less than ¾ in floating point.
 export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
 /* `texts` holds the texts of `class.json`. `quiz.list` holds the questions of the Guide's quiz; the `number` of such a

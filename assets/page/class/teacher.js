@@ -17,7 +17,7 @@ const POST_GAP_MS = 200, // ms between two posts
   MAX_POST = 400000; // characters of the log in a post
 const SECRET_KEY = "specdec.teach";
 
-/* Replaces the run of the first screen, which is greedy, by a sampled run, in which random draws decide. */
+/* If the player still shows the page's first run and that is greedy, loads a sampled run: there random draws decide. */
 async function loadSampledRun(player, server) {
   if (!player.isFirst() || !isGreedy(player.run())) return;
   const log = await server.sampled_run().catch(() => "");
@@ -105,7 +105,7 @@ function mountPanel(element, props, player, secret) {
   /* -- questions -- */
 
   /** @type {any} */
-  let openQuestion = null; // { answer, at }: with the answer, the player moves to the time `at`, unless `at` is null
+  let openQuestion = null; // { answer, at }: to show the answer, the player moves to the time `at`, if not null
 
   /* Moves the player and sends the moment. The event "sd-drawn" also sends it, but not while another tab of the app
    * hides the player: a hidden player draws nothing. */
@@ -116,7 +116,7 @@ function mountPanel(element, props, player, secret) {
 
   const isJudged = (draft) => draft.state === "rej" || draft.state === "acc";
 
-  /* Moves to just before the next verdict on a draft, preferably one that a random draw decides. Returns its cycle. */
+  /* Moves to just before the next verdict on a draft, preferably one that a random draw decides. Returns the cycle. */
   function moveToNextVerdict() {
     const cycles = player.run() ? speculativeOf(player.run()).cycles : [],
       later = cycles
@@ -131,7 +131,7 @@ function mountPanel(element, props, player, secret) {
   /* Asks about a draft that a random draw decides. Without one, asks about the rejected or the last accepted draft. */
   function askKeep() {
     const { rule, server } = speculativeOf(player.run()).started || {};
-    // an older run names no rule; it used rejection sampling
+    // the log of an older version names no rule; that version used rejection sampling
     if (server || (rule || REJECTION_SAMPLING) !== REJECTION_SAMPLING) return showNotice(labels.no_coin, true);
     const cycle = moveToNextVerdict(),
       drafts = cycle ? cycle.drafts.filter(isJudged) : [],

@@ -4,7 +4,7 @@
 import { blockChance, entropy, highestIndices, overlap, residual } from "./sampling.js";
 import { Random } from "./random.js";
 
-const TOP_TOKENS = 8; // of each distribution
+const TOP_TOKENS = 8; // tokens listed of each distribution
 
 /* Draws example tokens for the page, with Gumbel noise. The same seed and position always give the same noise. */
 export class Noise {
@@ -44,7 +44,7 @@ function pointMass(size, token) {
   return probs;
 }
 
-/* Computes h, the acceptance probability of block verification, at each token. */
+/* Computes h, the acceptance probability of block verification, at each token. `rows` holds the target's p there. */
 function blockChances(tokens, rows, q) {
   let weight = 1;
   return tokens.map((token, i) => {

@@ -14,9 +14,9 @@ export class NoDrafter {
   }
 }
 
-/* Drafts by copying tokens from earlier in the text. A subclass chooses the tokens in `copyTokens(text, k)`. Nothing is
- * sampled, so q is one-hot and `probs` is null. `around` counts the chat-template tokens before the prompt and those
- * after the prompt; template tokens are never copied. */
+/* Drafts by copying tokens from earlier in the text. A subclass chooses them in `copyTokens(text, k)`. Nothing is
+ * sampled, so the drafter's distribution q is one-hot and `probs` is null. `around` holds two numbers: how many tokens
+ * of the chat template stand before and after the prompt. These tokens are never copied. */
 class CopyingDrafter {
   name = "";
 
@@ -113,7 +113,7 @@ export class DraftModel {
     this.cache.release();
   }
 
-  /* Removes rejected drafts from the cache, and the last token, which is read again. Returns the cache's new length. */
+  /* Keeps only the text in the cache, without its last token, which is read again. Returns the cache's new length. */
   cutBack(tokens) {
     let length = 0;
     while (length < tokens.length - 1 && this.cached[length] === tokens[length]) length++;

@@ -1,12 +1,12 @@
 /* Runs a model of the Llama architecture in WebAssembly. The layers are compiled from `specdec/models/native.cpp`, and
  * `specdec/models/browser.py` writes the model's file. A pass reads one sequence; its logits equal, bit for bit, those
- * of Python with int7 weights. The logits after a token do not depend on which other tokens the same pass reads. */
+ * of `native.cpp` in Python with the same weights, however the sequence is divided into passes. */
 
 const MAGIC = 0x31445053, // "SPD1"
   ALIGNED = 64,
-  BLOCK = 32, // the codes of 32 outputs are interleaved, and 32 inputs share a scale
+  BLOCK = 32, // in a matrix, the codes of 32 outputs are interleaved, and 32 inputs share a scale
   MATRIX_BYTES = 56, // bytes of `Matrix` in `native.cpp`
-  LAYER_BYTES = 4 * MATRIX_BYTES + 8,
+  LAYER_BYTES = 4 * MATRIX_BYTES + 8, // four matrices and the address of a bias
   PARTS = ["qkv", "out", "gate_up", "down"];
 
 const PAGES = { initial: 64, maximum: 16384 }, // pages of 64 KiB
@@ -16,8 +16,8 @@ const wasiStub = new Proxy({}, { get: () => () => 0 }),
   instantiate = (module, memory) =>
     WebAssembly.instantiate(module, { wasi_snapshot_preview1: wasiStub, env: { memory } });
 
-/** Loads the compiled layers, which all models of a page share. Calls `startThread` for each thread after the first. It
- * must pass its argument to `serveAsThread` in another worker, and resolve when that thread is ready.
+/** Loads the compiled layers, which all models of a page share. For a build with threads, calls `startThread` for each
+ * thread after the first. `startThread` must pass its argument to `serveAsThread` in a worker and await its readiness.
  * @param {BufferSource} binary @param {number} [threads] @param {(message: any) => Promise<any>} [startThread] */
 export async function loadLayers(binary, threads = 1, startThread) {
   const module = await WebAssembly.compile(binary),

@@ -1,4 +1,4 @@
-/* Turns logits into distributions, as `specdec/sampling.py` does. Rows are Float32Array of the vocabulary's length. */
+/* Turns logits into distributions, as `specdec/sampling.py` does. p is the target's distribution, q the drafter's. */
 
 const COLDEST = 1e-30; // replaces lower temperatures; the result is one-hot unless the highest logits are equal
 
@@ -45,7 +45,7 @@ export function probabilities(logits, { temperature, top_k, top_p }) {
   return applyTopP(probs, top_p);
 }
 
-/** Keeps the likeliest tokens, as few as reach a summed probability of `top_p`, and normalises their probabilities.
+/** Keeps the likeliest tokens, just enough to sum to `top_p`, and normalises their probabilities.
  * @param {Float32Array} probs @param {number} top_p */
 function applyTopP(probs, top_p) {
   if (top_p >= 1) return probs;
@@ -75,7 +75,7 @@ export function residual(p, q, token) {
   return residualProbs;
 }
 
-/** Returns β = Σ min(p, q), the acceptance rate. @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
+/** Returns Σ min(p, q), the chance to accept a draft. @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
 export function overlap(p, q) {
   let sum = 0;
   for (let i = 0; i < p.length; i++) sum += Math.min(p[i], q[i]);
@@ -89,8 +89,8 @@ export function entropy(probs) {
   return sum;
 }
 
-/** Returns h, the acceptance probability of block verification, after a prefix of weight w (see specdec/sampling.py).
- * @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
+/** Returns h, the chance that block verification accepts a prefix. `weight` is the running product of its p/q,
+ * at most 1 at each token. @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
 export function blockChance(weight, p, q) {
   let mass = 0;
   for (let i = 0; i < p.length; i++) mass += Math.max(0, weight * p[i] - q[i]);

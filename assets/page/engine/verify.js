@@ -4,12 +4,12 @@
 
 import { residual } from "./sampling.js";
 
-/** @typedef {{ tokens: number[], probs: Float32Array[] | null, seconds: number[] }} Proposal `probs[i]` is the q of
- * token i; if `probs` is null, each q is one-hot */
+/** @typedef {{ tokens: number[], probs: Float32Array[] | null, seconds: number[] }} Proposal `probs[i]` is the
+ * distribution q of token i; if `probs` is null, each q is one-hot. `seconds[i]` is the time to draft token i */
 /** @typedef {{ token: number, p: number, q: number, u: number | null, accepted: boolean }} Trial */
 /** @typedef {{ accepted: number, token: number, kind: "resampled" | "bonus", trials: Trial[],
  *   distribution: Float32Array, extra?: number[] }} Verdict of a proposal;
- * `token`, which follows the accepted drafts, was drawn from `distribution` */
+ * `token`, which follows the accepted drafts, was drawn from `distribution`; only mistakes in tests have `extra` */
 
 /* Verifies by rejection sampling. Tests override the four small methods to plant mistakes. */
 export class RejectionSampling {
@@ -22,9 +22,9 @@ export class RejectionSampling {
     for (const [i, token] of tokens.entries()) {
       const p = this.row(rows, i),
         q = probs ? probs[i] : null,
-        qOf = q ? q[token] : 1,
-        [accepted, u] = this.accept(p[token], qOf, sampler, i);
-      trials.push({ token, p: p[token], q: qOf, u, accepted });
+        qOfToken = q ? q[token] : 1,
+        [accepted, u] = this.accept(p[token], qOfToken, sampler, i);
+      trials.push({ token, p: p[token], q: qOfToken, u, accepted });
       if (!accepted) {
         const distribution = this.residual(p, q, token);
         return {

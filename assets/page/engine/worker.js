@@ -69,13 +69,13 @@ async function load(familyFiles, base) {
   };
 }
 
-/* Runs passes of 1 to K + 1 rows for `WARM_MS`, so that the browser optimizes their code before the run. */
+/* Runs passes over 1 to k + 1 tokens for `WARM_MS`, so that the browser optimizes the layers' code before the run. */
 function warmUp({ target, draft }, k, usesDraftModel) {
   const cache = target.newCache(64),
     draftCache = usesDraftModel && draft.newCache(64),
     end = performance.now() + WARM_MS;
-  for (let rows = 1; performance.now() < end; rows = (rows % (k + 1)) + 1) {
-    target.forward(Array(rows).fill(END_TOKEN), cache, rows);
+  for (let count = 1; performance.now() < end; count = (count % (k + 1)) + 1) {
+    target.forward(Array(count).fill(END_TOKEN), cache, count);
     if (draftCache) draft.forward([END_TOKEN], draftCache);
     cache.keep(0);
     if (draftCache) draftCache.keep(0);

@@ -10,7 +10,7 @@ import { expectedAccepted } from "#page/theory/formulas.js";
 
 /* ---- the acceptance of a run as three figures ------------------------------------------------------------------ */
 
-const EXAMPLE = { name: "rate", value: 0.4, k: 4 }, // a rate as a log might report it
+const EXAMPLE = { name: "rate", value: 0.4, k: 4 }, // accepted / drafted, as a server's log might report it
   MAX_K = 64; // drafted tokens per cycle
 
 /* Returns the α for which `accepted` of k drafts are accepted on average. Bisects, because that number grows with α. */

@@ -3,7 +3,7 @@
 export const MARGIN = 16, // px between panel and window
   WIDGET_GAP = 12, // px at least between panel and widget
   RING_GAP = 7, // px between the widget and the ring around it
-  NARROW_PX = 720; // a narrower window gets one column
+  NARROW_PX = 720; // in a narrower window, the page has one column
 
 export const areApart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
 const growBox = ({ left, right, top, bottom }, px) => ({
@@ -21,8 +21,8 @@ export function cornerBox(corner, panel, viewport) {
   return { left, top, right: left + panel.width, bottom: top + panel.height };
 }
 
-/* Chooses a corner in which the panel covers neither `widget` nor `keepFree`, preferably `lastPlace`. If no corner fits
- * or the window is narrow, chooses "sheet": the panel then lies along the bottom of the window. */
+/* Chooses a corner in which the panel covers neither of the boxes `widget` and `keepFree`; prefers `lastPlace`. If none
+ * fits or the window is narrow, chooses "sheet": the panel then lies along the bottom of the window. */
 export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widget) {
   if (viewport.width < NARROW_PX) return "sheet";
   const isFree = (corner) =>
@@ -30,7 +30,7 @@ export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widge
   return lastPlace && lastPlace !== "sheet" && isFree(lastPlace) ? lastPlace : CORNERS.find(isFree) || "sheet";
 }
 
-/* Returns how far to scroll to center the widget between `top` and `bottom`; a taller widget is aligned with `top`. */
+/* Returns how far to scroll. Centers a widget that is not between `top` and `bottom`; puts a taller one at `top`. */
 export function scrollDistance(widget, top, bottom) {
   if (widget.top >= top && widget.bottom <= bottom) return 0;
   return widget.top - top - Math.max(0, (bottom - top - (widget.bottom - widget.top)) / 2);

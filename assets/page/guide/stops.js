@@ -16,10 +16,10 @@ export const PLAYER = ".sd-player [data-part=",
 const CARD = ".sd-player .sd-card:not([hidden])",
   VERDICT = ".sd-proof .sd-verdict";
 
-/* A step points at the element `at` or, with `enclosing`, at the nearest element around `at` that matches it. In a wide
- * window the panel covers neither `at` nor `keepFree`. `act` runs once the tab is ready. If the step has a task, `show`
- * does it for the visitor, and `done` returns whether it is done. Then the step points at `thenAt`, and `tidy` undoes
- * the task when the step ends. */
+/* A step points at the element `at` or, if `enclosing` is set, at the nearest element around `at` that matches this
+ * selector. In a wide window the panel covers neither that element nor `keepFree`. `act` runs once the tab is ready. If
+ * the step has a task, `show` does the task for the visitor, and `done` returns whether it is done. From then on, the
+ * step points at `thenAt`, if set. When the step ends, `tidy` undoes the task. */
 export const STEPS = [
   {
     id: "race",

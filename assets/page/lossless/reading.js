@@ -1,14 +1,14 @@
 /* Interprets the certificate of a pair: which checks pass, and what that means. Uses no DOM, so Node can test it. */
 
-export const EXACT = 1e-9, // probabilities that differ by no more are equal
+export const EXACT = 1e-9, // probabilities that differ by at most this much count as equal
   FALSE_ALARM = 1e-9, // a sample with a lower p-value fails the check
-  NEAR_TIE = 0.05; // logits that differ by no more are a near tie; certificates of servers allow 0.25
+  NEAR_TIE = 0.05; // logits that differ by at most this much are a near tie; certificates of servers allow 0.25
 export const FIRST_MISTAKES = 8; // mistakes that are visible at once
 
-/* Returns the sample of `draws` draws, or else the latest sample, as [draws, [distance for each text length]]. */
+/* Returns the sample of `draws` draws, or else the latest sample, as [draws, [one list of figures per text length]]. */
 export const sampleAt = (certificate, draws) =>
   certificate.sampled.find(([count]) => count === draws) || certificate.sampled[certificate.sampled.length - 1] || null;
-export const isImplausible = (distance) => distance[4] !== null && distance[4] < FALSE_ALARM;
+export const isImplausible = ([, , , , pValue]) => pValue !== null && pValue < FALSE_ALARM;
 export const isExact = (certificate) => certificate.closed.error !== null && certificate.closed.error <= EXACT;
 
 /* Returns which checks pass. `sampled` is null if no sample was drawn. */
@@ -33,7 +33,7 @@ export function verdictOf(certificate, draws) {
 }
 
 /* Estimates how many draws would show the mistake: from the enumeration of three tokens or, without it, from the closed
- * form of one token. Without both, returns the number of draws after which the sample did show the mistake. */
+ * form of one token. Without either, returns the number of draws after which a sample first showed it. */
 export function drawsNeeded(certificate) {
   if (certificate.exact) return certificate.exact.needed;
   return (

@@ -12,7 +12,7 @@ export function createSampled(texts, setCheck) {
   function paintSampled(certificate, requestedDraws) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
-      // only a mistake has an exact distance, and none if its rule divides 0 by 0 and so has no distribution
+      // the exact distance of a mistake; a mistake whose rule divides 0 by 0 has no distribution and so no distance
       enumerated = certificate.mistake && certificate.closed.error !== null ? certificate.exact : null,
       { sampled: passed } = checksOf(certificate, requestedDraws),
       draws = formatCount(sample ? sample[0] : 0),
@@ -54,7 +54,7 @@ export function createSampled(texts, setCheck) {
       x = (v) => left + (v / highest) * plotWidth,
       chart = svgRoot(width, 134, texts.sampled.aria);
     rows.forEach((distance, i) => {
-      const [tv, plainLimit] = distance, // samples of plain decoding stay below `plainLimit`
+      const [tv, plainLimit] = distance, // nearly all samples of plain decoding stay below `plainLimit`
         y = 18 + i * 32,
         isRed = isImplausible(distance),
         pointX = x(tv);

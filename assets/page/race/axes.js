@@ -7,9 +7,9 @@ import { svgText, svgLine } from "#page/race/svg.js";
 
 /**
  * Appends ticks of a time axis of `span` ms to `chart`, about `count` of them in its visible part of `window` ms.
- * @param {any} chart
- * @param {{ span: number, window?: number, x: (at: number) => number, width: number, y: number, top?: number | null,
- *   count: number }} axis
+ * Labels stand at the height `y`; if `top` is set, a tick also gets a short line that begins there.
+ * @param {any} chart @param {{ span: number, window?: number, x: (at: number) => number, width: number, y: number,
+ *   top?: number | null, count: number }} axis
  */
 export function drawTimeAxis(chart, { span, window = span, x, width, y, top = null, count }) {
   ticksOf(0, span, window, count).forEach(({ at, label }, i, ticks) => {
@@ -27,7 +27,7 @@ export function drawTimeAxis(chart, { span, window = span, x, width, y, top = nu
   });
 }
 
-/* Returns the end of the time axis in ms. While the run is not over, this is an estimate of the run's end. */
+/* Returns the end of the time axis in ms. Until the run is over, estimates when its plain lane and peer will end. */
 export function timeAxisEnd(run, end) {
   const [speculative, ...others] = lanesOf(run),
     endMs = Math.max(end, speculative.endMs, ...others.map((lane) => lane.endMs), EPS);

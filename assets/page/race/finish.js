@@ -3,7 +3,7 @@
 import { html, copyText, showAnswer, saveFile } from "#page/race/html.js";
 import { summarize, drawPicture } from "#page/race/picture.js";
 
-/* `root` is the player's element. `traces.js` sets `root.share`, which creates a link to the run. */
+/* `root` is the player's element. `traces/traces.js` sets `root.share`, which creates a link to the run. */
 export function createFinish(box, texts, root) {
   return function draw(run) {
     const { headline, title, rows, longest } = summarize(texts, run);

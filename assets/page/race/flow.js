@@ -38,7 +38,7 @@ export function progressAt(cycle, ms, settled = 1) {
   );
 }
 
-/* Chooses the chips that fit. Drops accepted drafts from the front first, then any drafts from the back. */
+/* Chooses the chips that fit: drops accepted drafts from the front, then drafts from the back, but keeps one draft. */
 export function chooseFitting(items, roomPx) {
   const chosen = [...items],
     isTooWide = () => chosen.reduce((sum, { width }) => sum + width + GAP_PX, 0) > roomPx,

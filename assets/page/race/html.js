@@ -71,7 +71,7 @@ export const findParts = (root) =>
     Object.fromEntries([...root.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]))
   );
 
-/* Copies a text and returns whether that worked. It fails without https, where browsers block the clipboard. */
+/* Copies a text and returns whether that worked. It can fail: without https, browsers block the clipboard. */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

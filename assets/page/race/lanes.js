@@ -164,8 +164,8 @@ export function createLanes(texts, part, view) {
     }
   }
 
-  /* Marks a cycle as past once the next cycle begins or the text ends; in prose this hides its discarded tokens. In
-   * prose, trees are past from the start, and so is every cycle while cycles pass too fast to be seen. */
+  /* Marks a cycle as past once the next one begins. In prose this hides its discarded tokens, and a cycle is also past
+   * if it is the last one of an ended text, if its draft is a tree, and while cycles pass too fast to be seen. */
   function paintGroups() {
     const { cycles, endMs } = speculativeOf(view.run),
       ended = isOver(view.run) && isAtEnd(view) && !view.asChips,
@@ -178,8 +178,8 @@ export function createLanes(texts, part, view) {
     }
   }
 
-  /* Scrolls a full lane to its newest words, unless the visitor has scrolled up. `draw` in `player.js` calls this with
-   * a timer, so that the layout is done before. */
+  /* Scrolls a full lane to its newest words, unless the visitor has scrolled up. `draw` in `player.js` calls this from
+   * a timer, because then the layout is done. */
   function followNewest() {
     for (const box of laneBoxes()) {
       const { clientHeight: height, scrollHeight: fullHeight, scrollTop: scrollTop } = box;

@@ -1,5 +1,5 @@
-/* Builds a run from the events of a log. A run has lanes, and a lane has cycles. Times are in ms since the end of the
- * lane's prefill, because the page compares only decoding. */
+/* Builds a run from the events of a log. A run has lanes, and a lane has cycles. Times of cycles are in ms since the
+ * end of the lane's prefill (`prefillEnd`, in s), because the page compares only decoding. */
 
 import { NO_TOTALS, serverOf } from "#page/race/run.js";
 
@@ -179,7 +179,7 @@ function targetTokenOf(event, verified, draftCount) {
   };
 }
 
-/* Adds a cycle to the totals so far, so that no view has to add up cycles. A check is a pass over a draft. */
+/* Adds a cycle to the totals so far, so that no view has to add up cycles. A check is a pass that verifies drafts. */
 function addTotals(totals, cycle) {
   const before = totals || NO_TOTALS,
     passMs = cycle.check ? cycle.check.end - cycle.check.start : 0,
@@ -197,7 +197,7 @@ function addTotals(totals, cycle) {
   };
 }
 
-/* Creates the state of `readLog`, which reads new lines of a growing log, and starts over if the first line changes. */
+/* Creates the state of `readLog`, which reads new lines of a growing log, and starts over if it gets another log. */
 export function createReader() {
   return { firstLine: null, length: 0, run: null };
 }

@@ -25,7 +25,7 @@ export function gapsOf(lane, ms) {
 }
 
 /* Computes the figures of a run at the time `ms`. The unit of costs is the time of one plain pass: `c` is the cost of
- * a drafted token, `v` of a check. `dar` is accepted / drafted. A figure that a server does not report is null. */
+ * a drafted token, `v` of a pass over a draft. `dar` is accepted / drafted. What a server does not report is null. */
 export function figuresAt(run, ms) {
   const laneAt = (lane) => {
     if (!lane) return { passes: 0, last: null, ...NO_TOTALS, written: 0, endMs: 0, rate: 0 };
@@ -75,8 +75,8 @@ export function figuresAt(run, ms) {
   };
 }
 
-const MAX_RATIO = 1.05,
-  MAX_SCATTER = 1.5,
+const MAX_RATIO = 1.05, // largest plausible ratio of speed-up and τ
+  MAX_SCATTER = 1.5, // largest plausible ratio of the mean and the median time of a pass
   MIN_PASSES = 8;
 /* Returns whether the machine was too busy for a reliable speed-up. `Trace.summary` in Python has the same rule. */
 export function wasMachineBusy(run) {

@@ -12,7 +12,7 @@ export const MIN_TOKENS = 16; // tokens; a speed-up over fewer tokens is mostly 
 const LABELLED_PX = 48; // px; a chart of less height gets no labels
 const MAX_POINTS = 240; // points in the line of a chart
 
-/* Returns the speed-up so far. Returns null after few tokens, and while it is below 1 in a run that ends above 1. */
+/* Returns the speed-up so far. Returns null after few tokens, and if it is below 1 in a run that ends at 1 or more. */
 export function speedupSoFar(run, figures) {
   if (!figures.speedup || figures.speculative.written < MIN_TOKENS) return null;
   const gains = isOver(run) && (figuresAt(run, Infinity).speedup || 0) >= 1;
@@ -100,7 +100,7 @@ export function createMeters(texts, root, part, view, createTerm) {
     drawCharts(lastPaint);
   }
 
-  /* Computes both figures at the end of each cycle. Recomputes them only if the run has new cycles or is now over. */
+  /* Computes both figures at the ends of cycles. Recomputes them only if the run has new cycles or is now over. */
   function updatePoints() {
     const run = view.run,
       lanes = [speculativeOf(run), plainOf(run)].filter(Boolean);

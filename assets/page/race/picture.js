@@ -1,5 +1,5 @@
-/* Draws a race as a picture to share. It shows the time at which the speculative lane ended: the coloured tokens of
- * both lanes, and how long each lane took. */
+/* Draws a race as a picture to share. It shows the moment at which the speculative lane ended: the coloured tokens
+ * that each lane had written by then, and how long the ended lanes took. */
 
 import { EPS, speculativeOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
 import { countCyclesBy, figuresAt, wasMachineBusy, findDivergence } from "#page/race/measure.js";

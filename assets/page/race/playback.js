@@ -7,7 +7,7 @@ import { FIRST_CYCLES, chooseSlowdown, chooseLiveSlowdown } from "#page/race/slo
 import { AUTO } from "#page/race/labels.js";
 
 const HOLD_MS = 5500; // ms that the replay pauses at the first rejection
-const FRAME_MS = 30; // shortest time between two drawings: an engine in this browser needs the CPU
+const FRAME_MS = 30; // shortest time between two drawings: if the engine runs in this browser, it needs the CPU
 
 export function createPlayback(view, reducedMotion, draw, announce) {
   function seek(ms) {

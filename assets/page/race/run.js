@@ -1,6 +1,6 @@
 /* Reads a run that `log.js` built: finds its lanes, and whether it is over, served or greedy. Uses no DOM. */
 
-export const EPS = 1e-6,
+export const EPS = 1e-6, // tolerance; times in ms that differ by less count as equal
   UNNAMED = -1; // the id of a token that a server does not name
 export const BLOCK_VERIFICATION = "block verification",
   SHARED_NOISE = "shared noise"; // the page has special texts for these two rules
@@ -37,8 +37,8 @@ const isPlainServer = (lane) =>
 export const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
 export const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
-/* Returns the time in ms up to which the replay can play. While lanes run, this is the earliest end among them, so
- * that each lane can be shown. A server runs its lanes one after the other; there it is the latest end of all lanes. */
+/* Returns the time in ms up to which the replay can play. While lanes run, this is the earliest time that one of
+ * them has reached, so that each can be shown. A server runs one lane after another; then it is the latest time. */
 export function replayEnd(run) {
   const lanes = run.names.map((name) => run.lanes[name]);
   if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.endMs));

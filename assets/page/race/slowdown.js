@@ -1,10 +1,10 @@
-/* Chooses the automatic speed of a replay. The first cycles play in slow motion. The others play in real time if the
- * model is slow enough to read along; if not, they are slowed down to about REST_MS together. */
+/* Chooses the automatic speed of a replay. The first cycles play in slow motion, the next three a little faster. Later
+ * cycles play in real time if one can read along; if not, they are slowed down to about REST_MS together. */
 
 import { EPS, speculativeOf, replayEnd } from "#page/race/run.js";
 import { countCyclesBy, countTokens } from "#page/race/measure.js";
 
-/* Each first cycle plays for `cycleMs`. Then time stops: verdicts move for `settleMs`, and one reads for `readMs`. */
+/* Each of these plays for `cycleMs`. Then time stops: verdicts move for `settleMs`, and `readMs` is left to read. */
 export const FIRST_CYCLES = [
   { cycleMs: 3200, settleMs: 1500, readMs: 2400 },
   { cycleMs: 2000, settleMs: 1000, readMs: 1800 },

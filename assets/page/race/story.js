@@ -21,7 +21,7 @@ import { formatPiece, pickText, fillTemplate, fillText, joinSentences, methodOf 
 import { createServerSentences } from "#page/race/server.js";
 import { rejectedWords } from "#page/race/spelling.js";
 
-/* Estimates from a run's acceptance and costs the fastest draft length below `k`; 0 if plain decoding is faster. */
+/* Estimates from α and costs (in plain passes) the fastest draft length below `k`; 0 if none beats plain by 2 %. */
 export function findWinningDepth(figures, k, otherCost) {
   let best = 0,
     speed = 1.02,

@@ -24,8 +24,8 @@ export function shortenPiece(piece, widthPx) {
   return label.length > maxLength ? label.slice(0, maxLength - 1) + "…" : label;
 }
 
-/* Returns a drafter's entry in the registry. For `eagle3:FOLDER` this is the entry for `eagle3`; for `adaptive:NAME`
-   it is the entry for NAME. */
+/* Returns a drafter's entry in `methods`, the list of all methods. For `eagle3:FOLDER` this is the entry for `eagle3`;
+   for `adaptive:NAME` it is the entry for NAME. */
 export function methodOf(methods, name) {
   const [prefix, ...rest] = name.split(":"),
     wraps = Object.hasOwn(methods, prefix) && methods[prefix].kind === "wrapper";
@@ -46,7 +46,7 @@ export function fillTemplate(template, values) {
 }
 export const fillText = (template, values) => fillTemplate(template, values).join("");
 
-/* Joins sentences with spaces, but without a space after Chinese punctuation, which includes one. */
+/* Joins sentences with spaces, but without a space after Chinese punctuation, which is wide enough. */
 export const joinSentences = (...parts) =>
   parts
     .flat()

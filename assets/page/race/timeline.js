@@ -1,4 +1,4 @@
-/* Draws when each lane drafted and verified. The drawing is as wide as its box and never scaled: text stays 12 px. */
+/* Draws when each lane drafted and verified. The drawing is at least as wide as its box, and is not scaled. */
 
 import { EPS, isOver, replayEnd, isServed, lanesOf } from "#page/race/run.js";
 import { clamp, formatDuration, estimateWidth } from "#page/race/format.js";
@@ -172,7 +172,7 @@ export function createTimeline(texts, part, view) {
     return parts;
   }
 
-  /* Returns how many ms the close zoom shows: 4 cycles or 5 plain passes, whichever is longer; half on narrow pages. */
+  /* Returns how many ms the close zoom shows: about 4 cycles or 5 plain passes, the longer of both; half if narrow. */
   function closeSpanMs(speculative, plain, width) {
     const cycles = speculative.cycles.length || !plain ? speculative.cycles : plain.cycles,
       meanMs = cycles.length ? cycles[cycles.length - 1].endMs / cycles.length : 1;

@@ -83,7 +83,7 @@ export function createTokenCards(texts, view) {
     if (serverOf(laneAt(lane))) return { served: true, note: judged ? texts.server.no_coin : null };
     if (lane === 2)
       return {
-        label: labels.chance,
+        label: labels.chance, // of the peer, which does not report its coins
         chance: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
         words: judged ? labels.untold : labels.never,
       };

@@ -5,13 +5,13 @@ import { figuresAt, wasMachineBusy } from "#page/race/measure.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 
-const MAX_CHEAP_PASSES = 1.35; // plain passes; up to this cost, a check counts as about as cheap as one token
+const MAX_CHEAP_PASSES = 1.35; // plain passes; up to this cost, a pass over a draft counts as about as cheap as one
 
 const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were trained only on English
   OTHER_SCRIPT = /[^\p{Script=Latin}\P{L}]/u; // a letter of another script
 
-/* Uses the totals of a finished run, or the figures so far. Returns "" at the end of a run that was slower, because the
- * final sentence says why, or whose machine was busy. */
+/* Uses the totals of a finished run, or the figures so far. At the replay's end, returns "" if the machine was busy or
+ * if the run was slower than plain decoding; then the final sentence says why it was slower. */
 export function explainSpeed(texts, run, timeMs) {
   const speculative = speculativeOf(run);
   if (isServed(run)) return "";
