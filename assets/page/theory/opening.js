@@ -94,7 +94,7 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
     );
   }
 
-  /* Builds a table of the best K and its speed-up by α and c (a drafted token's cost), if a check costs a plain step. */
+  /* Builds a table of the best K and its speed-up by α and c (a drafted token's cost), if checks cost a plain step. */
   function buildMap() {
     const cell = (alpha, c) => {
       const k = bestK(alpha, c);
