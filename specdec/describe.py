@@ -1,4 +1,4 @@
-"""Describe a cycle for its events: both models' distributions at every drafted position, off the lane's clock."""
+"""Describe a cycle for its events: both models' distributions at each drafted position. The lane's clock pauses."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .events import Candidate, Distribution, Position
 from .sampling import block_chance, entropy, overlap, residual, Sampler
 from .types import Proposal, Status, Verdict
 
-TOP = 8  # the number of tokens listed for each distribution; the page shows five of them, the audit uses all
+TOP = 8  # how many of a distribution's likeliest tokens are listed; the page shows at most six, the audit uses all
 
 
 def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
-    """Return the status of each drafted token. Tokens that were never judged are "discarded"."""
+    """Return the status of each drafted token: "discarded" if it was not judged, or if its parent was not accepted."""
     judged: dict[int, Status] = {t.node: "accepted" if t.accepted else "rejected" for t in verdict.trials}
     reached, parents = {-1, *verdict.path}, enumerate(proposal.parents)
     return [judged.get(node, "discarded") if parent in reached else "discarded" for node, parent in parents]
@@ -25,7 +25,7 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
 def verification(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> dict[str, Any]:
-    """Return the fields of `Verified` without its times. Without `noise`, distributions and samples are left out."""
+    """Return the fields of `Verified` except times. `noise` draws samples; without it, there are no distributions."""
     fields: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
     if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
@@ -41,7 +41,7 @@ def verification(
 def positions(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> tuple[Position, ...]:
-    """Return one entry for each drafted token. Without `noise`, the entry has only the status, p, q, u and h."""
+    """Return one entry for each drafted token. Without `noise`, it has only the token, its status, p, q, u and h."""
     trials = {trial.node: trial for trial in verdict.trials}
     with_coin = {trial.node for trial in verdict.trials if trial.u is not None}  # without coins there is no residual
     described, block_weight, distributions = [], 1.0, proposal.distributions(rows)
@@ -95,7 +95,7 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
 
 
 def before_and_after_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> dict[str, float]:
-    """Return the target's p of a drawn token before and after its earlier siblings, omitting values equal to `p`."""
+    """Return a token's `row` and `behind` (see `Position`), if it was drawn from q. Omits values equal to `p`."""
     parent, token = proposal.parents[node], proposal.tokens[node]
     earlier = {sibling for sibling in proposal.children(parent) if sibling < node}
     if not earlier or proposal.probs is None:

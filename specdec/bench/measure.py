@@ -1,7 +1,7 @@
 """Measure the speed-up: run a prompt speculatively and plainly, one right after the other, and compare the times.
 
-The speed of a machine changes over time, but hardly between two adjacent runs, so their ratio can be trusted. All
-averages are medians. Runs record no distributions (`details=False`).
+The speed of a machine changes over time, but hardly between two adjacent runs, so their ratio can be trusted. The
+figures of a row are medians over pairs, except α and τ. Runs record no distributions (`details=False`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def measure_pairs(
     """Measure every case against plain decoding. A round runs all cases of each prompt one after the other.
 
     There is a plain run before and after each speculative one, and the faster of the two is its baseline. Round i uses
-    the seed `seed` + i; round 0 is a warm-up.
+    the seed `seed` + i; round 0 is a warm-up. `tick` is called after each pair of runs.
     """
     collected: dict[Case, Pairs] = {case: [] for case in cases}
     for repeat in range(repeats + 1):  # round 0 is not counted
@@ -82,7 +82,7 @@ def plain(family: Family, prompt: str, params: SamplingParams) -> LaneStats:
 
 
 def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
-    """Make one line of the table: medians over all pairs, and acceptance pooled over all cycles."""
+    """Make one line of the table: medians over all pairs; α and τ are pooled over all cycles."""
     comparisons = [comparison for _, comparison in measured]
     by_prompt: dict[int, list[float | None]] = {}
     for prompt, comparison in measured:

@@ -1,6 +1,6 @@
 """Run `specdec bench`: print a table of measured figures and, as the last line, JSON.
 
-The suite *embedded* measures the drafters that transformers also has, and `adaptive`. The suite *methods* measures all
+The suite *embedded* measures drafters that transformers also has, and `adaptive`. The suite *methods* measures all
 drafters of the family, and *pair* all drafters of your own pair (`--target`, `--draft`). A target with a chat template
 gets questions as prompts; other targets get texts to continue.
 """
@@ -32,7 +32,7 @@ SUITES = ("embedded", "methods", "pair")
 TEMPERATURES = (0.0, 0.8)
 BENCH_ADAPTIVE_K = 16  # the largest depth of a draft for drafters that choose the depth themselves
 CACHED_CYCLES = 24  # `gpu.cycle.Cycle` objects to keep for later runs; each uses one of torch's 32 streams
-CHOOSING_ROUNDS = 1  # rounds that choose the best k, before the reported rounds with other seeds
+CHOOSING_ROUNDS = 1  # trial rounds, which choose the best k; the rounds that are reported have other seeds
 Prompts = Mapping[str, Sequence[str]]  # by domain
 
 
@@ -51,7 +51,7 @@ class Options:
     drafter: tuple[str, ...] = ()  # empty: all drafters of the suite
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an unknown suite, or for options that belong to another suite."""
+        """Raise ValueError for an unknown suite, or if `target` and `draft` do not fit the suite."""
         if self.suite not in SUITES:
             raise ValueError(f"there is no suite {self.suite!r}; choose from {', '.join(SUITES)}")
         pair = self.suite == "pair"
@@ -67,7 +67,7 @@ def drafters_of(suite: str, family: Family) -> list[str]:
 
 
 def measure(family: Family, options: Options, prompts: Prompts) -> Iterator[Row]:
-    """Yield a row for each domain, temperature and drafter, with the k of the best median speed-up."""
+    """Yield a row for each domain, temperature and drafter, with the k whose speed-up was best in the trials."""
     drafters = drafters_of(options.suite, family)
     if unknown := [name for name in options.drafter if (inner_drafter(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")

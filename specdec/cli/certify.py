@@ -27,7 +27,7 @@ def certify_server(
     temperature: float = 0.8,
     out: str = "",
 ) -> int:
-    """Print the progress and the certificate, and write its JSON to the file `out`, if given. Return the status."""
+    """Print the progress and the certificate, and write its JSON to the file `out`, if given. Return the exit code."""
     if out:
         Path(out).touch()  # an unwritable file should fail now, not after an hour
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
@@ -76,7 +76,7 @@ def lines(result: dict[str, Any]) -> list[str]:
 
 
 def cells(context: dict[str, Any], draws: int) -> list[str]:
-    """Make the cells of one context's row. A test that fails is marked with an exclamation mark."""
+    """Make the cells of one context's row. A failed test's G statistic has an exclamation mark before it."""
     greedy, counts = context.get("greedy"), speculated([context])
     tests = [
         f"{'!' if red else ''}{'∞' if g is None else f'{g:.0f}'}({degrees})"

@@ -34,7 +34,7 @@ COUNTED = {
     "totals": "totals only: tokens that arrived together are taken for one cycle",
     None: "none: the server drafted nothing",
 }
-# Control characters except tabs and line ends, and the bidirectional overrides, which can reverse a line.
+# Control characters (except tab and newline), line separators, and bidirectional marks, which can reverse a line.
 CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -66,7 +66,7 @@ def print_run(
 
 
 def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
-    """Return the text of a committed cycle: its drafts in order, then the target's own token; "" for other events."""
+    """Return a committed cycle's drafts, then the target's own token; the reason of a failure; "" for other events."""
     if isinstance(event, Failed):
         return f"\n[{event.where}: {strip_control_characters(event.reason)}]\n"
     if not isinstance(event, Committed):
@@ -84,8 +84,8 @@ def strip_control_characters(text: str) -> str:
 
 def styled(piece: str, status: str, colour: bool) -> str:
     codes, mark = STYLES[status]
-    # Line breaks of discarded and rejected tokens are shown as ↵, since these tokens are not part of the text.
     piece = piece or "□"  # a server does not report which token was rejected
+    # Line breaks of discarded and rejected tokens are shown as ↵, since these tokens are not part of the text.
     text = piece if status in ("accepted", "resampled", "bonus") else piece.replace("\n", "↵")
     return f"\033[{codes}m{text}{mark}\033[0m" if colour else f"{text}{mark}"
 

@@ -119,7 +119,7 @@ def run(
     note = "" if (request.drafter, request.k) == choice[:2] else default_line(choice)
     request = replace(request, drafter=choice.drafter, k=choice.k)
     header = trace.live_header(request.prompt, models.describe(), peer=request.peer)
-    race_events = race(models, **request.arguments)  # raises ValueError if it cannot run
+    race_events = race(models, **request.arguments)  # raises ValueError if the settings do not fit the models
     is_chat = models.chat is not None
     events = print_run(request.prompt, race_events, target or request.family, models.precision, is_chat, note)
     return save_trace(save, header, events)
@@ -136,7 +136,7 @@ def default_line(choice: Choice) -> str:
 
 
 def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple[Header, Sequence[Event]]:
-    """Print a server's text as it arrives, then its cycles. Raises ServerError if it fails before the first token."""
+    """Print a server's text as it arrives, then its cycles. Raises ServerError for errors before text is requested."""
     from ..servers import lane
     from ..servers.connect import connect_pair
     from ..traces import file as trace
@@ -161,7 +161,7 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
 
 
 def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> int:
-    """Write the run to `path`, if there is one. Return the command's exit status: 1 if a lane failed, otherwise 0."""
+    """Write the run to `path`, if there is one. Return the exit status: 1 if an error ended a lane, otherwise 0."""
     from ..traces import file as trace
 
     if path is not None:

@@ -28,8 +28,8 @@ class AdaptiveDrafter:
         self.inner, self.costs = inner, costs
         self.rate = Rate(1.0 / costs.passes[0])
         self.stop = DraftLengthController(self.rate)
-        self.skipped = self.cycles_to_skip = 0  # cycles without a draft: until now, and until the next trial
-        self._last: tuple[int, Proposal] | None = None  # the last draft, and the length of the text before it
+        self.skipped = self.cycles_to_skip = 0  # cycles without a draft: so far, and how many until a trial draft
+        self._last: tuple[int, Proposal] | None = None  # the length of the text before the last draft, and this draft
         self.stops = isinstance(inner, ChainDrafter)
         if isinstance(inner, ChainDrafter):
             inner.should_stop = self.should_stop

@@ -34,7 +34,7 @@ class BlockHead:
     """Denoises `slots` slots at once, and corrects each slot's logits by the token before the slot.
 
     The first slot's input is the embedding of the text's last token. Every other slot's input is a learned vector. The
-    last feature of the text is added to all inputs.
+    text's last feature, that of the token before, is added to all inputs.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import HeadChainDrafter, HeadDrafter, siblings
 
-WIDTH = 3  # the number of nodes that a tree expands on each level, and of the children of each expanded node
+WIDTH = 3  # a tree expands at most so many nodes on each level, and gives each of them at most so many children
 DEPTH = 8  # levels of a tree
 NODES = 7  # nodes of a tree. With the text's last token the target reads 8 rows; on a CPU, more rows cost much more
 
@@ -39,7 +39,7 @@ def default_taps(layers: int) -> tuple[int, int, int]:
 
 
 def checked_taps(names: Sequence[int], layers: int, after: bool = False) -> tuple[int, ...]:
-    """Return the layers `names`; with `after`, the layers after them. Raises ValueError if the target lacks one."""
+    """Return layers with fused inputs: `names`, or the next ones if `after`. Raises ValueError if one is missing."""
     taps = tuple(tap + after for tap in names)
     if min(taps) < 0 or max(taps) > layers:
         raise ValueError(f"the EAGLE-3 head reads layers {list(names)}; the target has {layers}")
@@ -58,7 +58,7 @@ def layer_config(data: Mapping[str, Any]) -> Config:
 class Eagle3Head:
     """A decoder of one layer. Its attention reads [norm(embedding), norm(feature)]; its residual stream is the feature.
 
-    `fc` is [features · hidden, hidden]. The head can draft only the target's tokens `ids` [draft vocabulary].
+    `fc` maps [taps · hidden] to [hidden]. The head can draft only the target's tokens `ids` [draft vocabulary].
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Eagle3Head:
         """Make the head from `weights`, named as in the authors' checkpoints. Raises ValueError if they do not fit.
 
         With `norm_before_residual`, as in `speculators`, the residual stream is the normed feature. Matrices are
-        rounded to the dtype `stored`, which `draft_dtype` chooses.
+        rounded to the dtype `stored`, which `models/matrix.py` chooses (`draft_dtype`).
         """
         weights = with_output_matrix(weights, target)
         width = target.width
@@ -115,7 +115,7 @@ class Eagle3Head:
     ) -> Tensor:  # [n, hidden], n ids -> [n, hidden]
         """Append each feature and the token after it to the cache; return the layer's output.
 
-        The output predicts the next feature. With `parents`, the last tokens form a tree.
+        The output stands for the next feature. With `parents`, the last len(`parents`) tokens form a tree.
         """
         start = cache.length
         stream, pairs = self.inputs(features, torch.tensor(tokens, device=self.decoder.device))
@@ -158,7 +158,7 @@ def head_tensors(
 
 
 def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[str, Tensor]:
-    """Complete `weights` if, to save space, the file stores the output matrix as a factor of the target's."""
+    """Compute the output matrix, if the file has only a small factor: the target's output rows times this factor."""
     complete = dict(weights)
     if (writes := complete.pop(WRITES, None)) is not None and MAP in complete:
         complete["lm_head.weight"] = output_rows(target, draft_vocabulary(complete, target)) @ writes.float().T
@@ -210,7 +210,7 @@ class Node:
     parent: int  # -1 for the text
     level: int
     score: float  # log-probability of the path that ends here
-    feature: Tensor  # [hidden], the head's state at its parent
+    feature: Tensor  # [hidden], the head's state at the node's parent
 
 
 class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
@@ -275,11 +275,11 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
             tuple(nodes[i].token for i in best),
             tuple(new_index[nodes[i].parent] for i in best),
             None,
-            tuple(seconds.pop(nodes[i].level, 0.0) for i in best),  # the first node of a level carries its time
+            tuple(seconds.pop(nodes[i].level, 0.0) for i in best),  # a level's first node carries the level's time
         )
 
     def _read_tree(self, root: Tensor, token: int, nodes: list[Node], indices: list[int]) -> Tensor:
-        """Read `nodes` as a tree that follows the text's last pair; return their states.  # [nodes, hidden]"""
+        """Read `nodes` as a tree after the text's last pair (`root`, `token`); return states.  # [nodes, hidden]"""
         self._cache.keep(self.view.cache.length - 1)
         features = torch.cat([root, torch.stack([node.feature for node in nodes])])
         parents = [-1 if node.parent < 0 else indices.index(node.parent) for node in nodes]

@@ -1,6 +1,6 @@
-/* Waits for the player, because Gradio may draw it after the parts of the page that need it. */
+/* Waits for the player (`race/player.js`), because Gradio may draw it after the parts of the page that need it. */
 
-/* Calls `mount` with the player once the player has moved from the first screen into Gradio's tabs. */
+/* Calls `mount` with the player once Gradio has drawn it and the first screen (`first.js`) is gone. */
 export function whenPlayerReady(mount) {
   const mountIfReady = () => {
     const player = /** @type {any} */ (document.querySelector(".sd-player"));

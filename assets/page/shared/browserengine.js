@@ -1,4 +1,4 @@
-/* Runs the engine "this browser" on the app's page; the server takes no part in its runs. */
+/* Runs the engine "this browser" on the app's page. The server only sends files: scripts and weights. */
 
 import { checkRequest, createRunner } from "#page/shared/runner.js";
 

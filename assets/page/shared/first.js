@@ -1,5 +1,5 @@
 /* Draws the first screen while Gradio still loads: the head, the tabs as links, and the player, which already plays.
- * Once Gradio has mounted, the player moves to its place there, and the rest of the first screen is removed.
+ * Once Gradio has mounted, `race/player.js` moves the player into Gradio's page and removes the first screen.
  *
  * The content comes from Gradio's configuration of the page, so that nothing is sent twice. */
 

@@ -7,7 +7,7 @@ import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const RUN = "specdec.run",
   PROMPT = "specdec.prompt";
-const LONGEST = 4000; // characters of an address; a longer prompt is stored
+const LONGEST = 4000; // characters of the address's query; if the prompt makes it longer, the prompt is stored
 
 /* Writes settings into a query, but leaves out settings at their usual value. Other parameters of the query stay. */
 export function settingsQuery(search, names, values, usual) {
@@ -41,8 +41,8 @@ const SAMPLING = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // the
 
 const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // with these values the page chooses; any run matches them
 
-/* Returns whether the run on show has another prompt or other settings than `values`. Does not compare what the run
- * decided itself: most settings of a server's run, and the draft length of an adaptive drafter. */
+/* Returns whether the run on show has another prompt or other settings than `values`. Of a server's run, compares only
+ * the prompt, because the server decides most of the rest. An adaptive drafter chooses K, so K is not compared then. */
 export function hasOtherSettings(run, names, values, ruleKeys = {}) {
   const started = run.lanes[run.names[0]].started || {},
     { models = {}, prompt } = run.header,

@@ -9,8 +9,8 @@ const canCompute = () =>
   WebAssembly.validate(Uint8Array.from(atob(SIMD), (char) => char.charCodeAt(0)));
 
 const CHOSEN_BY_PAGE = "default", // means the family's first drafter, because no costs are measured here
-  USUAL_K = 4, // replaces K = 0, for the same reason
-  ASK_ABOVE_BYTES = 50e6, // a larger download waits for a second press
+  USUAL_K = 4, // replaces K = 0, which leaves K to the page, for the same reason
+  ASK_ABOVE_BYTES = 50e6, // a larger download starts only after a second press on Run
   sumBytes = (files) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
 
 const fillPlaceholders = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
@@ -130,7 +130,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
     worker = null;
   }
 
-  /* Stops a run and keeps the lines that it wrote. If it wrote none yet, ends its worker, so that none arrive later. */
+  /* Stops a run and keeps the lines that it wrote. If it has no lines yet, ends its worker, so that no lines come. */
   function stop() {
     stopped = true;
     if (log && worker) worker.postMessage({ stop: true });

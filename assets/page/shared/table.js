@@ -1,6 +1,6 @@
 /* Shows a table that a press on a heading sorts. Its cells are words, numbers or null; they are inserted as text, never
- * as markup. `digits` has the number of decimals of each column, or null for words. A number equal to `even` is not
- * tinted. `sortRows` uses no DOM, so that Node can test it. */
+ * as markup. `digits` has the number of decimals of each column, or null for words. If `even` is given, numbers are
+ * tinted by their distance from it. `sortRows` uses no DOM, so that Node can test it. */
 
 const compare = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b));
 

@@ -1,6 +1,6 @@
 /* Replaces Gradio on the site without a server. It gives a component's script `element`, `props`, `watch`, `trigger`
- * and `server`, as Gradio does. It opens tabs and folds, and plays recorded runs. `specdec/ui/site.py` computed every
- * answer when it built the site. */
+ * and `server`, as Gradio does. It opens tabs and folds, and plays recorded runs. The answers of Python functions
+ * are files, which `specdec/ui/site.py` wrote when it built the site. */
 
 import { handler } from "#page/handlers/restore.js";
 import { createOwnRuns } from "#page/site/runs.js";
@@ -59,7 +59,7 @@ async function mount(part) {
   if (lastButton && !element.querySelector(".sd-engine")) lastButton.parentElement.append(needsEngine());
 }
 
-/* Answers a script's calls to Python from files; a call without a file fails. */
+/* Answers a script's calls to Python from files. `open_trace` runs here; any other call without a file fails. */
 function server(part) {
   const askFile = (name, argument) =>
     name in part.server

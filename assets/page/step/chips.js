@@ -1,4 +1,4 @@
-/* Draws the tokens of the open cycle as chips. A chip shows its verdict from the sub-step of its token on. */
+/* Draws the tokens of the open cycle as chips. A chip shows no verdict before the sub-step that judges it. */
 
 import { createChip } from "#page/race/tokens.js";
 
@@ -16,7 +16,7 @@ export function createChips(page) {
       : nodes;
   }
 
-  /* Returns whether a draft's verdict is shown already; -1 stands for all drafts without a sub-step of their own. */
+  /* Returns whether a draft's verdict is shown. Unjudged drafts (or -1) are revealed with the last judged one. */
   function isRevealed(node) {
     const { verdict, stepIndex, steps } = current(),
       turn = verdict.order.indexOf(node),

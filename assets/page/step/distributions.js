@@ -4,7 +4,7 @@ import { BLOCK_VERIFICATION } from "#page/race/run.js";
 
 export const MAX_ROWS = 6; // tokens with a row of their own in a chart; all others share one row
 
-/* Returns the factor of p: under block verification the weight of the accepted prefix, under other rules 1. */
+/* Returns the factor of p in a residual: under block verification the accepted prefix's weight, under other rules 1. */
 export const prefixWeightOf = ({ rule, weight }) => (rule === BLOCK_VERIFICATION ? weight : 1);
 
 /* Returns `complete`, the tokens with both p and q; `partial`, the tokens with only p or only q; and `rest`, the sums

@@ -40,7 +40,7 @@ const chanceOfBlock = (draft) => draft.h ?? draft.block;
 export const firstSiblingOf = (drafts, draft) => drafts.find(({ parent }) => parent === draft.parent);
 
 /* Returns the target's probability of each draft before any sibling was tried. For a draft sampled from q, the log
- * holds it. If q is a point mass, multiplies p by the probability that earlier siblings with a coin left over. */
+ * holds it. For a point mass, undoes the division of p by the mass that earlier siblings with a coin left over. */
 function rawProbabilities(drafts) {
   const remaining = {};
   return drafts.map((draft) => {

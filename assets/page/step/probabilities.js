@@ -1,4 +1,4 @@
-/* Draws bars: both models' probabilities at a draft's position, or the target's row that its own token comes from. */
+/* Draws bars: both models' probabilities at a draft's position, or the target's distribution for its own token. */
 
 import { svgText, svgRect, svgRoot } from "#page/race/svg.js";
 import { shortenPiece } from "#page/race/text.js";
@@ -49,7 +49,7 @@ export function createProbabilityBars({ texts, current }) {
     return chart;
   }
 
-  /* Draws the target's distribution for its own token, or with a `draft` the one that a server reports for it. */
+  /* Draws the target's distribution for its own token. With `draft`, draws what a server reports at that draft. */
   function drawRow(width, draft = /** @type {any} */ (null)) {
     const token = draft
         ? {

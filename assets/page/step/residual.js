@@ -64,7 +64,7 @@ export function createResidualCharts({ texts, view, current }) {
     return chart;
   }
 
-  /* Charts the sums of max(0, p − q) and max(0, q − p), which are equal, and the token sampled from the residual. */
+  /* Charts the residual and the token sampled from it. If `weight` is 1, also charts β = Σ min(p, q). */
   function drawSurpluses(draft, weight, width, likeliest) {
     const labels = texts.own,
       notation = texts.notation[view.notation],
@@ -116,7 +116,7 @@ export function createResidualCharts({ texts, view, current }) {
   }
 
   /* Explains why the replacement is not sampled from p itself. Then the drafted token would come too often: accepted
-   * with probability min(p, q), and as a replacement with probability (1 − β) p. */
+   * with probability min(p, q), and, since 1 − β is the chance of a rejection, as a replacement with (1 − β) p. */
   function explainResidual({ p, q, piece }, beta) {
     const values = {
       x: formatPiece(piece),

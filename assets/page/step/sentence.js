@@ -110,7 +110,7 @@ export function createSentences(page, serverViews) {
     return fillTemplate(says[key], { own: name });
   }
 
-  /* Names the token that the target most likely sampled, for traces that do not say which token it sampled. */
+  /* Names the token that the target most likely samples, where a trace or a what-if question has no sampled token. */
   function describeLikeliest() {
     const { targetToken, cycle, verdict } = current();
     const formatLikeliest = ({ piece }, p) =>

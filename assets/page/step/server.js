@@ -1,4 +1,4 @@
-/* Shows a cycle of a server that was watched from outside: what the server reports, and what it does not report. */
+/* Shows a cycle of a vLLM or llama.cpp server watched from outside: what it reports, and what it does not report. */
 
 import { html } from "#page/race/html.js";
 import { fillTemplate, fillText } from "#page/race/text.js";

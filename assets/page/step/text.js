@@ -47,8 +47,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
     );
   }
 
-  /* Returns the sub-step that decided a token of a cycle. An accepted block has one coin, its last
-   * token's. */
+  /* Returns the sub-step that decided a token. Block verification decides on a block by its last token's coin. */
   function stepOf(cycle, index) {
     const { path, order } = recordedVerdict(cycle, page.rule());
     return index >= path.length ? "own" : order.includes(path[index]) ? path[index] : order[order.length - 1];

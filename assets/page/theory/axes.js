@@ -27,7 +27,7 @@ export const createBarCell = (share, strong) =>
 export const createScrollTable = (heads, rows) =>
   html("div", { class: "sd-th-scroll", tabindex: "0" }, createTable("sd-th-table", Object.values(heads), rows));
 
-/* `drawRows` draws a line across the chart for each [y, label, class]; `drawTicks` draws labels below the chart. */
+/* `drawRows` draws a line across the chart for [y, label, class], `drawTicks` a label below for [x, label, class]. */
 export function drawRows(frame, marks) {
   for (const [y, label, cls] of marks)
     frame.chart.append(

@@ -64,7 +64,7 @@ export function createCurves({
     part.curves.replaceChildren(chart);
   }
 
-  /* Marks the current and the best K. The label of the current K is left of its point if the best K is larger. */
+  /* Marks the current and the best K. The current K's label avoids the best K's point and the chart's right edge. */
   function paintPoints({ chart, floor, left, plotWidth }, x, y) {
     const best = findBestK(),
       current = speedupAt(settings.k),
@@ -80,7 +80,7 @@ export function createCurves({
       alignsEnd = labelsLeft && pointX > left + (settings.usesRun ? 250 : 130),
       offsetY = labelsLeft && !alignsEnd ? 24 : -12, // without space on the left, the label goes right, below the curve
       offsetX = alignsEnd ? -12 : 12,
-      bestAheadPx = best ? (x(best) - pointX) * Math.sign(offsetX) : 0; // distance in the label's direction
+      bestAheadPx = best ? (x(best) - pointX) * Math.sign(offsetX) : 0; // > 0: on the label's side
     if (best) chart.append(svgDot(x(best), y(speedupAt(best)), 4.5, "sd-dot-b"));
     if (best && Math.abs(best - settings.k) > 1 && (bestAheadPx < 0 || bestAheadPx > (settings.usesRun ? 220 : 80)))
       chart.append(

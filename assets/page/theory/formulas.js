@@ -1,5 +1,5 @@
-/* Computes expected tokens and speed-ups, as `specdec/figures/theory.py` does under the same names. That file cites the
- * equations and their papers. A test compares the two files. */
+/* Computes tokens per cycle and speed-ups from acceptance rate `alpha`, draft length `k` and, in plain steps, the costs
+ * `c` (a drafted token), `v` (a verification pass) and `o` (the rest). `specdec/figures/theory.py` cites the papers. */
 
 export const expectedTokens = (alpha, k) => (alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha));
 
@@ -19,7 +19,7 @@ export const speedup = (alpha, k, c, v = 1, o = 0) => expectedTokens(alpha, k) /
 export const accountedSpeedup = (tau, drafted, c, v, o, share = 1, step = 1) =>
   tau / (share * (drafted * c + v) + (1 - share) * step + o);
 
-export const growingCost = (v, at) => (k) => 1 + ((v - 1) * k) / at;
+export const growingCost = (v, at) => (k) => 1 + ((v - 1) * k) / at; // from 1 without a draft to v with `at` drafts
 
 /** @param {number | ((k: number) => number)} v */
 export function bestK(alpha, c, v = 1, o = 0, largest = 32) {

@@ -58,7 +58,7 @@ export function freeRows(machine, model, bits, batch, context) {
   return low; // the number of rows that a pass can compute in the time that it reads memory anyway
 }
 
-/* Returns `plain`, the seconds of a plain step with this batch, and the costs `c` and `v` as multiples of `plain`. */
+/* Returns `plain`, the seconds of a plain step; as multiples of it `c`, a draft model's step, and `v`, a check. */
 export function batchCosts(machine, target, draft, bits, k, batch, context) {
   const plain = passSeconds(machine, target, bits, batch, 1, context);
   return {

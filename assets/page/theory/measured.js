@@ -4,7 +4,7 @@ import { figuresAt } from "#page/race/measure.js";
 import { replayEnd, speculativeOf } from "#page/race/run.js";
 import { accountedSpeedup } from "#page/theory/formulas.js";
 
-/* Names the results as the formulas do. Costs are in plain steps. Returns null without drafts or without plain lane. */
+/* Names the results as `formulas.js` does; costs are in plain steps. Returns null without drafts or a plain lane. */
 export function measureRun(run) {
   if (run.names.length < 2) return null;
   const figures = figuresAt(run, replayEnd(run)),

@@ -32,7 +32,7 @@ const EXAMPLES = {
 const TEMPERATURES = [0, 0.5, 1, 2];
 
 export function createOpening({ texts, part, settings, widths, speedupAt }, { machines, models }) {
-  /* Draws the memory wall as bars: the time to read the weights, and to compute one token or the rows of a check. */
+  /* Draws the memory wall as bars: the time to read weights and KV cache, and to compute one token or a check. */
   function paintWall() {
     const machine = toMachine(findById(machines, settings.machine)),
       target = toModel(findById(models, settings.target)),
@@ -94,7 +94,7 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
     );
   }
 
-  /* Builds a table of the best K and its speed-up by α and c, if a verification pass costs one plain step. */
+  /* Builds a table of the best K and its speed-up by α and c (a drafted token's cost), if checks cost a plain step. */
   function buildMap() {
     const cell = (alpha, c) => {
       const k = bestK(alpha, c);
@@ -154,8 +154,8 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
     part.heat.replaceChildren(chart);
   }
 
-  /* Draws how likely each token is drafted and accepted in one example: if the draft is drawn from q, under rejection
-   * sampling and under sample and match; and if the draft is the likeliest token of q. */
+  /* Draws three charts of the chance that a token is drafted and accepted. In the first two, the draft is drawn from q:
+   * under rejection sampling, and under sample and match. In the third, the draft is the likeliest token of q. */
   function paintRules() {
     const [p, q] = EXAMPLES.agree,
       width = widths.rules,

@@ -1,6 +1,6 @@
 /* Writes the link to the settings of a run. */
 
-/* Returns an address that fills in the settings of a run. Omits settings at their usual value, except main settings.
+/* Returns an address that fills in the settings of a run. Omits settings at their usual value, unless marked `main`.
  * For a server's run, the address has only the prompt and sampling settings, because the server decides the rest. */
 export function settingsLink(run, base, rules, settings) {
   const { header } = run,

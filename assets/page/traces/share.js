@@ -19,7 +19,7 @@ const readLines = (log) =>
 const isChain = (parents) => parents.every((parent, i) => parent === i - 1);
 
 /* Packs a position, with probabilities rounded to four digits. Keeps all digits if rounding would reverse the decision,
- * or if block verification decides by h. */
+ * or if block verification decides, by the chance h. */
 function packPosition({ token, piece, status, p, q, u, h }) {
   const exact = [p, q, u, h].map((x) => x ?? null),
     rounded = exact.map(roundProbability),
@@ -74,7 +74,7 @@ export function packLog(log) {
   });
 }
 
-/* Turns a list back into a log. For a list not made by `packLog`, throws or returns a log that fails the checks. */
+/* Turns a list back into a log. For a list not made by `packLog`, throws or returns a log that is yet to be checked. */
 export function unpackLog(packed) {
   const clock = {},
     openDrafts = {},
@@ -86,7 +86,7 @@ export function unpackLog(packed) {
     if (cycle) spentSeconds[name] = (spentSeconds[name] || 0) + end - start;
   };
   const advance = (lane, elapsed) => (clock[lane] = (clock[lane] || 0) + elapsed) / 1e6;
-  /* Unpacks the end of a lane. Sums up its seconds again, because the times of its cycles were rounded. */
+  /* Unpacks the end of a lane. Sums up the seconds of its drafts and passes again, because their times were rounded. */
   const unpackEnd = (entry) => {
     const { lane } = entry,
       at = Math.max(entry.at, (clock[lane] || 0) / 1e6),
@@ -201,7 +201,7 @@ export function isSame(log, other) {
 
 const pipeThrough = (bytes, stream) => new Blob([bytes]).stream().pipeThrough(stream);
 
-/* Returns `run=…`, or "" if the run does not fit into a link or the browser cannot compress. */
+/* Returns `run=…`. Returns "" if the browser cannot compress, or if the run is too long or changes when packed. */
 export async function createFragment(log) {
   if (typeof CompressionStream === "undefined") return "";
   const packed = packLog(log);
@@ -221,7 +221,7 @@ export async function createFragment(log) {
 
 export const carriesRun = (hash) => hash.startsWith("#" + PREFIX);
 
-/* Returns the log of the run in `#run=…`. Throws if there is no run, or if its log is larger than any run's. */
+/* Returns the log of the run in `#run=…`. Throws if there is no run, or if it inflates to more than the limit. */
 export async function readFragment(hash) {
   const text = hash.slice(1 + PREFIX.length);
   if (!carriesRun(hash) || text.length > MAX_FRAGMENT) throw new Error("the address holds no run");

@@ -138,7 +138,7 @@ function mountTraces(element, props, server, player) {
     });
   }
 
-  /* Opens the run in the address. The engine checks it as it checks a file. */
+  /* Opens the run in the address. `server.open_trace` checks it, as it checks a file. */
   async function receiveLink() {
     try {
       if (isRunLive()) throw new Error(texts.running);
