@@ -48,7 +48,7 @@ device = "auto"  # the device of live runs; the engine's process resolves it
 _worker = Worker()
 _machine = Turns(EXPECTED_S)
 _loaded: set[str] = set()  # families that the worker has loaded
-_chosen: dict[str, str] = {}  # family -> the sentence about the drafter and K that were chosen by default
+_chosen: dict[str, Prepared] = {}  # family -> the drafter and K that were chosen by default
 _downloading = threading.Lock()  # one download at a time
 _progress: hub.Fetched | None = None  # progress of the download, for all visitors who wait for it
 
@@ -110,7 +110,8 @@ def run(request: RunRequest) -> Iterator[News]:
         yield from wait(ticket, remark, notice("or_here"))
         ready = yield from prepare(request, remark)
         if request.drafter == DEFAULT_DRAFTER or not request.k:
-            remark = sentences(remark, note_choice(request.family, ready))
+            _chosen[request.family] = ready
+            remark = sentences(remark, chosen_line(request.family))
             request = replace(request, drafter=ready.drafter, k=ready.k)
         yield News("notice", sentences(remark, notice("peer" if request.peer else "running")))
         yield from lines(request, ready, _worker.call("race", request.family, device, **request.arguments))
@@ -201,17 +202,13 @@ def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prep
     return ready
 
 
-def note_choice(family: str, ready: Prepared) -> str:
-    """Say which drafter and K were chosen by default. From then on, the menu shows this sentence."""
-    words = strings("page")["settings"]["chosen"]
-    template = words["not_measured" if not ready.speedup else "pays" if ready.speedup > 1.0 else "never_pays"]
-    _chosen[family] = template.format(drafter=of_drafters("name").get(ready.drafter, ready.drafter), k=ready.k)
-    return _chosen[family]
-
-
 def chosen_line(family: Any) -> str:
     """Say what was last chosen by default for the family or, before its first run, how the default is chosen."""
-    return _chosen.get(str(family)) or strings("page")["settings"]["chosen"]["line"]
+    words, ready = strings("page")["settings"]["chosen"], _chosen.get(str(family))
+    if ready is None:
+        return words["line"]
+    template = words["not_measured" if not ready.speedup else "pays" if ready.speedup > 1.0 else "never_pays"]
+    return template.format(drafter=of_drafters("name").get(ready.drafter, ready.drafter), k=ready.k)
 
 
 def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, None, None]) -> Iterator[News]:

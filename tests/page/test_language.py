@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 
 from specdec import types
 from specdec.engine import PromptError
+from specdec.lanes.worker import Prepared
 from specdec.ui import menu, session, text
 from specdec.ui.components.traces import open_trace
 from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
@@ -115,6 +116,15 @@ def test_what_the_engine_says_has_its_translation() -> None:
         assert said == templates.keys()
         for english, told in templates.items():
             assert places(english) == places(told), english
+
+
+def test_each_visitor_reads_the_default_in_their_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(session._chosen, "embedded", Prepared({}, {}, "draft_model", 3, 1.5))
+    for language in LANGUAGES:
+        with speaking(language):
+            words = strings("page")["settings"]["chosen"]["pays"]
+            name = strings("drafters")["draft_model"]["name"]
+            assert session.chosen_line("embedded") == words.format(drafter=name, k=3)
 
 
 def test_a_missing_file_is_there_in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
