@@ -87,7 +87,7 @@ class Rate:
 class DraftLengthController:
     """Decides after each drafted token whether the draft ends, and learns how reliable the draft's confidence is.
 
-    The draft includes the token after which it ends: to drop it for its value would change the draft's distribution.
+    The draft includes the token after which it ends: dropping it would change the draft's distribution.
     """
 
     def __init__(self, rate: Rate) -> None:

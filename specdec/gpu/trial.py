@@ -21,7 +21,7 @@ _reasons: dict[tuple[object, ...], str] = {}  # results of `unfit` for models wi
 
 
 def operations(model: Transformer) -> Operations:
-    """Choose Triton's kernels if they run and compute the right numbers, otherwise torch with the `reason`."""
+    """Choose Triton's kernels if they run and compute the right numbers, otherwise torch's, with a `reason`."""
     if torch.device(model.device).type != "cuda":
         return Operations.for_model(model, "there is no CUDA device")
     if os.environ.get(SWITCH) == "0":
@@ -108,7 +108,7 @@ def difference(
 
 
 def relative(actual: Tensor, expected: Tensor) -> Tensor:
-    """Return the largest error of an entry, divided by the sum of its size and the root mean square of all entries."""
+    """Return the largest relative error. An entry's error is divided by its size plus the root mean square of all."""
     exact = expected.double()
     return ((actual.double() - exact).abs() / (exact.abs() + exact.square().mean().sqrt())).max()
 
