@@ -145,7 +145,7 @@ H = TypeVar("H", bound=Head)
 
 
 class HeadDrafter(Generic[H]):
-    """Keeps a head's KV cache up to date. For committed tokens, the head reads features of the target's states."""
+    """Keeps a head's KV cache up to date. The head reads the target's states, and its own after drafted tokens."""
 
     def __init__(self, view: TargetView, head: H, capacity: int) -> None:
         self.view, self.head, self.capacity = view, head, capacity

@@ -82,8 +82,8 @@ def difference(
     """Return the largest relative difference between the results of two implementations for one layer.
 
     `stream` [n, hidden] holds new tokens from position `start` on. `plain` computes in float32: in bfloat16, torch
-    rounds after every operation, which by itself makes attention up to 3 % wrong. `prenormed` means that the inputs of
-    the products were normed, so that `rotate` and `gate` apply no factor.
+    rounds after every operation, which by itself makes attention up to 3 % wrong. With `prenormed`, the matrix
+    products have read normed inputs, so that `rotate` and `gate` do not apply the norm's factor.
     """
     n, size, heads = len(stream), plain.head_dim, plain.heads + 2 * plain.kv_heads
     inputs = (

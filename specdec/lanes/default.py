@@ -19,7 +19,7 @@ ACCEPTANCE = {DRAFT_MODEL: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.9
 USUAL_K = 4  # for drafters whose costs are not measured
 USUAL_ADAPTIVE_K = 8  # for drafters that choose a depth up to this in every cycle
 ENOUGH_SPEEDUP = 1.3  # once a drafter is expected to reach this, no further drafter is measured
-# A shallower draft is preferred if it reaches this share of the best speed-up: it loses less on a hard prompt.
+# A shallower draft is preferred if it reaches this share of the best speed-up, as it loses less on a hard prompt.
 NEARLY_BEST = 0.95
 
 

@@ -128,7 +128,7 @@ class Examination:
         self.reference = "weights" if self.weights else "log-probabilities"
 
     def run(self, contexts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        # ALARM is divided among all tests: each server is tested in every context with the first 1, 2, … tokens.
+        # ALARM is divided among all tests: in each context, each server is tested on the first 1, 2, … tokens.
         self.alarm = ALARM / (2 * len(contexts) * self.params.max_tokens)
         for name, text in contexts.items():
             self.contexts.append(Context(name, self.tokenize(text), result={"name": name, "text": text}))

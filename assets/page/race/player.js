@@ -53,7 +53,7 @@ function mountPlayer(element, props, watch, trigger) {
     touched: false,
     lastFrameMs: 0,
     autoSpeed: true,
-    settleProgress: 1, // 0 to 1: how far the verdicts of the last cycle have moved
+    settleProgress: 1, // 0 to 1: how far the animation of the last cycle's verdicts is
     onScreen: true,
     chartsOnScreen: false,
   };

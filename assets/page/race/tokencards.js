@@ -1,4 +1,4 @@
-/* Writes the card of a token: its probabilities, its coin (the random number of its test) and both distributions. */
+/* Writes the card of a token: its probabilities, its coin (the random number of its test), the distributions. */
 
 import { EPS, lanesOf, isGreedy, serverOf, UNNAMED } from "#page/race/run.js";
 import { depthOf } from "#page/race/cycle.js";
@@ -174,7 +174,7 @@ export function createTokenCards(texts, view) {
     return chart;
   }
 
-  /* Draws the likeliest tokens of both distributions; the drafted token comes first. */
+  /* Draws the likeliest tokens of target and draft; the drafted token comes first. */
   function drawDistributions(draft) {
     const targetTop = draft.target ? draft.target.top : [],
       draftTop = draft.draft ? draft.draft.top : [];
