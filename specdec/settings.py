@@ -33,7 +33,7 @@ class Setting:
     """One setting. The API, links and traces use its name; so does the flag, with dashes.
 
     `low` and `high` limit what visitors can send: the value of a number, or the length of a text. The engine itself
-    accepts a wider range. `high` is the field `bound` of this host's `Exposure`, or `fixed_high` if `bound` is empty.
+    accepts a wider range. `bound` names the field of `Exposure` that holds `high`; if it is empty, `fixed_high` does.
     A setting with a `step` is a slider on the page.
     """
 
@@ -46,9 +46,9 @@ class Setting:
     step: float = 0
     bound: str = ""
     above: bool = False  # the value must be above `low`, not equal to it
-    sampling: bool = True  # it is a field of SamplingParams; if False, an argument of `race` (or `family`)
+    sampling: bool = True  # True: a field of SamplingParams; False: `family`, or an argument of `race`
     main: bool = False  # the page shows it above *Advanced*, and every link contains it
-    label: str = ""  # its key in page.json, if that is not its name
+    label: str = ""  # the label's key in page.json, if it differs from the name
     flag: Flag | None = None
 
     @property

@@ -115,7 +115,7 @@ class ChainDrafter:
 
 
 def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float:
-    """Return how confident the draft is in a token: its probability in `distribution` [V], if it was drawn.
+    """Return how confident the draft is in a token: its probability in `distribution` [V], if it was sampled.
 
     For a greedy token, it is a softmax of `logits` [1, V] over only two tokens: this one and the best other one. A
     softmax over all tokens can be small even for a token that the target would choose as well.
@@ -137,7 +137,7 @@ class Head(Protocol):
         ...
 
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Append each feature, with the token after it, to the cache; return the new states.  # [n, hidden], n ids"""
+        """Append each feature with the token after it to the cache; return states.  # [n, hidden], n -> [n, hidden]"""
         ...
 
 
@@ -145,7 +145,7 @@ H = TypeVar("H", bound=Head)
 
 
 class HeadDrafter(Generic[H]):
-    """Keeps a head's KV cache up to date. For committed tokens, the head reads features of the target's states."""
+    """Keeps a head's KV cache up to date. The head reads the target's states, and its own after drafted tokens."""
 
     def __init__(self, view: TargetView, head: H, capacity: int) -> None:
         self.view, self.head, self.capacity = view, head, capacity

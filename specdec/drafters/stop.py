@@ -2,7 +2,7 @@
 
 One more drafted token costs time. In that time, decoding at its recent `Rate` would yield rate · marginal cost tokens.
 So the token pays off if its survival, the chance that it and all drafted tokens before it are accepted, is larger than
-that. SpecDec++ (arXiv 2405.19715) and Leviathan et al., section 3, make the same comparison.
+this number. SpecDec++ (arXiv 2405.19715) and Leviathan et al., section 3, make the same comparison.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Share:
 class Calibration:
     """Predicts how often tokens of a given confidence are accepted, with a logistic curve that is fitted in the run.
 
-    This is Platt scaling. LEVEL starts above 0, as distilled drafts are accepted more often than their confidence says.
+    This is Platt scaling. LEVEL starts above 0: distilled drafts are accepted more often than their confidence says.
     """
 
     LEVEL = 0.5
@@ -87,7 +87,7 @@ class Rate:
 class DraftLengthController:
     """Decides after each drafted token whether the draft ends, and learns how reliable the draft's confidence is.
 
-    The draft includes the token after which it ends: to drop it for its value would change the draft's distribution.
+    The draft includes the token after which it ends: dropping it would change the draft's distribution.
     """
 
     def __init__(self, rate: Rate) -> None:

@@ -1,6 +1,6 @@
 """Load models by name: the embedded family, a folder that `tools.train` wrote, or a pair of a target and its drafters.
 
-Each family is loaded once. All runs share it, and no run changes it.
+All runs share a loaded family. They do not change its models; only measured costs are added.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..types import Costs
 from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
-# The precisions of a target. Browsers use `int7`. With `gguf`, the weights stay packed as in the GGUF file.
+# The precisions of a target. Browsers use the last two. With `gguf`, the weights stay packed as in the GGUF file.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": GGUF}
 SMALL = 100_000_000  # bytes of weights; smaller models compute in float32 (`fastest_dtype`)
 # Cores that are left to other programs. All threads of a matrix product wait for the slowest, so one preempted thread
@@ -108,7 +108,7 @@ class Family:
 
     @property
     def default_drafter(self) -> str:
-        """The best available drafter: a trained draft, then early exit, the quantised copy, suffix decoding."""
+        """The first of these that the family has: a trained draft, early exit, the quantised copy, suffix decoding."""
         models = [name for name, loaded in self.drafters.items() if loaded.part is not None]
         models.sort(key=lambda name: (name == QUANTISED, self.drafters[name].method.part == EXIT))
         return next(iter(models), "suffix")
@@ -163,11 +163,11 @@ def facts_of(model: LoadedModel) -> dict[str, Any]:
 
 
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
-    """Return the family that `name` means: a name, a folder, or a pair (`presets.parse_pair`). The first call loads it.
+    """Return a family. `name` is "embedded", a key of `ROUNDED`, a folder, or a pair (`presets.parse_pair`).
 
-    `device` is "cpu", "cuda" or "auto" (`resolve_device`); for `dtype` None, `fastest_dtype` chooses. torch.int8 rounds
-    the target's matrices to 8 bits, which makes a different target; on a GPU, or if transformers runs the model, it
-    raises ValueError. `ROUNDED` names the embedded family in bfloat16 and int8. Only one pair stays loaded.
+    The first call loads the family. Only one pair stays loaded. If `dtype` is None, the key or `fastest_dtype` decides.
+    torch.int8 rounds the target's matrices to 8 bits, which makes another target. It raises ValueError on a GPU, or
+    if transformers runs the model. `device` is "cpu", "cuda" or "auto" (`resolve_device`).
     """
     device = resolve_device(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
@@ -242,7 +242,7 @@ def draft_folders(folder: Path) -> dict[str, Path]:
 
 
 def methods_for(part: Any, target: LoadedModel) -> list[Method]:
-    """List the methods that draft with `part`. On a GPU, omit trees: verifying one takes as long as two plain steps."""
+    """List the methods that draft with `part`. On a GPU, omit trees: verifying a tree takes two plain steps."""
     return [method for method in methods_using(part) if not method.tree or target.device == "cpu"]
 
 
@@ -302,7 +302,7 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
     for name, place in places:
         with prefix_errors(name):
             file_bytes += stored_bytes(place)
-    wide = torch.bfloat16.itemsize  # as in most files; int8 counts as bfloat16, because embeddings are not rounded
+    wide = torch.bfloat16.itemsize  # bytes per weight in most files; int8 counts as this, because embeddings stay wide
     needed = hub.MORE * file_bytes * max(dtype.itemsize, wide) / wide
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:

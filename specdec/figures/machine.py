@@ -51,7 +51,7 @@ def free_memory() -> int | None:
 def give_memory_back() -> None:
     """Let glibc return large pieces of memory to the system as soon as they are free.
 
-    By default, glibc in time puts ever larger pieces on its heap, where a free piece below a used one is not returned.
+    By default, glibc soon keeps pieces of up to 32 MB on its heap, which returns only the free memory at its end.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)

@@ -1,7 +1,7 @@
 """Compute tokens per cycle and speed-ups from acceptance and costs, in closed form.
 
 Letters follow Leviathan et al. 2022 (arXiv 2211.17192): α is the acceptance rate, k = γ the drafted tokens per cycle,
-c the cost of drafting one token, v that of a verification pass, o the overhead of a cycle. One plain step costs 1.
+c the cost of a drafted token, v the cost of a verification pass, o the overhead of a cycle. A plain step costs 1.
 """
 
 from __future__ import annotations

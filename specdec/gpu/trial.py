@@ -21,7 +21,7 @@ _reasons: dict[tuple[object, ...], str] = {}  # results of `unfit` for models wi
 
 
 def operations(model: Transformer) -> Operations:
-    """Choose Triton's kernels if they run and compute the right numbers, otherwise torch with the `reason`."""
+    """Choose Triton's kernels if they run and compute the right numbers, otherwise torch's, with a `reason`."""
     if torch.device(model.device).type != "cuda":
         return Operations.for_model(model, "there is no CUDA device")
     if os.environ.get(SWITCH) == "0":
@@ -82,8 +82,8 @@ def difference(
     """Return the largest relative difference between the results of two implementations for one layer.
 
     `stream` [n, hidden] holds new tokens from position `start` on. `plain` computes in float32: in bfloat16, torch
-    rounds after every operation, which by itself makes attention up to 3 % wrong. `prenormed` means that the inputs of
-    the products were normed, so that `rotate` and `gate` apply no factor.
+    rounds after every operation, which by itself makes attention up to 3 % wrong. With `prenormed`, the matrix
+    products have read normed inputs, so that `rotate` and `gate` do not apply the norm's factor.
     """
     n, size, heads = len(stream), plain.head_dim, plain.heads + 2 * plain.kv_heads
     inputs = (
@@ -108,7 +108,7 @@ def difference(
 
 
 def relative(actual: Tensor, expected: Tensor) -> Tensor:
-    """Return the largest error of an entry, divided by the sum of its size and the root mean square of all entries."""
+    """Return the largest relative error. An entry's error is divided by its size plus the root mean square of all."""
     exact = expected.double()
     return ((actual.double() - exact).abs() / (exact.abs() + exact.square().mean().sqrt())).max()
 

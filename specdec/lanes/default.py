@@ -14,12 +14,12 @@ from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, inner_drafter, QUANTISED
 from .probe import DEPTHS, probe
 
 # The assumed acceptance rates of drafters whose config.json does not state them. Only drafters in this table are
-# candidates: the speed-up of drafters that copy from the text depends too much on the text.
+# candidates. Drafters that copy from the text are not, because their speed-up depends too much on the text.
 ACCEPTANCE = {DRAFT_MODEL: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
 USUAL_K = 4  # for drafters whose costs are not measured
 USUAL_ADAPTIVE_K = 8  # for drafters that choose a depth up to this in every cycle
 ENOUGH_SPEEDUP = 1.3  # once a drafter is expected to reach this, no further drafter is measured
-# A shallower draft is preferred if it reaches this share of the best speed-up: it loses less on a hard prompt.
+# A shallower draft is preferred if it reaches this share of the best speed-up, as it loses less on a hard prompt.
 NEARLY_BEST = 0.95
 
 
@@ -39,7 +39,7 @@ def candidates(family: Family, drafter: str, k: int) -> list[str]:
 
 
 def has_to_measure(family: Family, drafter: str, k: int) -> bool:
-    """Return whether `choose` will first measure costs, which takes seconds."""
+    """Return whether `choose` has to measure costs for its first candidate, which takes seconds."""
     first = [family.wrapped(drafter)] if inner_drafter(drafter) else candidates(family, drafter, k)[:1]
     return any(name not in family.costs for name in first)
 
@@ -71,6 +71,6 @@ def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperatu
 
 
 def expected_tokens(family: Family, name: str, depth: int, temperature: float) -> float:
-    """Return the expected tokens per cycle. Positions that config.json lacks get the rate of the last one in it."""
+    """Return the expected tokens per cycle. The last rate in config.json also counts for all later positions."""
     measured = family.trained.get(name, {}).get("overlap" if temperature else "agreement") or [ACCEPTANCE[name]]
     return tokens_by_position([*measured, *[measured[-1]] * depth], depth)

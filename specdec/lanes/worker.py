@@ -25,7 +25,7 @@ from typing import Any
 
 from .heartbeat import HEARTBEAT_S
 
-SILENCE_S = 180.0  # longer than loading models and measuring costs, which precede a call's first answer
+SILENCE_S = 180.0  # longer than it takes to load models and measure costs before the first answer
 SPAWN = multiprocessing.get_context("spawn")
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Worker:
             self._process.join()
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Generator[Any, None, None]:
-        """Call the function `name` of `CALLS` and yield its items. Raise its ValueErrors, other errors as RuntimeError.
+        """Call the function `name` of `CALLS` and yield its items. Raise errors as ValueError or RuntimeError.
 
         After every `HEARTBEAT_S` without an item, None is yielded, so that the reader can stop. Closing the iterator
         does not wait for the engine: the next call drops items that this call still sends.
@@ -191,7 +191,7 @@ def picklable(error: Exception) -> Exception:
 
 
 def is_spoiled() -> bool:
-    """Return whether every further run would fail: after an error like an illegal address, or if `Graphs.spoiled`."""
+    """Return whether every further run would fail: CUDA cannot recover from an error, or `Graphs.spoiled` is set."""
     import torch
 
     from ..gpu.graphs import Graphs

@@ -1,7 +1,7 @@
 """Write a model's weights to one file for the browser, which runs `native.cpp` compiled to WebAssembly.
 
 The file contains `SPD1`, the length of the header, the header in JSON, then the tensors at multiples of 64 bytes. The
-tensors have the layout of `native.cpp`, so `assets/page/engine/model.js` only passes it the offsets in the header.
+tensors have the layout of `native.cpp`, so `assets/page/engine/model.js` passes on only their offsets.
 Matrices are 7-bit codes (`grouped.py`), or the codes of a GGUF file. Embeddings are bfloat16. For a GGUF file they are
 left out: the browser reads them from the output matrix.
 """

@@ -11,7 +11,7 @@ class StaticCache:
     """Holds keys and values in `data` [layers, 2 kv_heads, capacity, head_dim]: keys of all heads, then values.
 
     For every i of `taps`, `states[i]` [capacity, hidden] holds the input of layer i at every position. If i is the
-    number of layers, `states[i]` holds the output of the last layer. The input of `exit_layer` is stored, too.
+    number of layers, `states[i]` holds the output of the last layer. An `exit_layer` above 0 counts as a tap.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class StaticCache:
         self.capacity, self.length, self.exit_layer = shape[2], 0, exit_layer
         self.begun: list[int] = []  # tokens after `length` that have already passed the layers below `exit_layer`
         self.data = torch.zeros(shape, dtype=dtype, device=device)
-        layers = {*taps, exit_layer} - {0} if exit_layer else set(taps)
+        layers = {*taps, exit_layer} if exit_layer else set(taps)
         self.states = {i: torch.zeros(self.capacity, hidden, dtype=dtype, device=device) for i in sorted(layers)}
 
     def keep(self, length: int, path: Sequence[int] = ()) -> None:

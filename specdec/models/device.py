@@ -8,7 +8,7 @@ import torch
 from torch import mm, Tensor
 
 ROWS = (1, 5)  # rows of input in a plain decoding step, and in the verification of four drafted tokens
-WIDEST = 2**15  # outputs; a matrix with more outputs is timed with only so many
+WIDEST = 2**15  # a matrix with more outputs than this is timed with only this many
 
 
 def configure_cuda(device: str) -> None:

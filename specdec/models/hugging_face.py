@@ -36,7 +36,7 @@ class FullCache:
         self.inner = DynamicCache()
 
     def keep(self, length: int, path: Sequence[int] = ()) -> None:
-        """Keep the first `length` positions and the `len(path)` positions after them: `path` is a chain."""
+        """Keep the first `length` positions and the `len(path)` positions after them. `path` must be a chain."""
         self.length = length + len(path)
         for layer in self.inner.layers:
             layer.keys, layer.values = (tensor[:, :, : self.length] for tensor in (layer.keys, layer.values))
@@ -110,7 +110,7 @@ class HuggingFaceModel:
 
 
 def config_of(data: Mapping[str, Any]) -> Any:
-    """Return transformers' config of a model. Raises ValueError, before weights are read, if it cannot run here."""
+    """Return a model's config from transformers. Raises ValueError, before weights are read, if it cannot run here."""
     from transformers import DynamicCache, MODEL_FOR_CAUSAL_LM_MAPPING
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 

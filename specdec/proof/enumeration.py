@@ -38,7 +38,7 @@ class EnumeratingSampler(Sampler):
     def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
         if len(probs) <= FEW:
             return self._decide(probs.tolist())
-        is_nan = probs.isnan()  # one NaN is enough: it makes the whole sum NaN
+        is_nan = probs.isnan()  # only the first NaN is tried: it alone makes the total variation NaN
         possible = is_nan.nonzero().flatten()[:1] if bool(is_nan.any()) else (probs > 0.0).nonzero().flatten()
         return int(possible[self._decide(probs[possible].tolist())])
 

@@ -28,7 +28,7 @@ from .pair import drafter_of
 from .toys import ByPrefix
 
 LISTED = {1: 6, 2: 5, 3: 3}  # K -> how many of the likeliest tokens are listed; two for a larger K
-MAX_ENUMERATED_K = 5  # for a larger K, the estimate is that of this one
+MAX_ENUMERATED_K = 5  # a larger K gets the estimate for this K
 GRID = [math.ceil(10 * 1.05**i) for i in range(520)]  # numbers of draws to try, up to 1e12
 MIN_GROWTH = 1e-12  # a smaller growth of G with each draw is due to rounding
 IMPOSSIBLE = 1e-12  # replaces a probability of 0, so that its logarithm is finite
@@ -37,7 +37,7 @@ IMPOSSIBLE = 1e-12  # replaces a probability of 0, so that its logarithm is fini
 class ListedTokensModel(ByPrefix):
     """A model over few ids: the target's likeliest tokens after each prefix, and a last id for all other tokens.
 
-    Sampled at `temperature`, it gives `row`. After a prefix that contains the last id, only that id follows.
+    Sampling from it at `temperature` follows `row`. After a prefix that contains the last id, only that id follows.
     """
 
     context = 64
@@ -151,7 +151,7 @@ def power(
 ) -> dict[str, int | None]:
     """Return how many draws show each known mistake in 999 of 1,000 samples; None if no number of draws does.
 
-    `distributions` are those of the test: their cells decide its degrees of freedom. `alarm` is its false-alarm rate.
+    The test compares with `distributions`; their cells decide its degrees of freedom. Its false-alarm rate is `alarm`.
     """
     chances = [sorted(distribution.values()) for distribution in distributions]
     needed: dict[str, int | None] = {}

@@ -40,7 +40,7 @@ from . import fields
 from .base import Chunk, Server, ServerError, Token
 from .verdict import judge, name_reference, shown_by
 
-ALARM = 1e-6  # a lossless server fails any test of its certificate with at most this probability
+ALARM = 1e-6  # the largest chance that a lossless server fails one or more tests of its certificate
 DRAWS = 3_000  # texts to sample after each prompt
 BATCH = 50  # texts per request
 GREEDY = 64  # tokens per greedy text
@@ -128,7 +128,7 @@ class Examination:
         self.reference = "weights" if self.weights else "log-probabilities"
 
     def run(self, contexts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        # ALARM is divided among all tests: both servers are tested once for each context and length.
+        # ALARM is divided among all tests: in each context, each server is tested on the first 1, 2, … tokens.
         self.alarm = ALARM / (2 * len(contexts) * self.params.max_tokens)
         for name, text in contexts.items():
             self.contexts.append(Context(name, self.tokenize(text), result={"name": name, "text": text}))
@@ -157,7 +157,7 @@ class Examination:
     # Greedy texts, and counts of drafts.
 
     def check_greedy(self, context: Context) -> None:
-        """Compare the greedy text with plain decoding's. Count the drafts of this text and of a sampled one."""
+        """Compare the greedy text with that of plain decoding. Count the drafts in it and in a sampled text."""
         limits = self.server.facts.context, self.weights.target.context if self.weights else None, 8 * GREEDY
         limit = min(filter(None, limits))
         params = SamplingParams(max_tokens=min(GREEDY, limit - len(context.prompt) - 2 * self.k), ignore_end=True)

@@ -43,7 +43,7 @@ def connect(address: str, key: str = "", limits: Limits | None = None) -> Server
 
 
 def takes_key(other: str, address: str) -> bool:
-    """Whether the key of the server at `address` may also be sent to `other`.
+    """Return whether the key of the server at `address` may also be sent to `other`.
 
     `other` must name the same host in the same spelling, at any port. If `address` uses TLS, `other` must use it, too.
     """

@@ -1,7 +1,7 @@
 """Adapter for llama.cpp's llama-server, written from the source in llama-cpp-python 0.3.36 (November 2026).
 
-The server sends a chunk per token. With `timings_per_token`, a chunk also has the sums `draft_n` and `draft_n_accepted`
-so far. They grow in the chunk of a cycle's first token. The server sends no probabilities of accepted tokens.
+The server sends a chunk per token. With `timings_per_token`, a chunk also has `draft_n` and `draft_n_accepted`, sums
+over the text. Both change in the chunk of a cycle's first token. The server sends no probabilities of accepted tokens.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LlamaCpp:
         """Yield one chunk per cycle: join the server's chunks, beginning with the one in which the sums grow."""
         options = {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
         cycle: Chunk | None = None
-        sums, missing, count = (0, 0), 0, 0  # sums at the cycle's start; tokens the cycle still lacks; all tokens
+        sums, missing, count = (0, 0), 0, 0  # sums in the cycle's first chunk; tokens the cycle lacks; all tokens
         for data, arrived in self._client.events("/completion", self._body(prompt, params) | options):
             counts = at(data, "timings", "draft_n") or 0, at(data, "timings", "draft_n_accepted") or 0
             drafted, accepted = (fields.integer(value, "counts of drafts") for value in counts)
@@ -86,7 +86,7 @@ class LlamaCpp:
                 cycle = None
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
-        """Sample texts, one per request: a request for several texts would need as many slots of the server."""
+        """Sample texts, one per request: a request for n texts would need n slots of the server."""
         texts = []
         for draw in range(draws):
             body = self._body(prompt, params) | {"return_tokens": True, "seed": (params.seed + draw) % SEEDS}

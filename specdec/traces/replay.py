@@ -1,7 +1,7 @@
 """Judge a recorded cycle again by the engine's own rules.
 
-A decision depends on p, q, the coin u and block verification's h, which a trace records exactly, and on the tokens that
-the target drew. The replay passes these recorded values to the rule instead of probability rows and random numbers.
+A trace records what a decision depends on: p, q, the coin u, block verification's h, a rounded entropy, and the tokens
+that the target drew. The replay passes these values to the rule instead of probability rows and random numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NotRecorded(Exception):
 
 
 class ReplayedSampler(Sampler):
-    """Returns the coins and draws of the trace. `unchecked` holds the nodes for which the trace has none."""
+    """Returns the coins and draws of the trace. `unchecked` holds the nodes for which they are missing."""
 
     def __init__(self, cycle: AuditedCycle, rule: str) -> None:
         self.cycle, self.rule, self.unchecked = cycle, rule, set[int]()
@@ -75,7 +75,7 @@ class ReplayedTypical(TypicalAcceptance):
 
 
 def replay_statuses(cycle: AuditedCycle, name: str) -> list[Status | None] | None:
-    """Return each draft's status by the rule `name`, None if the trace cannot tell; or None for an unknown rule."""
+    """Return the status of each draft by the rule `name`, None if it cannot be told. An unknown rule returns None."""
     kind = next((kind for kind in RULES.values() if kind.name == name), None)
     if kind is None:
         return None

@@ -56,7 +56,7 @@ def train(
     width: int = WIDTH,
     layers: int = LAYERS,
 ) -> dict[str, Any]:
-    """Write examples, train a drafter on them, and store it in `out`, a folder for `--draft`. Return the last figures.
+    """Write examples, train a drafter on them, and store it in `out`, a folder for `--draft`. Return its last figures.
 
     If `texts` (the flag --examples) names files of examples, no others are written. A second call with the same `out`
     continues with the examples and weights there. Raises ValueError if the arguments or the files cannot be used.

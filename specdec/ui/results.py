@@ -60,7 +60,7 @@ def places(rows: list[Row]) -> list[tuple[str, float]]:
 
 
 def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
-    """Return the headings by column, and a row for each method: its name, and its measured speed-up in each place."""
+    """Return the headings by column, and a row for each method with its name and its speed-up in each place."""
     columns = {f"{name} {degree}": f"{domain(name)}, {at(degree)}" for name, degree in places(rows)}
     by_place = {(row["drafter"], row["domain"], row["temperature"]): row["measured_speedup"] for row in rows}
     drafters = dict.fromkeys(row["drafter"] for row in rows)
@@ -96,7 +96,7 @@ def chart(rows: list[Row]) -> Any:
 
 
 def findings(rows: list[Row]) -> list[str]:
-    """Say which methods are fastest, how many are slower than plain decoding, and if the highest α always wins."""
+    """Say which methods are fastest, how many are slower than plain decoding, and whether the highest α always wins."""
     words = strings("methods")["findings"]
     fastest = {place: best(rows, place, "measured_speedup") for place in places(rows)}
     texts = []

@@ -1,7 +1,7 @@
 """Measure the speed-up of the default drafter and K: SmolLM2 on the 48 questions of the page and of the benchmark.
 
 The drafter and K are chosen as for a live run of the page, once for each temperature. The speed-up on a question is the
-median over `--repeats` runs; the baseline of each is the faster of the plain runs before and after it.
+median over `--repeats` runs; the baseline of a run is the faster of the plain runs before and after it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Measure the embedded family for README and docs: its drafters, and transformers on the same files.
 
-*embedded* measures drafters that transformers also has; *methods* measures all. Rows are as in `specdec bench`.
+The suite *embedded* measures only drafters that transformers also has. Rows are as in `specdec bench`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from specdec.bench.suites import speedup_of
 from . import peers
 from .options import Options
 
-LOOPING = 0.1  # share of repeated 8-grams; rows with more are left out of the headline: loops are easy to draft
+LOOPING = 0.1  # share of repeated 8-grams; the headline leaves out rows with more, because loops are easy to draft
 
 
 def report(options: Options) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def best_cases(rows: Sequence[Row]) -> dict[str, Case]:
 
 
 def headline(rows: Sequence[Row], temperature: float) -> dict[str, Any]:
-    """Return the median over domains of the best drafter's speed-up. Domains whose texts loop are left out."""
+    """Return the median over domains of the highest speed-up. Rows whose texts loop are left out."""
     best: dict[str, float] = {}
     for entry in rows:
         looping = not isinstance(entry["repetition"], float) or entry["repetition"] > LOOPING

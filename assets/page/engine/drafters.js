@@ -95,8 +95,8 @@ export class DraftModel {
     return { tokens: drafted, probs, seconds };
   }
 
-  /* Returns a token and the distribution q that it was drawn from. Under greedy decoding, which draws nothing, null
-   * replaces q. */
+  /* Returns a token and the distribution q that it was drawn from. Greedy decoding takes the likeliest token, and
+   * returns null instead of q. */
   draw(logits, params, sampler, depth) {
     if (!params.temperature) return /** @type {any[]} */ ([argmax(logits), null]);
     const q = probabilities(logits, params);
@@ -113,7 +113,7 @@ export class DraftModel {
     this.cache.release();
   }
 
-  /* Keeps only the text in the cache, without its last token, which is read again. Returns the cache's new length. */
+  /* Keeps in the cache what it shares with the text, but never the text's last token. Returns the new length. */
   cutBack(tokens) {
     let length = 0;
     while (length < tokens.length - 1 && this.cached[length] === tokens[length]) length++;

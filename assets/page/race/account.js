@@ -16,7 +16,7 @@ export function createAccount(texts, part, view, createTerm) {
       drafting = ({ draftMs, endMs }) => (endMs ? toFixed((draftMs / endMs) * 100, 0) + " %" : "–");
     const acceptance = ({ accepted, drafted }) =>
       drafted ? toFixed(accepted / drafted) + (peer ? "" : ` (${accepted}/${drafted})`) : "–";
-    const peerCell = (figure) => (reportsDrafts(peer) ? figure() : "–"); // a peer may report only its tokens
+    const peerCell = (figure) => (reportsDrafts(peer) ? figure() : "–"); // some peers report only their tokens
     const onServer = isServed(view.run),
       gap = (lane, kind) => {
         const gaps = gapsOf(lane, view.timeMs);

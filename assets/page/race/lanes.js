@@ -164,8 +164,8 @@ export function createLanes(texts, part, view) {
     }
   }
 
-  /* Marks a cycle as past once the next one begins. In prose this hides its discarded tokens, and a cycle is also past
-   * if it is the last one of an ended text, if its draft is a tree, and while cycles pass too fast to be seen. */
+  /* Marks a cycle as past once the next cycle begins; in prose this hides discarded tokens. In prose, also marks
+   * the last cycle of an ended text and every draft tree, and all cycles while they pass too fast to be seen. */
   function paintGroups() {
     const { cycles, endMs } = speculativeOf(view.run),
       ended = isOver(view.run) && isAtEnd(view) && !view.asChips,
@@ -188,7 +188,7 @@ export function createLanes(texts, part, view) {
       box.full = fullHeight;
       const overflows = fullHeight > height + 1;
       box.classList.toggle("sd-over", overflows);
-      box.tabIndex = overflows ? 0 : -1; // so that keys can scroll it
+      box.tabIndex = overflows ? 0 : -1; // so that keys can scroll the lane
     }
   }
 

@@ -7,7 +7,7 @@ import { FIRST_CYCLES, chooseSlowdown, chooseLiveSlowdown } from "#page/race/slo
 import { AUTO } from "#page/race/labels.js";
 
 const HOLD_MS = 5500; // ms that the replay pauses at the first rejection
-const FRAME_MS = 30; // shortest time between two drawings: if the engine runs in this browser, it needs the CPU
+const FRAME_MS = 30; // least ms between two drawings; doubled during a run, because its engine can be in this browser
 
 export function createPlayback(view, reducedMotion, draw, announce) {
   function seek(ms) {
@@ -112,7 +112,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     clearTimeout(view.timer);
   }
 
-  /* Moves to a time that the visitor chose. From then on, nothing starts to play by itself. */
+  /* Stops the replay at a time that the visitor chose. This run does not play by itself again. */
   function seekByHand(ms) {
     if (!view.run) return;
     markTouched();
@@ -133,7 +133,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     jump(direction > 0 && done === cycles.length ? replayEnd(view.run) : target ? cycles[target - 1].endMs : 0);
   }
 
-  /* Returns the state of the replay. Another page that receives it passes it to `showMoment`, to show the same. */
+  /* Returns the state of the replay. Another page can show the same moment with `showMoment`. */
   const moment = () => ({
     t: view.timeMs,
     settle: view.settleProgress,

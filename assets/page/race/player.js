@@ -48,12 +48,12 @@ function mountPlayer(element, props, watch, trigger) {
     slowdown: 100,
     zoom: "close",
     zoomChosen: false,
-    rejectionPause: "armed", // or "holding" or "spent"
+    rejectionPause: "armed", // "holding" during the pause, then "spent"
     timer: /** @type {any} */ (0),
     touched: false,
     lastFrameMs: 0,
     autoSpeed: true,
-    settleProgress: 1, // 0 to 1: how far the verdicts of the last cycle have moved
+    settleProgress: 1, // 0 to 1: how far the animation of the last cycle's verdicts is
     onScreen: true,
     chartsOnScreen: false,
   };
@@ -100,7 +100,7 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-ended"));
   }
 
-  /* Shows a run that the visitor chose. The replay starts from the beginning even if the run has the same header. */
+  /* Shows a run that the visitor chose, as a new run even if its header is the same. */
   function load(log, fromLink = false) {
     props.value = log;
     Object.assign(reader, createReader());

@@ -1,10 +1,10 @@
 /* Chooses the automatic speed of a replay. The first cycles play in slow motion, the next three a little faster. Later
- * cycles play in real time if one can read along; if not, they are slowed down to about REST_MS together. */
+ * cycles play in real time if one can read along; otherwise they are slowed down to about REST_MS in total. */
 
 import { EPS, speculativeOf, replayEnd } from "#page/race/run.js";
 import { countCyclesBy, countTokens } from "#page/race/measure.js";
 
-/* Each of these plays for `cycleMs`. Then time stops: verdicts move for `settleMs`, and `readMs` is left to read. */
+/* A cycle plays for about `cycleMs`. Then time stops: verdicts move for `settleMs`, and `readMs` is left to read. */
 export const FIRST_CYCLES = [
   { cycleMs: 3200, settleMs: 1500, readMs: 2400 },
   { cycleMs: 2000, settleMs: 1000, readMs: 1800 },
@@ -21,7 +21,7 @@ function tokensPerSecond(run) {
   return lane.endMs > EPS ? (countTokens(lane, lane.cycles.length) / lane.endMs) * 1000 : Infinity;
 }
 
-/* Returns how many times slower than the run the replay plays at the time `ms`. */
+/* Returns the slowdown at the time `ms` of the run: at 10, the replay is ten times slower than the run was. */
 export function chooseSlowdown(run, ms) {
   const cycles = speculativeOf(run).cycles,
     done = countCyclesBy(cycles, ms),

@@ -1,4 +1,4 @@
-/* Writes the card of a token: its probabilities, its coin (the random number of its test) and both distributions. */
+/* Writes the card of a token: its probabilities, its coin (the random number of its test), the distributions. */
 
 import { EPS, lanesOf, isGreedy, serverOf, UNNAMED } from "#page/race/run.js";
 import { depthOf } from "#page/race/cycle.js";
@@ -73,7 +73,7 @@ export function createTokenCards(texts, view) {
       .filter(Boolean);
   }
 
-  /** Returns the test that decided about a draft: a coin and its acceptance probability, or only a note.
+  /** Returns the test that decided about a draft: the acceptance probability and the coin, or only a note.
    * @returns {any} */
   function testOf({ draft, lane }) {
     const labels = texts.card,
@@ -83,7 +83,7 @@ export function createTokenCards(texts, view) {
     if (serverOf(laneAt(lane))) return { served: true, note: judged ? texts.server.no_coin : null };
     if (lane === 2)
       return {
-        label: labels.chance, // of the peer, which does not report its coins
+        label: labels.chance, // a peer does not report its coins
         chance: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
         words: judged ? labels.untold : labels.never,
       };
@@ -174,7 +174,7 @@ export function createTokenCards(texts, view) {
     return chart;
   }
 
-  /* Draws the likeliest tokens of both distributions; the drafted token comes first. */
+  /* Draws the likeliest tokens of target and draft; the drafted token comes first. */
   function drawDistributions(draft) {
     const targetTop = draft.target ? draft.target.top : [],
       draftTop = draft.draft ? draft.draft.top : [];

@@ -30,7 +30,7 @@ function createBody(piece) {
   );
 }
 
-/* Splits a token at its last line break, because what follows the break begins the next line. */
+/* Splits a token at its last line break, because the text after the break belongs to the next line. */
 export function splitAtBreak(piece) {
   const breakAt = piece.lastIndexOf("\n") + 1;
   return breakAt && breakAt < piece.length ? [piece.slice(0, breakAt), piece.slice(breakAt)] : [piece];
@@ -56,7 +56,7 @@ export function createChip(texts, piece, state, tag = "button", status = texts.s
   if (STATE_MARKS[state]) node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
   return node;
 }
-/* Returns the name of a token's state. A discarded token with a coin (block verification) has a name of its own. */
+/* Returns the name of a token's state. Tokens that block verification discards after a coin have their own name. */
 export const statusOf = (texts, state, { draft }) =>
   state === "dis" && draft.u != null ? texts.status.late : texts.status[state];
 

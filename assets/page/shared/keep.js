@@ -22,7 +22,7 @@ export function settingsQuery(search, names, values, usual) {
 /* Returns `?…`, or "" for an empty query. */
 export const formatQuery = (query) => (String(query) ? "?" + query : "");
 
-/* Returns the query for the address, and the prompt if it is too long for the address, else null. */
+/* Returns [query, null]. If the query is too long for the address, returns [query without the prompt, prompt]. */
 export function splitQuery(search, names, values, usual) {
   const query = settingsQuery(search, names, values, usual);
   if (String(query).length <= LONGEST) return [query, null];
@@ -30,7 +30,7 @@ export function splitQuery(search, names, values, usual) {
   return [query, values[names.indexOf("prompt")]];
 }
 
-/* Returns the query with another tab; the first tab is left out. */
+/* Returns the query with `tab` as the open tab. The first tab is not written into it. */
 function withTab(search, tab, first) {
   const query = new URLSearchParams(search);
   tab === first ? query.delete("tab") : query.set("tab", tab);

@@ -6,7 +6,7 @@ import { foldEvents } from "#page/race/log.js";
 const hasTextPieces = ({ event, pieces }) =>
   event !== "committed" || (Array.isArray(pieces) && pieces.every((piece) => typeof piece === "string"));
 
-/* Returns the log of a recorded run of at most `maxLength` characters, or "" for any other text. */
+/* Returns the text as the log of a recorded run; "" if it is not a run, or longer than `maxLength` characters. */
 export function readTrace(text, maxLength) {
   if (typeof text !== "string" || text.length > maxLength) return "";
   try {

@@ -110,7 +110,7 @@ export function createSentences(page, serverViews) {
     return fillTemplate(says[key], { own: name });
   }
 
-  /* Names the token that the target most likely samples, where a trace or a what-if question has no sampled token. */
+  /* Names the token that the target would most likely sample. This is shown if no sampled token is known. */
   function describeLikeliest() {
     const { targetToken, cycle, verdict } = current();
     const formatLikeliest = ({ piece }, p) =>

@@ -222,7 +222,7 @@ function mountStepper(element, props, server, player) {
     );
   }
 
-  /* Creates a link to the next cycle that ends in `state` (replacement or bonus); the first cycle follows the last. */
+  /* Creates a link to the next cycle that ends in `state` (replacement or bonus). The search is circular. */
   function createShortcut(state) {
     const all = cycles(),
       order = all.map((_, i) => (view.cycle + 1 + i) % all.length),

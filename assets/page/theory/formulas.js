@@ -1,5 +1,5 @@
-/* Computes tokens per cycle and speed-ups from acceptance rate `alpha`, draft length `k` and, in plain steps, the costs
- * `c` (a drafted token), `v` (a verification pass) and `o` (the rest). `specdec/figures/theory.py` cites the papers. */
+/* Computes tokens per cycle and speed-ups. `specdec/figures/theory.py` defines the letters and cites the papers. A cost
+ * of 1 is the cost of a plain step. */
 
 export const expectedTokens = (alpha, k) => (alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha));
 
@@ -19,7 +19,7 @@ export const speedup = (alpha, k, c, v = 1, o = 0) => expectedTokens(alpha, k) /
 export const accountedSpeedup = (tau, drafted, c, v, o, share = 1, step = 1) =>
   tau / (share * (drafted * c + v) + (1 - share) * step + o);
 
-export const growingCost = (v, at) => (k) => 1 + ((v - 1) * k) / at; // from 1 without a draft to v with `at` drafts
+export const growingCost = (v, at) => (k) => 1 + ((v - 1) * k) / at; // 1 without drafts, v with `at` drafts, linear
 
 /** @param {number | ((k: number) => number)} v */
 export function bestK(alpha, c, v = 1, o = 0, largest = 32) {

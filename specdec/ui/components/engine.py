@@ -15,7 +15,7 @@ from .drawn import handler
 OWN = "own"
 BROWSER = "browser"
 ENGINE_CHOSEN = handler("changed", event="sd-engine")  # informs the script `shared/local.js`
-BROWSER_SETTINGS = ("drafter", "k")  # of the settings that are not for sampling, the browser's engine has these
+BROWSER_SETTINGS = ("drafter", "k")  # besides those for sampling, the browser's engine has only these
 
 
 def engine(beside_sampling: Mapping[str, Any], instant: Mapping[str, Any]) -> gr.Radio:

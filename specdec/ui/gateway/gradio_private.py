@@ -59,7 +59,7 @@ def guard_queue(demo: gr.Blocks) -> None:
 
 
 def address_in(page: bytes) -> str:
-    """Return the page's own address, as a proxy sees it; "" if Gradio wrote none."""
+    """Return the page's own address, which Gradio writes into the page; "" if it wrote none."""
     root = ROOT.search(page)
     return root[1].decode("latin-1").rstrip("/") if root else ""
 
