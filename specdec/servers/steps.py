@@ -11,7 +11,7 @@ from .base import Chunk, Ending, Token
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One cycle. It has `accepted` + 1 tokens, or fewer if the text ended inside the cycle."""
+    """One cycle, with `accepted` + 1 tokens, or fewer at the end of the text; or tokens that arrived together."""
 
     tokens: tuple[Token, ...]
     text: str
@@ -61,7 +61,7 @@ def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
 
 
 def steps_from_sums(chunks: Sequence[Chunk]) -> list[Step]:
-    """Make the steps after the prefill from the sums in each chunk."""
+    """Make the steps after the prefill from the running totals of drafted and accepted tokens in each chunk."""
     steps, before = list[Step](), (0, 0)
     for number, chunk in enumerate(chunk for chunk in chunks if chunk.tokens):
         sums = chunk.drafted or 0, chunk.accepted or 0
