@@ -49,7 +49,7 @@ class AdaptiveDrafter:
         return self._depth(k)
 
     def remember_draft(self, length: int, proposal: Proposal) -> None:
-        """Remember the draft after a text of `length` tokens. The next text shows which of its tokens were accepted."""
+        """Remember the draft after a text of `length` tokens. The next text shows which drafts were accepted."""
         self._last = (length, proposal)
 
     def should_stop(self, confidence: float, index: int) -> bool:

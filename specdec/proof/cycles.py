@@ -139,7 +139,7 @@ def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
 
 
 def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
-    """Return the total variation for `distance`, without listing every completed text.
+    """Compute the total variation that `distance` returns, without listing every completed text.
 
     The texts in `distribution` form a prefix tree. One term covers all completed texts that leave it at the same node.
     """

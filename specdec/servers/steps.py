@@ -74,10 +74,10 @@ def steps_from_sums(chunks: Sequence[Chunk]) -> list[Step]:
 def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
     """Assign the steps that the server lists to the blocks in which their tokens arrived.
 
-    `blocks` has the number of tokens in each block, `accepted` the number of accepted tokens in each listed step. A
-    step writes its accepted tokens and one more. It goes to the first block that has room for it. Return the indices of
-    each block's steps, where None stands for a step without a draft, which the server does not list. Return None if the
-    steps do not fit the blocks.
+    `blocks` counts the tokens of each block, and `accepted` counts the accepted tokens of each listed step. A step
+    writes its accepted tokens and one more, so a block's next tokens come from the next listed step if it has room for
+    that step, otherwise from a step without a draft, which the server does not list. Return for each block the indices
+    of its steps (None: not listed). Return None if the steps do not fit the blocks.
     """
     aligned, index = list[list[int | None]](), 0
     for number, remaining in enumerate(blocks):

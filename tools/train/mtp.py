@@ -21,7 +21,7 @@ class Attention(Projections):
     """Lets position i attend to the first step's keys up to position i, and to its own key of each later step."""
 
     def forward(self, x: Tensor, rotary: TensorPair, steps: list[TensorPair]) -> Tensor:
-        """Append this step's keys and values to `steps`, which has those of earlier steps, and attend to all."""
+        """Append this step's keys and values to `steps`, the list of earlier steps' keys and values, and attend."""
         rows, n, _ = x.shape
         q, k, v = (p(x).view(rows, n, self.heads, -1).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
         q, k = apply_rotary_pos_emb(q, k, *rotary)
