@@ -66,7 +66,7 @@ class RejectionSampling(Rule):
         return rows[node + 1]
 
     def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
-        return sampler.accept(p, q, ("accept", node))  # u q < p
+        return sampler.accept(p, q, ("accept", node))  # accepts if u q < p
 
     def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
         return residual(p, q, token)

@@ -1,6 +1,6 @@
 """Wrap any drafter so that it drafts only as many tokens as pay off, and none while plain decoding is faster.
 
-Before a draft, the acceptance rate so far decides whether to draft. During the draft, the confidence in its last token
+In each cycle, the acceptance rate so far decides whether to draft. During the draft, the confidence in its last token
 decides whether it ends (`stop.py`); if a drafter cannot stop early, the acceptance rate chooses the depth. No drafted
 token is dropped, so decoding stays lossless. Costs are measured only once, so the same seed gives the same proposals.
 """

@@ -71,7 +71,7 @@ class Operations:
             product.add_(layer.qkv_bias)
         all_heads, rotated_heads = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
         destination = rotated = all_heads[:, :rotated_heads]
-        if layer.head_norm is not None:  # norms the values, too, in vain: leaving them out takes a kernel more
+        if layer.head_norm is not None:  # norms the values, too, in vain: leaving them out takes one more kernel
             rotated = rms_normalise(all_heads, self.head_floor)[:, :rotated_heads] * layer.head_norm.transpose(0, 1)
         rotated = rotated.float()
         apply_rope(rotated.transpose(0, 1), angles)

@@ -95,8 +95,8 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
 
     The cells of both distributions are chosen before anything is drawn, and can be small. After a prefix, questions
     ("is it this token?") decide the next token. If a question is asked n times, the number x of yes is binomial, with a
-    known probability p. G is the sum of d = 2 n KL(x / n || p) over all questions. A test computes that with
-    c = 1.4, E e^(td) <= (1 - 2t)^(-c / 2) for every n, p and t in (0, 1/2). (One toss of a fair coin needs c = 2 ln 2.)
+    known probability p. G is the sum of d = 2 n KL(x / n || p) over all questions. For every n, p and t in (0, 1/2),
+    E e^(td) <= (1 - 2t)^(-c / 2) with c = 1.4, as a test computes. (One toss of a fair coin needs c = 2 ln 2.)
     So `goodness_of_fit.false_alarm` bounds P(G >= g), without `conditioning` and with w = c · (degrees of freedom).
     """
     draws = sum(counts.values())

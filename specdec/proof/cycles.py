@@ -1,7 +1,7 @@
 """Enumerate single cycles with deep drafts, large vocabularies or wide trees. Whole runs of them have too many paths.
 
 Target and draft are tables. At *free* places (levels of the draft, from 0), both have random rows, which differ in one
-of the ways in `KINDS`. At most other places, one token has probability 1, so that a deep draft has few random paths.
+of the ways in `KINDS`. At other places that are not *loose*, one token is certain, so that a deep draft has few paths.
 """
 
 from __future__ import annotations
