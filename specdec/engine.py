@@ -47,7 +47,7 @@ class DraftError(ValueError):
 
 @dataclass
 class Task:
-    """Defines a run, except for its random numbers. Every run needs a new drafter, because drafters keep state."""
+    """Defines a run. Every run needs a new drafter, because drafters keep state."""
 
     target: LanguageModel[Any]
     prompt: Sequence[int]
@@ -63,7 +63,7 @@ class Task:
 
     @property
     def depth(self) -> int:
-        """The largest depth of a draft: K, or the drafter's `deepest` if it has fewer heads or slots than K."""
+        """The largest depth of a draft: K, or the drafter's own limit `deepest` if that is smaller."""
         return min(self.k, getattr(self.drafter, "deepest", self.k))
 
 
@@ -85,7 +85,7 @@ class CycleResult:
 
     proposal: Proposal
     verdict: Verdict
-    describe: Callable[[Sampler | None], dict[str, Any]]  # returns the fields of `Verified`, without its times
+    describe: Callable[[Sampler | None], dict[str, Any]]  # noise -> the fields of `Verified` except times
     draft_s: float
     verify_s: float
     prefill_s: float = 0.0  # the drafter's own pass over the prompt, which comes before its first draft
@@ -104,7 +104,7 @@ class Executor(Protocol):
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
         """Draft up to depth `k` after `tokens`, verify, and cache the accepted path. The first call is the prefill.
 
-        An exception ends the run. If the drafter fails, none is raised (unless memory ran out): the cycle has no draft.
+        An exception ends the run. If only the drafter fails, the cycle has no draft instead, unless memory ran out.
         """
         ...
 
@@ -259,7 +259,7 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
                 pieces = tuple(map(task.piece, proposal.tokens))
                 ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
                 yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, ends)
-            # The clock is stopped while the cycle is described. If that fails, no token is added: the commit follows.
+            # The clock is stopped while the cycle is described. If that fails, no token was added: the commit is later.
             details = cycle.describe(noise if task.details else None)
             emitted = verdict.emitted(proposal)
             pieces = tuple(map(task.piece, emitted))

@@ -23,8 +23,8 @@ class Exposure:
     k: int = 16  # the largest K
     seconds: float = 60.0  # duration of a run
     waiting: int = 32  # people in the queue
-    runs_of_address: int = 10_000  # runs a minute from one IP address; a class can share one
-    any_pair: bool = True  # visitors may name any pair of models, also by folder; if False, only those in SPECDEC_PAIRS
+    runs_of_address: int = 10_000  # runs a minute from one IP address, which a class can share
+    any_pair: bool = True  # without SPECDEC_PAIRS, visitors may name any pair, even a folder; if False, only the host's
     body: int = 8_000_000  # bytes of a request
     in_browser: bool = False  # runs are computed in the visitor's browser, unless the visitor chooses this machine
     any_host: bool = False  # answer requests to any host name; if False, only to this machine's and SPECDEC_HOSTS

@@ -2,7 +2,7 @@
 
 One walk down the tree judges the draft (a chain is a tree). At each node, p starts as the target's distribution there.
 A child x, drawn from q, is accepted with probability min(1, p(x) / q(x)); then the walk goes on at x. If x is rejected,
-the residual distribution replaces p, and the next child is tried. If no child is left, the own token is drawn from p.
+the residual replaces p, and the next child is tried. If no child is left, the target's own token is drawn from p.
 
 For chains see Leviathan et al. 2022 (arXiv 2211.17192) and Chen et al. 2023 (2302.01318), for siblings SpecInfer
 (2305.09781). The rule is lossless if token i, given its earlier siblings, was drawn from q = `probs[i]`.
@@ -66,7 +66,7 @@ class RejectionSampling(Rule):
         return rows[node + 1]
 
     def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
-        return sampler.accept(p, q, ("accept", node))  # u q < p
+        return sampler.accept(p, q, ("accept", node))  # accepts if u q < p
 
     def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
         return residual(p, q, token)

@@ -1,7 +1,7 @@
 """`python -m tools.record`: record a run of every drafter in every domain, for the page to play without a model.
 
-Each run takes the first example of its domain, with a fixed seed; none is selected by its outcome. A drafter's runs are
-in a folder of its name, but those of the draft model are in `--out` itself.
+Each run takes the first example of its domain, with a fixed seed; none is selected by its outcome. A drafter's runs go
+to the folder of its name; the draft model's go to `--out` itself.
 """
 
 from __future__ import annotations

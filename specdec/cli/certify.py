@@ -14,7 +14,7 @@ from ..servers.connect import connect_pair
 from ..servers.stream import Limits
 from ..servers.verdict import shown_by, speculated
 
-HOUR_S = 3_600.0  # the time limit for all requests with DRAWS draws or fewer; more draws get more time
+HOUR_S = 3_600.0  # time limit of all requests to a server; with more than certificate.DRAWS draws, proportionally more
 ROW = "{:9}{:>10}{:>9}{:>10}  {:62}{:>15}{:>7}"
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 
@@ -47,7 +47,7 @@ def certify_server(
 
 
 def last(states: Iterator[dict[str, Any]]) -> dict[str, Any]:
-    """Print to stderr what each state is doing, and return the last state."""
+    """Print the progress to stderr, and return the last state."""
     result: dict[str, Any] = {}
     before = ""
     for result in states:

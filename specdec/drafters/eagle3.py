@@ -28,7 +28,7 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import HeadChainDrafter, HeadDrafter, siblings
 
-WIDTH = 3  # a tree expands at most so many nodes on each level, and gives each of them at most so many children
+WIDTH = 3  # a tree expands at most this many nodes of a level, and each gets at most this many children
 DEPTH = 8  # levels of a tree
 NODES = 7  # nodes of a tree. With the text's last token the target reads 8 rows; on a CPU, more rows cost much more
 
@@ -39,7 +39,7 @@ def default_taps(layers: int) -> tuple[int, int, int]:
 
 
 def checked_taps(names: Sequence[int], layers: int, after: bool = False) -> tuple[int, ...]:
-    """Return layers with fused inputs: `names`, or the next ones if `after`. Raises ValueError if one is missing."""
+    """Return layers whose inputs are fused: `names`, each plus 1 if `after`. Raises ValueError if one is missing."""
     taps = tuple(tap + after for tap in names)
     if min(taps) < 0 or max(taps) > layers:
         raise ValueError(f"the EAGLE-3 head reads layers {list(names)}; the target has {layers}")
@@ -73,21 +73,21 @@ class Eagle3Head:
         """Make the head from `weights`, named as in the authors' checkpoints. Raises ValueError if they do not fit.
 
         With `norm_before_residual`, as in `speculators`, the residual stream is the normed feature. Matrices are
-        rounded to the dtype `stored`, which `models/matrix.py` chooses (`draft_dtype`).
+        rounded to the dtype `stored`, which `draft_dtype` in `models/matrix.py` chooses.
         """
         weights = with_output_matrix(weights, target)
         width = target.width
         self.ids = draft_vocabulary(weights, target).to(target.device)
         shapes = head_tensors(config, weights, width, len(taps), len(self.ids))
         check_tensors({name: weights[name] for name in weights if name not in OPTIONAL}, shapes)
-        words, fc = weights.get("embed_tokens.weight", target.embedding), weights["fc.weight"].float()
-        if len(words) < target.vocabulary or words.shape[1:] != (width,):
+        embedding, fc = weights.get("embed_tokens.weight", target.embedding), weights["fc.weight"].float()
+        if len(embedding) < target.vocabulary or embedding.shape[1:] != (width,):
             raise ValueError(
-                f"the EAGLE-3 head embeds {tuple(words.shape)}; for this target it would embed {target.vocabulary} "
+                f"the EAGLE-3 head embeds {tuple(embedding.shape)}; for this target it would embed {target.vocabulary} "
                 f"tokens in {width} numbers"
             )
         shape = replace(config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context)
-        self.decoder = Transformer(shape, decoder_weights(weights, words), target.dtype, target.device, stored)
+        self.decoder = Transformer(shape, decoder_weights(weights, embedding), target.dtype, target.device, stored)
         self.stream_norm = None
         if norm_before_residual:
             norm = weights["midlayer.hidden_norm.weight"].float() * self.decoder.unit(width)
@@ -105,8 +105,8 @@ class Eagle3Head:
 
     def inputs(self, features: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Return the residual stream, and the input of attention.  # [n, hidden], [n] -> [n, hidden], [n, 2 hidden]"""
-        words = F.embedding(ids, self.decoder.embedding)
-        normed = self.decoder.rms_normalise(torch.stack((words, features), 1))
+        embedded = F.embedding(ids, self.decoder.embedding)
+        normed = self.decoder.rms_normalise(torch.stack((embedded, features), 1))
         stream = features if self.stream_norm is None else normed[:, 1] * self.stream_norm
         return stream, normed.flatten(1)
 
@@ -115,7 +115,7 @@ class Eagle3Head:
     ) -> Tensor:  # [n, hidden], n ids -> [n, hidden]
         """Append each feature and the token after it to the cache; return the layer's output.
 
-        The output stands for the next feature. With `parents`, the last len(`parents`) tokens form a tree.
+        In a draft, the output replaces the next feature. With `parents`, the last len(`parents`) tokens form a tree.
         """
         start = cache.length
         stream, pairs = self.inputs(features, torch.tensor(tokens, device=self.decoder.device))
@@ -140,7 +140,7 @@ OPTIONAL = ("embed_tokens.weight", "d2t", "t2d")
 
 
 def head_tensors(
-    config: Config, weights: Mapping[str, Tensor], width: int, taps: int, words: int
+    config: Config, weights: Mapping[str, Tensor], width: int, taps: int, vocabulary: int
 ) -> dict[str, tuple[int, ...]]:
     """Return the names and shapes of a head's tensors, except OPTIONAL. Biases and QK-norm are used if present."""
     present = replace(
@@ -152,13 +152,13 @@ def head_tensors(
     return {
         "fc.weight": (width, width * taps),
         "norm.weight": (width,),
-        "lm_head.weight": (words, width),
+        "lm_head.weight": (vocabulary, width),
         **{f"midlayer.{name}": shape for name, shape in layer.items()},
     }
 
 
 def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[str, Tensor]:
-    """Compute the output matrix, if the file has only a small factor: the target's output rows times this factor."""
+    """Return weights with an output matrix. If the file has only a factor, multiply the target's output rows by it."""
     complete = dict(weights)
     if (writes := complete.pop(WRITES, None)) is not None and MAP in complete:
         complete["lm_head.weight"] = output_rows(target, draft_vocabulary(complete, target)) @ writes.float().T
@@ -170,8 +170,8 @@ def draft_vocabulary(weights: Mapping[str, Tensor], target: Target) -> Tensor:
     return parse_map(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target.vocabulary)
 
 
-def decoder_weights(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
-    """Rename the head's tensors as a `Transformer` of one layer expects. `words` [V, hidden] are the embeddings."""
+def decoder_weights(weights: Mapping[str, Tensor], embedding: Tensor) -> Weights:
+    """Rename the head's tensors as a `Transformer` of one layer expects. `embedding` [V, hidden] is added."""
     layer = {
         name.replace("midlayer.", "model.layers.0."): tensor
         for name, tensor in weights.items()
@@ -180,7 +180,7 @@ def decoder_weights(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
     norms = [weights[f"midlayer.{name}.weight"] for name in ("input_layernorm", "hidden_norm")]
     return layer | {
         "model.layers.0.input_layernorm.weight": torch.cat(norms),
-        "model.embed_tokens.weight": words,
+        "model.embed_tokens.weight": embedding,
         "model.norm.weight": weights["norm.weight"],
         "lm_head.weight": weights["lm_head.weight"],
     }
@@ -196,7 +196,7 @@ class Eagle3Drafter(HeadChainDrafter[Eagle3Head]):
 
 
 def drawn_widths(k: int) -> list[int]:
-    """Return the number of siblings on each level of a drawn tree that is at most `k` deep."""
+    """Return how many tokens to draw on each level of a tree with at most `k` levels."""
     depth = min(k, NODES)
     siblings_each, remainder = divmod(NODES - depth, depth)
     return [min(WIDTH, 1 + siblings_each + (level < remainder)) for level in range(depth)]
@@ -214,7 +214,7 @@ class Node:
 
 
 class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
-    """Drafts a tree. In greedy decoding it is the tree of EAGLE-2 (arXiv 2406.16858): the likeliest of all nodes.
+    """Drafts a tree. In greedy decoding, the likeliest nodes form it, as in EAGLE-2 (arXiv 2406.16858).
 
     At other temperatures tokens are drawn. Choosing among drawn tokens would change their distribution, so these trees
     have a fixed shape: a chain whose tokens have siblings.
@@ -246,14 +246,14 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
         return Proposal(tuple(drafted), tuple(parents), torch.stack(distributions), tuple(seconds))
 
     def _likeliest(self, pending: list[int], k: int) -> Proposal:
-        """Expand the likeliest nodes of each level. Keep those with the highest joint probability, as point masses."""
+        """Expand the likeliest nodes of each level. Draft the nodes with the likeliest paths, as point masses."""
         times, nodes, frontier = [time.perf_counter()], list[Node](), [-1]
         expanded: list[int] = []
         best: list[int] = []
         root = self._features[-1:]
         states = self.extend(pending)
         for level in range(min(k, DEPTH)):
-            if level:  # all expanded nodes are read again: a few more rows cost less than a cache with a tree mask
+            if level:  # reads all expanded nodes again, which costs less than a cache with a tree mask
                 expanded += frontier
                 states = self._read_tree(root, pending[-1], [nodes[i] for i in expanded], expanded)[-len(frontier) :]
             candidates = self.head.candidates(states, WIDTH)
@@ -279,7 +279,7 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
         )
 
     def _read_tree(self, root: Tensor, token: int, nodes: list[Node], indices: list[int]) -> Tensor:
-        """Read `nodes` as a tree after the text's last pair (`root`, `token`); return states.  # [nodes, hidden]"""
+        """Read `nodes` as a tree after the text's last feature `root` and `token`; return states.  # [n, hidden]"""
         self._cache.keep(self.view.cache.length - 1)
         features = torch.cat([root, torch.stack([node.feature for node in nodes])])
         parents = [-1 if node.parent < 0 else indices.index(node.parent) for node in nodes]

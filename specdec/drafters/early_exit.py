@@ -17,7 +17,7 @@ from .base import ChainDrafter
 
 
 class EarlyExitDrafter(ChainDrafter):
-    """Draws each token from logits that the target's output matrix gives after the layers below `view.exit_layer`."""
+    """Draws each token from the logits of the target's first `view.exit_layer` layers and its output matrix."""
 
     name = "early_exit"
 

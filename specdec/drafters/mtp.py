@@ -23,7 +23,7 @@ from ..models.matrix import linear
 from ..models.transformer import layer_tensors, Transformer
 from .base import HeadChainDrafter
 
-NORM = "shared_head.norm.weight"  # norm before the output matrix: the norm is the layer's, the matrix the target's
+NORM = "shared_head.norm.weight"  # the layer's own norm, before the target's output matrix
 
 
 class MTPHead:
@@ -34,7 +34,7 @@ class MTPHead:
     ) -> None:
         """Make the head from `weights` with DeepSeek-V3's names. Raises ValueError if they do not fit `target`.
 
-        The layer's matrices and a copy of the target's output matrix are rounded to the dtype `stored` (`draft_dtype`).
+        The layer's matrices and a copy of the target's output matrix are rounded to the dtype `stored`.
         """
         width = target.width
         layer = layer_tensors(config, width)
@@ -55,14 +55,14 @@ class MTPHead:
         return self.decoder.new_cache(capacity)
 
     def fuse(self, states: Mapping[int, Tensor], places: slice) -> Tensor:
-        """Return the target's last states at the positions `places`, after its final norm.  # [n, hidden]"""
+        """Return the target's states after its last layer and final norm, at positions `places`.  # [n, hidden]"""
         return self.target.normed(states[self.target.depth][places])
 
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Append each feature and the token after it to the cache; return the layer's states.  # [n, hidden], n ids"""
+        """Append each feature and the next token to the cache; return states.  # [n, hidden], n ids -> [n, hidden]"""
         start, normed = cache.length, self.decoder.rms_normalise
-        words = F.embedding(torch.tensor(tokens, device=self.decoder.device), self.decoder.embedding)
-        stream = linear(torch.cat((normed(words), normed(features)), -1), self.eh_proj)
+        embedded = F.embedding(torch.tensor(tokens, device=self.decoder.device), self.decoder.embedding)
+        stream = linear(torch.cat((normed(embedded), normed(features)), -1), self.eh_proj)
         states = self.decoder.run_layers(stream, cache, start)
         cache.keep(start + len(tokens))
         return states

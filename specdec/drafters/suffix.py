@@ -13,7 +13,7 @@ from .base import CopyingDrafter
 
 
 class SuffixDrafter(CopyingDrafter):
-    """Drafts the continuation with the highest expected number of accepted tokens, over all suffixes of the text.
+    """Tries all suffixes of the text, and drafts the continuation with the most expected accepted tokens.
 
     The paper builds a suffix tree. This class lists the places where a suffix occurred before, and removes places as
     the suffix grows token by token. A continuation takes the most frequent next token at each step; the token's share

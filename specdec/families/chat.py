@@ -55,7 +55,7 @@ def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
 
 
 def load_chat(place: Path) -> Chat | None:
-    """Return the chat template of a checkpoint, with thinking switched off if possible; None if it has none.
+    """Return the chat template of a checkpoint, with thinking switched off if possible; None if there is no template.
 
     Raises ValueError if the template cannot be rendered, or does not contain the prompt exactly once.
     """

@@ -1,7 +1,7 @@
 """Read the tokenizer in a GGUF file. Its ids equal those of the model's tokenizer.json on the Hub.
 
-Byte-level tokenizers (SmolLM2, Qwen, Llama 3) are read here, because transformers would take ten seconds for the one of
-SmolLM2, and would not split numbers into digits. transformers converts SentencePiece tokenizers (Llama 2, Mistral).
+Byte-level tokenizers (SmolLM2, Qwen, Llama 3) are read here: transformers would take ten seconds for SmolLM2's, and
+would not split its numbers into digits. transformers converts SentencePiece tokenizers (Llama 2, Mistral).
 """
 
 from __future__ import annotations

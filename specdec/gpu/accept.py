@@ -17,7 +17,7 @@ from torch import Tensor
 from ..types import Kind, Proposal, Trial, Verdict
 
 Test = Callable[[Tensor, Tensor, Tensor], Tensor]  # p, q, u [K] -> which drafts pass, bool [K]
-HEAD = 5  # a packed record begins with this many numbers for the whole cycle; those for each draft follow
+HEAD = 5  # a packed record begins with this many numbers for the whole cycle; the rest is about the drafts
 
 
 def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ class Outcome:
     accepted: Tensor  # [1], how many drafts were accepted
     token: Tensor  # [1], the target's own token
     p: Tensor  # [K], the target's probability of each draft, also of drafts after the first rejection
-    q: Tensor  # [K], the draft's probability of each
+    q: Tensor  # [K], the drafter's probability of each draft
 
 
 def accept(
@@ -52,11 +52,11 @@ def accept(
     limit: Tensor,
     test: Test = ratio,
 ) -> Outcome:
-    """Verify the first `limit` [1] of the drafts [K], drawn from `distributions` [K, V] (None: point masses).
+    """Verify the first `limit` [1] drafts. `drafted` [K] was drawn from `distributions` [K, V] (None: point masses).
 
-    `rows` [K + 1, V] are the target's distributions. The numbers `coins` [K], one for each draft, and `uniform` [1],
-    for the target's own token, are float64 in [0, 1). Drafts from `limit` on are ignored, so that the last cycles of a
-    text, which need fewer, can use the same graph.
+    `rows` [K + 1, V] are the target's distributions. `coins` [K] decide on the drafts, and `uniform` [1]
+    draws the target's own token; both are float64 in [0, 1). Drafts beyond `limit` are ignored, so that the last cycles
+    of a text, which need fewer drafts, can use the same graph.
     """
     k = len(drafted)
     p = rows[:k].gather(1, drafted[:, None])[:, 0].double()
@@ -101,7 +101,7 @@ def packed(outcome: Outcome, drafted: Tensor, coins: Tensor, limit: Tensor, soun
 
 @dataclass(frozen=True)
 class Record:
-    """Holds one cycle on the host. Drafts at `limit` and beyond are left out."""
+    """Holds one cycle on the host, with only the first `limit` drafts."""
 
     accepted: int
     token: int
@@ -135,7 +135,7 @@ class Record:
 def numbers(seed: int, lengths: int, k: int) -> Tensor:
     """Draw a run's random numbers: a row for every length that its text can have.  # float64 [lengths, 1 + 2 K]
 
-    A row has one number for the target's own token, K for coins, and K for the drafts. The host draws the numbers, so
+    A row has one number for the target's own token, K for coins, and K for the drafter. The host draws the numbers, so
     that a seed gives the same numbers on every device.
     """
     generator = torch.Generator().manual_seed(seed)

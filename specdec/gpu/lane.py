@@ -36,7 +36,7 @@ _idle: dict[tuple[object, ...], Cycle] = {}
 
 
 def generate(task: Task) -> Generator[Event, None, None]:
-    """Run `task` in captured graphs if its target is on a GPU and there is a cycle for it, else in plain PyTorch.
+    """Run `task` in captured graphs if its target is on a GPU and a `Cycle` can run it, else in plain PyTorch.
 
     Raises PromptError as `engine.generate` does.
     """
@@ -47,7 +47,7 @@ def generate(task: Task) -> Generator[Event, None, None]:
 
 
 def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, None]:
-    """Run `task` as `generate` does, but raise ValueError if the device has no cycle for it.
+    """Run `task` as `generate` does, but raise ValueError if no `Cycle` can run it.
 
     `cycle` must have been made for a task with the same `key_of`. It stays the caller's: no other run takes it.
     """
@@ -61,7 +61,7 @@ def target_of(task: Task) -> object:
 
 
 def reason_against(task: Task) -> str:
-    """Return why the device has no cycle for `task`; "" if it has one."""
+    """Return why no `Cycle` can run `task`; "" if one can."""
     drafter, target = inner_of(task), target_of(task)
     if not isinstance(target, Transformer):
         return "only our own decoder runs on the device"

@@ -19,7 +19,7 @@ from ..models.transformer import apply_rope, Floor, Layer, rms_normalise, Transf
 
 @dataclass(frozen=True)
 class Sight:
-    """Says to which positions new tokens at `places` [n] attend: all up to their own, or only the last `window`."""
+    """Says to which positions new tokens at `places` [n] attend: all up to their own, or the last `window` of them."""
 
     places: Tensor
     bucket: int  # attention reads the cached positions below this one
@@ -44,16 +44,16 @@ class Operations:
 
     def sight(self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype) -> Sight:
         keys, rows = torch.arange(bucket, device=places.device), places[:, None]
-        hidden = keys > rows
+        masked = keys > rows
         if window is not None:
-            hidden |= keys <= rows - window
-        mask = torch.zeros(hidden.shape, dtype=dtype, device=places.device).masked_fill_(hidden, float("-inf"))
+            masked |= keys <= rows - window
+        mask = torch.zeros(masked.shape, dtype=dtype, device=places.device).masked_fill_(masked, float("-inf"))
         return Sight(places, bucket, window, mask)
 
     def norm(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the input of a product for the residual stream `x` [n, hidden].
+        """Normalise the residual stream `x` [n, hidden] for the next product. The second value is always None here.
 
-        The second value is `x` if the product must still be multiplied by the norm's factor, otherwise None.
+        In `kernels.py` it is `x`, because there the product must still be multiplied by the norm's factor.
         """
         return rms_normalise(x, self.floor), None
 
@@ -71,7 +71,7 @@ class Operations:
             product.add_(layer.qkv_bias)
         all_heads, rotated_heads = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
         destination = rotated = all_heads[:, :rotated_heads]
-        if layer.head_norm is not None:  # norms the unused values, too: slicing them off would take a kernel
+        if layer.head_norm is not None:  # norms the values, too, in vain: leaving them out takes one more kernel
             rotated = rms_normalise(all_heads, self.head_floor)[:, :rotated_heads] * layer.head_norm.transpose(0, 1)
         rotated = rotated.float()
         apply_rope(rotated.transpose(0, 1), angles)

@@ -70,7 +70,7 @@ def race(
     rule: str = "rejection",
     peer: bool = False,
 ) -> Generator[Event, None, None]:
-    """Run all lanes and yield their events, interleaved by the lanes' clocks. `peer` adds a lane of transformers.
+    """Run all lanes and yield their events, interleaved by the lanes' clocks. `peer` adds transformers as a lane.
 
     Raises PromptError for a prompt that is empty or too long; ValueError for any other argument that cannot run, such
     as an unknown drafter, or with `peer` a drafter that transformers does not support.

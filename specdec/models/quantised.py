@@ -19,7 +19,7 @@ BYTES_PER_WEIGHT = 1.5  # free memory that is needed for each weight to make the
 
 
 class QuantisedCopy:
-    """A copy of the target as the codes of its GGUF file, otherwise in 8 bits. The first run that needs it makes it."""
+    """A copy of the target with the codes of its GGUF file, or else in 8 bits. The first run that needs it makes it."""
 
     def __init__(self, target: Transformer) -> None:
         self.target, self.parameters = target, target.parameters
@@ -27,7 +27,7 @@ class QuantisedCopy:
 
     @staticmethod
     def pays(target: Transformer) -> bool:
-        """Return whether a copy is faster: `target`, read from files, is not quantised, and `native.cpp` runs here."""
+        """Return whether a copy can be made and is faster: if `target` is not quantised and `native.cpp` runs here."""
         return target.source is not None and target.stored not in CODE_TYPES and native.runs_on(target.device)
 
     def model(self) -> Transformer:
@@ -40,7 +40,7 @@ class QuantisedCopy:
         assert source is not None
         try:
             copy = Transformer.load(source, stored=GGUF if gguf_header.is_file(source) else torch.int8)
-        except ValueError:  # `gguf.py` cannot keep this quantisation as codes, or q, k and v have different ones
+        except ValueError:  # `gguf.py` cannot keep this quantisation as codes, or q, k and v are quantised differently
             copy = Transformer.load(source, stored=torch.int8)
         copy.cut_vocabulary(self.target.vocabulary)
         if copy.embedding.dtype == self.target.embedding.dtype:

@@ -1,4 +1,4 @@
-"""Test from its texts alone whether a decoder is lossless: divide all possible texts into cells; count each cell.
+"""Test from texts whether a decoder is lossless: divide all possible texts into cells, and count the texts in each.
 
 A row is the target's distribution of the next token after a text. Each likely text has its own cell, and unlikely texts
 share cells, so that there are few cells. The first token is never drafted, so the test is conditional on it. The
@@ -94,10 +94,10 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
     """Test the tokens after the first one, given the first: the G of `distribution` minus the G of `first`.
 
     The cells of both distributions are chosen before anything is drawn, and can be small. After a prefix, questions
-    ("is it this token?") decide the next token. The number x of yes among the n answers to a question is binomial with
-    a known probability p, and G is the sum of d = 2 n KL(x / n || p) over all questions. E e^(td) <= (1 - 2t)^(-c / 2)
-    for every n, p and t in (0, 1/2), with c = 1.4. (It was computed, see the test of this bound; one toss of a fair
-    coin needs 2 ln 2.) So G has the bound of `goodness_of_fit.false_alarm`, with w = c df and without `conditioning`.
+    ("is it this token?") decide the next token. If a question is asked n times, the number x of yes is binomial, with a
+    known probability p. G is the sum of d = 2 n KL(x / n || p) over all questions. For every n, p and t in (0, 1/2),
+    E e^(td) <= (1 - 2t)^(-c / 2) with c = 1.4, as a test computes. (One toss of a fair coin needs c = 2 ln 2.)
+    So `goodness_of_fit.false_alarm` bounds P(G >= g), without `conditioning` and with w = c · (degrees of freedom).
     """
     draws = sum(counts.values())
     statistic, degrees = 0.0, len(distribution) - len(first)
@@ -118,7 +118,7 @@ def limit_after_first(degrees: int, alarm: float) -> float:
 
 
 class Witness(NamedTuple):
-    """Holds the `expected` probability of `token` after `before`, and its share `seen` of the `texts` that begin so."""
+    """Holds the `expected` probability of `token` after `before`, and its share `seen` among `texts` such texts."""
 
     before: tuple[int, ...]
     token: int
@@ -130,7 +130,7 @@ class Witness(NamedTuple):
 def witness(counts: Counts, distributions: Sequence[JointDistribution]) -> Witness | None:
     """Find the token whose share of the texts differs most clearly from its probability.
 
-    `distributions` are those of the next 1, 2, … tokens. Returns None if every cell ends in `OTHER`.
+    `distributions` comes from `distributions_of_cells`. Returns None if every cell ends in `OTHER`.
     """
     best, most_surprise = None, -1.0
     shorter: list[JointDistribution] = [{(): 1.0}, *distributions]

@@ -1,7 +1,7 @@
-"""Enumerate single cycles with deep drafts, large vocabularies or wide trees. Whole loops of them have too many paths.
+"""Enumerate single cycles with deep drafts, large vocabularies or wide trees. Whole runs of them have too many paths.
 
 Target and draft are tables. At *free* places (levels of the draft, from 0), both have random rows, which differ in one
-of the ways in `KINDS`. At most other places, one token has probability 1, so that a deep draft has few random paths.
+of the ways in `KINDS`. At other places that are not *loose*, one token is certain, so that a deep draft has few paths.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SOME = 5
 class Cycle:
     """A cycle whose draft has `k` levels with `width` siblings (a chain has width 1).
 
-    At `free` places target and draft are random; at `loose` places, and after the draft, only the target is. `how` is
-    that of `TreeDrafter`: siblings are "sampled", sampled "without replacement", or the "top" tokens as point masses.
+    At `free` places target and draft are random; at `loose` places, and after the draft, only the target is. `how`
+    says how siblings are chosen: "sampled", sampled "without replacement", or the "top" tokens as point masses.
     """
 
     vocabulary: int
@@ -139,7 +139,7 @@ def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
 
 
 def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
-    """Return the total variation for `distance`, without listing every completed text.
+    """Compute the total variation that `distance` returns, without listing every completed text.
 
     The texts in `distribution` form a prefix tree. One term covers all completed texts that leave it at the same node.
     """
@@ -161,7 +161,7 @@ def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
 
 
 def groups(trees: bool) -> dict[str, list[Cycle]]:
-    """Return the cycles to enumerate, in groups. The name of a group says in what its cycles are large."""
+    """Return the cycles to enumerate, in groups by name."""
     depths = range(1, DEEPEST + 1)
     k_and_place = [(k, at) for k in depths for at in range(k)]
     rng = random.Random(7)

@@ -1,7 +1,7 @@
 """Plant known mistakes on purpose: the tests must notice each of them, and the page shows what each does.
 
-Each mistake changes one part of the shipped code: the verification rule (`wrong_rules.py`), the distribution that the
-drafter draws from or reports, or the target's rows.
+Each mistake changes one part of the shipped code: the verification rule (`wrong_rules.py`), the drafter, or the
+target's rows.
 """
 
 from __future__ import annotations

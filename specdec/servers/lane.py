@@ -1,6 +1,6 @@
 """Turn a server's answers into lanes of events.
 
-An event's time is when the answer arrived. Lanes run one after the other, because two servers on one machine would slow
+An event's time is when its tokens arrived. Lanes run one after the other, because two servers on one machine would slow
 each other down. While a text arrives, only events that are certain are yielded. At the end of the text, the server
 reports how many tokens it drafted and accepted. `FinalTrace` has all events, rebuilt with these counts.
 """
@@ -131,7 +131,7 @@ def watch(
 
 
 def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
-    """Raise ServerError for text without tokens, more than `most` tokens, or impossible counts of drafts."""
+    """Raise ServerError for text before the first token, more than `most` tokens, or impossible counts of drafts."""
     if chunk.text and not chunk.tokens and not before:
         raise fields.unreadable("tokens")
     if sum(len(x.tokens) for x in before) + len(chunk.tokens) > most:
@@ -180,7 +180,7 @@ class Cycles:
 
 
 def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
-    """Make the position of a drafted token. The first `accepted` nodes are accepted, the next is rejected."""
+    """Make a drafted token's position. The first `accepted` are accepted, the next is rejected, others discarded."""
     token = tokens[node] if node < len(tokens) else None
     row = distribution(token) if token is not None and node <= accepted else None
     if node >= accepted:
@@ -200,7 +200,7 @@ def chance(token: Token | None) -> float | None:
 
 
 def distribution(token: Token) -> Distribution | None:
-    """Make the target's distribution at `token` from its reported likeliest tokens; None if there are none.
+    """Make the target's distribution at `token` from `token.top`, the likeliest tokens; None if the server sent none.
 
     The entropy is computed as if all other tokens were one token.
     """

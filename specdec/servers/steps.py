@@ -11,7 +11,7 @@ from .base import Chunk, Ending, Token
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One cycle. It has `accepted` + 1 tokens, or fewer if the text ended inside the cycle."""
+    """One cycle, with `accepted` + 1 tokens, or fewer at the end of the text; or tokens that arrived together."""
 
     tokens: tuple[Token, ...]
     text: str
@@ -61,7 +61,7 @@ def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
 
 
 def steps_from_sums(chunks: Sequence[Chunk]) -> list[Step]:
-    """Make the steps after the prefill from the sums in each chunk."""
+    """Make the steps after the prefill from the running totals of drafted and accepted tokens in each chunk."""
     steps, before = list[Step](), (0, 0)
     for number, chunk in enumerate(chunk for chunk in chunks if chunk.tokens):
         sums = chunk.drafted or 0, chunk.accepted or 0
@@ -74,10 +74,10 @@ def steps_from_sums(chunks: Sequence[Chunk]) -> list[Step]:
 def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
     """Assign the steps that the server lists to the blocks in which their tokens arrived.
 
-    `blocks` has the number of tokens in each block, `accepted` the number of accepted tokens in each listed step. A
-    step writes its accepted tokens and one more. It goes to the first block that has room for it. Return the indices of
-    each block's steps, where None stands for a step without a draft, which the server does not list. Return None if the
-    steps do not fit the blocks.
+    `blocks` counts the tokens of each block, and `accepted` counts the accepted tokens of each listed step. A step
+    writes its accepted tokens and one more, so a block's next tokens come from the next listed step if it has room for
+    that step, otherwise from a step without a draft, which the server does not list. Return for each block the indices
+    of its steps (None: not listed). Return None if the steps do not fit the blocks.
     """
     aligned, index = list[list[int | None]](), 0
     for number, remaining in enumerate(blocks):

@@ -1,4 +1,4 @@
-"""Run the training loop, with a learning rate that falls as the time runs out, measurements and checkpoints."""
+"""Run the training loop for a given time, with a learning-rate schedule, measurements and checkpoints."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Unless the caller passes prompts, the target writes them after the header of a user's turn, as in Magpie (Xu et al.,
 arXiv 2406.08464). Most prompts that it writes begin with words from `assets/openings.txt`, as people's prompts do, and
-half of their answers are greedy. Without a chat template, it continues the caller's prompts, or writes without any.
+half of their answers are greedy. Without a template, it continues the caller's prompts, or writes without a prompt.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ..models.transformer import Transformer
 from .examples import Text
 from .target_pass import hidden_states, new_cache
 
-TEMPERATURE = 0.8  # of answers that are not greedy; prompts, and texts without one, have temperature 1
+TEMPERATURE = 0.8  # of sampled answers; prompts, and texts without a prompt, are drawn at temperature 1
 LEAST_RATIO = 0.04  # tokens with a smaller probability, relative to the likeliest token, are never drawn
 MIN_PROMPT = 3  # tokens, as for the three limits below
 MAX_PROMPT = 48
 MAX_GIVEN_PROMPT = 256  # for a prompt that the caller passes; its last tokens are used
 MAX_ANSWER = 176
 SHARE_OPENED = 0.8  # share of the target's prompts that begin with words from openings.txt
-MAX_REPETITION = 0.45  # a larger share of repeated 4-grams is a loop, as in greedy text of small models
-CHECK_EVERY = 16  # steps between two checks of which rows have ended, because a check waits for the GPU
+MAX_REPETITION = 0.45  # a larger share of repeated 4-grams counts as a loop, as in greedy text of small models
+CHECK_EVERY = 16  # steps. Ended rows are counted only this often, because counting waits for the GPU
 MAX_ROWS = {"cpu": 64, "cuda": 8_192}
 SHARE_OF_MEMORY = 0.4  # share of the free memory for the cache of all rows
 
@@ -113,7 +113,7 @@ class Writer:
 
 
 def tokens_around(family: Family) -> tuple[list[int], list[int]]:
-    """Return the tokens before each prompt, at least an end token, and those after it, none without a template."""
+    """Return the tokens before each prompt (at least one), and the tokens after it (none without a template)."""
     chat = family.chat
     before = with_controls(chat.before, family.tokenizer) if chat else list(family.prefix)
     after = with_controls(chat.after, family.tokenizer) if chat else []
@@ -121,7 +121,7 @@ def tokens_around(family: Family) -> tuple[list[int], list[int]]:
 
 
 def rows_that_fit(target: Transformer, around: int) -> int:
-    """Return how many texts fit into free memory with their KV caches and logits."""
+    """Return how many texts fit into free memory. `around` is the number of tokens that a template adds to a text."""
     on_cuda = torch.device(target.device).type == "cuda"
     free = torch.cuda.mem_get_info()[0] if on_cuda else machine.free_memory() or 0
     row = new_cache(target, 1, around + MAX_PROMPT + MAX_ANSWER).nbytes + 4 * target.vocabulary
@@ -149,7 +149,7 @@ def continued(
     is_end = torch.zeros(target.vocabulary, dtype=torch.bool)
     is_end[list(end_tokens)] = True
     is_end = is_end.to(device)
-    # For each row that is still continued: its index, tokens, initial length, temperature, and whether it has ended.
+    # For each row of the batch: its index in `texts`, tokens, initial length, temperature, and whether it has ended.
     active, rows = torch.arange(len(texts), device=device), tokens.clone()
     starts, temps = torch.tensor(lengths, device=device), torch.tensor(temperatures, device=device)[:, None]
     ended = torch.zeros(len(texts), dtype=torch.bool, device=device)

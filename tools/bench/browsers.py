@@ -43,7 +43,7 @@ DRAFTERS = {
     SMOLLM2: (("prompt_lookup", 3),),
 }
 PROMPTS = 4  # prompts of each kind
-DEADLINE_S = 1800.0  # limit for a browser
+DEADLINE_S = 1800.0  # time limit of one browser
 ISOLATION = {"Opener": "same-origin", "Embedder": "require-corp", "Resource": "cross-origin"}  # as on a static Space
 
 
@@ -86,7 +86,7 @@ def engine_files() -> dict[str, bytes]:
 
 @contextmanager
 def serving(folder: Path, isolated: bool) -> Iterator[tuple[str, queue.Queue[bytes]]]:
-    """Serve the folder; yield its address and a queue of posted bodies. If `isolated`, the engine can use threads."""
+    """Serve the folder; yield its address and a queue of posted bodies. If `isolated`, browsers allow threads."""
     posted: queue.Queue[bytes] = queue.Queue()
 
     class Handler(http.server.SimpleHTTPRequestHandler):

@@ -1,7 +1,7 @@
 """Train a multi-token-prediction layer on the frozen target.
 
 DeepSeek-V3 (arXiv 2412.19437, section 2.2) trains such layers together with the target, one for each further token.
-Here one layer learns every step, as engines apply it. The first reads the target's state, later ones the layer's own.
+Here one layer learns every drafting step. Its first step reads the target's state, later steps the layer's own state.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ STEPS = 3  # drafted tokens in training
 
 
 class Attention(Projections):
-    """Lets a token attend to all keys of the first step up to its own, and to its own key of each later step."""
+    """Lets position i attend to the first step's keys up to position i, and to its own key of each later step."""
 
     def forward(self, x: Tensor, rotary: TensorPair, steps: list[TensorPair]) -> Tensor:
-        """Append this step's keys and values to `steps`, which has those of earlier steps, and attend to all."""
+        """Append this step's keys and values to `steps`, the list of earlier steps' keys and values, and attend."""
         rows, n, _ = x.shape
         q, k, v = (p(x).view(rows, n, self.heads, -1).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
         q, k = apply_rotary_pos_emb(q, k, *rotary)
@@ -39,7 +39,7 @@ class Attention(Projections):
 
 
 class MTP(nn.Module):
-    """The layer, with DeepSeek-V3's parameter names. At first it passes the target's state on to the output matrix."""
+    """The layer, with DeepSeek-V3's parameter names. Before training, it only normalises the target's state."""
 
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
@@ -56,9 +56,9 @@ class MTP(nn.Module):
             self.mlp.down_proj.weight.zero_()
 
     def forward(self, words: Tensor, last: Tensor, rotary: TensorPair) -> list[Tensor]:
-        """Return normed states of every step, [rows, n - STEPS, hidden] each. Row i of step s predicts token i + s + 2.
+        """Return normed states of every step s, [rows, n - STEPS, hidden] each. Position i predicts token i + s + 2.
 
-        Row i reads the embedding of token i + s + 1 and a state: the target's in step 0, then the layer's own.
+        Position i reads the embedding of token i + s + 1 and a state: the target's in step 0, then the layer's own.
         """
         count = words.shape[1] - STEPS
         state, steps, normed = last[:, :count], list[TensorPair](), []

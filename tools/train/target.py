@@ -57,7 +57,7 @@ def exit_layers(model: LlamaForCausalLM) -> tuple[int, int]:
 
 
 class TargetLoss:
-    """Computes the next-token loss, plus that of one early exit on a quarter of the rows (LayerSkip, arXiv 2404.16710).
+    """Adds to the next-token loss the loss of an early exit on a quarter of the rows (LayerSkip, arXiv 2404.16710).
 
     The two exits take turns, so that they add only a few per cent to the cost.
     """

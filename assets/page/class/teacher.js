@@ -17,7 +17,7 @@ const POST_GAP_MS = 200, // ms between two posts
   MAX_POST = 400000; // characters of the log in a post
 const SECRET_KEY = "specdec.teach";
 
-/* If the player still shows the page's first run and that is greedy, loads a sampled run: there random draws decide. */
+/* If the player still shows the page's first run, and it is greedy, loads a sampled run: there random draws decide. */
 async function loadSampledRun(player, server) {
   if (!player.isFirst() || !isGreedy(player.run())) return;
   const log = await server.sampled_run().catch(() => "");
@@ -128,7 +128,7 @@ function mountPanel(element, props, player, secret) {
     return cycle;
   }
 
-  /* Asks about a draft that a random draw decides. Without one, asks about the rejected or the last accepted draft. */
+  /* Asks about a draft that a random draw decides. If there is none, asks about the rejected or the last draft. */
   function askKeep() {
     const { rule, server } = speculativeOf(player.run()).started || {};
     // the log of an older version names no rule; that version used rejection sampling

@@ -90,7 +90,7 @@ export function entropy(probs) {
 }
 
 /** Returns h, the chance that block verification accepts a prefix. `weight` is the running product of its p/q,
- * at most 1 at each token. @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
+ * capped at 1 after each token. @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
 export function blockChance(weight, p, q) {
   let mass = 0;
   for (let i = 0; i < p.length; i++) mass += Math.max(0, weight * p[i] - q[i]);

@@ -1,5 +1,5 @@
 /* Converts between text and tokens by the `tokenizer.json` of a byte-level BPE. Streams text as `specdec/text.py` does:
- * only whole characters, and never a part of a stop string, not even of one that spans tokens. */
+ * only whole characters, and never a part of a stop string, even if the stop string spans tokens. */
 
 const encoder = new TextEncoder();
 // GPT-2's pattern of words. White space is Unicode's, as in Rust; JavaScript's \s adds U+FEFF and lacks U+0085.

@@ -1,4 +1,4 @@
-/* Writes the sentences on a server watched from outside. It can report the accepted drafts, but never the reasons. */
+/* Writes the sentences on a server watched from outside. It may report which drafts it accepted, never why. */
 
 import { speculativeOf, plainOf, findFirstRejection, reportsDrafts, serverOf, countMethodOf } from "#page/race/run.js";
 import { toFixed } from "#page/race/format.js";
@@ -51,8 +51,8 @@ export function createServerSentences(texts, view, createMark, createNumbersButt
   return { sentence, endSentences };
 }
 
-/* Shows a badge that says how a server's tokens were divided into cycles: one cycle per arrival, afterwards by the
- * server's own list, or not at all, because the server reports only totals or does not speculate. */
+/* Shows a badge that says how a server's tokens were divided into cycles: by arrival, by the list that the server
+ * sends at the end, or not at all, because it reports only totals or does not speculate. */
 export function showCountMethod(texts, node, lane) {
   const serverTexts = texts.server,
     name = serverOf(lane) && lane.finished ? countMethodOf(lane) || "no_speculation" : "";

@@ -5,7 +5,7 @@ import { figuresAt, wasMachineBusy } from "#page/race/measure.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 
-const MAX_CHEAP_PASSES = 1.35; // plain passes; up to this cost, a pass over a draft counts as about as cheap as one
+const MAX_CHEAP_PASSES = 1.35; // a check is called cheap if it takes at most this many times a plain pass
 
 const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were trained only on English
   OTHER_SCRIPT = /[^\p{Script=Latin}\P{L}]/u; // a letter of another script

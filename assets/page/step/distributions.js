@@ -13,7 +13,7 @@ export function distributionsOf(draft, weight = 1) {
   const target = draft.target,
     draftRow = draft.draft,
     rows = new Map(),
-    listSameTokens = Boolean(target && target.sample); // in older traces each model lists only its own likeliest tokens
+    listSameTokens = Boolean(target && target.sample); // older traces lack samples and lists of the same tokens
   const addRow = (token, piece) =>
     rows.has(token) ||
     rows.set(token, {

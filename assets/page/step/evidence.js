@@ -14,7 +14,7 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
   const drawTest = createTrials(page),
     { drawAreas, drawSurpluses } = createResidualCharts(page);
 
-  /* Returns the index of the draft on show: the draft judged now, else the replaced or last judged draft, else null. */
+  /* Returns the index of the draft on show: the draft judged now, later the rejected or last judged draft, or null. */
   function focusedNode() {
     const { verdict, targetToken, stepIndex } = current();
     if (typeof view.step === "number") return view.step;

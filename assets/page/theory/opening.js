@@ -32,7 +32,7 @@ const EXAMPLES = {
 const TEMPERATURES = [0, 0.5, 1, 2];
 
 export function createOpening({ texts, part, settings, widths, speedupAt }, { machines, models }) {
-  /* Draws the memory wall as bars: the time to read weights and KV cache, and to compute one token or a check. */
+  /* Draws the memory wall as pairs of bars: the time to read weights and KV cache, and the time to compute. */
   function paintWall() {
     const machine = toMachine(findById(machines, settings.machine)),
       target = toModel(findById(models, settings.target)),
@@ -94,7 +94,7 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
     );
   }
 
-  /* Builds a table of the best K and its speed-up by α and c (a drafted token's cost), if checks cost a plain step. */
+  /* Builds a table of the best K and its speed-up by α and c, a drafted token's cost. A check costs a plain step. */
   function buildMap() {
     const cell = (alpha, c) => {
       const k = bestK(alpha, c);
