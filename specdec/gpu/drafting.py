@@ -211,9 +211,9 @@ def steps_of(draft: Draft, text: Text) -> Steps | None:
 
 
 def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:
-    """Draft as `PromptLookupDrafter` does: find the last 3, 2 or 1 tokens earlier in the text; copy what follows.
+    """Draft as `PromptLookupDrafter` does: copy what followed the last few tokens (3, 2 or 1) before.
 
-    Returns the copied tokens [K], and whether the search succeeded, bool [1].
+    Returns the copied tokens [K], and whether the last token occurs earlier at all, bool [1].
     """
     tokens, length = text.tokens[:bucket], text.length
     ends = torch.arange(bucket, device=tokens.device)

@@ -193,7 +193,7 @@ class NativeLayers:
     ) -> NativeLayers | None:
         """Build the layers from the four matrices of each: qkv, attention output, gate and up, down.
 
-        Returns None unless all are `Blocked`, REGISTER divides `head_dim`, and BLOCK divides the MLP's width.
+        Returns None unless all matrices are `Blocked`, REGISTER divides `head_dim`, and BLOCK divides the MLP's width.
         """
         rows = [[matrix.struct for matrix in layer if isinstance(matrix, Blocked)] for layer in matrices]
         if not rows or head_dim % REGISTER or any(len(row) < 4 or row[3].inputs % BLOCK for row in rows):

@@ -4,7 +4,7 @@ import { html } from "#page/race/html.js";
 import { formatChance } from "#page/race/format.js";
 import { fillTemplate, formatPiece, fillText } from "#page/race/text.js";
 
-/* Returns the chance that a draft is accepted. Its probability is p under the target and q under the drafter. */
+/* Returns the chance that a draft is accepted, from its probabilities p (target) and q (drafter). */
 const acceptChance = (p, q) => (q > p ? p / q : 1);
 // Returns the quarter in which the chance lies, from 0 to 3. Adds 1e-9, because 0.3/0.4 is below ¾ in floating point.
 export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));

@@ -44,7 +44,7 @@ function pointMass(size, token) {
   return probs;
 }
 
-/* Computes h of block verification for each token (see `Position` in `specdec/events.py`). `rows[i]` is its p. */
+/* Computes block verification's h (see `Position` in `specdec/events.py`). `rows[i]` is p for token i. */
 function blockChances(tokens, rows, q) {
   let weight = 1;
   return tokens.map((token, i) => {

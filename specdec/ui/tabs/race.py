@@ -46,7 +46,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
 
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
-    """Build the fields, in the order of `SETTINGS`, and the buttons. They start with `shown`, except drafter and K."""
+    """Build the fields, in the order of `SETTINGS`, and the buttons. Fields except drafter and K start with `shown`."""
     words, shown_family, target = strings("page")["settings"], shown.get("family", EMBEDDED), presets.host_pair()
     shown = without_choices(shown)
     if target == EMBEDDED and shown_family in menu.families():
