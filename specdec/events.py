@@ -67,7 +67,7 @@ class Position:
     h: float | None = None
     block: float | None = None  # the h of block verification, if another rule judged this chain
     row: float | None = None  # the target's p before earlier siblings were tried, if it differs from `p`
-    behind: float | None = None  # the target's p after all earlier siblings, judged or not, if it differs from `p`
+    behind: float | None = None  # the token's p in the residual that all earlier siblings leave, if it differs from `p`
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Verified:
     # The target's own token was drawn from this distribution. Its key in traces is "law".
     distribution: Distribution | None = field(default=None, metadata={"key": "law"})
     p: float | None = None  # the target's probability of its own token, before any rejection
-    bonus: Distribution | None = None  # the target's row after the whole chain, even if not all of it was accepted
+    bonus: Distribution | None = None  # the target's distribution after the whole chain, accepted or not
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """`python -m tools.certificates`: record the certificates of the shipped rule and of each known mistake for the page.
 
-Each certificate is recorded for the toy pair, and for the embedded models after the page's first story prompt.
+Two pairs of models are certified: the toy pair, and the embedded models after the page's first story prompt.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from specdec.proof.pair import embedded, ModelPair, next_tokens, toy
 from specdec.ui.session import CERTIFICATES
 from specdec.ui.text import prompts
 
-LONGEST_S = 120.0  # after that, sampling ends as soon as a check fails
+LONGEST_S = 120.0  # after this time, sampling ends if the last test of the sample failed
 SEED = 11
 
 

@@ -1,8 +1,8 @@
 """Define the prompts of the benchmark. The page uses other prompts.
 
-The prompts were written for this list, or generated in the same way as the questions in training. Of each kind, we took
-the first six prompts for which the target's plain greedy text does not loop, because loops are easy to draft. Training
-used questions of the same kinds, but not these questions.
+The stories and the code were written for this list. The facts were generated like the questions in training, but
+training used other questions. Of each kind, we took the first six prompts for which the target's plain greedy text does
+not loop, because loops are easy to draft.
 """
 
 import json

@@ -49,7 +49,7 @@ def tell(sentence: str) -> None:
 def print_run(
     prompt: str, events: Iterable[Event], target: str = "", precision: str = "", is_chat: bool = False, note: str = ""
 ) -> list[Event]:
-    """Print a run as it goes on, then its figures. If `is_chat`, the answer begins below the prompt, not behind it.
+    """Print a run as it goes on, then its figures. If `is_chat`, the answer begins on a new line.
 
     `note` says which drafter and K were chosen by default.
     """
@@ -66,7 +66,7 @@ def print_run(
 
 
 def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
-    """Return a committed cycle's drafts, then the target's own token; the reason of a failure; "" for other events."""
+    """Render a committed cycle as its drafts and the target's own token, a failure as its reason, others as ""."""
     if isinstance(event, Failed):
         return f"\n[{event.where}: {strip_control_characters(event.reason)}]\n"
     if not isinstance(event, Committed):

@@ -34,7 +34,7 @@ class BlockHead:
     """Denoises `slots` slots at once, and corrects each slot's logits by the token before the slot.
 
     The first slot's input is the embedding of the text's last token. Every other slot's input is a learned vector. The
-    text's last feature, that of the token before, is added to all inputs.
+    last token has no features yet, so the features of the token before it are added to all inputs.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class BlockHead:
         return self.decoder.new_cache(capacity + self.slots)
 
     def fuse(self, states: Mapping[int, Tensor], places: slice) -> Tensor:
-        """Make the features of the tokens at `places` from the target's states there.  # [n, hidden]"""
+        """Compute the features of the tokens at `places` from the target's states.  # -> [n, hidden]"""
         return linear(torch.cat([states[tap][places] for tap in self.taps], -1), self.fc)
 
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:

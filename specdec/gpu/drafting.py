@@ -23,7 +23,7 @@ from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from .graphs import StaticDecoder
 
-# What drafts: a model, heads, the target's first layers (their number), prompt lookup, or nothing.
+# What drafts: a model, heads, the target's first layers (an int: how many), prompt lookup, or nothing.
 Draft = Transformer | MedusaHeads | Eagle3Head | int | Literal["lookup"] | None
 
 
@@ -71,7 +71,7 @@ class Steps:
         """Read the tokens from `first` to below `last`. These numbers vary, so no graph captures this."""
 
     def valid_drafts(self, accepted: int, k: int) -> int:
-        """Return how many of the `accepted` drafts the draft's own cache holds already."""
+        """Return how many of the `accepted` tokens the drafter's own cache already holds."""
         return 0
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
@@ -186,7 +186,7 @@ class Eagle3Steps(Steps):
 
 
 def depth_of(draft: Draft, k: int) -> int:
-    """Return how many tokens `draft` drafts, at most `k`: Medusa needs a head for each."""
+    """Return how many tokens `draft` can draft, at most `k`. Each of Medusa's heads drafts one token."""
     if draft is None:
         return 0
     return min(k, draft.count) if isinstance(draft, MedusaHeads) else k
@@ -211,9 +211,9 @@ def steps_of(draft: Draft, text: Text) -> Steps | None:
 
 
 def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:
-    """Draft as `PromptLookupDrafter` does: copy what followed the last 3, 2 or 1 tokens at their latest occurrence.
+    """Draft as `PromptLookupDrafter` does: copy what followed the last few tokens (3, 2 or 1) before.
 
-    Returns the copied tokens [K], and whether there is such an occurrence, bool [1].
+    Returns the copied tokens [K], and whether the last token occurs earlier at all, bool [1].
     """
     tokens, length = text.tokens[:bucket], text.length
     ends = torch.arange(bucket, device=tokens.device)

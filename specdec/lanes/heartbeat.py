@@ -1,4 +1,4 @@
-"""Heartbeats and deadlines for generators, which a reader can stop only between two items."""
+"""End a generator at a deadline. That is possible only between two items, so slow generators yield heartbeats."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Store a model's matrices in the layout that multiplies fastest, and multiply by them.
 
 On a CPU the layout is that of `native.cpp` if `Blocked.pays`, or else that of oneDNN if `Prepacked.pays`. All other
-matrices are tensors [in, out] with contiguous rows or columns. Quantised matrices (`grouped.py`) can be `Dequantised`.
+matrices are tensors [in, out], with contiguous rows or columns, or `Dequantised` if they are quantised (`grouped.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # None in bu
 
 
 class Dequantised(NamedTuple):
-    """A `Grouped` matrix as numbers, for devices without a kernel for codes. Inputs are still rounded to 8 bits."""
+    """A `Grouped` matrix converted to numbers, for devices without a kernel for codes. Inputs are rounded to 8 bits."""
 
     weights: Tensor  # [in, out], already multiplied by the factors of the outputs
     before: Tensor | None = None  # factors of the inputs
@@ -48,7 +48,7 @@ class Dequantised(NamedTuple):
 class Prepacked(NamedTuple):
     """A matrix in the layout that oneDNN chooses for it. torch.compile packs frozen weights in the same way.
 
-    Measured with a wide float32 matrix, a product takes a third of MKL's time for six rows, two thirds for one row.
+    Measured with a wide float32 matrix: six rows take a third of MKL's time, and one row takes two thirds.
     """
 
     packed: Tensor  # in oneDNN's own format
@@ -83,7 +83,7 @@ def pack_weight(
 
     Inputs and outputs have `dtype`. Weights are rounded to `stored`, if given: to codes (`CODE_TYPES`) or to 16 bits.
     Products multiply inputs by `before` and outputs by `after`. `Blocked` stores both factors beside its weights, and
-    `Dequantised` stores `before`. Otherwise the weights are multiplied by the factors, and then rounded.
+    `Dequantised` stores `before`. All other factors are multiplied into the weights.
     """
     weight_dtype = dtype if stored is None or stored in CODE_TYPES else stored
     if isinstance(matrix, Tensor) and stored in CODE_TYPES and matrix.shape[1] % GROUP == 0:
@@ -104,7 +104,7 @@ def pack_weight(
 
 
 def draft_dtype(device: str, target: torch.dtype | None = None) -> torch.dtype | None:
-    """Return the dtype to which a draft's matrices are rounded; None if not. `target` is the dtype of the target's."""
+    """Return the dtype to which to round a draft's matrices, or None. `target` is that of the target's matrices."""
     return (INT7 if target == INT7 else torch.int8) if runs_on(device) else None
 
 

@@ -165,7 +165,7 @@ def side_by_side(matrix: Tensor) -> Tensor:
 
 def contiguous(x: Tensor, width: int) -> Tensor:
     """Return `x` in contiguous memory. Raises ValueError unless it is float32 [n, width] on the CPU."""
-    # The C++ would read past the end of any other tensor.
+    # The C++ trusts these facts, and could read past the end of another tensor.
     if x.dim() != 2 or x.shape[1] != width or x.dtype != torch.float32 or x.device.type != "cpu":
         raise ValueError(f"{x.dtype} {list(x.shape)} on {x.device} is not float32 [n, {width}] on the CPU")
     return x.contiguous()
@@ -176,7 +176,7 @@ class NativeLayers:
     """All layers of a model whose matrices are `Blocked`."""
 
     structs: C.Array[LayerStruct]
-    tensors: tuple[object, ...]  # their memory, which must live as long as `structs` points at it
+    tensors: tuple[object, ...]  # own the memory that `structs` points at
     heads: int
     kv_heads: int
     floor: float  # see `transformer.rms_normalise`
@@ -193,7 +193,7 @@ class NativeLayers:
     ) -> NativeLayers | None:
         """Build the layers from the four matrices of each: qkv, attention output, gate and up, down.
 
-        Returns None if a matrix is not `Blocked`, `head_dim` no multiple of REGISTER, or the MLP's width none of BLOCK.
+        Returns None unless all matrices are `Blocked`, REGISTER divides `head_dim`, and BLOCK divides the MLP's width.
         """
         rows = [[matrix.struct for matrix in layer if isinstance(matrix, Blocked)] for layer in matrices]
         if not rows or head_dim % REGISTER or any(len(row) < 4 or row[3].inputs % BLOCK for row in rows):
@@ -226,8 +226,8 @@ class NativeLayers:
         """Run layers `first` to `last` - 1, in place, on the states [n, hidden] of n tokens from position `start` on.
 
         `angles` are complex [n, head_dim / 2]. `mask` [1, n, start + n] is -inf where a row must not attend. `read`, if
-        given, replaces the normed input of attention in layer `first`. Layers in `cache.states` copy their input to it.
-        If not `causal`, rows without a mask attend to all. Raises ValueError if shapes do not fit.
+        given, replaces the normed input of attention in layer `first`. Layers in `cache.states` copy their input there.
+        If not `causal` and without a mask, each row attends to all. Raises ValueError if shapes do not fit.
         """
         compiled, data = library(), cache.data
         assert compiled is not None and x.is_contiguous() and data.is_contiguous() and data.dtype == torch.float32

@@ -21,7 +21,7 @@ from .transformer import model_tensors, Transformer
 READS = "reads.weight"  # [draft's width, target's width]: converts the target's embeddings
 WRITES = "writes.weight"  # same shape: converts the draft's states, for the target's output matrix
 MAP = "d2t"  # for each token that can be drafted: its id minus its index, as in EAGLE-3
-ROWS = 64  # rows of an identity matrix that are multiplied by the output matrix at once
+ROWS = 64  # `output_rows` sends an identity matrix through `project`, this many rows at a time
 
 
 class ReducedDraft(Transformer):
@@ -73,4 +73,4 @@ def output_rows(target: Target, tokens: Tensor) -> Tensor:
     """Return the rows of the target's output matrix for `tokens`, in float32.  # [n] -> [n, width]"""
     eye = torch.eye(target.width, dtype=target.dtype, device=target.device)
     parts = [target.project(part)[:, tokens.to(target.device)].float().cpu() for part in eye.split(ROWS)]
-    return torch.cat(parts).T.nan_to_num(0.0, 0.0, 0.0)  # NaN where `project` divides by a norm weight of 0
+    return torch.cat(parts).T.nan_to_num(0.0, 0.0, 0.0)  # `project` divides by the norm's weights: 0 gives NaN

@@ -28,7 +28,7 @@ REPORT_EVERY_S = 0.25
 
 
 def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the certificate as it grows, ready for JSON. The sample is tested at each of `DRAWS` up to `draws`."""
+    """Yield the certificate as it grows, ready for JSON. The sample is tested at each size in `DRAWS` up to `draws`."""
     result: dict[str, Any] = {
         "pair": pair.name,
         "mistake": mistake.key if mistake else "",

@@ -1,6 +1,6 @@
 """Adapter for vLLM's completions API, written from the source of 0.32.0 (November 2026).
 
-vLLM streams one chunk per step; if the reader is slow, vLLM joins steps. With `--per-request-spec-decode-metrics
+vLLM streams one chunk per step; for a slow reader, it joins steps. With `--per-request-spec-decode-metrics
 detailed` the last chunk reports the drafted and accepted tokens of each step; with `summary`, only their sums.
 """
 
@@ -132,7 +132,7 @@ class VLLM:
 
 
 def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...]:
-    """Read the tokens of a chunk. Unless `exact`, drop log-probabilities: they are not of the sampled distribution."""
+    """Read the tokens of a chunk. Drop log-probabilities unless they are of the sampled distribution (`exact`)."""
     pieces = [fields.text(name, "tokens") for name in fields.listed(at(choice, "logprobs", "tokens") or [], "tokens")]
     token_ids = fields.integers(at(choice, "token_ids") or [])
     values = fields.listed(at(choice, "logprobs", "token_logprobs") or [], "log-probabilities")

@@ -40,7 +40,7 @@ class TraceError(ValueError):
 
 @dataclass(frozen=True)
 class Header:
-    """Says what ran, and where. `source` is "live" or "recorded". `lanes` are in the page's order, "plain" last."""
+    """Says what ran, and where. `source` is "live" or "recorded". `lanes`: first the speculative one, last "plain"."""
 
     run: str
     source: str
@@ -78,8 +78,8 @@ class Trace:
     def summary(self) -> dict[str, Any]:
         """Return the settings, texts and figures of the run, ready for JSON. An unknown figure is None.
 
-        `figures` are those of `stats.summary`. `machine_busy` says that other programs probably distorted the speed-up.
-        `same_text` says whether all lanes wrote the same; it is None for a single lane.
+        `figures` come from `stats.summary`. `machine_busy` says whether other programs probably distorted the speed-up.
+        `same_text` says whether all lanes wrote the same text; it is None for a single lane.
         """
         lane = self.header.lanes[0]
         started = next((event for event in self.events if isinstance(event, Started) and event.lane == lane), None)

@@ -19,12 +19,12 @@ from ..models.transformer import Transformer
 from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotated, rotation, START_SCALE
 from .loss import Draft, Reading
 
-STEPS = 4  # drafted tokens that are trained; below `examples.EARLIEST`, as each needs one more earlier token
+STEPS = 4  # of the training-time test; must be below `examples.EARLIEST`, since each step looks one token further back
 QUERIES_PER_KEY = 3  # query heads that share a key head, if this divides the number of query heads
 
 
 class Eagle3(Draft):
-    """The head. Untrained, it roughly returns the highest tap. `writes` fits states to the target's output matrix."""
+    """The untrained head roughly returns the highest tap. `writes` fits states to the target's output matrix."""
 
     def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS) -> None:
         super().__init__(target, draft_ids)
@@ -71,7 +71,7 @@ class Eagle3(Draft):
                 keys, values = k, v
             else:
                 later_steps.append((k, v))
-            # Of the first step, a token attends to all keys up to its own; of later steps, only to its own key.
+            # A token attends to the first step's keys up to its own position. Of later steps, it sees only its own key.
             scores = [torch.matmul(q, keys.transpose(-1, -2)) + mask]
             scores += [(q * key).sum(-1, keepdim=True) for key, _ in later_steps]
             attention = torch.cat(scores, -1).softmax(-1)

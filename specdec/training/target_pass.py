@@ -31,7 +31,7 @@ def hidden_states(
 ) -> tuple[Tensor, list[Tensor]]:
     """Return the states after the last layer, and the inputs of the layers `taps`.
 
-    The tap `target.depth` means the states after the last layer. A `cache` has `start` tokens; `tokens` are appended.
+    The tap `target.depth` means the states after the last layer. A given `cache` holds `start` tokens and is extended.
 
     # [rows, n] -> [rows, n, width], len(taps) × [rows, n, width]
     """

@@ -74,7 +74,7 @@ class Room:
     # ---- the teacher ----
 
     def write(self, run: str, part: int, log: str) -> bool:
-        """Append a part of the log; part 0 of another run starts that run. Return False unless it is the next part."""
+        """Append a part of the log; part 0 of another run starts that run. Return False unless `part` is the next."""
         if part == 0 and run != self.run:
             self.run, self.parts, self.cursor = run, [], None
         if run != self.run or part != len(self.parts):

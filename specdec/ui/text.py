@@ -1,7 +1,7 @@
 """Read the page's texts from `assets/text/<language>`: strings in JSON, paragraphs in Markdown.
 
-Each request has its own language: `speaking` sets the language for the code inside, and `bind_language` for a handler
-that Gradio calls later. If a file is not translated, the English file is used.
+Each request has its own language. `speaking` sets it for a `with` block, and `bind_language` for a handler that Gradio
+calls later. If a file is not translated, the English file is used.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def strings(name: str) -> dict[str, Any]:
 
 
 def of_drafters(field: str) -> dict[str, Any]:
-    """Return one field of the drafters in `drafters.json` that have it; "other" stands for unknown drafters."""
+    """Map drafters in `drafters.json` to their `field`, if they have it. "other" stands for unknown drafters."""
     return {name: words[field] for name, words in strings("drafters").items() if field in words}
 
 

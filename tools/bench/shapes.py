@@ -44,7 +44,7 @@ SYNTHETIC_ALPHA = 0.8
 
 @dataclass
 class Lane:
-    """One setting of the pair, and its runs. K = 0 is plain decoding."""
+    """Runs of the pair with one K. K = 0 is plain decoding."""
 
     k: int
     task: Task
@@ -81,7 +81,7 @@ def measure(
 
 
 def row(measured: Lane, plain: Lane, context: int) -> dict[str, Any]:
-    """Make a row of medians over runs. Speed-ups and their 95 % interval compare runs with the round's plain run."""
+    """Make a row of the report from all runs. A speed-up compares a run with the plain run of the same round."""
     runs = measured.runs
     steps = [run.seconds_per_token or 0.0 for run in plain.runs]
     seconds = [run.seconds_per_token or 0.0 for run in runs]

@@ -1,4 +1,4 @@
-"""Train Medusa heads on the frozen target: head i learns the distribution that the target has i + 1 places ahead.
+"""Train Medusa heads on the frozen target: head i learns the target's distribution i + 1 places later.
 
 Medusa-1 (Cai et al. 2024, arXiv 2401.10774) learns tokens; these heads learn the target's whole distribution instead.
 Each head has its own output matrix, which starts as a copy of the target's. After 1.5 M tokens such a head predicted
@@ -31,14 +31,14 @@ class ResBlock(nn.Module):
 
 
 class Output(nn.Embedding):
-    """An output matrix. It is an `nn.Embedding`, so that AdamW trains it."""
+    """An output matrix. It is an `nn.Embedding`, because the training script gives embeddings to AdamW, not to Muon."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x @ self.weight.T
 
 
 def build(output: Tensor) -> nn.ModuleList:
-    """Make heads with the published names, `{head}.{layer}.linear.weight|bias` and `{head}.{layers}.weight`.
+    """Make heads with the published tensor names, `{head}.{layer}.linear.weight|bias` and `{head}.{layers}.weight`.
 
     `output` is the target's output matrix [V, hidden].
     """

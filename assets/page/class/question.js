@@ -4,13 +4,13 @@ import { html } from "#page/race/html.js";
 import { formatChance } from "#page/race/format.js";
 import { fillTemplate, formatPiece, fillText } from "#page/race/text.js";
 
-/* Returns the chance that a draft is accepted; p is the target's probability of the draft, q the drafter's. */
+/* Returns the chance that a draft is accepted, from its probabilities p (target) and q (drafter). */
 const acceptChance = (p, q) => (q > p ? p / q : 1);
-// Returns 0 for a chance below ¼, then 1, 2, 3. Adds 1e-9, because 0.3/0.4 is a little less than ¾ in floating point.
+// Returns the quarter in which the chance lies, from 0 to 3. Adds 1e-9, because 0.3/0.4 is below ¾ in floating point.
 export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
-/* `texts` holds the texts of `class.json`. `quiz.list` holds the questions of the Guide's quiz; the `number` of such a
- * question is its index in this list. */
+/* `texts` holds the texts of `class.json`. `quiz.list` holds the questions of the Guide's quiz. A quiz question's
+ * `number` is its index in `quiz.list`. */
 export function createQuestionTexts(texts, quiz) {
   const labels = texts.question;
 

@@ -6,7 +6,7 @@ import { Random } from "./random.js";
 
 const TOP_TOKENS = 8; // tokens listed of each distribution
 
-/* Draws example tokens for the page, with Gumbel noise. The same seed and position always give the same noise. */
+/* Draws a token from a distribution, only for display, with Gumbel noise. Seed and position determine the noise. */
 export class Noise {
   /** @param {number} seed */
   constructor(seed) {
@@ -44,7 +44,7 @@ function pointMass(size, token) {
   return probs;
 }
 
-/* Computes h, the acceptance probability of block verification, at each token. `rows` holds the target's p there. */
+/* Computes block verification's h (see `Position` in `specdec/events.py`). `rows[i]` is p for token i. */
 function blockChances(tokens, rows, q) {
   let weight = 1;
   return tokens.map((token, i) => {

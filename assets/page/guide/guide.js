@@ -112,7 +112,7 @@ export function mount(element, props) {
     links.forEach((link) => link.setAttribute("aria-current", "false"));
   }
 
-  /* Opens the sub-page of a section. Scrolls to the section or, if it is the first one, to the links to sub-pages. */
+  /* Opens the sub-page of a section. Scrolls to the section or, for a sub-page's first section, to the navigation. */
   function goTo(hash) {
     const name = hash.slice(1),
       pageIndex = PAGES.findIndex((names) => names.includes(name));

@@ -12,7 +12,7 @@ function mountTour(element, props, server, player) {
   const root = element.querySelector(".sd-touring"),
     part = findParts(root);
   const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  let sampledRun = ""; // the log that the tour shows, if possible that of a sampled run
+  let sampledRun = ""; // log of the run that the tour shows: a recorded sampled run or else the player's run
   const view = {
     step: -1,
     hasActed: false,
@@ -174,7 +174,7 @@ function mountTour(element, props, server, player) {
       const distance = scrollDistance(box, MARGIN, viewport.height - MARGIN - sheet);
       if (distance) scrollBy({ top: distance, behavior: reducedMotion ? "instant" : "smooth" });
     }
-    const toPx = (measured) => measured / (part.ring.currentCSSZoom || 1) + "px"; // a large screen has a zoomed page
+    const toPx = (measured) => measured / (part.ring.currentCSSZoom || 1) + "px"; // large screens zoom the page
     Object.assign(part.ring.style, {
       left: toPx(box.left - RING_GAP),
       top: toPx(box.top - RING_GAP),

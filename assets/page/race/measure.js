@@ -13,7 +13,7 @@ export function countCyclesBy(cycles, ms) {
   return low;
 }
 
-/* Counts the tokens that a lane has written after its first `cycles` cycles, including the token of the prefill. */
+/* Counts the tokens that the prefill and the first `cycles` cycles of a lane wrote. */
 export const countTokens = (lane, cycles) =>
   (lane.prefill ? lane.prefill.pieces.length : 0) + (cycles ? lane.cycles[cycles - 1].totals.tokens : 0);
 
@@ -24,8 +24,8 @@ export function gapsOf(lane, ms) {
   return gaps.length ? { median: medianOf(gaps), longest: Math.max(...gaps) } : null;
 }
 
-/* Computes the figures of a run at the time `ms`. The unit of costs is the time of one plain pass: `c` is the cost of
- * a drafted token, `v` of a pass over a draft. `dar` is accepted / drafted. What a server does not report is null. */
+/* Computes the figures of a run at the time `ms`. Costs are multiples of the time of a plain pass: `c` for drafting a
+ * token, `v` for verifying a draft. `dar` is accepted / drafted. A figure that a server does not report is null. */
 export function figuresAt(run, ms) {
   const laneAt = (lane) => {
     if (!lane) return { passes: 0, last: null, ...NO_TOTALS, written: 0, endMs: 0, rate: 0 };
@@ -75,8 +75,8 @@ export function figuresAt(run, ms) {
   };
 }
 
-const MAX_RATIO = 1.05, // largest plausible ratio of speed-up and τ
-  MAX_SCATTER = 1.5, // largest plausible ratio of the mean and the median time of a pass
+const MAX_RATIO = 1.05, // largest plausible speed-up, as a multiple of τ
+  MAX_SCATTER = 1.5, // largest plausible mean time of a pass, as a multiple of the median
   MIN_PASSES = 8;
 /* Returns whether the machine was too busy for a reliable speed-up. `Trace.summary` in Python has the same rule. */
 export function wasMachineBusy(run) {
@@ -104,8 +104,8 @@ function medianOf(values) {
   return (sorted[(n - 1) >> 1] + sorted[n >> 1]) / 2;
 }
 
-/* Compares a lane with the plain lane, which a greedy lane must equal. Returns the index of the first different token
- * (`at`, -1 if none) and the number of compared tokens. Compares pieces if a server reports no token ids. */
+/* Compares a lane with the plain lane; greedy lanes must write the same tokens. Returns `at`, the index of the first
+ * different token or -1, and the number of compared tokens. Compares pieces if a server reports no token ids. */
 export function findDivergence(run, lane = speculativeOf(run)) {
   if (!plainOf(run)) return { at: -1, compared: 0 };
   const all = (lane, kind) =>

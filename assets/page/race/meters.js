@@ -9,10 +9,10 @@ import { fillText } from "#page/race/text.js";
 import { timeAxisEnd } from "#page/race/axes.js";
 
 export const MIN_TOKENS = 16; // tokens; a speed-up over fewer tokens is mostly noise
-const LABELLED_PX = 48; // px; a chart of less height gets no labels
+const LABELLED_PX = 48; // px; a lower chart gets no labels
 const MAX_POINTS = 240; // points in the line of a chart
 
-/* Returns the speed-up so far. Returns null after few tokens, and if it is below 1 in a run that ends at 1 or more. */
+/* Returns the speed-up so far; null after few tokens. If the run ends at 1 or more, values below 1 become null, too. */
 export function speedupSoFar(run, figures) {
   if (!figures.speedup || figures.speculative.written < MIN_TOKENS) return null;
   const gains = isOver(run) && (figuresAt(run, Infinity).speedup || 0) >= 1;
@@ -33,7 +33,7 @@ export function createMeters(texts, root, part, view, createTerm) {
     if (view.run && lastPaint) drawCharts(lastPaint);
   });
 
-  /* Returns the label, the value, the unit and the key of the definition for the row of the speed-up. */
+  /* Returns what the row of the speed-up shows: label, value, unit, and the key of the label's definition. */
   function speedRow(figures) {
     const final = isOver(view.run) && isAtEnd(view) && !wasStopped(view.run),
       ratio = final ? figures.speedup : speedupSoFar(view.run, figures);

@@ -37,8 +37,8 @@ const isPlainServer = (lane) =>
 export const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
 export const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
-/* Returns the time in ms up to which the replay can play. While lanes run, this is the earliest time that one of
- * them has reached, so that each can be shown. A server runs one lane after another; then it is the latest time. */
+/* Returns the time in ms up to which the replay can play. While lanes run, this is the time that all running lanes have
+ * reached. Later, and for a server, which runs one lane after another, it is the latest time of any lane. */
 export function replayEnd(run) {
   const lanes = run.names.map((name) => run.lanes[name]);
   if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.endMs));

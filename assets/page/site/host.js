@@ -130,7 +130,7 @@ const showNotice = (value, wrong = false, share = 1) =>
   prompt = find("#prompt textarea"),
   kindOf = (prompt) => Object.keys(page.runs).find((kind) => page.runs[kind].prompt === prompt);
 
-/* Returns the file of a drafter's recorded run on a kind of prompt. Without such a run, takes the usual drafter's. */
+/* Returns the file of the drafter's recorded run on a kind of prompt or, if it has none, of the usual drafter's run. */
 function fileOf(kind, drafterName) {
   const runFiles = page.runs[kind].files;
   return runFiles[drafterName] || Object.values(runFiles)[0];
@@ -144,7 +144,7 @@ async function play(kind, drafterName) {
   try {
     const value = await load(fileOf(kind, drafterName));
     if (myNumber !== playNumber) return;
-    find(".sd-player").load(value); // starts from its beginning, even if it is on show
+    find(".sd-player").load(value); // starts the run from its beginning, even if it is already shown
     showNotice(
       isSubstitute
         ? texts.other_trace.replace("{drafter}", names[drafterName]).replace("{shown}", names[usualDrafter])
@@ -195,7 +195,7 @@ function showWarning(text) {
   line.classList.add("sd-wrong");
 }
 
-/* Returns the file of the recorded run that the address names, or that of the first screen's run. */
+/* Returns the file of the recorded run that the address names, or else the file of the first screen's run. */
 function linkedFile(query) {
   const prompt = query.get("prompt"),
     kind = kindOf(prompt ?? page.runs[page.begin.split("/")[1]].prompt),
@@ -214,7 +214,7 @@ async function begin() {
     theme = query.get("__theme"),
     prefersDark = matchMedia("(prefers-color-scheme: dark)").matches;
   document.body.classList.toggle("dark", theme ? theme === "dark" : prefersDark);
-  if (location.protocol === "file:") history.pushState = history.replaceState = () => {}; // forbidden on disk
+  if (location.protocol === "file:") history.pushState = history.replaceState = () => {}; // fails for pages on disk
   const commonParts = page.parts.filter((part) => !part.tab && part.script !== "shared/keep");
   await Promise.all(commonParts.map(mount));
   const value = await load(linkedFile(query)).catch(() => load(page.begin));

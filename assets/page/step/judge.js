@@ -39,8 +39,8 @@ const chanceOfBlock = (draft) => draft.h ?? draft.block;
 /* Returns a draft's first sibling, whose `target` is the target's distribution after their parent, not a residual. */
 export const firstSiblingOf = (drafts, draft) => drafts.find(({ parent }) => parent === draft.parent);
 
-/* Returns the target's probability of each draft before any sibling was tried. For a draft sampled from q, the log
- * holds it. For a point mass, undoes the division of p by the mass that earlier siblings with a coin left over. */
+/* Returns the target's probability of each draft before any sibling was tried. If the draft was sampled from q, the log
+ * holds it. If q is a point mass, p was divided by the mass that tried siblings had left, so multiplies p by it. */
 function rawProbabilities(drafts) {
   const remaining = {};
   return drafts.map((draft) => {
@@ -51,7 +51,7 @@ function rawProbabilities(drafts) {
   });
 }
 
-/* Returns a coin for a draft that has none. It depends only on the arguments, so that a question has one answer. */
+/* Returns a coin for a draft that has none. The same arguments give the same coin, so an answer never changes. */
 function coinFor(number, node) {
   let x = (number * 0x9e3779b1 + node * 0x85ebca6b + 1) | 0;
   x = Math.imul(x ^ (x >>> 15), x | 1);
@@ -103,8 +103,8 @@ function descend(drafts, accept, atOnce = false) {
   }
 }
 
-/* Accepts a draft if u·q < p. After rejected siblings, p is the residual probability: for a draft sampled from q, the
- * log holds it as `behind`; for a point mass, it is p divided by 1 minus the probabilities of these siblings. */
+/* Accepts a draft if u·q < p. After rejected siblings, p is the draft's probability in the residual. If q is a point
+ * mass, this is p divided by 1 minus these siblings' probabilities. Otherwise the log holds it as `behind`. */
 function byCoins(drafts, rawProbabilities, coin) {
   return descend(drafts, (draft, node, tried) => {
     const rest = tried.reduce((remaining, sibling) => remaining - rawProbabilities[sibling], 1),
@@ -120,13 +120,13 @@ function byCoins(drafts, rawProbabilities, coin) {
   });
 }
 
-/* Accepts the token that the target sampled after the parent: `draws[parent]`, or else the `sample` of the event. */
+/* Accepts the token that the target sampled after the parent. If `draws` lacks it, uses `sample` of the log. */
 function bySamples(draws) {
   return (drafts, rawProbabilities) =>
     acceptOnly(drafts, rawProbabilities, (draft) => draws[draft.parent] || firstSiblingOf(drafts, draft).target.sample);
 }
 
-/* Returns the tokens that the target sampled in a run of sample and match, keyed by parent. They are the run's text. */
+/* Returns the target's samples, keyed by parent. In a run of sample and match, these are the committed tokens. */
 function targetDraws(cycle) {
   const accepted = cycle.drafts.filter((draft) => draft.status === "accepted"),
     entries = accepted.map((draft) => [draft.parent, draft]);

@@ -7,7 +7,7 @@ import { SHARED_NOISE } from "#page/race/run.js";
 import { SAMPLE_AND_MATCH, RULES, whatIsMissing } from "#page/step/judge.js";
 import { formatFigure } from "#page/step/marks.js";
 
-const DRAG_PX = 6; // px that a finger must move for a drag
+const DRAG_PX = 6; // a touch becomes a drag when the finger has moved this far
 
 export function createQuestions(page, focusedNode) {
   const { texts, part, view } = page;
@@ -141,7 +141,7 @@ export function createQuestions(page, focusedNode) {
     );
   }
 
-  /* Asks how this cycle ends with the choices in `change`. Drops choices that equal the recorded run. */
+  /* Asks how this cycle ends with the choices in `change`. Drops a rule or K that is the recorded run's. */
   function askQuestion(change) {
     page.pauseAnd(() => {
       view.choice = { ...view.choice, ...change };

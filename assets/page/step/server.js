@@ -4,11 +4,11 @@ import { html } from "#page/race/html.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { formatFigure, createMark, createNote, createTitle } from "#page/step/marks.js";
 
-/* `drawRow` draws a row of the target: its distribution at one position. */
+/* `drawRow` draws the target's distribution at one position. */
 export function createServerViews({ texts, playerTexts, current, passTime }, drawRow) {
   const serverTexts = texts.served;
 
-  /* Writes the sentences on the draft and on the pass. */
+  /* Writes the sentence of the sub-step `step`, draft or check, in a cycle with `n` drafts. */
   function sentence(step, n) {
     return [
       fillText(!n ? serverTexts.plain : step === "draft" ? serverTexts.draft : serverTexts.check, {
@@ -33,7 +33,7 @@ export function createServerViews({ texts, playerTexts, current, passTime }, dra
     });
   }
 
-  /* Draws the part of the target's row that the server reports, and a list of what the server does not report. */
+  /* Draws what the server reports of the target's distribution, and lists what it does not report. */
   function evidence(draft, width) {
     const hasRow = draft.target && draft.target.top.length;
     return [

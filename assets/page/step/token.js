@@ -3,7 +3,7 @@
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 import { FIRST_CHOICE, REJECTION_SAMPLING } from "#page/step/judge.js";
 
-/* Returns where the token that the target adds comes from, and as `sample` the token, if the trace holds it. */
+/* Describes the token that the target adds: its origin, its distribution and, if the trace holds it, the token. */
 export function targetTokenOf(cycle, verdict, recorded) {
   if (cycle.served)
     return (
@@ -47,7 +47,7 @@ export function targetTokenOf(cycle, verdict, recorded) {
 
 const isSameVerdict = (a, b) => a.rule === b.rule && String(a.path) === String(b.path);
 
-/* Returns the recorded sample of the residual, or null if another rule or other siblings make the residual differ. */
+/* Returns the recorded sample of the residual; null if the rule differs, or if an earlier sibling was not judged. */
 function residualSample(drafts, node, isSameRule) {
   const { residual, parent } = drafts[node],
     olderSiblings = drafts.slice(0, node).filter((draft) => draft.parent === parent);

@@ -1,4 +1,4 @@
-/* Draws how many drafts of a cycle are accepted: the distribution, its mean, and the α from which speculation pays. */
+/* Draws the distribution of accepted drafts per cycle, its mean, and the smallest α at which speculation pays. */
 
 import { html } from "#page/race/html.js";
 import { svgText, svgLine, svgRect } from "#page/race/svg.js";

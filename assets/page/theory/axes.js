@@ -27,7 +27,7 @@ export const createBarCell = (share, strong) =>
 export const createScrollTable = (heads, rows) =>
   html("div", { class: "sd-th-scroll", tabindex: "0" }, createTable("sd-th-table", Object.values(heads), rows));
 
-/* `drawRows` draws a line across the chart for [y, label, class], `drawTicks` a label below for [x, label, class]. */
+/* `drawRows` draws horizontal lines at marks [y, label, class]; `drawTicks` draws labels below at [x, label, class]. */
 export function drawRows(frame, marks) {
   for (const [y, label, cls] of marks)
     frame.chart.append(
@@ -60,7 +60,7 @@ export function createAxes(texts, widths) {
     };
   }
 
-  /* Draws an axis of speed-ups; shades what is slower than plain decoding. Returns the function from speed-up to y. */
+  /* Draws an axis of speed-ups and shades those below 1. Returns the function that maps a speed-up to y. */
   function speedAxis(frame, highest, alignRight) {
     const y = (value) => frame.floor - (value / highest) * frame.plotHeight,
       step = niceStep(highest, 5);

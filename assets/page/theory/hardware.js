@@ -55,10 +55,10 @@ export function freeRows(machine, model, bits, batch, context) {
         readingSeconds(machine, model, bits, batch, middle, context);
     [low, high] = isFree ? [middle, high] : [low, middle];
   }
-  return low; // the number of rows that a pass can compute in the time that it reads memory anyway
+  return low; // the number of rows that a pass can compute while it reads memory anyway
 }
 
-/* Returns `plain`, the seconds of a plain step; as multiples of it `c`, a draft model's step, and `v`, a check. */
+/* Returns `plain`, the seconds of a plain step. `c` (a draft model's step) and `v` (a check) are multiples of it. */
 export function batchCosts(machine, target, draft, bits, k, batch, context) {
   const plain = passSeconds(machine, target, bits, batch, 1, context);
   return {

@@ -18,7 +18,7 @@ PREVIEW = "/preview.png"  # the picture's path on the server
 
 
 def with_first_screen(page: bytes, language: str) -> bytes:
-    """Replace Gradio's title and preview by ours with a description; add the first screen before Gradio's element.
+    """Replace Gradio's title and link preview by ours, add a description, and put the first screen before the app.
 
     The head begins with our import map, and with preload links for all scripts that the page waits for.
     """

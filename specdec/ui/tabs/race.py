@@ -24,7 +24,7 @@ from ..request import check, check_family, from_link, InputError, SIGNATURE
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND = 8
-# Gradio sets no limit, because visitors in its queue see no progress. They wait in the queue of `session` instead.
+# Visitors would see no progress in Gradio's queue, so it has no limit. They wait in the queue of `session` instead.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
@@ -46,7 +46,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
 
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
-    """Build the fields, in the order of `SETTINGS`, and the buttons. The first values of the fields are `shown`."""
+    """Build the fields, in the order of `SETTINGS`, and the buttons. Fields except drafter and K start with `shown`."""
     words, shown_family, target = strings("page")["settings"], shown.get("family", EMBEDDED), presets.host_pair()
     shown = without_choices(shown)
     if target == EMBEDDED and shown_family in menu.families():
@@ -230,7 +230,7 @@ def fitting(family: Any) -> list[Any]:
 
 
 def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
-    """Play the recording of this kind.
+    """Play the recorded run of the first example of this kind.
 
     If there is none, if its prompt is already filled in, or if another model is chosen, fill in the next example
     instead. Then the player keeps its run, and the notice says that the example is not recorded.
