@@ -45,13 +45,13 @@ class Card:
 
 @dataclass(frozen=True)
 class Method:
-    """A drafting method. Its texts are in `assets/text/<language>/drafters.json`, and its picture is `NAME.svg`."""
+    """A drafting method. Its texts: `assets/text/<language>/drafters.json`. With a card, it has a picture NAME.svg."""
 
     name: str  # in menus and traces
     kind: Kind  # what drafts: a language model, heads on the target's states, the target's first layers, a search …
     drafter: str  # path of the drafter's class
     takes: tuple[str, ...] = ()  # which of view, part and capacity (see `make`) that class takes, in order
-    part: str = ""  # path of the class that holds its weights; EXIT: it needs only the index of a layer; "": nothing
+    part: str = ""  # path of the class that holds its weights; EXIT: it needs only the index of a layer; "": no part
     folder: str = ""  # where a family stores those weights
     tree: bool = False  # True: it drafts trees; False: chains
     peer: bool = False  # transformers implements it too
@@ -60,7 +60,7 @@ class Method:
 
     @property
     def embedded(self) -> bool:
-        """Return whether the embedded family has this method. Other methods need a pair from the Hub."""
+        """Return whether the embedded family has this method."""
         return bool(self.folder) or self.part in ("", EXIT)
 
     @property
@@ -231,7 +231,7 @@ def inner_drafter(name: str) -> str:
 
 
 def find_method(name: str) -> Method | None:
-    """Return the method of a drafter: that of `eagle3:FOLDER` and `adaptive:eagle3` is EAGLE-3. None if unknown."""
+    """Return a drafter's method, or None if unknown. The method of `eagle3:FOLDER` and `adaptive:eagle3` is EAGLE-3."""
     name = inner_drafter(name) or name
     while name and name not in METHODS:
         name = name.rpartition(":")[0]

@@ -16,7 +16,7 @@ Kind = Literal["resampled", "bonus"]
 MAX_TOKENS = 4096
 MAX_STOPS = 4
 MAX_STOP_LENGTH = 64  # characters
-MAX_DRAFT_TOKENS = 64  # tokens of a draft, chain or tree, so also the largest K; a visitor's is `exposure.Exposure.k`
+MAX_DRAFT_TOKENS = 64  # of a chain or tree, so also the largest K; `exposure.Exposure.k` limits visitors further
 MIN_SEED = -(2**63)  # torch.Generator accepts seeds from MIN_SEED to MAX_SEED
 MAX_SEED = 2**64 - 1
 TYPICAL_EPSILON = 0.09  # ε and δ of typical acceptance (`rules.TypicalAcceptance`)
@@ -214,7 +214,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The test of one drafted token, which is accepted if u·q < p.
+    """The test of one drafted token. Rejection sampling accepts it if u·q < p.
 
     Only block verification sets `h`, the chance that the prefix up to this token passes: it passes if u < h. The token
     is also accepted if a longer prefix has passed. `u` is None if no coin was tossed; some rules never toss coins.
@@ -233,8 +233,8 @@ class Trial:
 class Verdict:
     """The accepted path from the root, and `token`, the target's own token, which every cycle adds after the path.
 
-    `token` was drawn from `distribution`; None means the target's row after the path. `extra` is empty for correct
-    rules. Wrong rules of `proof/mistakes.py` use it to add more tokens.
+    `token` was drawn from `distribution` or, if that is None, from the target's row after the path. Correct rules leave
+    `extra` empty. Wrong rules of `proof/mistakes.py` use it to add more tokens.
     """
 
     path: tuple[int, ...]

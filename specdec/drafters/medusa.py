@@ -1,8 +1,8 @@
 """Medusa: heads on the target's last state predict several tokens at once (Cai et al. 2024, arXiv 2401.10774).
 
 The target itself predicts the next token. Head i predicts the token i + 1 positions after that. A head does not know
-which tokens the other heads drafted, so its token often does not fit them, and a chain is soon rejected. A tree has a
-second choice, too. Any rule can verify the drafts. The paper's rule, *typical acceptance*, is in `rules.py`.
+which tokens the other heads drafted, so its token often does not fit them, and a chain is soon rejected. A tree also
+holds second choices. The paper verifies by *typical acceptance* (in `rules.py`); rejection sampling works, too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MedusaHeads:
         tree: Tree | None = None,
         stored: torch.dtype | None = None,
     ) -> None:
-        """The heads' own output matrices are rounded to the dtype `stored`, which `draft_dtype` chooses.
+        """Prepare the heads. Their own output matrices are rounded to the dtype `stored`.
         The default `tree` is TREE, cut to the number of heads. Raises ValueError if the weights do not fit `target`.
         """
         count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)

@@ -1,7 +1,7 @@
 """Find checkpoints in the Hub's cache, or fetch them from the Hub in a child process that can be stopped at any moment.
 
-The next attempt continues a stopped download. Only data files are fetched, never code. This module does not import
-torch: the page's process starts the downloads, so that the engine's process can go on with other runs.
+The next attempt continues a stopped download. Only data files are fetched, never code. The page's process starts the
+downloads, so that the engine's process can go on with other runs. Therefore this module does not import torch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..models import gguf_header
 from ..types import TranslatableText
 from . import smollm2
 
-# The files of a repository to fetch. Folders and `consolidated*` files have the same weights in other layouts.
+# The files of a repository to fetch: no subfolders or `consolidated*` files, which repeat the weights in other layouts.
 WANTED: dict[str, Any] = {
     "allow_patterns": ["*.json", "*.jinja", "*.safetensors"],
     "ignore_patterns": ["*/*", "consolidated*"],
@@ -47,7 +47,7 @@ class Fetched:
 def find(name: str | Path) -> Path:
     """Return the path of a model: a folder, a GGUF file, or a name on the Hub, which is downloaded if necessary.
 
-    Raises ValueError with one sentence if it cannot be found or downloaded.
+    Raises ValueError if it cannot be found or downloaded.
     """
     if is_on_disk(name):
         return Path(name)
@@ -89,7 +89,7 @@ def is_here(name: str) -> bool:
 
 @contextlib.contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Turn any error inside the `with` into a ValueError of one sentence."""
+    """Turn errors inside the `with` into a ValueError that says what to do, unless they already say it."""
     try:
         yield
     except Exception as error:  # wrong name, no network, no permission: the errors have no common class
@@ -146,7 +146,7 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
 
 @dataclass
 class Progress:
-    """The progress of a download of `total` bytes: `finished` bytes are in complete files, more in `part`."""
+    """The progress of a download of `total` bytes. Complete files have `finished` bytes; `part` is the next file."""
 
     name: str = ""
     total: int = 0
@@ -222,7 +222,7 @@ def fill(file: Path, url: str, digest: str, progress: Progress, headers: dict[st
 
 
 def main(memory: int, names: Sequence[str]) -> None:
-    """Fetch checkpoints. Print the progress as a line of JSON each half second, and last a line with the result."""
+    """Fetch checkpoints. Print a line of JSON with the progress each half second, and finally one with the result."""
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()

@@ -22,7 +22,7 @@ from .smollm2 import NAME as SMOLLM2
 SEPARATOR = " + "
 TARGET_ONLY = tuple(m.name for m in METHODS.values() if not m.part)  # methods that need only the target
 ALONE = ("suffix", "prompt_lookup", QUANTISED)  # methods that a target without a draft can use, the best first
-PUBLISHED = methods_sharing_parts(DRAFT_MODEL, "medusa", "eagle3")  # methods that a published draft can have
+PUBLISHED = methods_sharing_parts(DRAFT_MODEL, "medusa", "eagle3")  # methods that published drafts use
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
@@ -32,7 +32,7 @@ class Pair:
 
     target: str
     drafts: tuple[str, ...] = ()
-    methods: tuple[str, ...] = PUBLISHED  # all that are possible, because only loading a draft shows its method
+    methods: tuple[str, ...] = PUBLISHED  # all are listed, because only loading a draft shows its method
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def format_pair(target: str, drafts: Sequence[str] = ()) -> str:
 
 
 def host_pair() -> str:
-    """Return the pair that this host uses if none is named (SPECDEC_PAIR)."""
+    """Return the pair that runs if a visitor chooses none: SPECDEC_PAIR, or else the embedded family."""
     return os.environ.get("SPECDEC_PAIR", "").strip() or EMBEDDED
 
 

@@ -1,4 +1,4 @@
-"""Compute figures from events: α of judged drafts, τ of cycles, costs in units of one plain step.
+"""Compute α, τ and costs from the events of runs. The unit of costs is one plain step.
 
 In a tree, `alpha` counts levels, not nodes: levels passed / levels judged. A level is judged if at least one of its
 nodes is judged, and passed if one is accepted. `draft_acceptance_rate` counts nodes: tokens accepted / tokens drafted.
@@ -17,8 +17,8 @@ from ..events import Committed, Counted, Drafted, Event, Finished, Started, Veri
 from ..types import Tree
 from .theory import accounted_speedup
 
-MAX_SPEEDUP_OVER_TAU = 1.05  # τ bounds the speed-up; above this ratio, something slowed the plain lane down
-MAX_MEAN_OVER_MEDIAN = 1.5  # of the seconds of passes; a larger ratio means that some passes were slowed down
+MAX_SPEEDUP_OVER_TAU = 1.05  # τ bounds the speed-up; if speed-up / τ is larger, plain decoding was slowed down
+MAX_MEAN_OVER_MEDIAN = 1.5  # of the times of passes; a larger ratio means that some passes were slowed down
 MIN_PASSES = 8  # with fewer passes, mean and median are not compared
 
 
@@ -214,7 +214,7 @@ class Comparison:
 
     @property
     def overhead(self) -> float | None:
-        """o, the mean time of a cycle outside drafting and the verification pass."""
+        """o, the mean time of a cycle outside drafting and the target's pass."""
         spec = self.speculative
         if not self.step or not spec.drafting_cycles or not spec.cycles or spec.server:
             return None
@@ -304,6 +304,6 @@ def ratio(part: float, whole: float) -> float | None:
 
 
 def repetition(ids: Sequence[int], n: int = 8) -> float:
-    """Return the share of n-grams that occurred before. Every drafter looks good on a text that repeats itself."""
+    """Return the share of n-grams that occurred before. On a text that repeats itself, most drafters look good."""
     grams = [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)]
     return 1.0 - len(set(grams)) / len(grams) if grams else 0.0

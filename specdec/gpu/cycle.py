@@ -2,8 +2,8 @@
 
 A cycle has two steps, each captured as a CUDA graph if that is possible (`graphs.py`): the whole draft loop
 (`drafting.py`), and one pass of the target followed by the accept step (`accept.py`). Text, length, random numbers and
-all caches stay on the device. The invariant is that of `engine.py`: *the target's cache holds every committed token
-except the last.* Plain decoding is K = 0. Each K has its own graphs, so the host may choose another K for every cycle.
+all caches stay on the device. As in `engine.py`, between cycles *the target's cache holds every committed token except
+the last.* Plain decoding is K = 0. Each K has its own graphs, so the host may choose another K for every cycle.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Cycle:
         device = target.device
         self.target = target_for(draft, target, size)
         self.text = torch.zeros(size, dtype=torch.long, device=device)
-        self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))
+        self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))  # limit: see `accept`
         self.drafted = torch.zeros_like(self.text[:k])
         self._text = Text(self.text, self.length, self.drafted, self.target, k)
         self.steps = steps_of(draft, self._text)
-        self.numbers = torch.zeros(size, 1 + 2 * k, dtype=torch.float64, device=device)
-        self.sound = torch.ones(1, dtype=torch.bool, device=device)
+        self.numbers = torch.zeros(size, 1 + 2 * k, dtype=torch.float64, device=device)  # a row per text length
+        self.sound = torch.ones(1, dtype=torch.bool, device=device)  # whether the draft's logits are finite
         dtype = torch.float64 if target.dtype == torch.float64 else torch.float32  # of distributions
         # Whether drafted tokens are sampled from a distribution. If not, they are point masses.
         self.samples_drafts = self.steps is not None and params.temperature > 0.0
@@ -127,7 +127,7 @@ class Cycle:
         return self._read(k)
 
     def _catch_up(self, k: int) -> None:
-        """Let the draft read the tokens before those of its first step: the prompt, and tokens of cycles with K = 0."""
+        """Let the draft read what it lacks before its first step: the prompt, and tokens of cycles with K = 0."""
         if self.steps is None or k == 0:
             return
         if self._unread is not None:

@@ -55,7 +55,7 @@ class LanguageModel(Protocol[C]):
     def forward(self, tokens: Sequence[int], cache: C, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
         """Append `tokens` to the cache and return the logits of the last `rows` tokens.  # [rows, vocabulary]
 
-        The last `len(parents)` tokens form a tree: parent i is token i of the tree, -1 the token before the tree.
+        The last `len(parents)` tokens form a tree. Parent i is token i of the tree; parent -1 is the token before it.
         """
         ...
 
@@ -74,7 +74,7 @@ class LoadedModel(LanguageModel[Any], Protocol):
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> Any:
         """Make a cache that also stores hidden states: `states[i]` [capacity, width] is the input of layer i.
 
-        It stores them for every i in `taps`, and for `exit_layer` if that is not 0. i = `depth` is the final output.
+        i can be any of `taps`, and `exit_layer` if that is not 0. `states[depth]` is the output of the last layer.
         """
         ...
 

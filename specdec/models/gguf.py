@@ -37,7 +37,7 @@ OUTSIDE_LAYERS = {
     "output.weight": "lm_head.weight",
 }
 FACTORS = "rope_freqs.weight"  # the divisors of Llama 3's rotary frequencies
-BLOCKS = {"Q4_0": (4, 8, 1), "Q4_1": (4, 0, 2), "Q8_0": (8, 128, 1)}  # bits, code of 0, float16s in a block
+BLOCKS = {"Q4_0": (4, 8, 1), "Q4_1": (4, 0, 2), "Q8_0": (8, 128, 1)}  # bits of a code, code for 0, float16s of a block
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8_192}
 
 
@@ -111,7 +111,7 @@ class Stored(Mapping[str, Tensor]):
         return self._in_hub_order(name, dequantised(self.header, self.names[name]))
 
     def _in_hub_order(self, name: str, rows: Tensor) -> Tensor:
-        """Reorder a Llama's query and key rows. GGUF has a rotary pair side by side, the Hub half a head apart."""
+        """Reorder a Llama's query and key rows: in GGUF, rotary pairs are adjacent; on the Hub, half a head apart."""
         match = re.search(r"self_attn\.([qk])_proj\.", name)
         if match is None or self.kind != "llama":
             return rows
@@ -164,7 +164,7 @@ def dequantised(header: Header, name: str) -> Tensor:
 def grouped(header: Header, name: str) -> Grouped:
     """Read a matrix without dequantising it. Raises ValueError for a quantisation that `BLOCKS` lacks.
 
-    A block (`ggml-common.h`) has a scale, in Q4_1 a minimum, and 32 codes. In 4 bits, low half-bytes are the first 16.
+    A block (`ggml-common.h`) has a scale, in Q4_1 also a minimum, and 32 codes. 4-bit codes: low half-bytes come first.
     """
     import numpy as np
     from gguf import GGMLQuantizationType

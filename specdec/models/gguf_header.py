@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")
-SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # `struct` codes
 STRING = 8
 ARRAY = 9
 
@@ -58,7 +58,7 @@ class Header:
         return value
 
     def of_model(self, name: str, default: Any = None) -> Any:
-        """Return a field of the model, such as "block_count": the file names it `llama.block_count` for a Llama."""
+        """Return a field of the model. For "block_count" of a Llama, this is the file's field `llama.block_count`."""
         return self.value(f"{self.fields['general.architecture']}.{name}", default)
 
 

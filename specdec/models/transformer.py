@@ -35,8 +35,8 @@ Floor = Tensor | float  # see `rms_normalise`
 class Layer:
     """The weights of one block, arranged so that a pass needs few operations.
 
-    Query, key and value are one matrix, gate and up another; `matrix.py` chooses their layout. The norms of attention
-    and MLP are multiplied into the matrices that follow them, and the scale of the attention scores into the queries.
+    Query, key and value are joined into one matrix, gate and up into another (layout: `matrix.py`). The norms of
+    attention and MLP are multiplied into the matrices that follow. The queries include the scale of attention scores.
     """
 
     qkv: Matrix  # [hidden, (heads + 2 kv_heads) · head_dim]
@@ -46,7 +46,7 @@ class Layer:
     head_norm: Tensor | None  # [heads + kv_heads, 1, head_dim]: QK-norm
     gate_up: Matrix
     down: Matrix
-    window: int | None
+    window: int | None  # how many positions a token attends to, if limited
 
 
 class Transformer:
@@ -62,7 +62,7 @@ class Transformer:
     ) -> None:
         """Round matrices to `stored`, if given; hidden states have `dtype`. `stored=GGUF` keeps a GGUF file's codes.
 
-        torch.int8 changes the model's distribution. That is harmless in a draft model; a target becomes another model.
+        Rounding changes the model's distribution. That is harmless in a draft model; a target becomes another model.
         """
         configure_cuda(device)
         self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype
@@ -93,7 +93,7 @@ class Transformer:
         head = embedding if shared else take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
-        # Zero rows pad the output matrix to a multiple of `native.BLOCK`; `_layer` pads the MLP, too.
+        # On a CPU, zero rows pad the output matrix to a multiple of `native.BLOCK`; `_layer` pads the MLP, too.
         self._outputs = len(head)
         padding = self._padding(len(head))
         self.head = self._after_norm(rearrange(lambda rows: F.pad(rows, (0, 0, 0, padding)), head), norm, width)
@@ -106,7 +106,7 @@ class Transformer:
         self.native = self._native()
 
     def _floor_of(self, width: int) -> Floor:
-        """Return `floor` for `rms_normalise`. For n = `width`: √(mean(x²) + eps) = hypot(|x|, √(n·eps)) / √n."""
+        """Return `floor` for `rms_normalise`. On a CPU it makes hypot(|x|, floor) = √width · √(mean(x²) + eps)."""
         eps = self.config.rms_norm_eps
         return torch.tensor((width * eps) ** 0.5) if self.on_cpu else eps
 
@@ -132,7 +132,7 @@ class Transformer:
         return pack_weight(matrix, self.dtype, self.device, self.stored, before, after)
 
     def _paired(self, x: Tensor) -> Tensor:
-        """Reorder the entries of each head: the Hub rotates i with i + half a head, `apply_rope` i with i + 1."""
+        """Reorder the entries of each head: the Hub pairs i with i + half a head, `apply_rope` adjacent entries."""
         pairs: Tensor = x.unflatten(0, (-1, 2, self.head_dim // 2))
         return pairs.transpose(1, 2).reshape(x.shape)
 
@@ -192,7 +192,7 @@ class Transformer:
         )
 
     def _native(self) -> NativeLayers | None:
-        """Return the layers in C++, or None if `native.cpp` does not support a part of the model."""
+        """Return the layers in C++, or None if `native.cpp` cannot run them."""
         unsupported = any(
             part is not None for layer in self.layers for part in (layer.head_norm, layer.out_bias, layer.window)
         )
@@ -219,7 +219,7 @@ class Transformer:
         return model
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> StaticCache:
-        """Make a cache that also stores the inputs of layers `taps`. `begin` runs the layers below `exit_layer`."""
+        """Make a cache that also stores the inputs of layers `taps`, and of `exit_layer` if that is not 0."""
         shape = len(self.layers), 2 * self.kv_heads, capacity, self.head_dim
         return StaticCache(shape, self.dtype, self.device, self.width, taps, exit_layer)
 
@@ -277,7 +277,7 @@ class Transformer:
         return self.own_logits(x)
 
     def own_logits(self, x: Tensor) -> Tensor:
-        """Return logits over the model's own vocabulary; a `ReducedDraft`'s is smaller than V.  # -> [n, own V]"""
+        """Return logits over the model's own vocabulary, smaller in a `ReducedDraft`.  # [n, hidden] -> [n, own V]"""
         return self.logits_of(self.rms_normalise(x) if self.native is None else self.native.normalised(x))
 
     def logits_of(self, x: Tensor) -> Tensor:

@@ -1,9 +1,8 @@
 """Test whether drawn texts follow a known distribution, by a G-test whose tail bound holds for any number of draws.
 
-G = 2 Σ x ln(x / e) compares the count x of each cell with its expectation e = n p. Usually its tail is approximated by
-that of a chi-square distribution, which needs large e. At six sigma this fails for peaked distributions: if an outcome
-is expected 0.01 times in 20,000 draws, one occurrence looks impossible, although one sample in a hundred has it. So
-`false_alarm` bounds the tail by Chernoff's inequality.
+G = 2 Σ x ln(x / μ) compares the count x of each cell with its expected count μ. A cell is a text, or all rare texts
+together. Usually G is taken to have a chi-square distribution. This approximation needs large μ, and says little about
+chances as small as one in a billion. Therefore `false_alarm` bounds the tail by Chernoff's inequality.
 """
 
 from __future__ import annotations
@@ -64,13 +63,13 @@ def growth_of(cells: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def false_alarm(statistic: float, cells: int, draws: float) -> float:
-    """Bound P(G >= statistic) for `draws` draws from any distribution of `cells` cells, one of which may have e < 5.
+    """Bound P(G >= statistic) for `draws` draws from any distribution of `cells` cells, one of which may have μ < 5.
 
-    The counts of n draws are independent Poisson variables under the condition that they sum to n, so
-    P(G >= g) <= P(Σ d >= g) / P(Poisson(n) = n), d = 2 (x ln(x / e) - x + e) for each cell. Stirling:
-    1 / P(Poisson(n) = n) <= √(2πn) e^(1 / 12n). Chernoff: P(Σ d >= g) <= e^(-tg) Π E e^(td) for each t in (0, 1/2).
-    Computed (see the test of this bound): E e^(td) <= (1 - 2t)^(-c / 2) with c = 1.08 if e >= 5, else with c = 1.17; a
-    Gaussian's square would have c = 1. With w = Σ c the best t is (1 - w / g) / 2.
+    For a cell with count x, let d = 2 (x ln(x / μ) - x + μ). The counts of n draws are independent Poisson variables
+    under the condition that they sum to n, so P(G >= g) <= P(Σ d >= g) / P(Poisson(n) = n). Stirling:
+    1 / P(Poisson(n) = n) <= √(2πn) exp(1 / 12n). Chernoff: P(Σ d >= g) <= exp(-tg) Π E exp(td) for t in (0, 1/2).
+    A test checks numerically that E exp(td) <= (1 - 2t)^(-c / 2), where c is 1.08 if μ >= 5, and otherwise 1.17. (For
+    the square of a normal variable, c is 1.) With w = Σ c the best t is (1 - w / g) / 2.
     """
     w = weight(cells)
     if cells < 2 or statistic <= w:
@@ -80,7 +79,7 @@ def false_alarm(statistic: float, cells: int, draws: float) -> float:
 
 
 def weight(cells: int) -> float:
-    """Return w = Σ c of `false_alarm`, for `cells` cells, one of which may have e < 5."""
+    """Return w = Σ c of `false_alarm`, for `cells` cells, one of which may have μ < 5."""
     return 1.08 * cells + 0.09
 
 
@@ -106,8 +105,8 @@ def solve_limit(w: float, surprise: float) -> float:
 def distances(distributions: Sequence[JointDistribution], counts: Counts) -> list[list[float]]:
     """Compare the drawn texts with the exact distributions of the next 1, 2, … tokens.
 
-    Returns for each length: total variation, a bound on it in plain decoding (mean + 4 standard deviations), G, its
-    degrees of freedom, its tail, and the number of draws that have probability 0 in the exact distribution.
+    Returns for each length: total variation, a limit that it rarely exceeds in plain decoding (4 standard deviations
+    above the mean), G, its degrees of freedom, its tail, and the number of draws whose exact probability is 0.
     """
     results = []
     for length, exact in enumerate(distributions, start=1):
@@ -148,9 +147,9 @@ def plain_distance(exact: JointDistribution, draws: int) -> tuple[float, float]:
 def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | None:
     """Estimate how many draws from `wrong` turn the G-test red in 999 of 1,000 samples; None if no number does.
 
-    Over n draws, G has a mean of about df + n δ, where δ = 2 KL(wrong || right), and a variance of about 2 df +
-    4 n Var ln(wrong / right). The result is the smallest n at which the mean, minus three standard deviations, exceeds
-    the limit. A single draw of a text that the target excludes also turns the test red.
+    G has f degrees of freedom. Over n draws, its mean is about f + n δ with δ = 2 KL(wrong || right), and its variance
+    is about 2 f + 4 n Var ln(wrong / right). The result is the smallest n at which the mean, minus three standard
+    deviations, exceeds `limit`. A single draw of a text that the target excludes also turns the test red.
     """
     if any(math.isnan(chance) for chance in wrong.values()):
         return None

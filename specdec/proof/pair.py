@@ -56,10 +56,10 @@ class PointMassDraft(DraftModelDrafter):
 
 
 class ModelPair:
-    """Holds a target and its draft model, which continue `text`, of at least two tokens.
+    """Holds a target, its draft model, and the `text` that they continue, which has at least two tokens.
 
     The first `control` tokens of the text are control tokens, which are not shown.
-    K is 2: the shortest draft in which the first and the last token are different ones.
+    K is 2. In a draft of one token, the first token would also be the last.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ModelPair:
         self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
 
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
-        """Make a task whose prefill draws the last token of the text (by `FirstTokenGiven`), and then `length` more."""
+        """Make a task that draws the text's last token in the prefill (see `FirstTokenGiven`), then `length` more."""
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
         drafter = drafter_of(mistake, self.draft)
         task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)
@@ -118,7 +118,7 @@ def toy() -> ModelPair:
 
 @functools.lru_cache(2)
 def embedded(text: str) -> ModelPair:
-    """Make the pair of the embedded family after `text`. Raises ValueError for a text that is too short or too long.
+    """Make the embedded family's pair, to continue `text`. Raises ValueError for a text that is too short or too long.
 
     With top-k 20 there are only 8,000 texts of three tokens, so that their distribution can be listed.
     """
@@ -142,7 +142,7 @@ def embedded(text: str) -> ModelPair:
 
 
 class FirstTokenGiven(Sampler):
-    """Draws `token` first, and makes every later draw with `inner`."""
+    """Returns `token` as the first draw, and makes every later draw with `inner`."""
 
     def __init__(self, inner: Sampler, token: int) -> None:
         self.inner, self.token = inner, token

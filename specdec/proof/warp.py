@@ -15,8 +15,8 @@ from ..types import SamplingParams
 def warped(logits: Sequence[float], params: SamplingParams) -> list[float]:
     """Return the probability of each token id.
 
-    Tokens are taken from the likeliest down; of equally likely tokens, the lower id comes first. At temperature 0, one
-    token is taken; otherwise the `top_k` likeliest (0: all), but only until they have the share `top_p` of their sum.
+    Tokens are taken from the likeliest down; of equally likely tokens, the lower id comes first. At temperature 0 only
+    one is taken. Otherwise at most `top_k` are (0: all), until they hold the share `top_p` of the sum of these `top_k`.
     """
     most = 1 if params.temperature == 0.0 else params.top_k or len(logits)
     likeliest = heapq.nsmallest(most, range(len(logits)), key=lambda token: -logits[token])  # equal ones by id

@@ -1,6 +1,6 @@
 """Send requests to a server and read its answers as they arrive, with limits on time and size.
 
-httpx limits the time to connect and the time without a byte. `Limits.total_s` limits all requests of a client together.
+httpx limits the time to connect and the time without a byte. `Limits.total_s` limits a client's total time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_EXCERPT = 120  # most characters to quote of a server's error message
 
 
 class Deadline(threading.Event):
-    """An event that, when set, closes the connections of all requests of a client, even if the server is silent."""
+    """Closes the connections of all requests of a client when this event is set, even if the server is silent."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -179,7 +179,7 @@ class Auditor:
             if status not in (None, x.status):
                 values = {"draft": label(x), "status": TranslatableText(x.status), "other": TranslatableText(status)}
                 yield TranslatableText("{draft} is recorded as {status}, but by its rule it is {other}", **values)
-                return  # this fault causes later ones
+                return  # later decisions differ because of this one
 
     def check_draw(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         target_token, verified, children = cycle.target_token, cycle.verified, cycle.tree.children(cycle.tip)

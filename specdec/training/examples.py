@@ -79,7 +79,7 @@ class Examples:
             yield self.batch(self.offsets[which], self.lengths[which])
 
     def shuffled(self, tokens: int, dice: random.Random) -> Iterator[Batch]:
-        """Yield batches of about `tokens` tokens without end: texts of like length, or windows over several texts."""
+        """Yield batches of about `tokens` tokens without end: similarly long texts, or windows over several texts."""
         total = len(self.tokens)
         while True:
             order = np.array(dice.sample(range(len(self)), len(self)))

@@ -1,6 +1,6 @@
 """Implement Muon, an optimiser with orthogonal updates (Jordan et al. 2024, kellerjordan.github.io/posts/muon).
 
-torch's Muon always multiplies in bfloat16. On a CPU that emulates it, that took forty times as long as float32.
+torch's Muon always multiplies in bfloat16. On a CPU that emulates bfloat16, this took forty times as long as float32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ITERATIONS = 5
 A = 3.4445  # A, B and C are the coefficients of the Newton–Schulz iteration
 B = -4.7750
 C = 2.0315
-RMS = 0.2  # root mean square of an update, similar to AdamW's, so that similar rates suit both (arXiv 2502.16982)
+RMS = 0.2  # root mean square of an update, as in AdamW, so that Muon can use AdamW's learning rate (arXiv 2502.16982)
 
 
 class Muon(torch.optim.Optimizer):
@@ -42,7 +42,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """Return the matrix with the same singular vectors but singular values near 1.  # [n, m] -> [n, m]"""
+    """Return a matrix with the same singular vectors, but with singular values near 1.  # [n, m] -> [n, m]"""
     wide = matrix.to(torch.bfloat16 if multiplies_bfloat16(str(matrix.device)) else torch.float32)
     if matrix.shape[0] > matrix.shape[1]:
         wide = wide.T

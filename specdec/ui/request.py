@@ -41,7 +41,7 @@ def say(error: str, **values: Any) -> str:
 def check(*settings: Any, **named: Any) -> RunRequest:
     """Return the checked request. Raises InputError for the first setting that is wrong.
 
-    Settings come in the order of `SETTINGS`, or by name. `peer` becomes False if transformers cannot run this.
+    Settings come in the order of `SETTINGS`, or by name. `peer` becomes False if transformers cannot do this run.
     """
     bound = SIGNATURE.bind(*settings, **named)
     bound.apply_defaults()

@@ -57,7 +57,7 @@ _progress: hub.Fetched | None = None  # progress of the download, for all visito
 class News:
     """One update for the page: lines of the run, or a sentence for the notice beside the button.
 
-    The last one is `done`, `cut` (the deadline ended the run) or `error`. `share` is the finished part of a download.
+    The last update has the kind `done`, `cut` (at the deadline) or `error`. `share` is the finished part of a download.
     """
 
     kind: Literal["lines", "notice", "fetching", "waiting", "done", "cut", "error"]
@@ -215,7 +215,7 @@ def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, 
     """Yield a run as the lines of a trace. Raises TimeoutError at the deadline."""
     header = ""
     for event in within(limits().seconds, events):
-        if event is not None and not header:  # until the first event, the engine can refuse the prompt
+        if event is not None and not header:  # before the first event, the engine can still refuse the prompt
             kind = kind_of(request.prompt)
             header = live_header(request.prompt, ready.models, kind, request.peer, ready.machine).line()
             yield News("lines", header)
@@ -230,7 +230,7 @@ def recorded_certificates(pair: Any) -> dict[str, Any]:
 
 
 def recorded(name: str, drafter: str = "") -> str:
-    """Return a recorded run as checked NDJSON: `drafter`'s, or without `drafter` the main one; "" if there is none."""
+    """Return a recorded run as checked NDJSON, of `drafter` or, by default, the main one; "" if there is none."""
     if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
     path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {"domain": "domain", "temperature": "T", "drafter": "drafter", "k": "K", "alpha": "α", "tau": "τ"}
 COLUMNS |= {"draft_cost": "c", "verify_cost": "v", "measured_speedup": "measured speed-up"}
 COLUMNS |= {"worst_prompt_speedup": "worst prompt", "accounted_speedup": "accounted", "repetition": "repetition"}
-STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # on SmolLM2, in results/star: precisions, and later drafters
+STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # reports on SmolLM2 in results/star, by precision or drafter
 RESULTS: tuple[str, ...] = (
     "headline",
     "machines",
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def blocks(root: Path) -> dict[str, str]:
-    """Render the reports below `root` as Markdown, by the name of the place that each text fills in the pages."""
+    """Render the reports below `root` as Markdown. The key of each text is the name of its place in the pages."""
     results = root / "assets" / "results"
     embedded, all_methods = load(results / "embedded.json"), load(results / "methods.json")
     on_gpu = load(results / "machines" / "gpu.h200.json")
@@ -136,7 +136,7 @@ def headline(report: Any, all_methods: Any) -> str:
 
 
 def machines(reports: list[Any]) -> str:
-    """Write a line for each processor, from a report of the suite embedded: the figures of the headline."""
+    """Write a line for each processor: the headline's figures from its report of the suite *embedded*."""
     head = ["processor", "cores", "layers in", "measured", "commit", "greedy", "T = 0.8"]
     head += ["plain / `generate`", "speculative / assisted", "greedy text identical"]
     rows = []
@@ -185,7 +185,7 @@ def passes(report: Any) -> str:
 
 
 def by_default(report: Any) -> str:
-    """Write a line for each question, the worst first: the speed-up of the default drafter and K, by temperature."""
+    """Write a line for each question, the slowest greedy one first: the default drafter's speed-up, by temperature."""
     cells, notes = dict[tuple[tuple[str, ...], str], str](), list[str]()
     for row in sorted(report["rows"], key=lambda row: (row["temperature"], row["measured_speedup"])):
         column = f"T = {row['temperature']:g}: `{row['drafter']}`, K = {row['k']}"
@@ -311,7 +311,7 @@ def brief(row: Any) -> str:
 
 
 def best(report: Any, name: str, temperature: float) -> str:
-    """Write the headline's speed-up and that of each domain, and name the domains that were left out."""
+    """Write the speed-ups of the headline and of each domain, and name the domains that were left out."""
     headline = report["headline"][name]
     by_domain: dict[str, float] = {}
     for row in report["rows"]:

@@ -59,7 +59,7 @@ class Loss:
 
 
 def head_config(teacher: LlamaForCausalLM, layers: int, **more: object) -> LlamaConfig:
-    """Return a head's config: the target's with `layers` layers, a KV head per head, no path, and the fields `more`."""
+    """Return a copy of the target's config with `layers` layers, a KV head per head, no path, and the fields `more`."""
     config = copy.deepcopy(teacher.config)
     config.num_hidden_layers, config.num_key_value_heads = layers, config.num_attention_heads
     config.architectures, config.name_or_path = None, ""
@@ -80,5 +80,5 @@ def divergence(p: Tensor, q: Tensor) -> Tensor:
 
 
 def weighted_sum(divergences: Sequence[Tensor]) -> Tensor:
-    """Return the sum, with less weight for later tokens of a draft, because drafting reaches them less often."""
+    """Return the sum, with less weight for later tokens of a draft, because verification reaches them less often."""
     return torch.stack([DECAY**i * term for i, term in enumerate(divergences)]).sum()

@@ -8,8 +8,8 @@ import { residual } from "./sampling.js";
  * distribution q of token i; if `probs` is null, each q is one-hot. `seconds[i]` is the time to draft token i */
 /** @typedef {{ token: number, p: number, q: number, u: number | null, accepted: boolean }} Trial */
 /** @typedef {{ accepted: number, token: number, kind: "resampled" | "bonus", trials: Trial[],
- *   distribution: Float32Array, extra?: number[] }} Verdict of a proposal;
- * `token`, which follows the accepted drafts, was drawn from `distribution`; only mistakes in tests have `extra` */
+ *   distribution: Float32Array, extra?: number[] }} Verdict `token` was drawn from `distribution`, and follows the
+ * accepted drafts. Correct rules have no `extra`; the mistakes that tests plant use it to add more tokens */
 
 /* Verifies by rejection sampling. Tests override the four small methods to plant mistakes. */
 export class RejectionSampling {

@@ -4,7 +4,7 @@ import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
 import { createLead, tabOpener } from "#page/guide/prose.js";
 
-/* `tabs` has the labels of the tabs by name. */
+/* `tabs` maps the name of each tab to its label. */
 export function createQuiz({ quiz: texts, see }, tabs) {
   function createQuestion({ ask, choices, answer, why, tab, part }, number) {
     const answerText = html("p", { class: "sd-gd-why sd-sub", "aria-live": "polite" }),

@@ -1,7 +1,7 @@
 /* Defines the steps of the tour. Each step presses buttons and moves sliders as a visitor would, so the tour works with
  * any recorded run and needs no model. */
 
-/* Maps each tab to the selector of what must be visible before a step acts in the tab. */
+/* Maps each tab to the selector of an element that must be visible before a step acts in the tab. */
 export const READY = {
   race: ".sd-player",
   step: ".sd-step[data-state=ready] [data-part=rail] li",
@@ -17,7 +17,7 @@ const CARD = ".sd-player .sd-card:not([hidden])",
   VERDICT = ".sd-proof .sd-verdict";
 
 /* A step points at the element `at` or, if `enclosing` is set, at the nearest element around `at` that matches this
- * selector. In a wide window the panel covers neither that element nor `keepFree`. `act` runs once the tab is ready. If
+ * selector. In a wide window the tour's panel covers neither it nor `keepFree`. `act` runs once the tab is ready. If
  * the step has a task, `show` does the task for the visitor, and `done` returns whether it is done. From then on, the
  * step points at `thenAt`, if set. When the step ends, `tidy` undoes the task. */
 export const STEPS = [

@@ -1,5 +1,5 @@
-/* Animates one cycle. Drafts slide as dashed chips from a small box onto a wide bar, the target's pass. All verdicts
- * then appear at the same time: rejected chips drop out, and the target's own token drops in.
+/* Animates one cycle. Drafts slide as dashed chips from a small box onto a wide bar, which shows the target's pass.
+ * All verdicts then appear at the same time: rejected chips drop out, and the target's own token drops in.
  *
  * `createFlow(box, texts).draw(cycle, progress)` draws one frame; `progress` goes from 0 to 1, or back.
  * Chips arrive until DRAFTED_SHARE, the pass runs until PASSED_SHARE, then the verdicts move. Most frames change only
@@ -13,11 +13,11 @@ import { clamp } from "#page/race/format.js";
 export const DRAFTED_SHARE = 0.4,
   PASSED_SHARE = 0.7;
 const FLASHED_SHARE = 0.76,
-  MAX_DRAFTS = 7; // of a longer draft, draw the last judged tokens, then others up to this number
+  MAX_DRAFTS = 7; // most drafts that are drawn; of a longer draft, the last judged ones come first
 const GAP_PX = 6,
   FALL_PX = 62,
   DRAFT_BOX_PX = 74,
-  MIN_SCALE = 0.85; // smallest scale of a chip: letters of 11 px on a phone
+  MIN_SCALE = 0.85; // smallest scale of a chip; at this scale, letters on a phone are 11 px high
 const THROWN_AWAY = ["rej", "dis", "cut"];
 
 /* Returns a value that rises smoothly from 0 at `from` to 1 at `to`. */

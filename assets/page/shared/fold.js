@@ -1,4 +1,4 @@
-/* Fills a section that folds. Gradio puts the content beside the template, perhaps late; this script moves it in. */
+/* Fills a section that folds. Gradio puts the content beside `details`, sometimes late; this script moves it inside. */
 
 export function mount(element) {
   const fold = /** @type {HTMLDetailsElement} */ (element.querySelector("details"));

@@ -9,7 +9,7 @@ const canCompute = () =>
   WebAssembly.validate(Uint8Array.from(atob(SIMD), (char) => char.charCodeAt(0)));
 
 const CHOSEN_BY_PAGE = "default", // means the family's first drafter, because no costs are measured here
-  USUAL_K = 4, // replaces K = 0, which leaves K to the page, for the same reason
+  USUAL_K = 4, // used if K is 0, which leaves the choice of K to the page
   ASK_ABOVE_BYTES = 50e6, // a larger download starts only after a second press on Run
   sumBytes = (files) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
 
@@ -18,7 +18,7 @@ const fillPlaceholders = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) 
 /** Returns the request for the worker, or a sentence that says what to change.
  * @param {any} texts @param {Record<string, any>} values by the names of settings
  * @param {Record<string, { low: number, high: number, step: number, label: string }>} numbers
- * @param {Record<string, Record<string, string>>} drafters of each family, name to label, the usual one first
+ * @param {Record<string, Record<string, string>>} drafters family -> drafter -> label; the usual drafter comes first
  * @returns {any} */
 export function checkRequest(texts, values, numbers, drafters) {
   const parsedNumbers = /** @type {any} */ ({}),
@@ -130,7 +130,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
     worker = null;
   }
 
-  /* Stops a run and keeps the lines that it wrote. If it has no lines yet, ends its worker, so that no lines come. */
+  /* Stops a run and keeps the lines that it wrote. If there are none yet, ends the worker, so that none come later. */
   function stop() {
     stopped = true;
     if (log && worker) worker.postMessage({ stop: true });

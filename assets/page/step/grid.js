@@ -125,7 +125,7 @@ export function createRail(page) {
     part.rail.setAttribute("aria-label", texts.rail.aria);
   }
 
-  /* Returns the number that the page shows for a draft: its position in a chain, its turn to be judged in a tree. */
+  /* Returns the number that the page shows for a draft: its place in a chain or, in a tree, its turn to be judged. */
   const numberOf = (node) => (current().cycle.tree ? current().verdict.order.indexOf(node) : node) + 1;
 
   return paintRail;

@@ -1,10 +1,10 @@
-/* Measures the quantities of the formulas in a run. */
+/* Computes the quantities of the formulas (α, τ, K and the costs) from the events of a run. */
 
 import { figuresAt } from "#page/race/measure.js";
 import { replayEnd, speculativeOf } from "#page/race/run.js";
 import { accountedSpeedup } from "#page/theory/formulas.js";
 
-/* Names the results as `formulas.js` does; costs are in plain steps. Returns null without drafts or a plain lane. */
+/* The unit of c, v and o is one plain step. Returns null if a figure is missing, as without drafts or a plain lane. */
 export function measureRun(run) {
   if (run.names.length < 2) return null;
   const figures = figuresAt(run, replayEnd(run)),

@@ -68,7 +68,7 @@ def weights(method: Method) -> str:
 
 
 def training(name: str, how: str) -> str:
-    """Say how the drafter was trained and, if the family's provenance has it, on how many tokens."""
+    """Say how the drafter was trained and, if `provenance.json` has it, on how many tokens."""
     words, provenance = strings("methods")["cards"], menu.read_json(menu.FAMILY / "provenance.json")
     exits = provenance.get("target", {}).get("exit_layers", [])
     how = how.format(exits=words["and"].join(map(str, exits)))

@@ -27,7 +27,7 @@ def title(text: str, lead: str, level: str = "h2") -> None:
 
 @contextmanager
 def folded(name: str, words: dict[str, Any]) -> Iterator[None]:
-    """Add a section that a click opens. Of `words`, `title` and `lid` are its summary, and `lead` begins its body."""
+    """Add a section that a click opens. `words` has a heading `title`, a note `lid`, and perhaps a text `lead`."""
     heading, lid = html.escape(words["title"]), html.escape(words["lid"])
     summary = f"<summary><h2>{heading}</h2><span>{lid}</span></summary>"
     template = f'<details class="sd-fold sd-section" data-fold="{name}">{summary}</details>@children'

@@ -35,7 +35,7 @@ MOST_BETWEEN_STRINGS = 50_000  # bytes of JSON outside of strings: numbers, brac
 
 
 class Guard:
-    """Middleware that reads a request's whole body before the app does, and refuses it if it exceeds a limit."""
+    """Middleware that reads a request's whole body before the app does, and refuses bodies that exceed a limit."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -131,6 +131,6 @@ def allowed_hosts(listening: str) -> list[str]:
 
 
 def trusted_proxies() -> str:
-    """List the proxies whose X-Forwarded-For and -Proto are trusted: SPECDEC_PROXIES, or a Space's own proxies."""
+    """List the proxies whose X-Forwarded-For and -Proto are trusted: SPECDEC_PROXIES, by default a Space's own."""
     named = os.environ.get(PROXIES, PROXIES_OF_A_SPACE if SPACE in os.environ else "")
     return ",".join(str(ipaddress.ip_network(name.strip(), False)) for name in named.split(",") if name.strip())
