@@ -1,4 +1,4 @@
-"""Describe a cycle for its events: both models' distributions at each drafted position. The lane's clock pauses."""
+"""Describe a cycle for its events: both models' distributions at each draft. Meanwhile the lane's clock pauses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def positions(
 ) -> tuple[Position, ...]:
     """Return one entry for each drafted token. Without `noise`, it has only the token, its status, p, q, u and h."""
     trials = {trial.node: trial for trial in verdict.trials}
-    with_coin = {trial.node for trial in verdict.trials if trial.u is not None}  # without coins there is no residual
+    with_coin = {trial.node for trial in verdict.trials if trial.u is not None}  # tests without a coin have no residual
     described, block_weight, distributions = [], 1.0, proposal.distributions(rows)
     chances = block_chances(proposal, rows) if noise is not None else iter(())
     for node, status in enumerate(statuses(proposal, verdict)):

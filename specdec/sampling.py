@@ -13,9 +13,9 @@ from torch import Tensor
 
 from .types import SamplingParams
 
-MAX_SORTED_WHOLE = 1024  # tokens; on a CPU, for longer rows it is faster to sort only the likely tokens
+MAX_SORTED_WHOLE = 1024  # tokens; for a longer row on a CPU, it is faster to sort only the likely tokens
 SUM_TOLERANCE = 1e-6  # float32 error of a sum of probabilities
-MIN_NORMALISED = 2**14  # tokens; on a CPU, a float32 softmax over long rows does not sum to 1 (1e-5 off for 49,152)
+MIN_NORMALISED = 2**14  # tokens; on a CPU, a float32 softmax over long rows does not sum to 1 (49,152 tokens: 1e-5 off)
 # Lower temperatures are raised to this one: float32 rounds much lower ones to 0. At this one,
 # a row is one-hot unless its largest logits are equal.
 MIN_TEMPERATURE = 1e-30
@@ -135,7 +135,7 @@ def apply_top_p(probs: Tensor, top_p: float) -> Tensor:
 
 
 def mark_tail(probs: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
-    """Mark the tokens that top-p drops: likelier tokens already sum to `top_p`. Also return the sum of each row.
+    """Mark the tokens that top-p drops, because likelier ones already sum to `top_p`. Also return the sum of each row.
 
     Shapes: [.., V] -> bool [.., V], [..].
     """
@@ -184,7 +184,7 @@ def residual(p: Tensor, q: Tensor | None, token: int) -> Tensor:
 
 
 def block_chance(weight: float, p: Tensor, q: Tensor) -> float:
-    """Return the chance that a prefix of weight w passes: h = m/(m+1-w), m = Σ max(0, w p - q) for the next token."""
+    """Return the chance h = m/(m+1-w) that a prefix of weight w passes. m = Σ max(0, w p - q) at the next position."""
     mass = float((weight * p - q).clamp(min=0.0).sum())
     return mass / (mass + 1.0 - weight) if weight < 1.0 else 1.0
 

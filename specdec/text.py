@@ -65,7 +65,7 @@ class Pieces:
 
 
 def byte_of_character() -> dict[str, int]:
-    """Make GPT-2's table for byte-level BPE, which writes every byte as a printable character."""
+    """Return the byte of each character in GPT-2's table for byte-level BPE, which makes all bytes printable."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}

@@ -38,6 +38,6 @@ class PromptLookupDrafter(CopyingDrafter):
             if match is not None:
                 source = list(text)
                 for i in range(match, match + k):
-                    source.append(source[i])  # may copy tokens of this draft: a repetition continues
+                    source.append(source[i])  # can be a token of this same draft, so that a repetition continues
                 return source[len(text) :]
         return []

@@ -1,8 +1,7 @@
-"""Write a family as folders that other engines read, in the Hub's layout: its models, and its heads of `HEADS`.
+"""Write a family as folders that other engines read, in the Hub's layout: its models, and the heads in `HEADS`.
 
-transformers and vLLM read them directly, llama.cpp after its convert_hf_to_gguf.py (docs/serving.md). The tensors of
-heads have the names of vLLM's classes (`vllm/model_executor/models/llama_eagle3.py` and `medusa.py`, read in 0.32,
-November 2026).
+transformers and vLLM read the folders directly; llama.cpp's convert_hf_to_gguf.py converts them (docs/serving.md).
+Heads have the tensor names of vLLM 0.32 (`llama_eagle3.py` and `medusa.py` in `vllm/model_executor/models`).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ HEADS = ("medusa", "eagle3")
 
 
 def export(family: str, out: Path) -> list[Path]:
-    """Write each model of a family, and its heads of `HEADS`, into a folder below `out`, and return these folders.
+    """Write each model of a family, and each head in `HEADS`, into a folder of its own below `out`; return the folders.
 
     `family` is a name ("embedded") or a folder with target/ and tokenizer/. 8-bit weights become float32 without loss.
     Raises ValueError for other families, existing folders, and Medusa heads that share the target's output matrix.
@@ -67,14 +66,14 @@ def unpacked(folder: Path) -> tuple[dict[str, Any], Weights]:
 
 
 def eagle3_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Add the name of vLLM's class, and copy the list of tapped layers to the top level, where old vLLM reads it."""
+    """Add the name of vLLM's class, and copy the list of tapped layers to the top level for old versions of vLLM."""
     key = "eagle_aux_hidden_state_layer_ids"
     layers = section(config, "eagle_config").get(key)
     return config | {"architectures": ["LlamaForCausalLMEagle3"]} | ({key: layers} if layers else {})
 
 
 def medusa_config(config: dict[str, Any], weights: Weights, target: dict[str, Any]) -> dict[str, Any]:
-    """Make vLLM's config for the heads. The tensors' names give the number of heads, and of blocks of each head."""
+    """Make vLLM's config for the heads. Count the heads, and the blocks of a head, by the tensors' names."""
     heads = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
     blocks = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
     if f"0.{blocks}.weight" not in weights:

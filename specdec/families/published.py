@@ -1,8 +1,7 @@
 """Load models and drafters, published ones and our own. Drafters are recognised by the names of their tensors.
 
-Supported are EAGLE-3 (the authors and SGLang: `midlayer.*`; `speculators`: `layers.0.*`), Medusa 1, MTP layers, block
-drafters and draft models. Anything else, or a drafter that does not fit the target, raises ValueError with the reason.
-No code of a checkpoint is run.
+Supported: EAGLE-3 (from the authors, SGLang or `speculators`), Medusa 1, MTP layers, block drafters and draft models.
+Anything else, or a drafter that does not fit the target, raises ValueError with the reason. Checkpoints run no code.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ def eagle3(
 ) -> Eagle3Head:
     """Load a head of any publisher. Rename its tensors to the authors' names (github.com/SafeAILab/EAGLE, cnets.py)."""
     renamed = {re.sub(r"^layers\.0\.", "midlayer.", name): w for name, w in weights.items()}
-    # Leave out copies of the target's tensors, and `inv_freq`, which is computed.
+    # Leave out copies of the target's tensors, and `inv_freq`, which our decoder computes.
     tensors = {name: w for name, w in renamed.items() if not re.search(r"^verifier_|inv_freq$", name)}
     if unsupported := [name for name in ("norm_before_fc", "norm_output") if config.get(name)]:
         raise ValueError(f"the EAGLE-3 head was trained with {unsupported[0]}, which is not supported")
@@ -152,7 +151,7 @@ def end_tokens(folder: Path) -> frozenset[int]:
     if gguf_header.is_file(folder):
         return gguf_tokenizer.end_tokens(gguf_header.read_header(folder))
     ends: Any = None
-    for name in ("config.json", "generation_config.json"):  # the second lists more tokens, if it exists
+    for name in ("config.json", "generation_config.json"):  # the second, if it exists, overrules the first
         if (folder / name).exists():
             ends = read_json(folder / name).get("eos_token_id", ends)
     return frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
@@ -175,7 +174,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
-    """Raise ValueError if one of the ids below `count` means different bytes, or a different control token."""
+    """Raise ValueError if an id below `count` stands for other bytes, or another control token, in `theirs`."""
     pieces = Pieces(ours), Pieces(theirs)
     for i in range(count):
         a, b = (reader.piece(i) for reader in pieces)

@@ -3,7 +3,7 @@
 A step of decoding launches hundreds of small kernels, and eager Python launches them one by one: for a small draft
 model the launches take longer than reading its weights. A captured graph launches all kernels at once. This needs fixed
 shapes: the length of the text is a tensor, keys and values are written by index, the mask is computed from the length,
-and attention always reads a whole bucket of the cache, which is a fixed number of positions. The host never waits.
+and attention always reads a whole bucket of the cache, a fixed number of positions. No step makes the host wait.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .ops import Sight
 from .trial import operations
 
 SMALLEST = 256  # positions of the smallest bucket; each further bucket is twice as large
-ALIGNED = 64  # the positions of a cache are a multiple of this, since attention over other lengths is slower
+ALIGNED = 64  # a cache's number of positions is a multiple of this; attention over other lengths is slower
 WARM_UPS = 2
 STREAMS = 32  # CUDA streams in torch's pool; after the last stream, the pool returns the first again
 # Before torch 2.12, a failed capture leaves the allocator in capture mode; the next one fails (pytorch issue 180395).
@@ -44,7 +44,7 @@ def aligned(capacity: int) -> int:
 
 
 class StaticDecoder:
-    """Runs `model` over a cache of `capacity` positions, with lengths on the device.
+    """Runs `model` over a cache of `capacity` positions, with the text's length on the device.
 
     For prompts, whose shapes differ, it calls the model's own `forward` on the same cache.
     """
@@ -79,7 +79,7 @@ class StaticDecoder:
         """Append `ids` [n] at position `start` [1] and return their logits; start + n <= bucket.  # [n, vocabulary]
 
         Entries of the cache from `start` on are overwritten or masked, so a smaller `start` rolls the cache back. The
-        first `past_exit` tokens have already passed the layers below the early exit, and continue from that layer.
+        first `past_exit` tokens have already passed the layers below the early exit, and continue from the exit.
         """
         if not past_exit:
             return self.model.logits(self.run_layers(ids, start, bucket))
@@ -97,7 +97,7 @@ class StaticDecoder:
         last: int | None = None,
         normed_input: Tensor | None = None,
     ) -> Tensor:
-        """Send ids [n] or states [n, hidden] through the layers from `first` to below `last`.
+        """Send ids [n] or states [n, hidden] through the layers `first` to `last` - 1.
 
         `normed_input` replaces the normed input of the first layer's attention. States in `source` are overwritten.
         """
@@ -134,8 +134,8 @@ class StaticDecoder:
 class Graphs:
     """Captures each step at its first use, and replays it afterwards. The step's tensors must stay in place.
 
-    After one failed capture, every step runs without a graph, and `reason` says why. All graphs share one
-    memory pool, which the next step overwrites, so a step writes its results to tensors that were allocated before.
+    After one failed capture, every step runs without a graph, and `reason` says why. The graphs share
+    one memory pool, which each step overwrites. So a step must write its results to tensors from outside this pool.
     Steps are warmed up and captured on a CUDA stream that no other living `Graphs` has (`lend`).
     """
 

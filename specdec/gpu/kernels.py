@@ -1,7 +1,7 @@
 """Implement `ops.Operations` as Triton kernels: a layer needs four launches besides its four matrix products.
 
 A small model's step takes as long as launching its kernels, so there should be few. RMSNorm has no kernel of its own: a
-matrix product reads the residual stream before the norm, and the kernel after the product applies the norm's factor.
+matrix product reads the residual stream as it is, and the kernel after the product applies the norm's factor.
 
 Attention is split along the keys (Flash-Decoding), since the queries of a few new tokens would leave most of a GPU
 idle. Each split computes on the device which keys it reads, since the host does not know the length of the text.
@@ -19,15 +19,15 @@ from .ops import Operations, Sight
 
 CHUNK = 1024  # numbers of a row that `norm_factor` loads at a time
 MAX_BLOCK = 512  # the largest number of SwiGLU outputs that one program computes
-TILE = 2**14  # bytes of keys that a program of attention loads at a time; its values take as many again
+TILE = 2**14  # bytes of keys that an attention program loads at a time; the values take as many again
 PROGRAMS = 256  # number of attention programs that fill a large GPU
-MAX_SPLITS = 32
-MAX_ROWS = {torch.float32: 16, torch.bfloat16: 32}  # queries of a program of attention; more do not fit registers
+MAX_SPLITS = 32  # of the keys of one KV head
+MAX_ROWS = {torch.float32: 16, torch.bfloat16: 32}  # queries of an attention program; more do not fit its registers
 
 
 @triton.jit
 def norm_factor(stream, row, scale, floor, WIDTH: tl.constexpr, CHUNK: tl.constexpr):
-    """Return RMSNorm's factor of a row of the residual stream: 1 / sqrt(scale · sum of squares + floor)."""
+    """Return RMSNorm's factor for a row of the residual stream: 1 / sqrt(scale · sum of squares + floor)."""
     i = tl.arange(0, CHUNK)
     squares = tl.zeros((CHUNK,), tl.float32)
     for at in range(0, WIDTH, CHUNK):
@@ -42,7 +42,7 @@ def rotate_kernel(
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, SIZE: tl.constexpr, HALF: tl.constexpr, WIDTH: tl.constexpr,
     CHUNK: tl.constexpr, NORMALISE: tl.constexpr, BIAS: tl.constexpr, HEAD_NORM: tl.constexpr,
 ):  # fmt: skip
-    """Apply bias, QK-norm and rotary positions to one head of one token. Write keys and values to the cache."""
+    """Apply bias, QK-norm and rotary embeddings to one head of one token. Write keys and values to the cache."""
     row, head = tl.program_id(0), tl.program_id(1)
     i = tl.arange(0, HALF)  # pairs of neighbouring entries of the head, padded to a power of two
     valid = i < SIZE // 2
@@ -88,7 +88,7 @@ def attend_kernel(
     """
     kv, split = tl.program_id(0), tl.program_id(1)
     group: tl.constexpr = HEADS // KV_HEADS  # query heads that share this KV head
-    m = tl.program_id(2) * ROWS + tl.arange(0, ROWS)  # queries: all heads of the first token, then the next
+    m = tl.program_id(2) * ROWS + tl.arange(0, ROWS)  # queries, ordered by token, then by head
     valid, token, head = m < n * group, m // group, kv * group + m % group
     first, end = tl.load(places), tl.load(places + n - 1) + 1
     last_key = tl.load(places + token, mask=valid, other=0)  # the last key that a query sees
@@ -115,7 +115,7 @@ def attend_kernel(
         visible = (j < stop)[None, :] & (j[None, :] <= last_key[:, None]) & (j[None, :] > last_key[:, None] - window)
         scores = tl.where(visible, scores, float("-inf"))
         higher = tl.maximum(high, tl.max(scores, 1))
-        finite_high = tl.where(higher == float("-inf"), 0.0, higher)  # no key so far; -inf - -inf would be NaN
+        finite_high = tl.where(higher == float("-inf"), 0.0, higher)  # until a key is visible, -inf - -inf would be NaN
         decay, weights = tl.exp(high - finite_high), tl.exp(scores - finite_high[:, None])
         total = total * decay + tl.sum(weights, 1)
         summed = summed * decay[:, None] + tl.dot(weights.to(values.dtype), values, input_precision="ieee")

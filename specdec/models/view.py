@@ -1,4 +1,4 @@
-"""A view of the target for one run: it shares the target's weights, and drafters can read its cache."""
+"""A view of the target for one run. It shares the target's weights, and lets drafters read the cache of the run."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ class TargetView:
         return self.model.forward(tokens, cache, parents, rows)
 
     def begin(self, tokens: Sequence[int]) -> Tensor:
-        """Run `tokens` up to the exit layer; return the last one's logits. `forward` continues from there.  # [1, V]"""
+        """Run `tokens` up to the exit layer; return the last token's logits. `forward` goes on from there.  # [1, V]"""
         assert isinstance(self.model, Transformer)  # no other model has an early exit
         return self.model.begin(tokens, self.cache)

@@ -24,9 +24,9 @@ from .goodness_of_fit import draws_needed
 from .mistakes import Mistake
 from .pair import drafter_of, FirstTokenGiven, GREEDY_K, ModelPair, next_tokens, rounded
 
-LOSSLESS = 1e-9  # larger than the rounding errors of float64 logits
+LOSSLESS = 1e-9  # larger than float64's rounding errors in a probability
 SHOWN = 6  # tokens that the closed form lists; one row sums up all others
-NEAR_TIE = 0.25  # rounding can swap logits no further apart than this: from 16 to 32, bfloat16 has steps of 1/8
+NEAR_TIE = 0.25  # rounding can swap logits that are this close: two steps of bfloat16 between 16 and 32
 WINDOW = 14  # tokens of each text that are shown
 
 
@@ -77,7 +77,7 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 
 
 class Crowd(Sampler):
-    """Draws for many runs at once, for each as `RandomSampler` does. A draw splits the runs into groups by result.
+    """Draws for many runs at once, for each run as `RandomSampler` does. A draw splits the runs into groups by result.
 
     This sampler continues with one group of `count` runs, whose results so far are `script`. `others` holds the other
     groups as pairs (script, count).

@@ -80,7 +80,7 @@ class TableModel(ByPrefix):
     """A toy language model: random float64 logits for every prefix, drawn once.
 
     A place is the number of tokens before it. `free` lists the places whose rows are random; None means all places. At
-    every other place one token has probability 1, which is the same token in all models.
+    every other place one token, the same in all models, has probability 1.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ DRAFTERS = (*CHAINS, "sampled", "without replacement", "top")
 
 
 def cases(rule: str = "rejection") -> list[Case]:
-    """Return the cases that the tests and the command `prove` enumerate. In a third of them, one token ends the text.
+    """Return the cases that the tests and the command `prove` enumerate. In about a third, one token ends the text.
 
     If the rule judges chains only, there are no trees.
     """

@@ -57,7 +57,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a stream: (drafted, accepted) of each step with a draft, and the totals `drafted` and `accepted`."""
+    """The end of a stream. `steps` has (drafted, accepted) of each step with a draft; the other two are totals."""
 
     reason: FinishReason
     at: float
@@ -90,7 +90,7 @@ class Server(Protocol):
     def stream(
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        """Yield a text as it arrives, then `Ending`. Each token has `top` alternatives. `close()` ends the request."""
+        """Yield a text as it arrives, then `Ending`. `top`: the size of `Token.top`. `close()` ends the request."""
         ...
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
@@ -98,5 +98,5 @@ class Server(Protocol):
         ...
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        """Return the likeliest tokens after `prompt` with their probabilities under `params`."""
+        """Return the `top` likeliest tokens after `prompt`, with the probabilities that the server reports."""
         ...

@@ -24,21 +24,21 @@ def sums_to_one(distribution: Distribution) -> bool:
 
 
 def agree(a: Distribution, b: Distribution) -> bool:
-    """Whether `a` and `b` have the same probability for each token that both list, up to rounding."""
+    """Return whether `a` and `b` have the same probability for each token that both list, up to rounding."""
     first, second = masses(a), masses(b)
     return all(abs(first[token] - second[token]) <= 4 * ROUNDING for token in first.keys() & second.keys())
 
 
 def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
-    """Return the mass m = Σ max(0, w p − q) of the residual at `x`; None if the trace does not determine it."""
-    weight, h = cycle.weight_before(x), cycle.positions[x.node - 1].h  # both of the prefix before x
+    """Return the residual's mass m = Σ max(0, w p − q) at `x` (w: `weight_before`); None if the trace lacks it."""
+    weight, h = cycle.weight_before(x), cycle.positions[x.node - 1].h  # both belong to the prefix before x
     if weight == 1.0:
         return None if x.overlap is None else 1.0 - x.overlap
     return None if h is None or h >= 1.0 else h * (1.0 - weight) / (1.0 - h)  # from h = m / (m + 1 - w)
 
 
 def is_residual(residual: Distribution, cycle: AuditedCycle, x: Position) -> bool:
-    """Whether `residual` is max(0, w p − q) at `x`, normalised; or p if the sum is nearly 0."""
+    """Return whether `residual` is max(0, w p − q) at `x`, normalised. If the sum is nearly 0, it can also be p."""
     mass = residual_mass(cycle, x)
     if mass is None or x.target is None or x.draft is None:
         return True

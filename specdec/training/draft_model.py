@@ -34,12 +34,12 @@ class Layer(nn.Module):
 
 
 class DraftModel(Draft):
-    """A small decoder. `reads` projects the target's embeddings to its width; `writes` projects its states back."""
+    """A small decoder. `reads` projects the target's embeddings to `width`; `writes` projects the states back."""
 
     def __init__(self, target: Target, draft_ids: Tensor, width: int = WIDTH, layers: int = LAYERS) -> None:
         super().__init__(target, draft_ids)
         self.width, self.heads = width, max(1, width // HEAD_DIM)
-        reads, self.reads_scale = directions(self.embedding[draft_ids], width)  # initial values, as for `writes`
+        reads, self.reads_scale = directions(self.embedding[draft_ids], width)  # initial values
         writes, scale = directions(self.target_rows, width)
         self.writes_scale = scale * START_SCALE * width**-0.5
         self.reads, self.writes = nn.Parameter(reads), nn.Parameter(writes)
@@ -135,7 +135,7 @@ def rotation(count: int, size: int, theta: float, device: torch.device, dtype: t
 
 
 def rotated(x: Tensor, cosines_and_sines: tuple[Tensor, Tensor]) -> Tensor:
-    """Apply rotary embeddings to queries or keys, given `rotation(…)`.  # [..., n, size]"""
+    """Apply rotary embeddings to queries or keys.  # [..., n, size] -> [..., n, size]"""
     first, second = x.chunk(2, -1)
     return x * cosines_and_sines[0] + torch.cat((-second, first), -1) * cosines_and_sines[1]
 
@@ -146,7 +146,7 @@ def causal_mask(count: int, device: torch.device, dtype: torch.dtype) -> Tensor:
 
 
 def directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
-    """Return principal directions of `rows`, and the factor that gives coordinates along them a mean square of 1.
+    """Return the `rows`' principal directions, and the factor that gives their coordinates a mean square of 1.
 
     If there are fewer than `count`, random directions follow. Shapes: [n, width] -> [count, width], a number.
     """

@@ -49,7 +49,7 @@ FIGURES += ("tokens_per_second", "plain_tokens_per_second", "identical_to_plain"
 
 @dataclass(frozen=True)
 class Scale:
-    """The device, models, numbers of texts and lengths that the stages use."""
+    """The device, models, lengths and numbers of texts that the stages use."""
 
     device: str
     pair: str
@@ -135,7 +135,7 @@ def count_kernels(cycle: Cycle, prompt: list[int], end: int) -> int | None:
 
 
 def embedded(at: Scale) -> Iterator[Row]:
-    """Measure the embedded pair in two precisions: its speed-up, and how many greedy texts equal plain decoding's."""
+    """Measure the embedded pair in two precisions: its speed-up, and how many greedy texts are as in plain decoding."""
     for dtype in (torch.float32, torch.bfloat16):
         family = zoo.load("embedded", dtype, at.device)
         prompts = [prompt for kind in PROMPTS.values() for prompt in kind[: at.prompts]]
@@ -167,7 +167,7 @@ def measure_smollm2(at: Scale) -> Iterator[Row]:
 
 
 def generate(at: Scale) -> Iterator[Row]:
-    """Time a token of transformers' `generate` with the target's shape and random weights."""
+    """Time a token of transformers' `generate`, on a model with the target's shape and random weights."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     configure_cuda(at.device)
@@ -200,7 +200,7 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the time limit of e
 
 def measure(family: zoo.Family, prompts: Any, cases: list[Case], at: Scale) -> Iterator[Row]:
     """Yield a row for each case. Speculative and plain runs take turns."""
-    lane.MAX_IDLE = 24  # with fewer idle cycles, most runs would capture graphs again; each uses one of 32 streams
+    lane.MAX_IDLE = 24  # with fewer idle cycles, most runs would capture graphs again; a cycle uses one of 32 streams
     measured = measure_pairs(family, tuple(prompts), cases, at.tokens, at.repeats)
     for case in cases:
         figures = row(case, measured[case], 0)
@@ -225,7 +225,7 @@ def driver() -> str | None:
 
 
 def report(options: Options) -> Row:
-    """Run the stages. With `--json`, keep the rows of successful stages in a file beside it until all have succeeded.
+    """Run the stages. With `--json FILE`, a file beside FILE keeps the rows of successful stages until all succeed.
 
     Raises ValueError if a GPU is needed and torch sees none, or if the file has another machine, version or setting.
     """

@@ -28,7 +28,7 @@ from .options import Options
 ROWS = (1, 2, 3, 5, 6, 9, 17)
 CONTEXT = 64  # tokens in the cache before a pass
 TIMES = 5  # passes for each number of rows in a round
-WARM = 1  # measurements of one row at the start of a round, which are thrown away
+WARM = 1  # measurements with one row that warm up a lane in each round; their times are thrown away
 Pass = Callable[[int], object]  # runs a pass with this number of rows, and rolls the cache back
 
 
@@ -130,6 +130,6 @@ def llama_cpp_pass(file: str, prompt: list[int], threads: int) -> Pass:
 
     def run(rows: int) -> None:
         model.eval([1] * rows)
-        model.n_tokens = CONTEXT  # rolls back: the next pass overwrites the tokens after it
+        model.n_tokens = CONTEXT  # rolls back: the next pass overwrites the later tokens
 
     return run

@@ -65,9 +65,9 @@ def generate(model: Any, prompt: Sequence[int], tokens: int, **options: Any) -> 
 
 
 def seconds_per_step(run_and_count: Callable[[int], int], tokens: int, device: str = "cpu") -> float:
-    """Return the seconds of a token: the extra time for `tokens` tokens instead of 2, divided by the extra tokens.
+    """Time a run of 2 tokens and a run of `tokens` tokens. Return how many seconds each extra token takes.
 
-    `run_and_count(n)` writes n tokens and returns their number. Setup and prefill thus do not count.
+    Setup and prefill thus do not count. `run_and_count(n)` writes n tokens and returns their number.
     """
     times, steps = [], []
     for count in (2, tokens):
@@ -90,7 +90,7 @@ def measure(
 ) -> dict[str, Any]:
     """Return tokens per second, as medians over the domains; for assisted generation, those of its best k.
 
-    Our lanes, plain and the `best` case of each domain, take turns with transformers: a slow moment then slows all.
+    Our lanes, plain and the `best` case of each domain, take turns with transformers, so that slow moments slow all.
     """
     peer, identical = Peer(family), 0
     plain = partial(write, family, Case("none", "", 0.0, 0))

@@ -1,6 +1,6 @@
 """`python -m tools.train all --corpus DIR --out DIR`: train the embedded family.
 
-The corpus consists of the plain text files in DIR, Python's standard library and generated facts. This package trains
+The corpus: the plain text files in DIR, the code of Python's standard library, and generated facts. This package trains
 the tokenizer, the target, Medusa heads, the block drafter and the MTP layer. The code of `specdec train` trains
 `draft_model` and `eagle3`, on the corpus and on texts that the target wrote.
 """
@@ -83,7 +83,7 @@ class Build:
     def fit(
         self, stage: str, model: nn.Module, loss: Callable[[Tensor], Tensor], mixture: dict[str, float]
     ) -> Progress:
-        """Train one stage. AdamW trains vectors and `nn.Embedding`s (even output matrices), Muon other matrices."""
+        """Train one stage. AdamW trains vectors and all `nn.Embedding`s; Muon trains the other matrices."""
         options, dice = self.options, random.Random(self.options.seed)
         embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
         matrices = [p for p in model.parameters() if p.dim() == 2 and id(p) not in embeddings]
@@ -147,7 +147,7 @@ def train_tokenizer(build: Build) -> None:
 
 
 def train_target(build: Build) -> None:
-    """Train a model of half the depth first, the stem, then the target with all layers."""
+    """Train the stem, a model of half the depth. Then insert the other layers, and train the target."""
     stem = target.build(target.STEM, build.options.seed).to(build.options.device)
     stem_progress = build.fit("stem", stem, target.TargetLoss(stem), data.MIXTURE)
     model = target.deepened(stem)

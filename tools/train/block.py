@@ -2,7 +2,7 @@
 
 A slot is a drafted token's place. The loss compares its distribution with the target's. The Markov correction reads the
 token before the slot: the true token in training, the drafted token in use. DFlash (arXiv 2602.06036) uses the target's
-output matrix; this drafter trains a copy of it, which helps so narrow a model (`medusa.py` has figures).
+output matrix; this drafter trains a copy of it, which helps a model this narrow (`medusa.py` has figures).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Attention(Projections):
     def forward(self, x: Tensor, text: Tensor, places: TensorPair, text_places: TensorPair, masked: Tensor) -> Tensor:
         """Attend from the slots `x` [rows, blocks, slots, hidden] to `text` [rows, n, hidden] and to their own blocks.
 
-        Both are normed; places are (cos, sin). `masked` [blocks · slots, n] is True where not to attend to the text.
+        `x` and `text` are normed; places are (cos, sin). `masked` [blocks · slots, n] is True for unread text.
         """
         rows, blocks, slots, _ = x.shape
 
@@ -69,7 +69,7 @@ class Markov(nn.Module):
     """Corrects a slot's logits, given the token before the slot, by a low-rank table of token pairs."""
 
     def __init__(self, words: Tensor) -> None:
-        """Start without effect. Principal directions of embeddings [V, hidden] give similar tokens similar rows."""
+        """Start without effect. In `markov_w1`, tokens with similar embeddings `words` [V, hidden] start alike."""
         super().__init__()
         main = torch.linalg.svd(words, full_matrices=False).U[:, :RANK]
         self.markov_w1, self.markov_w2 = (nn.Embedding(*main.shape) for _ in range(2))
@@ -84,7 +84,7 @@ class Markov(nn.Module):
 class Block(nn.Module):
     """The drafter, with the parameter names of DFlash and DSpark where they exist.
 
-    At first every slot passes on the last tapped feature before its block; the first slot adds its token's embedding.
+    Untrained, a slot's state is the last tapped feature before its block; the first slot adds its token's embedding.
     """
 
     def __init__(self, config: LlamaConfig, teacher: LlamaForCausalLM, taps: int) -> None:

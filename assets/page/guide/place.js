@@ -30,7 +30,7 @@ export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widge
   return lastPlace && lastPlace !== "sheet" && isFree(lastPlace) ? lastPlace : CORNERS.find(isFree) || "sheet";
 }
 
-/* Returns how far to scroll. Centers a widget that is not between `top` and `bottom`; puts a taller one at `top`. */
+/* Returns how far to scroll to show `widget` between `top` and `bottom`. A widget that is too tall begins at `top`. */
 export function scrollDistance(widget, top, bottom) {
   if (widget.top >= top && widget.bottom <= bottom) return 0;
   return widget.top - top - Math.max(0, (bottom - top - (widget.bottom - widget.top)) / 2);

@@ -54,7 +54,7 @@ export function createSearchBox(texts, root, showHits) {
   input.onkeydown = (event) => {
     if (event.key === "Escape") clear();
     if (event.key !== "Enter") return;
-    event.preventDefault(); // otherwise this Enter would also open the answer that is focused below
+    event.preventDefault(); // otherwise this Enter would also open the answer that the next line focuses
     [...root.querySelectorAll("[data-answer] > summary")].find(visible)?.focus();
   };
   return { box: html("div", { class: "sd-gd-row sd-gd-search" }, input, status), clear };

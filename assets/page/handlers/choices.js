@@ -10,7 +10,7 @@ const info = (text) => ({ __type__: "update", info: text || "" });
  *   rules: Record<string, string>,
  *   peers: Record<string, string>,
  *   same: Record<string, string>,
- * }} texts lines; `drafters`: by family ("": any other), rule, drafter; `same`: maps a family to one with equal lines
+ * }} texts `drafters`: lines by family ("" for any other), rule and drafter; `same`: for a family, one with equal lines
  */
 export const handler =
   ({ drafters, rules, peers, same }) =>

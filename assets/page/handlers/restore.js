@@ -18,7 +18,7 @@ export function restoreUpdates(prompt, run, { hash, cameBack, now }) {
   try {
     ({ left: leftAt, log } = JSON.parse(String(run)) || {});
   } catch {
-    /* it was not stored by this page */
+    /* another page stored this text */
   }
   const addressHoldsRun = hash.startsWith("#run=");
   return [

@@ -5,7 +5,7 @@ export const EXACT = 1e-9, // probabilities that differ by at most this much cou
   NEAR_TIE = 0.05; // logits that differ by at most this much are a near tie; certificates of servers allow 0.25
 export const FIRST_MISTAKES = 8; // mistakes that are visible at once
 
-/* Returns the sample of `draws` draws, or else the latest sample, as [draws, [one list of figures per text length]]. */
+/* Returns the sample of `draws` draws, or else the latest sample: its number of draws, and figures by text length. */
 export const sampleAt = (certificate, draws) =>
   certificate.sampled.find(([count]) => count === draws) || certificate.sampled[certificate.sampled.length - 1] || null;
 export const isImplausible = ([, , , , pValue]) => pValue !== null && pValue < FALSE_ALARM;
@@ -32,8 +32,8 @@ export function verdictOf(certificate, draws) {
   };
 }
 
-/* Estimates how many draws would show the mistake: from the enumeration of three tokens or, without it, from the closed
- * form of one token. Without either, returns the number of draws after which a sample first showed it. */
+/* Returns how many draws would show the mistake. If three tokens were enumerated, takes the estimate from there, else
+ * from the closed form. Without an estimate, returns the number of draws after which a sample first showed it. */
 export function drawsNeeded(certificate) {
   if (certificate.exact) return certificate.exact.needed;
   return (

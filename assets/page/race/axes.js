@@ -6,8 +6,8 @@ import { ticksOf } from "#page/race/format.js";
 import { svgText, svgLine } from "#page/race/svg.js";
 
 /**
- * Appends ticks of a time axis of `span` ms to `chart`, about `count` of them in its visible part of `window` ms.
- * Labels stand at the height `y`; if `top` is set, a tick also gets a short line that begins there.
+ * Appends the ticks of a time axis to `chart`. The axis is `span` ms long; the visible `window` ms get about `count`
+ * ticks. Labels stand at the height `y`. If `top` is set, each tick also gets a short line, which begins at `top`.
  * @param {any} chart @param {{ span: number, window?: number, x: (at: number) => number, width: number, y: number,
  *   top?: number | null, count: number }} axis
  */

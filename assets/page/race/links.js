@@ -26,7 +26,7 @@ export function connectHelpLinks(part, inPage, reducedMotion) {
   }
 }
 
-/* Returns a function that creates the links from a sentence about a draft: to its numbers, and to Step through. */
+/* Returns a function that creates two links for a sentence about a draft: to the draft's numbers and Step through. */
 export function createDraftLinks({ texts, view, root, lanes, cards, markTouched }) {
   /* Opens the tab Step through at this draft. If the tab was never open before, it is mounted first and then reads
    * `root.wantedStep`. */

@@ -55,7 +55,7 @@ export function applyEvent(run, event) {
 }
 
 const BYTES = /^(<0x[0-9A-F]{2}>)+$/,
-  MAX_BYTES = 16; // at most so many bytes wait for the rest of a character
+  MAX_BYTES = 16; // at most this many bytes wait for the rest of a character
 
 /* Joins byte tokens that form one character: the last of these tokens becomes the character, the others "". */
 function joinBytes(lane, pieces) {

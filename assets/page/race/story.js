@@ -21,7 +21,7 @@ import { formatPiece, pickText, fillTemplate, fillText, joinSentences, methodOf 
 import { createServerSentences } from "#page/race/server.js";
 import { rejectedWords } from "#page/race/spelling.js";
 
-/* Estimates from α and costs (in plain passes) the fastest draft length below `k`; 0 if none beats plain by 2 %. */
+/* Estimates the fastest draft length below `k`; 0 if none would be 2 % faster than plain. Costs are in plain passes. */
 export function findWinningDepth(figures, k, otherCost) {
   let best = 0,
     speed = 1.02,
@@ -36,7 +36,7 @@ export function findWinningDepth(figures, k, otherCost) {
 
 /* `view` holds the run and the time on show. `createNumbersButtons(draft)` creates the buttons that lead to a draft's
  * numbers. `triggerOf()` returns Gradio's trigger, or nothing before Gradio is loaded. With a trigger, the sentence on
- * a live run that was slower than plain decoding ends with a button that starts another run. */
+ * a live run that was slower than plain decoding can end with a button that starts another run. */
 export function createStory(texts, view, createNumbersButtons, triggerOf) {
   const createMark = (state, piece) => html("mark", { class: "sd-" + state }, formatPiece(piece)),
     serverStory = createServerSentences(texts, view, createMark, createNumbersButtons);
@@ -184,7 +184,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     return [" ", createButton(label, () => triggerOf()("tried", { k: depth }), "sd-quiet")];
   }
 
-  /* Returns the sentence on the peer, another engine, if it finished; `peerFailure` returns the one on its failure. */
+  /* Returns a sentence on the peer (another engine's lane) if the peer finished. */
   function peerSentence(figures) {
     return figures.peerSpeedup && peerOf(view.run).finished
       ? fillText(texts.peer.done, {

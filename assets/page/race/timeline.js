@@ -172,7 +172,7 @@ export function createTimeline(texts, part, view) {
     return parts;
   }
 
-  /* Returns how many ms the close zoom shows: about 4 cycles or 5 plain passes, the longer of both; half if narrow. */
+  /* Returns how many ms the close zoom shows. In a wide box: 4 cycles or 5 plain passes, whichever take longer. */
   function closeSpanMs(speculative, plain, width) {
     const cycles = speculative.cycles.length || !plain ? speculative.cycles : plain.cycles,
       meanMs = cycles.length ? cycles[cycles.length - 1].endMs / cycles.length : 1;

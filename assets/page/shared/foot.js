@@ -1,4 +1,4 @@
-/* Links to the API. Gradio's own button is hidden, because its label follows the browser's language, not the page's. */
+/* Makes our API link press Gradio's button. That button is hidden, as its label follows the browser's language. */
 
 export function mount(element) {
   /** @type {HTMLElement} */ (element.querySelector("a")).addEventListener("click", (event) => {

@@ -64,7 +64,7 @@ export function createResidualCharts({ texts, view, current }) {
     return chart;
   }
 
-  /* Charts the residual and the token sampled from it. If `weight` is 1, also charts β = Σ min(p, q). */
+  /* Charts the residual and the token sampled from it. `weight` is p's factor; if it is 1, also charts overlap β. */
   function drawSurpluses(draft, weight, width, likeliest) {
     const labels = texts.own,
       notation = texts.notation[view.notation],
@@ -115,8 +115,8 @@ export function createResidualCharts({ texts, view, current }) {
     ].filter(Boolean);
   }
 
-  /* Explains why the replacement is not sampled from p itself. Then the drafted token would come too often: accepted
-   * with probability min(p, q), and, since 1 − β is the chance of a rejection, as a replacement with (1 − β) p. */
+  /* Explains why the replacement is not sampled from p itself: the drafted token would be written too often. It would
+   * have probability min(p, q) as an accepted draft, plus (1 − β) p after a rejection, whose chance is 1 − β. */
   function explainResidual({ p, q, piece }, beta) {
     const values = {
       x: formatPiece(piece),

@@ -18,8 +18,8 @@ const readLines = (log) =>
     .map((line) => JSON.parse(line));
 const isChain = (parents) => parents.every((parent, i) => parent === i - 1);
 
-/* Packs a position, with probabilities rounded to four digits. Keeps all digits if rounding would reverse the decision,
- * or if block verification decides, by the chance h. */
+/* Packs a position. Rounds its numbers to four digits, unless the decision would then be reversed. A position with an h
+ * (block verification) keeps all digits. */
 function packPosition({ token, piece, status, p, q, u, h }) {
   const exact = [p, q, u, h].map((x) => x ?? null),
     rounded = exact.map(roundProbability),
@@ -74,7 +74,7 @@ export function packLog(log) {
   });
 }
 
-/* Turns a list back into a log. For a list not made by `packLog`, throws or returns a log that is yet to be checked. */
+/* Turns a list back into a log. Throws, or returns an invalid log, if `packLog` did not make the list. */
 export function unpackLog(packed) {
   const clock = {},
     openDrafts = {},
@@ -86,7 +86,7 @@ export function unpackLog(packed) {
     if (cycle) spentSeconds[name] = (spentSeconds[name] || 0) + end - start;
   };
   const advance = (lane, elapsed) => (clock[lane] = (clock[lane] || 0) + elapsed) / 1e6;
-  /* Unpacks the end of a lane. Sums up the seconds of its drafts and passes again, because their times were rounded. */
+  /* Unpacks the end of a lane. Adapts its seconds to the lane's other events, whose times were rounded. */
   const unpackEnd = (entry) => {
     const { lane } = entry,
       at = Math.max(entry.at, (clock[lane] || 0) / 1e6),

@@ -21,8 +21,8 @@ def drawn(
 ) -> gr.HTML:
     """Add a component that the module `name` draws.
 
-    By default, `words` are the `strings` of the part of `name` after the last slash. The script reads `properties` from
-    `props`, and can trigger `events`. Pass a `template` if the page must contain words before any script runs.
+    By default, `words` are the `strings` of the last part of `name`. The script reads `properties` from `props`, and
+    can trigger `events`. Pass a `template` if the page must contain words before any script runs.
 
     Objects and lists are sent as JSON text, because Gradio would wrap them in slow proxies.
     """
