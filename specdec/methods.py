@@ -45,7 +45,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Method:
-    """A drafting method. Its texts: `assets/text/<language>/drafters.json`. With a card, it has a picture NAME.svg."""
+    """A drafting method. `drafters.json` of each language has its texts, `assets/page/methods/NAME.svg` its picture."""
 
     name: str  # in menus and traces
     kind: Kind  # what drafts: a language model, heads on the target's states, the target's first layers, a search …

@@ -137,7 +137,7 @@ class Head(Protocol):
         ...
 
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Append each feature with the token after it to the cache; return states.  # [n, hidden], n -> [n, hidden]"""
+        """Read each feature with the token after it into the cache; return states.  # [n, hidden], n -> [n, hidden]"""
         ...
 
 
@@ -145,7 +145,7 @@ H = TypeVar("H", bound=Head)
 
 
 class HeadDrafter(Generic[H]):
-    """Keeps a head's KV cache up to date. The head reads the target's states, and its own after drafted tokens."""
+    """Keeps a head's KV cache up to date. For drafted tokens the head reads its own states, else the target's."""
 
     def __init__(self, view: TargetView, head: H, capacity: int) -> None:
         self.view, self.head, self.capacity = view, head, capacity

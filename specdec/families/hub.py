@@ -1,6 +1,6 @@
 """Find checkpoints in the Hub's cache, or fetch them from the Hub in a child process that can be stopped at any moment.
 
-The next attempt continues a stopped download. Only data files are fetched, never code. The page's process starts the
+The next attempt continues a stopped download. Only data files are kept, never code. The page's process starts the
 downloads, so that the engine's process can go on with other runs. Therefore this module does not import torch.
 """
 
@@ -146,7 +146,7 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
 
 @dataclass
 class Progress:
-    """The progress of a download of `total` bytes. Complete files have `finished` bytes; `part` is the next file."""
+    """A download's progress, of `total` bytes: `finished` in complete files; `part` is the file in progress."""
 
     name: str = ""
     total: int = 0

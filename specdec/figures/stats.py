@@ -24,11 +24,11 @@ MIN_PASSES = 8  # with fewer passes, mean and median are not compared
 
 @dataclass
 class LaneStats:
-    """The sums of one lane's run. Cycle 0, the prefill, counts only for the time to the first token."""
+    """The sums of one lane's run. Cycle 0, the prefill, counts only in `tokens`, `ids` and `seconds`."""
 
     cycles: int = 0
     tokens: int = 0
-    first: int = 1  # tokens of cycle 0; transformers drafts in its first pass and can have more than one
+    first: int = 1  # tokens of cycle 0; more only in the library transformers, which drafts in that pass
     drafted: int = 0
     drafting_cycles: int = 0
     accepted_at: list[int] = field(default_factory=list)  # levels passed, by depth in the draft

@@ -191,7 +191,7 @@ class Cycle:
         outcome = accept(rows, drafted, distributions, uniform[1 : 1 + k], uniform[:1], self.limit, self.test)
         finite = logits.amax(-1).sum(0, keepdim=True).isfinite()
         record = packed(outcome, drafted, uniform[1 : 1 + k], self.limit, self.sound, finite)
-        offsets = self._offsets[: k + 1]  # entries after the target's own token are overwritten later
+        offsets = self._offsets[: k + 1]  # text after the target's own token is overwritten later
         emitted = torch.where(offsets < outcome.accepted, torch.cat([drafted, outcome.token]), outcome.token)
         self.text.index_copy_(0, self.length + offsets, emitted)
         self.rows[: len(rows)].copy_(rows)

@@ -30,7 +30,7 @@ class Grouped:
     scales: Tensor  # float16 or float32 [out, in / 32]
     minima: Tensor | None  # same shape as `scales`
     zero: int
-    bits: int  # of a code in memory: 8 (also for 7-bit codes) or 4
+    bits: int  # of a code once `Blocked.pack` has packed it: 8 (also for 7-bit codes) or 4
 
     @classmethod
     def quantise(cls, matrix: Tensor, stored: torch.dtype = torch.int8) -> Grouped:

@@ -60,7 +60,7 @@ class Transformer:
         device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> None:
-        """Round matrices to `stored`, if given; hidden states have `dtype`. `stored=GGUF` keeps a GGUF file's codes.
+        """Round matrices to `stored`, if given; hidden states have `dtype`. `stored=GGUF` keeps a GGUF file's bits.
 
         Rounding changes the model's distribution. That is harmless in a draft model; a target becomes another model.
         """
@@ -73,7 +73,7 @@ class Transformer:
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim = config.head_dim
         # On a GPU, prompts are read with `is_causal`, not with a mask: for a mask and grouped heads, torch takes its
-        # slowest kernel, which computes all scores at once in float32. On a CPU `is_causal` only changes rounding.
+        # slowest kernel, which computes all scores at once in float32. On a CPU it would only change rounding.
         self.causal_prefill = device != "cpu"
 
         def take(name: str) -> Tensor:
@@ -115,7 +115,7 @@ class Transformer:
         return -outputs % BLOCK if self.on_cpu else 0
 
     def unit(self, width: int) -> float:
-        """Return the factor for a norm's weights: on a CPU `rms_normalise` divides by |x|, not by sqrt(mean(x²))."""
+        """Return what a norm's weights are multiplied by, because `rms_normalise` divides by |x| on a CPU."""
         return width**0.5 if self.on_cpu else 1.0
 
     def _after_norm(self, matrix: Tensor | Grouped, norm: Tensor, width: int, after: Tensor | None = None) -> Matrix:
@@ -132,7 +132,7 @@ class Transformer:
         return pack_weight(matrix, self.dtype, self.device, self.stored, before, after)
 
     def _paired(self, x: Tensor) -> Tensor:
-        """Reorder the entries of each head: the Hub pairs i with i + half a head, `apply_rope` adjacent entries."""
+        """Reorder each head's entries: the Hub pairs i with i + half a head, `apply_rope` pairs neighbours."""
         pairs: Tensor = x.unflatten(0, (-1, 2, self.head_dim // 2))
         return pairs.transpose(1, 2).reshape(x.shape)
 
@@ -444,7 +444,7 @@ def layer_tensors(config: Config, inputs: int) -> dict[str, tuple[int, ...]]:
 
 
 def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
-    """Apply RMSNorm without its weight, up to the factor `Transformer.unit`. `floor` keeps the divisor above 0.
+    """Apply RMSNorm without its weight; on a CPU also without `Transformer.unit`. `floor` keeps the divisor above 0.
 
     If `floor` is a tensor (on a CPU), each row x is divided by hypot(|x|, floor). If it is a float (on a GPU), x is
     divided by sqrt(mean(x²) + floor), for which torch has a single kernel. On a CPU that kernel is slower.

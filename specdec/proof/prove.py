@@ -142,7 +142,7 @@ def loops_of_chains() -> list[Case]:
     """Return the loops on which a verifier is judged. Some are greedy or have top-k or top-p, so that p has zeros."""
     warps = (PARAMS[0], PARAMS[1], PARAMS[4], PARAMS[5])
     loops = [Case(*shape, params, seed=seed) for seed, (shape, params) in enumerate(product(LOOPS, warps))]
-    return loops + deep_loops("block")[::4]  # block verification judges only chains
+    return loops + deep_loops("block")[::4]  # those made for block verification are all chains
 
 
 def judge_chains(rule: Rule) -> Iterator[tuple[str, float]]:
@@ -166,8 +166,8 @@ def describe_scope(loops: Sequence[Case], groups: dict[str, list[Cycle]]) -> str
     deepest, largest = max(cycle.k for cycle in cycles), max(cycle.vocabulary for cycle in cycles)
     return (
         "Every random path was walked; nothing was sampled. The proof covers:\n"
-        f"  whole loops: V up to {size} with K up to {k}; K up to {max(case.k for case in loops)} where all except two "
-        "places of the text are certain\n"
+        f"  whole loops: V up to {size} with K up to {k}; K up to {max(case.k for case in loops)} where all but two "
+        "places of the text allow one token only\n"
         f"  single cycles: K up to {deepest} where all except a few places are certain; V up to {DENSE}, and up to "
         f"{largest:,} where only {SOME} tokens have a probability above 0"
     )
@@ -198,7 +198,7 @@ def prove_rule(rule: str = "rejection") -> int:
     proved, total, worst = list[Case](), 0, 0.0
     for case in tqdm(loops, unit="toy", leave=False):
         with contextlib.suppress(TooManyPaths):
-            if len(case.exact_distribution()) <= PATHS:  # each text needs at least one path
+            if len(case.exact_distribution()) <= PATHS:  # a path writes one text, so there are at least as many paths
                 error, count = shipped_error(case, PATHS, rule)
                 worst, total = max(worst, error), total + count
                 proved.append(case)

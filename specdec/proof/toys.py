@@ -79,7 +79,7 @@ class ByPrefix:
 class TableModel(ByPrefix):
     """A toy language model: random float64 logits for every prefix, drawn once.
 
-    A place is the number of tokens before it. `free` lists the places whose rows are random; None means all places. At
+    A place's index is the number of tokens before it. `free` lists the places whose rows are random; None means all. At
     every other place one token, the same in all models, has probability 1.
     """
 
@@ -165,7 +165,7 @@ def toy_models(vocabulary: int, seed: int, free: tuple[int, ...] | None = None) 
 
 @dataclass(frozen=True)
 class Case:
-    """A toy on which the loop can be enumerated. The text is the prefill's token and `length` more."""
+    """A toy on which the loop can be enumerated. The prefill writes one token, and `length` more follow."""
 
     vocabulary: int = 3
     k: int = 2
@@ -197,7 +197,7 @@ class Case:
         return frozenset({self.vocabulary - 1} if self.end else ())
 
     def exact_distribution(self) -> JointDistribution:
-        """Return the target's distribution of texts: products of its rows, which `warp.py` computes independently."""
+        """Return the target's distribution of texts: products of rows that `warp.py` computes, not the shipped code."""
         target = self.models()[0]
 
         def row(text: tuple[int, ...]) -> list[float]:
@@ -214,7 +214,7 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]
         for event in generate(task_of(), sampler):
             if isinstance(event, Committed):
                 tokens += event.tokens
-            elif isinstance(event, Failed):  # otherwise a crashing drafter would pass: the loop continues without it
+            elif isinstance(event, Failed):  # the loop goes on without a crashed drafter, so its text would pass
                 return (-1,)
         return tuple(tokens)
 

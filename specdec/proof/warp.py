@@ -16,7 +16,7 @@ def warped(logits: Sequence[float], params: SamplingParams) -> list[float]:
     """Return the probability of each token id.
 
     Tokens are taken from the likeliest down; of equally likely tokens, the lower id comes first. At temperature 0 only
-    one is taken. Otherwise at most `top_k` are (0: all), until they hold the share `top_p` of the sum of these `top_k`.
+    one is taken. Otherwise up to `top_k` are (0: all), but no more once they hold the share `top_p` of their sum.
     """
     most = 1 if params.temperature == 0.0 else params.top_k or len(logits)
     likeliest = heapq.nsmallest(most, range(len(logits)), key=lambda token: -logits[token])  # equal ones by id

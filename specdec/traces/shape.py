@@ -1,4 +1,4 @@
-"""Check the structure on which readers of a trace rely: drafts are trees, and every drafted token is verified.
+"""Check the structure on which readers of a trace rely: drafts are trees, and a verification lists every drafted token.
 
 Only a server's lane may have tokens without an id, or positions without p and q.
 """

@@ -136,7 +136,7 @@ def headline(report: Any, all_methods: Any) -> str:
 
 
 def machines(reports: list[Any]) -> str:
-    """Write a line for each processor: the headline's figures from its report of the suite *embedded*."""
+    """Write a line for each processor: the headline figures of the *embedded* report that was measured on it."""
     head = ["processor", "cores", "layers in", "measured", "commit", "greedy", "T = 0.8"]
     head += ["plain / `generate`", "speculative / assisted", "greedy text identical"]
     rows = []
@@ -185,7 +185,7 @@ def passes(report: Any) -> str:
 
 
 def by_default(report: Any) -> str:
-    """Write a line for each question, the slowest greedy one first: the default drafter's speed-up, by temperature."""
+    """Write a line for each question: the default drafter's speed-up by temperature, the lowest greedy one first."""
     cells, notes = dict[tuple[tuple[str, ...], str], str](), list[str]()
     for row in sorted(report["rows"], key=lambda row: (row["temperature"], row["measured_speedup"])):
         column = f"T = {row['temperature']:g}: `{row['drafter']}`, K = {row['k']}"
@@ -299,7 +299,7 @@ def filters(row: Any) -> list[str]:
 
 
 def is_wrong(row: Any) -> bool:
-    """Return whether the texts at the row's own temperature are wrong. The `status` also covers greedy texts."""
+    """Return whether texts at the row's temperature are wrong, not only greedy ones, which `status` also counts."""
     return bool(row["status"]) and (not row["temperature"] or any(any(each["red"] or ()) for each in row["contexts"]))
 
 
@@ -311,7 +311,7 @@ def brief(row: Any) -> str:
 
 
 def best(report: Any, name: str, temperature: float) -> str:
-    """Write the speed-ups of the headline and of each domain, and name the domains that were left out."""
+    """Write the headline's speed-up, the best one of each domain, and the domains that were left out."""
     headline = report["headline"][name]
     by_domain: dict[str, float] = {}
     for row in report["rows"]:

@@ -5,12 +5,12 @@ import { createQuestionTexts } from "#page/class/question.js";
 
 const GLIDE_MS = 200, // ms in which a glide moves the replay to the teacher's moment
   FRAME_MS = 33, // ms between two drawings in a glide
-  MAX_GLIDE_MS = 1500; // ms of the teacher's replay; over a longer distance, the phone's replay jumps
+  MAX_GLIDE_MS = 1500; // ms of playing on the teacher's page; if the phone is farther behind, its replay jumps
 const VOTE_GAP_MS = 200, // ms between two votes
   RETRY_MS = 4000; // ms before the next attempt
 const KEY = "specdec.phone";
 
-/* `playerProps.value` is the player's log. `handlers.value()` makes the player read it, `handlers.ended()` ends it. */
+/* `playerProps.value` is the player's log. `handlers.value()` makes the player read it, `handlers.ended()` says that the run is over. */
 export function mount(element, props, player, playerProps, handlers) {
   const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),

@@ -75,7 +75,7 @@ export class DraftModel {
   propose(tokens, k, params, sampler) {
     let pending = tokens.slice(this.cutBack(tokens));
     if (!k) {
-      // Fill the cache although nothing is drafted. Leave out the last token, because every call reads it again.
+      // Fill the cache although nothing is drafted. Leave out the last token, because the next call reads it.
       if (pending.length > 1) this.step(pending.slice(0, -1));
       return emptyProposal();
     }

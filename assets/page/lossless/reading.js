@@ -3,7 +3,7 @@
 export const EXACT = 1e-9, // probabilities that differ by at most this much count as equal
   FALSE_ALARM = 1e-9, // a sample with a lower p-value fails the check
   NEAR_TIE = 0.05; // logits that differ by at most this much are a near tie; certificates of servers allow 0.25
-export const FIRST_MISTAKES = 8; // mistakes that are visible at once
+export const FIRST_MISTAKES = 8; // so many mistakes are always shown; the others are in a fold
 
 /* Returns the sample of `draws` draws, or else the latest sample: its number of draws, and figures by text length. */
 export const sampleAt = (certificate, draws) =>

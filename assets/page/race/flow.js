@@ -13,7 +13,7 @@ import { clamp } from "#page/race/format.js";
 export const DRAFTED_SHARE = 0.4,
   PASSED_SHARE = 0.7;
 const FLASHED_SHARE = 0.76,
-  MAX_DRAFTS = 7; // most drafts that are drawn; of a longer draft, the last judged ones come first
+  MAX_DRAFTS = 7; // at most so many drafted tokens are drawn; of more, the last judged ones are preferred
 const GAP_PX = 6,
   FALL_PX = 62,
   DRAFT_BOX_PX = 74,
@@ -124,8 +124,8 @@ export function createFlow(box, texts) {
   };
 
   function draw(cycle, progress) {
+    // reads `clientWidth` only while `width` is 0, because reading it forces a layout
     if (builtCycle !== cycle || (!width && stage.clientWidth)) {
-      // the width is read only while it is 0, because reading it forces a layout
       builtCycle = cycle;
       build(cycle);
     }
@@ -162,9 +162,10 @@ export function createFlow(box, texts) {
     }
   }
 
+  // makes the next `draw` create new chips: after a change of width, or after `finish.js` used the box
   const reset = () => {
     builtCycle = null;
-  }; // makes the next `draw` create the chips again: the width changed, or `finish.js` used the box
+  };
 
   return { draw, reset };
 }

@@ -43,8 +43,8 @@ export function mount(element, props) {
     next.click();
     next.focus();
   });
-  /* Takes open menus out of the Tab order. Otherwise Tab would move the focus to a long menu. The menu would close,
-   * because its field no longer has the focus, and then nothing would have the focus. */
+  /* Takes open menus out of the Tab order. Otherwise Tab would focus a menu long enough to scroll. The menu would
+   * close, because its field no longer has the focus, and then nothing would have the focus. */
   document.addEventListener("keydown", ({ key }) => {
     if (key !== "Tab") return;
     for (const list of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("ul[role=listbox]")))

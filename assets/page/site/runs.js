@@ -26,7 +26,7 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
     },
   });
 
-  /* Fills in the settings of the run on show, and offers the drafters that are recorded or can run here. */
+  /* Fills in the settings of the run that the page shows, and offers the drafters that are recorded or can run here. */
   function showSettings(settings, recorded) {
     const menu = findField("drafter"),
       createGroup = (label, names) => {
