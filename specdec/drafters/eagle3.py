@@ -39,7 +39,7 @@ def default_taps(layers: int) -> tuple[int, int, int]:
 
 
 def checked_taps(names: Sequence[int], layers: int, after: bool = False) -> tuple[int, ...]:
-    """Return the layers whose inputs are fused: `names`, each plus 1 if `after`. Raises ValueError if one is missing."""
+    """Return the layers whose inputs are fused: `names`, each + 1 if `after`. Raises ValueError if one is missing."""
     taps = tuple(tap + after for tap in names)
     if min(taps) < 0 or max(taps) > layers:
         raise ValueError(f"the EAGLE-3 head reads layers {list(names)}; the target has {layers}")
