@@ -1,4 +1,4 @@
-/* Advances the time of a replay at the chosen speed and with pauses, or sets it when the visitor or another page asks. */
+/* Advances a replay's time at the chosen speed and with pauses, or sets it when the visitor or another page asks. */
 
 import { EPS, speculativeOf, isOver, replayEnd, findFirstRejection, isAtEnd, isServed } from "#page/race/run.js";
 import { countCyclesBy } from "#page/race/measure.js";

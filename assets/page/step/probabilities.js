@@ -49,7 +49,7 @@ export function createProbabilityBars({ texts, current }) {
     return chart;
   }
 
-  /* Draws the target's distribution for its own token. With `draft`, draws the one that a server reported at that draft. */
+  /* Draws the target's distribution for its own token. With `draft`, draws the one that a server reported there. */
   function drawRow(width, draft = /** @type {any} */ (null)) {
     const token = draft
         ? {
