@@ -43,13 +43,8 @@ TESTS = {
     "browser": "tests/page/test_browser_engine.py",
     "audit": "tests/traces/test_audit.py",
 }
-WITH_LONG_TESTS = (
-    "exactness",
-    "numbers",
-    "verifiers",
-    "bounds",
-    "browser",
-)  # kinds whose tests are run though they are marked `long`
+# Kinds whose tests are run though they are marked `long`:
+WITH_LONG_TESTS = ("exactness", "numbers", "verifiers", "bounds", "browser")
 MUTANTS = "mutants"  # the kind that `tools/mutants.py` counts
 
 

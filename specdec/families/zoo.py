@@ -344,8 +344,8 @@ def tune_threads(family: Family, passes: int = 4) -> int:
 
     A number in OMP_NUM_THREADS is an upper limit, as it is for torch.
     """
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    most = max(1, min(machine.cores() - spared_cores, int(limit) if limit.isdecimal() else machine.cores()))
+    most, limit = machine.cores() - spared_cores, os.environ.get("OMP_NUM_THREADS", "")
+    most = max(1, min(most, int(limit)) if limit.isdecimal() else most)
     counts = sorted({count for count in (1, 2, most // 2, most) if 0 < count <= most})
     seconds: dict[int, list[float]] = {count: [] for count in counts}
     cache = family.target.new_cache(64)

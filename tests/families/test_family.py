@@ -238,9 +238,7 @@ def test_auto_is_a_gpu_that_can_add(
 
 @pytest.mark.parametrize("limit, counts", [("", {1, 2, 4}), ("2", {1, 2}), ("1", set())])
 def test_no_more_threads_are_tried_than_the_environment_allows(
-    monkeypatch: pytest.MonkeyPatch,
-    limit: str,
-    counts: set[int],
+    monkeypatch: pytest.MonkeyPatch, limit: str, counts: set[int]
 ) -> None:
     family, tried = zoo.load("embedded"), list[int]()
     monkeypatch.setattr(machine, "cores", lambda: 4)

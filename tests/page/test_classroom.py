@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import gradio as gr
 import pytest
+from anyio.from_thread import start_blocking_portal
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
@@ -43,8 +43,8 @@ def taught(*parts, cursor=MOMENT):
 
 def run(coroutine):
     """Run in a new thread, since the browser tests have an event loop in this one."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, asyncio.wait_for(coroutine, PATIENCE)).result()
+    with start_blocking_portal() as portal:
+        return portal.call(asyncio.wait_for, coroutine, PATIENCE)
 
 
 def heard(room, *deeds, since="", name=ME):

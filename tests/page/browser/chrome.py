@@ -205,7 +205,7 @@ def cut_off(page):
     return page.evaluate(CUT) + ["the page"] * page.evaluate(wide)
 
 
-def axe_told(page):
+def axe_violations(page):
     """A paragraph for each rule that the page breaks: where, and what axe measured there."""
     lines = []
     for one in axe.Axe().run(page).response["violations"]:

@@ -1,4 +1,4 @@
-"""The page in a real Chromium, as everybody runs it: each tab, a live run, Stop, the keyboard, axe, a phone, a class.
+"""The page in a real Chromium, as everybody runs it: each tab, a live run, Stop, the keyboard, a phone, a class.
 
 What else a browser alone can notice is in the files beside this one: `pytest -m long tests/page/browser`.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from chrome import (
-    axe_told,
+    axe_violations,
     cut_off,
     expect,
 )
@@ -74,7 +74,7 @@ def test_axe_finds_nothing_in_all_of_it(open_page, theme, width):
     page.press("[data-part=stage]", "End")
     expect(page.locator(".sd-stage")).to_have_css("background-color", GROUND[theme])
     for name in each_tab(page):
-        assert axe_told(page) == "", name
+        assert axe_violations(page) == "", name
 
 
 def test_nothing_needs_sideways_scrolling_and_nothing_is_cut_off(open_page):
