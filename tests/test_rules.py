@@ -178,7 +178,6 @@ def test_the_same_distribution_gives_the_same_token() -> None:
     assert [len(e.tokens) for e in events if isinstance(e, Committed)] == [1, 5, 5, 5, 5]
 
 
-@pytest.mark.long
 def test_two_distributions_agree_as_often_as_the_theory_says() -> None:
     """Gumbel coupling: Σ_x 1 / Σ_y max(p_y/p_x, q_y/q_x), at least (1 - TV) / (1 + TV)."""
     p, q = (
@@ -195,7 +194,6 @@ def test_two_distributions_agree_as_often_as_the_theory_says() -> None:
     assert abs(same / draws - expected) < 5 * (expected * (1 - expected) / draws) ** 0.5
 
 
-@pytest.mark.long
 def test_over_seeds_the_text_follows_the_targets_joint_distribution() -> None:
     """Noise at different places is independent."""
     case = Case(3, 2, 2, seed=3)

@@ -281,6 +281,11 @@ def test_residual() -> None:
     assert torch.equal(residual(p, p.clone(), 0), p) and torch.equal(residual(0.5 * p, p, 0), p)
 
 
+def test_a_low_temperature_is_taken_as_it_is() -> None:
+    logits = torch.tensor([[0.0, 1e-6]], dtype=torch.float64)
+    assert probabilities(logits, SamplingParams(1e-6))[0, 1].item() == pytest.approx(torch.sigmoid(torch.tensor(1.0)).item())
+
+
 @pytest.mark.parametrize("temperature", [5e-324, 1e-40, 1e-31, 1e-6])
 def test_the_coldest_temperatures_are_greedy(temperature: float) -> None:
     """Logits over a denormal temperature overflow, and a distribution of NaNs is drawn from as garbage."""
