@@ -1,7 +1,7 @@
 """The table of a run's settings. It defines the page's fields, links, the API, the command's flags and their help.
 
 `ui/request.py` checks settings from the page, links and the API. `SamplingParams` and `methods.check_request` check the
-settings of every run, also of the command. Settings go by name to `lanes.race.race`; no code in between lists them.
+settings of every run, also of the command. `RunRequest.arguments` passes settings by name to `lanes.race.race`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .exposure import limits
 from .methods import DEFAULT_DRAFTER, EMBEDDED, RULES
 from .types import SamplingParams, TranslatableText
 
-USUAL = SamplingParams()
-REQUIRED = Parameter.empty
+USUAL = SamplingParams()  # the default settings
+REQUIRED = Parameter.empty  # the `default` of a setting that has none
 
 
 @dataclass(frozen=True)
 class Flag:
-    """The type, default and help of a command-line flag, if they differ from those of the setting."""
+    """Replaces a setting's type and default on the command line, and also its help if `help` is not empty."""
 
     type_: Any
     default: Any
@@ -30,11 +30,11 @@ class Flag:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. The API, links and traces use its name; so does the flag, with dashes.
+    """One setting. The API, links and traces use its name. The command's flag has the same name, with dashes.
 
-    `low` and `high` limit what visitors can send: the value of a number, or the length of a text. The engine itself
-    accepts a wider range. `bound` names the field of `Exposure` that holds `high`; if it is empty, `fixed_high` does.
-    A setting with a `step` is a slider on the page.
+    `low` and `high` limit what visitors can send: the value of a number, or the length of the prompt. The engine itself
+    can accept more. `high` is the field of `Exposure` that `bound` names; if `bound` is empty, it is `fixed_high`. A
+    setting with a `step` is a slider on the page.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Setting:
 
     @property
     def high(self) -> float:
-        """The highest value a visitor may send. It can change: the command line sets the exposure at its start."""
+        """The highest value that visitors may send. It depends on the exposure, which the command line sets."""
         highest: float = getattr(limits(), self.bound) if self.bound else self.fixed_high
         return highest
 
@@ -69,7 +69,7 @@ class Setting:
         return Parameter(self.name, Parameter.POSITIONAL_OR_KEYWORD, default=self.default, annotation=self.type_)
 
 
-# The order is that of the API's arguments, so a new setting comes last.
+# The API takes its arguments in this order. A new setting must come last, so that old calls stay valid.
 SETTINGS = {
     setting.name: setting
     for setting in (
@@ -113,12 +113,12 @@ NO_GRAMMAR = TranslatableText("SpecDec no longer decodes under a grammar; leave 
 SAME_TOKENIZER = TranslatableText(
     "SpecDec no longer drafts with another tokenizer than the target's; choose a draft model of the target's family."
 )
-TUNED = TranslatableText("The target tuned on edits has gone, with its draft; choose the embedded one.")
-CONTROLS = TranslatableText("The draft models large and scratch have gone; choose draft_model or draft_model:story.")
+NO_TUNED_TARGET = TranslatableText("The target tuned on edits has gone, with its draft; choose the embedded one.")
+GONE_DRAFTS = TranslatableText("The draft models large and scratch have gone; choose draft_model or draft_model:story.")
 PRESETS = TranslatableText("Pairs have no names of their own any more; write TARGET + DRAFT, as the Hub calls the two.")
-NAMES = "smollm2-1.7b qwen3-1.7b qwen3-8b qwen3-8b-eagle3 llama-3.1-8b llama-layerskip-1b mistral-7b-medusa".split()
+PAIRS = "smollm2-1.7b qwen3-1.7b qwen3-8b qwen3-8b-eagle3 llama-3.1-8b llama-layerskip-1b mistral-7b-medusa".split()
 BENCH_SERVER = "the bench no longer measures servers; use `specdec run PROMPT --server ADDRESS --plain ADDRESS`"
-# Error messages for commands, flags, settings and drafters of earlier versions. Most say what to use instead.
+# Error messages for commands, flags, drafters and families of earlier versions. Most say what to use instead.
 GONE = {
     "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
     "run --kind": "`run --kind` is gone: `python -m tools.record` records the page's runs, each with its kind",
@@ -141,11 +141,11 @@ GONE = {
     "--drafter auto": TranslatableText(
         "The drafter auto has gone; default takes what is expected to pay on this machine."
     ),
-    "--drafter draft_model:tuned": TUNED,
-    "--drafter draft_model:large": CONTROLS,
-    "--drafter draft_model:scratch": CONTROLS,
-    "--family tuned": TUNED,
-    **{f"--family {name}": PRESETS for name in NAMES},
+    "--drafter draft_model:tuned": NO_TUNED_TARGET,
+    "--drafter draft_model:large": GONE_DRAFTS,
+    "--drafter draft_model:scratch": GONE_DRAFTS,
+    "--family tuned": NO_TUNED_TARGET,
+    **{f"--family {name}": PRESETS for name in PAIRS},
     "export vllm": "`export` no longer takes an engine's name: `specdec export --out FOLDER` writes what vLLM reads",
     "export llama_cpp": "`export` no longer writes GGUF files; use llama.cpp's own converter, see docs/serving.md",
 }
@@ -174,5 +174,5 @@ class RunRequest:
 
 
 def sampling(values: Mapping[str, Any]) -> SamplingParams:
-    """Pick the settings that say how tokens are drawn and when to stop."""
+    """Make `SamplingParams` of those settings that are its fields. Ignore the others."""
     return SamplingParams(**{name: value for name, value in values.items() if SETTINGS[name].sampling})

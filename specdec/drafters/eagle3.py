@@ -2,7 +2,7 @@
 
 A matrix fuses the target's states of a low, a middle and a high layer at token i into the feature of token i. From this
 feature and the embedding of token i + 1, the head predicts token i + 2. For further tokens, the head's own output
-replaces the feature, as in training. After verification, the head reads accepted tokens again with target features.
+replaces the feature, as in training. After verification, the head reads accepted tokens again, with target features.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import HeadChainDrafter, HeadDrafter, siblings
 
-WIDTH = 3  # a tree expands at most this many nodes of a level, and each gets at most this many children
+WIDTH = 3  # a node has at most this many children; on each level of a tree, at most this many nodes have any
 DEPTH = 8  # levels of a tree
-NODES = 7  # nodes of a tree. With the text's last token the target reads 8 rows; on a CPU, more rows cost much more
+NODES = 7  # nodes of a tree. The target reads them and the text's last token: 8 rows. On a CPU, more cost much more
 
 
 def default_taps(layers: int) -> tuple[int, int, int]:
-    """Return the default layers whose inputs are fused: low, middle, high."""
+    """Return the default taps, the layers whose inputs are fused: low, middle, high."""
     return 2, layers // 2, layers - 3
 
 
 def checked_taps(names: Sequence[int], layers: int, after: bool = False) -> tuple[int, ...]:
-    """Return the layers whose inputs are fused: `names`, each + 1 if `after`. Raises ValueError if one is missing."""
+    """Return the layers to tap: `names`, or the layers after them if `after`. Raises ValueError if one is missing."""
     taps = tuple(tap + after for tap in names)
     if min(taps) < 0 or max(taps) > layers:
         raise ValueError(f"the EAGLE-3 head reads layers {list(names)}; the target has {layers}")
@@ -47,7 +47,7 @@ def checked_taps(names: Sequence[int], layers: int, after: bool = False) -> tupl
 
 
 def layer_config(data: Mapping[str, Any]) -> Config:
-    """Read the config of the head's one layer. As in vLLM, only `layer_types` decides about a sliding window."""
+    """Read the config of the head's layer. As in vLLM, it has a sliding window only if `layer_types` says so."""
     kind, ignored = (data.get("layer_types") or [FULL])[0], ("layer_types", "sliding_window", "use_sliding_window")
     config = Config.parse(
         {name: value for name, value in data.items() if name not in ignored} | {"num_hidden_layers": 1}
@@ -56,9 +56,9 @@ def layer_config(data: Mapping[str, Any]) -> Config:
 
 
 class Eagle3Head:
-    """A decoder of one layer. Its attention reads [norm(embedding), norm(feature)]; its residual stream is the feature.
+    """A decoder of one layer. Its input is the feature, but its attention reads [norm(embedding), norm(feature)].
 
-    `fc` maps [taps · hidden] to [hidden]. The head can draft only the target's tokens `ids` [draft vocabulary].
+    The matrix `fc` fuses the states of the layers `taps` into a feature. The head can draft only the tokens `ids`.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class Eagle3Head:
     ) -> None:
         """Make the head from `weights`, named as in the authors' checkpoints. Raises ValueError if they do not fit.
 
-        With `norm_before_residual`, as in `speculators`, the residual stream is the normed feature. Matrices are
-        rounded to the dtype `stored`, which `draft_dtype` in `models/matrix.py` chooses.
+        With `norm_before_residual`, as in `speculators`, the input is the normed feature. Matrices are
+        rounded to the dtype `stored`, if given.
         """
         weights = with_output_matrix(weights, target)
         width = target.width
@@ -86,8 +86,8 @@ class Eagle3Head:
                 f"the EAGLE-3 head embeds {tuple(embedding.shape)}; for this target it would embed {target.vocabulary} "
                 f"tokens in {width} numbers"
             )
-        shape = replace(config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context)
-        self.decoder = Transformer(shape, decoder_weights(weights, embedding), target.dtype, target.device, stored)
+        config = replace(config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context)
+        self.decoder = Transformer(config, decoder_weights(weights, embedding), target.dtype, target.device, stored)
         self.stream_norm = None
         if norm_before_residual:
             norm = weights["midlayer.hidden_norm.weight"].float() * self.decoder.unit(width)
@@ -97,7 +97,7 @@ class Eagle3Head:
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
     def new_cache(self, capacity: int) -> StaticCache:
-        return self.decoder.new_cache(capacity + WIDTH * DEPTH)
+        return self.decoder.new_cache(capacity + WIDTH * DEPTH)  # with room for a tree's expanded nodes
 
     def fuse(self, states: Mapping[int, Tensor], places: slice | Tensor) -> Tensor:
         """Make the features of the tokens at `places` from the target's states there.  # [n, hidden]"""
@@ -113,9 +113,9 @@ class Eagle3Head:
     def forward(
         self, features: Tensor, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = ()
     ) -> Tensor:  # [n, hidden], n ids -> [n, hidden]
-        """Append each feature and the token after it to the cache; return the layer's output.
+        """Read each feature with the token after it, and append both to the cache as one entry. Return the outputs.
 
-        In a draft, the output replaces the next feature. With `parents`, the last len(`parents`) tokens form a tree.
+        In a draft, an output replaces the next feature. With `parents`, the last len(`parents`) tokens form a tree.
         """
         start = cache.length
         stream, pairs = self.inputs(features, torch.tensor(tokens, device=self.decoder.device))
@@ -142,13 +142,13 @@ OPTIONAL = ("embed_tokens.weight", "d2t", "t2d")
 def head_tensors(
     config: Config, weights: Mapping[str, Tensor], width: int, taps: int, vocabulary: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of a head's tensors, except OPTIONAL. Biases and QK-norm are used if present."""
-    present = replace(
+    """Return the names and shapes of a head's tensors, except OPTIONAL. `weights` may have biases and QK-norm."""
+    config = replace(
         config,
         biases=tuple(f"{part}_proj" for part in "qkvo" if f"midlayer.self_attn.{part}_proj.bias" in weights),
         qk_norm="midlayer.self_attn.q_norm.weight" in weights,
     )
-    layer = {"hidden_norm.weight": (width,)} | layer_tensors(present, 2 * width)
+    layer = {"hidden_norm.weight": (width,)} | layer_tensors(config, 2 * width)
     return {
         "fc.weight": (width, width * taps),
         "norm.weight": (width,),
@@ -158,7 +158,7 @@ def head_tensors(
 
 
 def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[str, Tensor]:
-    """Return weights with an output matrix. If the file has only a factor, multiply the target's output rows by it."""
+    """Return weights with an output matrix. If they have `WRITES` instead, multiply the target's output rows by it."""
     complete = dict(weights)
     if (writes := complete.pop(WRITES, None)) is not None and MAP in complete:
         complete["lm_head.weight"] = output_rows(target, draft_vocabulary(complete, target)) @ writes.float().T
@@ -166,12 +166,12 @@ def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[st
 
 
 def draft_vocabulary(weights: Mapping[str, Tensor], target: Target) -> Tensor:
-    """Return the target's id for each token of the head; all ids if the head has no map.  # [draft V]"""
+    """Return the target's ids of the tokens that the head can draft; all ids if it has no map.  # [draft V]"""
     return parse_map(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target.vocabulary)
 
 
 def decoder_weights(weights: Mapping[str, Tensor], embedding: Tensor) -> Weights:
-    """Rename the head's tensors as a `Transformer` of one layer expects. `embedding` [V, hidden] is added."""
+    """Give the head's tensors the names that a `Transformer` of one layer expects. Add `embedding` [V, hidden]."""
     layer = {
         name.replace("midlayer.", "model.layers.0."): tensor
         for name, tensor in weights.items()
@@ -196,10 +196,10 @@ class Eagle3Drafter(HeadChainDrafter[Eagle3Head]):
 
 
 def drawn_widths(k: int) -> list[int]:
-    """Return how many tokens to draw on each level of a tree with at most `k` levels."""
+    """Return how many tokens to draw on each level, for at most NODES tokens on at most `k` levels."""
     depth = min(k, NODES)
-    siblings_each, remainder = divmod(NODES - depth, depth)
-    return [min(WIDTH, 1 + siblings_each + (level < remainder)) for level in range(depth)]
+    siblings_per_level, remainder = divmod(NODES - depth, depth)
+    return [min(WIDTH, 1 + siblings_per_level + (level < remainder)) for level in range(depth)]
 
 
 @dataclass(slots=True)
@@ -207,17 +207,17 @@ class Node:
     """A token that may join the tree."""
 
     token: int
-    parent: int  # -1 for the text
+    parent: int  # its index among all nodes; -1 for the text
     level: int
     score: float  # log-probability of the path that ends here
     feature: Tensor  # [hidden], the head's state at the node's parent
 
 
 class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
-    """Drafts a tree. In greedy decoding, the likeliest nodes form it, as in EAGLE-2 (arXiv 2406.16858).
+    """Drafts a tree. In greedy decoding, it consists of the likeliest nodes, as in EAGLE-2 (arXiv 2406.16858).
 
-    At other temperatures tokens are drawn. Choosing among drawn tokens would change their distribution, so these trees
-    have a fixed shape: a chain whose tokens have siblings.
+    At other temperatures, tokens are drawn. A choice among drawn tokens would change their distribution. Therefore
+    these trees have a fixed shape: a chain whose tokens have siblings.
     """
 
     name = "eagle3:tree"
@@ -229,7 +229,7 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
         return self._likeliest(pending, k) if params.temperature == 0.0 else self._drawn(pending, k, params, sampler)
 
     def _drawn(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        node, widths = -1, drawn_widths(k)
+        parent, widths = -1, drawn_widths(k)
         drafted, parents, distributions, seconds = list[int](), list[int](), list[Tensor](), list[float]()
         started = time.perf_counter()
         for level, width in enumerate(widths):
@@ -237,23 +237,23 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
             distribution, first = probabilities(logits, params)[0], len(drafted)
             for token, q in siblings(distribution, width, sampler, level):
                 drafted.append(token)
-                parents.append(node)
+                parents.append(parent)
                 distributions.append(q)
                 now = time.perf_counter()
                 seconds.append(now - started)
                 started = now
-            node, pending = first, [drafted[first]]
+            parent, pending = first, [drafted[first]]
         return Proposal(tuple(drafted), tuple(parents), torch.stack(distributions), tuple(seconds))
 
     def _likeliest(self, pending: list[int], k: int) -> Proposal:
-        """Expand the likeliest nodes of each level. Draft the nodes with the likeliest paths, as point masses."""
+        """Expand the likeliest nodes of each level. Then draft the NODES likeliest of all nodes, as point masses."""
         times, nodes, frontier = [time.perf_counter()], list[Node](), [-1]
         expanded: list[int] = []
         best: list[int] = []
         root = self._features[-1:]
         states = self.extend(pending)
         for level in range(min(k, DEPTH)):
-            if level:  # reads all expanded nodes again, which costs less than a cache with a tree mask
+            if level:  # read all expanded nodes again, which is cheaper than a cache with a tree mask
                 expanded += frontier
                 states = self._read_tree(root, pending[-1], [nodes[i] for i in expanded], expanded)[-len(frontier) :]
             candidates = self.head.candidates(states, WIDTH)
@@ -279,7 +279,7 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
         )
 
     def _read_tree(self, root: Tensor, token: int, nodes: list[Node], indices: list[int]) -> Tensor:
-        """Read `nodes` as a tree after the text's last feature `root` and `token`; return states.  # [n, hidden]"""
+        """Read the feature `root` with `token`, then `nodes` as a tree; return the nodes' states.  # [n, hidden]"""
         self._cache.keep(self.view.cache.length - 1)
         features = torch.cat([root, torch.stack([node.feature for node in nodes])])
         parents = [-1 if node.parent < 0 else indices.index(node.parent) for node in nodes]

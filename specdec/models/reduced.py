@@ -1,7 +1,7 @@
 """A small draft model that uses the target's embeddings and output matrix.
 
-Two small matrices convert between the widths of draft and target, so the draft's file holds only these, its layers and
-a map. Like an EAGLE-3 head, it drafts only the tokens in the map `d2t`; only the target can add the other tokens.
+Two small matrices convert between the widths of draft and target. The draft's file holds only these, its layers and a
+map. Like an EAGLE-3 head, the draft proposes only the tokens in the map `d2t`; all others must come from the target.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .transformer import model_tensors, Transformer
 
 # Tensors that only such a draft model has:
 READS = "reads.weight"  # [draft's width, target's width]: converts the target's embeddings
-WRITES = "writes.weight"  # same shape: converts the draft's states, for the target's output matrix
+WRITES = "writes.weight"  # same shape: converts the draft's states to the width of the target's output matrix
 MAP = "d2t"  # for each token that can be drafted: its id minus its index, as in EAGLE-3
-ROWS = 64  # `output_rows` sends an identity matrix through `project`, this many rows at a time
+ROWS = 64  # `output_rows` sends an identity matrix through `project`, this many of its rows at a time
 
 
 class ReducedDraft(Transformer):
@@ -39,12 +39,12 @@ class ReducedDraft(Transformer):
         tensors = {name: weights[name] for name in weights if name != MAP}
         check_tensors(tensors, reduced_tensors(config, target.width))
         reads, writes = weights[READS].float(), weights[WRITES].float()
-        layers = {name: weights[name] for name in tensors if name not in (READS, WRITES)}
-        layers["model.embed_tokens.weight"] = target.embedding.cpu().float() @ reads.T
-        layers["lm_head.weight"] = output_rows(target, ids) @ writes.T
+        own_weights = {name: weights[name] for name in tensors if name not in (READS, WRITES)}
+        own_weights["model.embed_tokens.weight"] = target.embedding.cpu().float() @ reads.T
+        own_weights["lm_head.weight"] = output_rows(target, ids) @ writes.T
         # On a CPU, small products are fastest in float32.
         dtype = torch.float32 if target.device == "cpu" else target.dtype
-        super().__init__(replace(config, tie_word_embeddings=False), layers, dtype, target.device, stored)
+        super().__init__(replace(config, tie_word_embeddings=False), own_weights, dtype, target.device, stored)
         self.vocabulary, self.ids = target.vocabulary, ids.to(target.device)
         self.parameters = sum(tensor.numel() for tensor in tensors.values())
 
@@ -72,5 +72,5 @@ def parse_map(offsets: Tensor, vocabulary: int) -> Tensor:
 def output_rows(target: Target, tokens: Tensor) -> Tensor:
     """Return the rows of the target's output matrix for `tokens`, in float32.  # [n] -> [n, width]"""
     eye = torch.eye(target.width, dtype=target.dtype, device=target.device)
-    parts = [target.project(part)[:, tokens.to(target.device)].float().cpu() for part in eye.split(ROWS)]
-    return torch.cat(parts).T.nan_to_num(0.0, 0.0, 0.0)  # `project` divides by the norm's weights; 0 / 0 is NaN
+    columns = [target.project(rows)[:, tokens.to(target.device)].float().cpu() for rows in eye.split(ROWS)]
+    return torch.cat(columns).T.nan_to_num(0.0, 0.0, 0.0)  # `project` divides by the norm's weights; 0 / 0 is NaN

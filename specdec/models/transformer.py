@@ -33,20 +33,20 @@ Floor = Tensor | float  # see `rms_normalise`
 
 @dataclass(slots=True)
 class Layer:
-    """The weights of one block, arranged so that a pass needs few operations.
+    """The weights of one decoder layer, arranged so that a pass needs few operations.
 
-    Query, key and value are joined into one matrix, gate and up into another (layout: `matrix.py`). The norms of
-    attention and MLP are multiplied into the matrices that follow. The queries include the scale of attention scores.
+    Query, key and value are joined into one matrix, gate and up into another (layout: `matrix.py`). These two matrices
+    include the weights of the norms before them. Queries include the scale of attention scores, 1 / √head_dim.
     """
 
     qkv: Matrix  # [hidden, (heads + 2 kv_heads) · head_dim]
     qkv_bias: Tensor | None
-    out: Matrix
+    out: Matrix  # attention's output projection
     out_bias: Tensor | None
-    head_norm: Tensor | None  # [heads + kv_heads, 1, head_dim]: QK-norm
+    head_norm: Tensor | None  # [heads + kv_heads, 1, head_dim]: the weights of QK-norm
     gate_up: Matrix
     down: Matrix
-    window: int | None  # how many positions a token attends to, if limited
+    window: int | None  # how many positions a token attends to, its own included; None: no limit
 
 
 class Transformer:
@@ -60,9 +60,9 @@ class Transformer:
         device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> None:
-        """Round matrices to `stored`, if given; hidden states have `dtype`. `stored=GGUF` keeps a GGUF file's bits.
+        """Round matrices to `stored`, if given; hidden states have `dtype`. `stored=GGUF` keeps a GGUF file's codes.
 
-        Rounding changes the model's distribution. That is harmless in a draft model; a target becomes another model.
+        Rounding changes the model's distribution. Verification corrects this for a draft model, but not for a target.
         """
         configure_cuda(device)
         self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype
@@ -72,8 +72,8 @@ class Transformer:
         self.width, self.depth, self.exit_layers = config.hidden_size, config.num_hidden_layers, config.exit_layers
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim = config.head_dim
-        # On a GPU, prompts are read with `is_causal`, not with a mask: for a mask and grouped heads, torch takes its
-        # slowest kernel, which computes all scores at once in float32. On a CPU it would only change rounding.
+        # On a GPU, prompts are read with `is_causal` instead of a mask. With a mask and grouped heads, torch would use
+        # its slowest kernel, which computes all scores at once in float32. On a CPU, only rounding would differ.
         self.causal_prefill = device != "cpu"
 
         def take(name: str) -> Tensor:
@@ -89,15 +89,15 @@ class Transformer:
         self.parameters = sum(w.numel() for name, w in for_shapes(weights).items() if not name.endswith("inv_freq"))
         embedding, width = take("model.embed_tokens.weight"), config.hidden_size
         tied = config.tie_word_embeddings and "lm_head.weight" not in weights
-        shared = tied and self.stored is not GGUF
-        head = embedding if shared else take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
+        reuse_embedding = tied and self.stored is not GGUF
+        head = embedding if reuse_embedding else take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
-        # On a CPU, zero rows pad the output matrix to a multiple of `native.BLOCK`; `_layer` pads the MLP, too.
+        # On a CPU, rows of zeros pad the output matrix to a multiple of `native.BLOCK`. `_layer` pads the MLP, too.
         self._outputs = len(head)
         padding = self._padding(len(head))
         self.head = self._after_norm(rearrange(lambda rows: F.pad(rows, (0, 0, 0, padding)), head), norm, width)
-        del embedding, head  # mostly float32: if they stayed, an 8B model would not fit into 24 GB
+        del embedding, head  # often float32; beside them, an 8B model would not fit into 24 GB
         self.norm = (norm * self.unit(width)).to(dtype)
         self.layers = [self._layer(i, weights, take, take_matrix) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
@@ -106,20 +106,20 @@ class Transformer:
         self.native = self._native()
 
     def _floor_of(self, width: int) -> Floor:
-        """Return `floor` for `rms_normalise`. On a CPU it makes hypot(|x|, floor) = √width · √(mean(x²) + eps)."""
+        """Return `floor` for `rms_normalise`. On a CPU, √(|x|² + floor²) is then √width · √(mean(x²) + eps)."""
         eps = self.config.rms_norm_eps
         return torch.tensor((width * eps) ** 0.5) if self.on_cpu else eps
 
     def _padding(self, outputs: int) -> int:
-        """Return how many zero outputs round `outputs` up to a multiple of `native.BLOCK`; 0 on a GPU."""
+        """Return how many outputs to add, so that their number is a multiple of `native.BLOCK`; 0 on a GPU."""
         return -outputs % BLOCK if self.on_cpu else 0
 
     def unit(self, width: int) -> float:
-        """Return what a norm's weights are multiplied by, because `rms_normalise` divides by |x| on a CPU."""
+        """Return the factor for a norm's weights: √width on a CPU, where `rms_normalise` divides by about |x|."""
         return width**0.5 if self.on_cpu else 1.0
 
     def _after_norm(self, matrix: Tensor | Grouped, norm: Tensor, width: int, after: Tensor | None = None) -> Matrix:
-        """Convert a matrix [out, in] that follows `rms_normalise`, and multiply the norm's weights into the matrix."""
+        """Convert a matrix [out, in] that reads the output of `rms_normalise`. Include the norm's weights `norm`."""
         return self.matrix(matrix, norm * self.unit(width), after)
 
     def matrix(
@@ -132,7 +132,7 @@ class Transformer:
         return pack_weight(matrix, self.dtype, self.device, self.stored, before, after)
 
     def _paired(self, x: Tensor) -> Tensor:
-        """Reorder each head's entries: the Hub pairs i with i + half a head, `apply_rope` pairs neighbours."""
+        """Reorder each head's entries. The Hub pairs entry i with i + head_dim / 2, `apply_rope` pairs neighbours."""
         pairs: Tensor = x.unflatten(0, (-1, 2, self.head_dim // 2))
         return pairs.transpose(1, 2).reshape(x.shape)
 
@@ -143,50 +143,50 @@ class Transformer:
         take: Callable[[str], Tensor],
         take_matrix: Callable[[str], Tensor | Grouped],
     ) -> Layer:
-        name, width, scale = f"model.layers.{i}.", self.config.hidden_size, self.head_dim**-0.5
+        prefix, width, scale = f"model.layers.{i}.", self.config.hidden_size, self.head_dim**-0.5
 
         def bias(part: str) -> Tensor | None:
-            key = f"{name}self_attn.{part}.bias"
+            key = f"{prefix}self_attn.{part}.bias"
             return take(key) if key in weights else None
 
-        parts = {part: take_matrix(f"{name}self_attn.{part}.weight") for part in ("q_proj", "k_proj", "v_proj")}
+        parts = {part: take_matrix(f"{prefix}self_attn.{part}.weight") for part in ("q_proj", "k_proj", "v_proj")}
         biases = {part: bias(part) for part in parts}
         for part in ("q_proj", "k_proj"):
             parts[part] = rearrange(self._paired, parts[part])
             if (present_bias := biases[part]) is not None:
                 biases[part] = self._paired(present_bias)
         head_norm = scales = None
-        if f"{name}self_attn.q_norm.weight" in weights:
-            q, k = (self._paired(take(f"{name}self_attn.{part}_norm.weight")) for part in "qk")
-            q = q * scale
-            head_norm = torch.stack([q] * self.heads + [k] * self.kv_heads)[:, None] * self.unit(self.head_dim)
-            head_norm = head_norm.to(self.dtype)
+        if f"{prefix}self_attn.q_norm.weight" in weights:
+            q_norm, k_norm = (self._paired(take(f"{prefix}self_attn.{part}_norm.weight")) for part in "qk")
+            q_norm = q_norm * scale
+            head_norm = torch.stack([q_norm] * self.heads + [k_norm] * self.kv_heads)[:, None]
+            head_norm = (head_norm * self.unit(self.head_dim)).to(self.dtype)
         else:
-            scales = torch.cat([torch.full((len(part),), scale if n == "q_proj" else 1.0) for n, part in parts.items()])
+            scales = torch.cat([torch.full((len(w),), scale if part == "q_proj" else 1.0) for part, w in parts.items()])
             scales = scales.to(self.device)
             if biases["q_proj"] is not None:
                 biases["q_proj"] = biases["q_proj"] * scale
         present = [b for b in biases.values() if b is not None]
         out_bias = bias("o_proj")
-        padding = self._padding(self.config.intermediate_size)  # units with weights of 0, added to the MLP
+        padding = self._padding(self.config.intermediate_size)  # units with weights of 0 that the MLP gains
         gate_up = rearrange(
             lambda *halves: torch.cat([F.pad(half, (0, 0, 0, padding)) for half in halves]),
-            *(take_matrix(f"{name}mlp.{part}_proj.weight") for part in ("gate", "up")),
+            *(take_matrix(f"{prefix}mlp.{part}_proj.weight") for part in ("gate", "up")),
         )
-        down = take_matrix(name + "mlp.down_proj.weight")
+        down = take_matrix(prefix + "mlp.down_proj.weight")
         return Layer(
             qkv=self._after_norm(
                 rearrange(lambda *matrices: torch.cat(matrices), *parts.values()),
-                take(name + "input_layernorm.weight"),
+                take(prefix + "input_layernorm.weight"),
                 width,
                 scales,
             ),
             qkv_bias=torch.cat(present).to(self.dtype) if present else None,
-            out=self.matrix(take_matrix(name + "self_attn.o_proj.weight")),
+            out=self.matrix(take_matrix(prefix + "self_attn.o_proj.weight")),
             out_bias=None if out_bias is None else out_bias.to(self.dtype),
             head_norm=head_norm,
-            gate_up=self._after_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
-            # A `Grouped` matrix needs no padding: its inputs form groups of 32, and `native.BLOCK` is 32, too.
+            gate_up=self._after_norm(gate_up, take(prefix + "post_attention_layernorm.weight"), width),
+            # For a `Grouped` matrix, `padding` is 0: its number of inputs is a multiple of 32, which is `native.BLOCK`.
             down=self.matrix(F.pad(down, (0, padding)) if isinstance(down, Tensor) else down),
             window=self.config.windows.get(i),
         )
@@ -242,9 +242,9 @@ class Transformer:
     def remember(self, features: Tensor, cache: StaticCache) -> None:
         """Append to the cache the keys and values that each layer computes from the same `features`.  # [n, hidden]"""
         start, end = cache.length, cache.length + len(features)
-        read, angles = self.rms_normalise(features), self.angles[start:end]
+        normed, angles = self.rms_normalise(features), self.angles[start:end]
         for i, layer in enumerate(self.layers):
-            cache.data[i, :, start:end] = self.project_qkv(read, layer, angles)[self.heads :]
+            cache.data[i, :, start:end] = self.project_qkv(normed, layer, angles)[self.heads :]
         cache.keep(end)
 
     def begin(self, tokens: Sequence[int], cache: StaticCache) -> Tensor:
@@ -295,10 +295,10 @@ class Transformer:
         read: Tensor | None = None,
         causal: bool = True,
     ) -> Tensor:
-        """Run layers `first` to `last` - 1 on n token ids, or states [n, hidden], from position `start` on.
+        """Run n tokens through layers `first` to `last` - 1; return their states.  # [n, hidden]
 
-        `read`, if given, replaces the normed input of attention in layer `first`. If `causal` is False, all n tokens
-        attend to each other.
+        `source` is token ids, or states [n, hidden]. Its first token is at position `start`. `read`, if given, replaces
+        the normed input of attention in layer `first`. If `causal` is False, all n tokens attend to each other.
         """
         count, last = len(source), len(self.layers) if last is None else last
         if start + count > cache.capacity:
@@ -318,7 +318,7 @@ class Transformer:
                 cache.states[last][start : start + count] = x
             return x
         end = start + count
-        maskless = self.causal_prefill and start == 0 and is_chain(parents)
+        maskless = self.causal_prefill and start == 0 and is_chain(parents)  # then `is_causal` replaces the mask
         masks = {
             window: self._mask(window, start, count, parents) if causal and not (maskless and window is None) else None
             for window in self._windows
@@ -331,18 +331,18 @@ class Transformer:
         for i, layer in enumerate(self.layers[first:last]):
             if first + i in states:
                 states[first + i][start:end] = x
-            x = self._block(x, layer, new[i], keys[i], values[i], angles, masks[layer.window], read, causal)
+            x = self._run_layer(x, layer, new[i], keys[i], values[i], angles, masks[layer.window], read, causal)
             read = None
         if last in states:
             states[last][start:end] = x
         return x
 
-    def _block(
+    def _run_layer(
         self,
         x: Tensor,  # [n, hidden]
         layer: Layer,
         new: Tensor,  # [2 kv_heads, n, head_dim]: the part of the cache that the n tokens of this pass fill
-        keys: Tensor,  # [kv_heads, head_dim, end], where `end` counts all cached tokens and these n
+        keys: Tensor,  # [kv_heads, head_dim, end]; `end` is the number of cached tokens, these n included
         values: Tensor,  # [kv_heads, end, head_dim]
         angles: Tensor,
         mask: Tensor | None,
@@ -367,9 +367,9 @@ class Transformer:
             )[0]
         return self.attention_out_and_mlp(x, y, layer)
 
-    def project_qkv(self, read: Tensor, layer: Layer, angles: Tensor) -> Tensor:
+    def project_qkv(self, normed: Tensor, layer: Layer, angles: Tensor) -> Tensor:
         """Compute queries, keys and values.  # [n, in] -> [heads + 2 kv_heads, n, head_dim]"""
-        qkv = linear(read, layer.qkv, layer.qkv_bias).view(len(read), -1, self.head_dim).transpose(0, 1)
+        qkv = linear(normed, layer.qkv, layer.qkv_bias).view(len(normed), -1, self.head_dim).transpose(0, 1)
         rotated = qkv[: self.heads + self.kv_heads]
         if layer.head_norm is not None:
             rotated.copy_(rms_normalise(rotated, self.head_floor) * layer.head_norm)
@@ -377,9 +377,9 @@ class Transformer:
         return qkv
 
     def attention_out_and_mlp(self, x: Tensor, y: Tensor, layer: Layer) -> Tensor:
-        """Finish a block: return its output [n, hidden], from its input `x` and attention `y` [heads, n, head_dim]."""
-        bias = x if layer.out_bias is None else x + layer.out_bias
-        x = linear(y.transpose(0, 1).reshape(len(x), -1), layer.out, bias)
+        """Return a layer's output [n, hidden], given its input `x` and its heads' results `y` [heads, n, head_dim]."""
+        residual = x if layer.out_bias is None else x + layer.out_bias
+        x = linear(y.transpose(0, 1).reshape(len(x), -1), layer.out, residual)
         gate, up = linear(rms_normalise(x, self.floor), layer.gate_up).chunk(2, -1)
         return linear(silu(gate).mul_(up), layer.down, x)
 
@@ -392,7 +392,7 @@ class Transformer:
         """Return the attention mask, -inf where a token may not attend; None if not needed.  # [1, n, start + n]"""
         if count == 1 and window is None:
             return None
-        keys = torch.arange(start + count, device=self.device)  # positions
+        keys = torch.arange(start + count, device=self.device)  # their positions
         queries = keys[start:, None]
         masked = keys > queries
         if window is not None:
@@ -402,7 +402,7 @@ class Transformer:
         if not is_chain(parents):
             first = count - len(parents)  # the row of the tree's first node
             for node, parent in enumerate(parents):
-                row = mask[first + parent].clone()  # a node sees what its parent sees, and itself
+                row = mask[first + parent].clone()  # a node attends to what its parent attends to, and to itself
                 visible = (row == 0).nonzero().flatten()
                 if len(visible) == window:  # the window is full: its oldest position drops out
                     row[visible[0]] = float("-inf")
@@ -423,17 +423,17 @@ def model_tensors(config: Config, weights: Mapping[str, Tensor]) -> dict[str, tu
 
 
 def layer_tensors(config: Config, inputs: int) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of one block's tensors. Its attention reads `inputs` numbers for each token."""
-    width, inner, size = config.hidden_size, config.intermediate_size, config.head_dim
-    outputs = {"q_proj": size * config.num_attention_heads, "o_proj": width}
-    outputs["k_proj"] = outputs["v_proj"] = size * config.num_key_value_heads
+    """Return the names and shapes of one layer's tensors. Its attention reads `inputs` numbers for each token."""
+    width, inner, head_dim = config.hidden_size, config.intermediate_size, config.head_dim
+    outputs = {"q_proj": head_dim * config.num_attention_heads, "o_proj": width}
+    outputs["k_proj"] = outputs["v_proj"] = head_dim * config.num_key_value_heads
     shapes: dict[str, tuple[int, ...]] = {
         f"self_attn.{part}.weight": (count, outputs["q_proj"] if part == "o_proj" else inputs)
         for part, count in outputs.items()
     }
     shapes |= {f"self_attn.{part}.bias": (outputs[part],) for part in config.biases}
     if config.qk_norm:
-        shapes |= {f"self_attn.{part}_norm.weight": (size,) for part in "qk"}
+        shapes |= {f"self_attn.{part}_norm.weight": (head_dim,) for part in "qk"}
     return shapes | {
         "input_layernorm.weight": (width,),
         "post_attention_layernorm.weight": (width,),
@@ -444,10 +444,10 @@ def layer_tensors(config: Config, inputs: int) -> dict[str, tuple[int, ...]]:
 
 
 def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
-    """Apply RMSNorm without its weight; on a CPU also without `Transformer.unit`. `floor` keeps the divisor above 0.
+    """Apply RMSNorm without its weight; on a CPU also without the factor √width. `floor` keeps the divisor above 0.
 
-    If `floor` is a tensor (on a CPU), each row x is divided by hypot(|x|, floor). If it is a float (on a GPU), x is
-    divided by sqrt(mean(x²) + floor), for which torch has a single kernel. On a CPU that kernel is slower.
+    If `floor` is a tensor (on a CPU), each row x is divided by √(|x|² + floor²). If `floor` is a float (on a GPU), x is
+    divided by √(mean(x²) + floor), for which torch has a single kernel. On a CPU that kernel is slower.
     """
     if isinstance(floor, float):
         return F.rms_norm(x, x.shape[-1:], None, floor)
@@ -457,14 +457,14 @@ def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
 
 
 def rotary_table(config: Config, device: str) -> Tensor:
-    """Return scaling·e^(i·angle) for each pair of head entries, by position.  # complex [context, head_dim / 2]"""
+    """Return scaling · e^(i · angle) for each position and pair of head entries.  # complex [context, head_dim / 2]"""
     inverse, scaling = config.rotary_frequencies()
     angles = torch.outer(torch.arange(config.max_position_embeddings).float(), inverse)
     return torch.polar(torch.full_like(angles, scaling), angles).to(device)
 
 
 def apply_rope(x: Tensor, angles: Tensor) -> None:
-    """Apply rotary positions in place. Two adjacent entries are one complex number.  # [heads, n, head_dim]"""
+    """Apply rotary embeddings in place. Two adjacent entries are one complex number.  # [heads, n, head_dim]"""
     exact = x.float()
     view_as_complex(exact.view(*x.shape[:2], -1, 2)).mul_(angles)
     if exact is not x:

@@ -1,7 +1,7 @@
 """Test whether drawn texts follow a known distribution, by a G-test whose tail bound holds for any number of draws.
 
-G = 2 Σ x ln(x / μ) compares the count x of each cell with its expected count μ. A cell is a text, or all rare texts
-together. Usually G is taken to have a chi-square distribution. This approximation needs large μ, and says little about
+A cell is a text, or all rare texts together. G = 2 Σ x ln(x / μ) compares each cell's count x with its expected count
+μ. Usually G is taken to have a chi-square distribution. This is an approximation for large μ, and a poor one for
 chances as small as one in a billion. Therefore `false_alarm` bounds the tail by Chernoff's inequality.
 """
 
@@ -16,8 +16,8 @@ from .enumeration import JointDistribution, total_variation
 
 Counts = Mapping[tuple[int, ...], int]  # how often each text was drawn
 
-FALSE_ALARM = 1e-9  # a smaller `tail` is shown red: exact sampling gives it less than once in a billion samples
-SMALLEST = 5.0  # smallest expected count of a cell; rarer texts share one cell
+FALSE_ALARM = 1e-9  # a test with a smaller `tail` is red; if sampling is exact, fewer than one in a billion are
+SMALLEST = 5.0  # texts with a smaller expected count share one cell
 MOST_DRAWS = 1e12  # a difference that shows only after more draws is due to rounding
 
 
@@ -30,9 +30,9 @@ class GTest(NamedTuple):
 
 
 def g_test(counts: Counts, exact: JointDistribution) -> GTest:
-    """Test `counts` against `exact`. Texts that are expected fewer than `SMALLEST` times are pooled.
+    """Test `counts` against `exact`. Rare texts share a cell, as `pooled` says.
 
-    G is infinite if a text was drawn that the distribution excludes.
+    G is infinite if a text was drawn whose exact probability is 0.
     """
     draws = sum(counts.values())
     if any(exact.get(text, 0.0) <= 0.0 for text in counts):
@@ -43,7 +43,7 @@ def g_test(counts: Counts, exact: JointDistribution) -> GTest:
 
 
 def pooled(cells: list[tuple[float, float]], draws: float) -> list[tuple[float, float]]:
-    """Join all cells (p, share) that are expected fewer than `SMALLEST` times into one."""
+    """Join cells (p, share) whose expected count p · `draws` is below `SMALLEST`. `share` is the observed share."""
     large = [cell for cell in cells if cell[0] * draws >= SMALLEST]
     small = [cell for cell in cells if cell[0] * draws < SMALLEST]
     rest = math.fsum(p for p, _ in small), math.fsum(share for _, share in small)
@@ -51,25 +51,25 @@ def pooled(cells: list[tuple[float, float]], draws: float) -> list[tuple[float, 
 
 
 def divergence(cells: Sequence[tuple[float, float]]) -> float:
-    """Return 2 KL(share || p) of cells (p, share): how much G grows with each draw."""
+    """Return 2 KL(share || p) of cells (p, share), which is G divided by the number of draws."""
     return 2 * math.fsum((share * math.log(share / p) if share > 0.0 else 0.0) - share + p for p, share in cells)
 
 
 def growth_of(cells: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the mean growth of G with each draw from q, and the variance of ln(q / p). `cells` are pairs (p, q)."""
+    """Return how much G grows on average with each draw from q, and the variance of ln(q / p). Cells are (p, q)."""
     growth = divergence(cells)
     squares = math.fsum(q * math.log(q / p) ** 2 for p, q in cells if q > 0.0)
     return growth, max(0.0, squares - growth * growth / 4)
 
 
 def false_alarm(statistic: float, cells: int, draws: float) -> float:
-    """Bound P(G >= statistic) for `draws` draws from any distribution of `cells` cells, one of which may have μ < 5.
+    """Bound P(G >= statistic) for `draws` draws from any distribution over `cells` cells. One cell may have μ < 5.
 
-    For a cell with count x, let d = 2 (x ln(x / μ) - x + μ). The counts of n draws are independent Poisson variables
-    under the condition that they sum to n, so P(G >= g) <= P(Σ d >= g) / P(Poisson(n) = n). Stirling:
-    1 / P(Poisson(n) = n) <= √(2πn) exp(1 / 12n). Chernoff: P(Σ d >= g) <= exp(-tg) Π E exp(td) for t in (0, 1/2).
-    A test checks numerically that E exp(td) <= (1 - 2t)^(-c / 2), where c is 1.08 if μ >= 5, and otherwise 1.17. (For
-    the square of a normal variable, c is 1.) With w = Σ c the best t is (1 - w / g) / 2.
+    G is Σ d, where d = 2 (x ln(x / μ) - x + μ) for each cell. The counts x of n draws are distributed like independent
+    Poisson variables, given that these sum to n. Therefore P(G >= g) <= P(Σ d >= g) / P(Poisson(n) = n), where the x on
+    the right are independent. By Stirling, 1 / P(Poisson(n) = n) <= √(2πn) exp(1 / 12n). By Chernoff, P(Σ d >= g) is at
+    most exp(-tg) Π E exp(td) for 0 < t < 1/2. A test checks that E exp(td) <= (1 - 2t)^(-c / 2), where c is 1.08 if
+    μ >= 5, and otherwise 1.17. (For the square of a normal variable, c is 1.) The best t is (1 - w / g) / 2, w = Σ c.
     """
     w = weight(cells)
     if cells < 2 or statistic <= w:
@@ -79,12 +79,12 @@ def false_alarm(statistic: float, cells: int, draws: float) -> float:
 
 
 def weight(cells: int) -> float:
-    """Return w = Σ c of `false_alarm`, for `cells` cells, one of which may have μ < 5."""
+    """Return w = Σ c of `false_alarm`: 1.08 for each cell, but 1.17 for one, which may have μ < 5."""
     return 1.08 * cells + 0.09
 
 
 def conditioning(draws: float) -> float:
-    """Return an upper bound of ln(1 / P(Poisson(n) = n))."""
+    """Return an upper bound of ln(1 / P(Poisson(n) = n)) for n = `draws`."""
     return 0.5 * math.log(2 * math.pi * draws) + 1 / (12 * draws)
 
 
@@ -105,8 +105,8 @@ def solve_limit(w: float, surprise: float) -> float:
 def distances(distributions: Sequence[JointDistribution], counts: Counts) -> list[list[float]]:
     """Compare the drawn texts with the exact distributions of the next 1, 2, … tokens.
 
-    Returns for each length: total variation, a limit that it rarely exceeds in plain decoding (4 standard deviations
-    above the mean), G, its degrees of freedom, its tail, and the number of draws whose exact probability is 0.
+    For each length, returns: total variation; its mean plus 4 standard deviations in plain decoding, as a limit; G, its
+    degrees of freedom and its tail; and the number of draws of texts with probability 0.
     """
     results = []
     for length, exact in enumerate(distributions, start=1):
@@ -122,15 +122,15 @@ def distances(distributions: Sequence[JointDistribution], counts: Counts) -> lis
 
 
 def is_red(distance: Sequence[float | None]) -> bool:
-    """Return whether an entry of `distances` has a tail below FALSE_ALARM, which plain decoding almost never gives."""
+    """Return whether an entry of `distances` has a tail below FALSE_ALARM. In plain decoding, this is very rare."""
     return distance[4] is not None and distance[4] < FALSE_ALARM
 
 
 def plain_distance(exact: JointDistribution, draws: int) -> tuple[float, float]:
     """Return mean and standard deviation of the total variation between `exact` and `draws` draws from it.
 
-    The mean is exact: a cell has De Moivre's mean absolute deviation, 2 m C(n, m) p^m (1 - p)^(n - m + 1) with
-    m = ⌊np⌋ + 1. The deviation treats cells as independent, so it is too small if there are few cells.
+    The mean is exact. By De Moivre, the count of a text in n draws has the mean absolute deviation
+    2 m C(n, m) p^m (1 - p)^(n - m + 1), with m = ⌊np⌋ + 1. The standard deviation is too small if texts are few.
     """
     mean = variance = 0.0
     for p in exact.values():
@@ -138,27 +138,27 @@ def plain_distance(exact: JointDistribution, draws: int) -> tuple[float, float]:
             continue
         m = math.floor(draws * p) + 1
         ways = math.lgamma(draws + 1) - math.lgamma(m + 1) - math.lgamma(draws - m + 1)
-        cell = 2 * m * math.exp(ways + m * math.log(p) + (draws - m + 1) * math.log1p(-p)) / draws
-        mean += cell / 2
-        variance += max(0.0, p * (1 - p) / draws - cell * cell) / 4
+        mean_deviation = 2 * m * math.exp(ways + m * math.log(p) + (draws - m + 1) * math.log1p(-p)) / draws
+        mean += mean_deviation / 2
+        variance += max(0.0, p * (1 - p) / draws - mean_deviation * mean_deviation) / 4
     return mean, math.sqrt(variance)
 
 
 def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | None:
-    """Estimate how many draws from `wrong` turn the G-test red in 999 of 1,000 samples; None if no number does.
+    """Estimate how many draws from `wrong` turn the G-test red in 999 of 1,000 samples; None if unrealistically many.
 
     G has f degrees of freedom. Over n draws, its mean is about f + n δ with δ = 2 KL(wrong || right), and its variance
-    is about 2 f + 4 n Var ln(wrong / right). The result is the smallest n at which the mean, minus three standard
-    deviations, exceeds `limit`. A single draw of a text that the target excludes also turns the test red.
+    is about 2 f + 4 n Var ln(wrong / right). The search, in steps of 2 %, returns the first n at which the mean, minus
+    three standard deviations, exceeds `limit`. A text that `right` excludes turns the test red at its first draw.
     """
     if any(math.isnan(chance) for chance in wrong.values()):
         return None
     impossible = math.fsum(chance for text, chance in wrong.items() if text not in right)
     max_draws = math.log(1_000) / impossible if impossible > 0 else MOST_DRAWS
-    both = [(p, wrong.get(text, 0.0)) for text, p in right.items() if p > 0.0]
+    cells_of_texts = [(p, wrong.get(text, 0.0)) for text, p in right.items() if p > 0.0]
     n = 10.0
     while n < max_draws:
-        cells = pooled(both, n)
+        cells = pooled(cells_of_texts, n)
         (growth, variance), degrees = growth_of(cells), len(cells) - 1
         least = degrees + n * growth - 3 * math.sqrt(2 * degrees + 4 * n * variance)
         if degrees > 0 and least > limit(len(cells), n):

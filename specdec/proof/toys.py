@@ -1,4 +1,4 @@
-"""Define toy models, toy drafters, and the cases on which the shipped loop is enumerated."""
+"""Define toy models, toy drafters, and the cases on which the shipped loop, `engine.generate`, is enumerated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .enumeration import completed, JointDistribution, output_distribution, tota
 from .warp import warped
 
 PROMPT = (0,)
-DEEPEST = 16  # levels of the deepest draft on the page
+DEEPEST = 16  # levels of a draft with the largest K of the page
 PARAMS = (
     SamplingParams(temperature=1.0),
     SamplingParams(temperature=0.0),
@@ -38,7 +38,7 @@ PARAMS = (
 
 @dataclass
 class TokenList:
-    """The cache of a `ByPrefix` model. It holds the tokens themselves."""
+    """The cache of a `ByPrefix` model. Instead of keys and values, it holds the tokens."""
 
     tokens: list[int]
 
@@ -51,7 +51,7 @@ class TokenList:
 
 
 class ByPrefix:
-    """A language model whose logits a subclass computes from all tokens so far. It also accepts trees of tokens."""
+    """A language model. A subclass computes the logits after any sequence of tokens."""
 
     vocabulary: int
     context: int
@@ -64,13 +64,13 @@ class ByPrefix:
         return TokenList([])
 
     def forward(self, tokens: Sequence[int], cache: TokenList, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
-        first = len(tokens) - len(parents)
+        chain_length = len(tokens) - len(parents)  # the other tokens form a tree
         prefixes: list[tuple[int, ...]] = []
         for i, token in enumerate(tokens):
-            if i < first:
+            if i < chain_length:
                 before = tuple(cache.tokens) if i == 0 else prefixes[-1]
             else:
-                before = prefixes[first + parents[i - first]]
+                before = prefixes[chain_length + parents[i - chain_length]]
             prefixes.append((*before, token))
         cache.tokens += tokens
         return torch.stack([self.logits(prefix) for prefix in prefixes[len(prefixes) - rows :]])
@@ -79,8 +79,8 @@ class ByPrefix:
 class TableModel(ByPrefix):
     """A toy language model: random float64 logits for every prefix, drawn once.
 
-    A place's index is the number of tokens before it. `free` lists the places whose rows are random; None means all. At
-    every other place one token, the same in all models, has probability 1.
+    `free` lists lengths of prefixes; None means all. After a prefix of any other length, one token has probability 1.
+    It is the same token for the target and the draft.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class TableModel(ByPrefix):
         self._rows: dict[tuple[int, ...], Tensor] = {}
 
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
-        """Return logits [V]. With `base` they are 0.6 times its logits plus noise, so that drafts resemble targets."""
+        """Return logits [V]. If there is a `base`, they resemble its logits, as a draft's resemble the target's."""
         if prefix not in self._rows:
             rng = random.Random(f"{self.seed}:{prefix}")
             noise = torch.tensor([rng.gauss(0.0, 1.2) for _ in range(self.vocabulary)], dtype=torch.float64)
             row = noise if self.base is None else 0.6 * self.base.logits(prefix) + 0.75 * noise
             if self.free is not None and len(prefix) not in self.free:
-                sure = random.Random(f"sure:{prefix}").randrange(self.vocabulary)
-                row = torch.full_like(noise, -math.inf).index_fill(0, torch.tensor([sure]), 0.0)
+                certain = random.Random(f"sure:{prefix}").randrange(self.vocabulary)
+                row = torch.full_like(noise, -math.inf).index_fill(0, torch.tensor([certain]), 0.0)
             self._rows[prefix] = row
         return self._rows[prefix]
 
@@ -110,8 +110,8 @@ class TableModel(ByPrefix):
 class TreeDrafter:
     """Drafts a small tree: `width` siblings at each level. Only the first sibling has children.
 
-    `how` is "sampled" (i.i.d. siblings), "without replacement" (q conditional on the earlier siblings) or
-    "top" (deterministic top candidates: point masses).
+    `how` says how siblings are chosen: "sampled" (i.i.d. draws), "without replacement" (each q excludes the earlier
+    siblings) or "top" (the likeliest tokens, as point masses).
     """
 
     name = "tree"
@@ -123,14 +123,14 @@ class TreeDrafter:
         drafted: list[int] = []
         parents: list[int] = []
         distributions: list[Tensor] = []
-        node, prefix = -1, tuple(tokens)
+        parent, prefix = -1, tuple(tokens)
         for level in range(k):
             distribution, first = probabilities(self.model.logits(prefix)[None], params)[0], len(drafted)
             for token, q in drafted_siblings(distribution, self.width, self.how, sampler, level):
                 drafted.append(token)
-                parents.append(node)
+                parents.append(parent)
                 distributions.append(q)
-            node, prefix = first, (*prefix, drafted[first])
+            parent, prefix = first, (*prefix, drafted[first])
         probs = torch.stack(distributions) if distributions and self.how != "top" else None
         return Proposal(tuple(drafted), tuple(parents), probs)
 
@@ -138,7 +138,7 @@ class TreeDrafter:
 def drafted_siblings(
     distribution: Tensor, width: int, how: str, sampler: Sampler, level: int
 ) -> Iterable[tuple[int, Tensor]]:
-    """Draft up to `width` tokens for one place. Return (token, q) of each; the caller ignores the q of "top" tokens."""
+    """Draft up to `width` siblings. Return each token with its q; for "top", callers must take point masses instead."""
     width = min(width, int((distribution > 0).sum()))
     if how == "without replacement":
         return siblings(distribution, width, sampler, level)
@@ -148,7 +148,7 @@ def drafted_siblings(
 
 
 class LookupToy:
-    """Drafts a chain of point masses, which repeats the last token of the text."""
+    """Drafts the text's last token again and again, as point masses."""
 
     name = "point"
 
@@ -158,14 +158,14 @@ class LookupToy:
 
 @functools.lru_cache(256)
 def toy_models(vocabulary: int, seed: int, free: tuple[int, ...] | None = None) -> tuple[TableModel, TableModel]:
-    """Make a target and a draft model that resembles it. Every path of an enumeration reuses them."""
+    """Make a target, and a draft model that resembles it. They are cached, since every path of a `Case` uses them."""
     target = TableModel(vocabulary, seed, free=free)
     return target, TableModel(vocabulary, seed + 10_000, base=target, free=free)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A toy on which the loop can be enumerated. The prefill writes one token, and `length` more follow."""
+    """Models and settings for which the loop is enumerated. After the prefill's token, at most `length` more follow."""
 
     vocabulary: int = 3
     k: int = 2
@@ -174,7 +174,7 @@ class Case:
     drafter: str = "model"  # model | point | sampled | without replacement | top
     seed: int = 0
     end: bool = False  # whether token V - 1 ends the text
-    free: tuple[int, ...] | None = None  # the places at which more than one token is possible; None: all of them
+    free: tuple[int, ...] | None = None  # see `TableModel`
 
     def models(self) -> tuple[TableModel, TableModel]:
         return toy_models(self.vocabulary, self.seed, self.free)
@@ -197,7 +197,7 @@ class Case:
         return frozenset({self.vocabulary - 1} if self.end else ())
 
     def exact_distribution(self) -> JointDistribution:
-        """Return the target's distribution of texts: products of rows that `warp.py` computes, not the shipped code."""
+        """Return the target's distribution of texts. It is computed with `warp.py`, independently of `sampling.py`."""
         target = self.models()[0]
 
         def row(text: tuple[int, ...]) -> list[float]:
@@ -207,14 +207,14 @@ class Case:
 
 
 def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]]:
-    """Make a function that runs the shipped loop with a sampler. It makes a new task for every path."""
+    """Return a function that takes a sampler, runs the shipped loop on a new task, and returns the text."""
 
     def run(sampler: Sampler) -> tuple[int, ...]:
         tokens: list[int] = []
         for event in generate(task_of(), sampler):
             if isinstance(event, Committed):
                 tokens += event.tokens
-            elif isinstance(event, Failed):  # the loop goes on without a crashed drafter, so its text would pass
+            elif isinstance(event, Failed):  # after a drafter crashes, the loop decodes plainly: its text would pass
                 return (-1,)
         return tuple(tokens)
 
@@ -234,7 +234,7 @@ DRAFTERS = (*CHAINS, "sampled", "without replacement", "top")
 def cases(rule: str = "rejection") -> list[Case]:
     """Return the cases that the tests and the command `prove` enumerate. In about a third, one token ends the text.
 
-    If the rule judges chains only, there are no trees.
+    Cases with trees are left out if the rule judges only chains.
     """
     return [
         Case(vocabulary, k, length, PARAMS[p], drafter, seed=index, end=(vocabulary + k + length + p) % 3 == 0)
@@ -246,7 +246,7 @@ def cases(rule: str = "rejection") -> list[Case]:
 
 
 def deep_loops(rule: str = "rejection") -> list[Case]:
-    """Return cases with drafts of up to sixteen levels. In each, only two neighbouring places are free."""
+    """Return cases with drafts of up to sixteen levels. To limit paths, only two neighbouring tokens are random."""
     drafters = ("model", "top", "model", "without replacement") if RULES[rule].trees else ("model",)
     return [
         Case(3, DEEPEST, DEEPEST + 1, drafter=drafters[at % len(drafters)], seed=at, free=(at, at + 1))

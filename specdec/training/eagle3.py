@@ -1,7 +1,7 @@
-"""Define the EAGLE-3 head (arXiv 2503.01840) that is trained; `drafters/eagle3.py` runs the trained head.
+"""Define the EAGLE-3 head (arXiv 2503.01840) for training; `drafters/eagle3.py` runs the trained head.
 
 The paper calls its method *training-time test*: from every token, training takes several steps, as drafting does. The
-first step reads the target's features. Each later step reads the head's own output of the step before. In drafting,
+first step reads the target's features. Each later step reads the head's own output of the previous step. In drafting,
 the steps read drafted tokens; in training, they read the text's tokens. Each step predicts one token further ahead.
 """
 
@@ -19,12 +19,12 @@ from ..models.transformer import Transformer
 from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotated, rotation, START_SCALE
 from .loss import Draft, Reading
 
-STEPS = 4  # of the training-time test; must be below `examples.EARLIEST`, since each step looks one token further back
+STEPS = 4  # steps of training. The last one looks STEPS tokens back, so STEPS must be below `examples.EARLIEST`
 QUERIES_PER_KEY = 3  # query heads that share a key head, if this divides the number of query heads
 
 
 class Eagle3(Draft):
-    """The untrained head roughly returns the highest tap. `writes` fits states to the target's output matrix."""
+    """An EAGLE-3 head in training. Before its first update, it returns roughly the states of its highest tap."""
 
     def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS) -> None:
         super().__init__(target, draft_ids)
@@ -33,36 +33,36 @@ class Eagle3(Draft):
         self.heads = max(1, width // HEAD_DIM)
         self.kv_heads = self.heads // QUERIES_PER_KEY if self.heads % QUERIES_PER_KEY == 0 else self.heads
         self.head_dim = width // self.heads
-        self.rows_scale *= START_SCALE * width**-0.5
+        self.rows_scale *= START_SCALE * width**-0.5  # makes the first logits small
         self.fc = matrix(width, len(self.taps) * width, START_SCALE)
         self.fc.data[:, -width:] += torch.eye(width)
         self.qkv = matrix((self.heads + 2 * self.kv_heads) * self.head_dim, 2 * width)
         self.out = matrix(width, self.heads * self.head_dim, START_SCALE)
         inner = target.config.intermediate_size
         self.gate_up, self.down = matrix(2 * inner, width), matrix(width, inner, START_SCALE)
-        self.writes = nn.Parameter(torch.eye(width))
+        self.writes = nn.Parameter(torch.eye(width))  # fits the head's states to the target's output matrix
         self.word_norm, self.feature_norm, self.mlp_norm, self.norm = (nn.Parameter(torch.ones(width)) for _ in "1234")
         self.to(target.device)
 
     def forward(self, tokens: Tensor, features: Tensor) -> list[Tensor]:
-        """Return each step's states, which `outputs()` turns into logits. Row i of step s predicts token i + s + 2.
+        """Return the states of each step; `outputs()` maps them to logits. State i of step s predicts token i + s + 2.
 
         # [rows, n], [rows, n, taps · width] -> steps × [rows, n, width]
         """
         (rows, count), dtype = tokens.shape, self.dtype
         state = F.linear(features, self.fc.to(dtype)).float()
         padded = F.pad(tokens, (0, self.steps))
-        words = F.rms_norm(F.embedding(padded, self.embedding).float(), (self.width,), self.word_norm, EPS).to(dtype)
+        embedded = F.rms_norm(F.embedding(padded, self.embedding).float(), (self.width,), self.word_norm, EPS).to(dtype)
         cosines, sines = rotation(count + self.steps, self.head_dim, ROPE_THETA, tokens.device, dtype)
         mask = causal_mask(count, tokens.device, dtype)
         all_qkv, out, gate_up, down, writes = (
             weight.to(dtype) for weight in (self.qkv, self.out, self.gate_up, self.down, self.writes)
         )
-        group, drafts, later_steps = self.heads // self.kv_heads, list[Tensor](), list[tuple[Tensor, Tensor]]()
+        group, outputs, later_steps = self.heads // self.kv_heads, list[Tensor](), list[tuple[Tensor, Tensor]]()
         for step in range(self.steps):
             angles = cosines[step : step + count], sines[step : step + count]
             normed = F.rms_norm(state, (self.width,), self.feature_norm, EPS).to(dtype)
-            x = torch.cat((words[:, step + 1 : step + 1 + count], normed), -1)
+            x = torch.cat((embedded[:, step + 1 : step + 1 + count], normed), -1)
             qkv = F.linear(x, all_qkv).view(rows, count, -1, self.head_dim).transpose(1, 2)
             q, k, v = qkv.split((self.heads, self.kv_heads, self.kv_heads), 1)
             q = rotated(q * self.head_dim**-0.5, angles).unflatten(1, (self.kv_heads, group))
@@ -71,7 +71,7 @@ class Eagle3(Draft):
                 keys, values = k, v
             else:
                 later_steps.append((k, v))
-            # A token attends to the first step's keys up to its own position. Of later steps, it sees only its own key.
+            # A position attends to the first step's keys up to itself, and to its own key of each later step so far.
             scores = [torch.matmul(q, keys.transpose(-1, -2)) + mask]
             scores += [(q * key).sum(-1, keepdim=True) for key, _ in later_steps]
             attention = torch.cat(scores, -1).softmax(-1)
@@ -81,18 +81,18 @@ class Eagle3(Draft):
             state = state + F.linear(y.flatten(1, 2).transpose(1, 2).flatten(2), out)
             gate, up = F.linear(F.rms_norm(state, (self.width,), self.mlp_norm, EPS).to(dtype), gate_up).chunk(2, -1)
             state = state + F.linear(F.silu(gate) * up, down)
-            drafts.append(F.linear(F.rms_norm(state, (self.width,), self.norm, EPS).to(dtype), writes))
-        return drafts
+            outputs.append(F.linear(F.rms_norm(state, (self.width,), self.norm, EPS).to(dtype), writes))
+        return outputs
 
     def outputs(self) -> Tensor:
         return self.target_rows * self.rows_scale
 
     def predictions(self, reading: Reading) -> list[Tensor]:
-        drafts = self(reading.tokens, reading.features)
-        return [states.flatten(0, 1)[reading.places - step - 1] for step, states in enumerate(drafts)]
+        outputs = self(reading.tokens, reading.features)  # a place p needs the state that predicts token p + 1
+        return [states.flatten(0, 1)[reading.places - step - 1] for step, states in enumerate(outputs)]
 
     def weights(self) -> dict[str, Tensor]:
-        """Return the tensors under the names of EAGLE-3's authors. `WRITES` replaces their output matrix."""
+        """Return the tensors under the names of EAGLE-3's authors, but with `WRITES` instead of an output matrix."""
         q, k, v = self.qkv.split([count * self.head_dim for count in (self.heads, self.kv_heads, self.kv_heads)])
         gate, up = self.gate_up.chunk(2)
         layer = {
@@ -127,6 +127,6 @@ class Eagle3(Draft):
 
 
 def distinct_taps(depth: int) -> tuple[int, ...]:
-    """Return the layers whose inputs are fused: `default_taps`, or other layers if these are not distinct."""
+    """Return the layers whose inputs are fused: `default_taps`, or others if the target has too few layers for them."""
     low, middle, high = default_taps(depth)
     return (low, middle, high) if low < middle < high else tuple(sorted({1, (depth + 1) // 2, depth}))

@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {"domain": "domain", "temperature": "T", "drafter": "drafter", "k": "K", "alpha": "α", "tau": "τ"}
 COLUMNS |= {"draft_cost": "c", "verify_cost": "v", "measured_speedup": "measured speed-up"}
 COLUMNS |= {"worst_prompt_speedup": "worst prompt", "accounted_speedup": "accounted", "repetition": "repetition"}
-STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # reports on SmolLM2 in results/star, by precision or drafter
-RESULTS: tuple[str, ...] = (
+STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # reports in results/star; they measure SmolLM2
+RESULTS: tuple[str, ...] = (  # texts of docs/results.md, by the keys of `blocks`
     "headline",
     "machines",
     "measured",
@@ -26,7 +26,7 @@ RESULTS: tuple[str, ...] = (
     "browsers",
 )
 RESULTS += ("gpu_steps", "gpu_smollm2", "gpu")
-PAGES = {
+PAGES = {  # page -> the keys, in `blocks`, of the texts that it contains
     "README.md": ["headline", "gpu", "trust"],
     "docs/results.md": [*RESULTS, "star_default", *(f"star_{name}" for name in STAR)],
     "docs/methods.md": ["models"],
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def blocks(root: Path) -> dict[str, str]:
-    """Render the reports below `root` as Markdown. The key of each text is the name of its place in the pages."""
+    """Render the reports below `root` as Markdown. In the pages, a text stands between markers named by its key."""
     results = root / "assets" / "results"
     embedded, all_methods = load(results / "embedded.json"), load(results / "methods.json")
     on_gpu = load(results / "machines" / "gpu.h200.json")
@@ -68,9 +68,9 @@ def blocks(root: Path) -> dict[str, str]:
     }
 
 
-def filled(text: str, blocks: dict[str, str]) -> str:
-    """Replace the text between <!-- name --> and <!-- /name -->. Raises ValueError if a place is missing."""
-    for name, block in blocks.items():
+def filled(text: str, blocks_by_name: dict[str, str]) -> str:
+    """Replace the text between <!-- name --> and <!-- /name -->. Raises ValueError if one of these is missing."""
+    for name, block in blocks_by_name.items():
         before, opening, rest = text.partition(f"<!-- {name} -->\n")
         _, closing, after = rest.partition(f"<!-- /{name} -->\n")
         if not closing:
@@ -91,13 +91,13 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], *notes: str) -> st
 
 
 def pivot(head: list[str], cells: dict[tuple[tuple[str, ...], str], str], *notes: str) -> str:
-    """Render a table of `cells`. Their keys are pairs: the first cells of the line, and the name of the column."""
-    lines, columns = [key[0] for key in cells], list(dict.fromkeys(key[1] for key in cells))
-    rows = ([*line, *(cells.get((line, column), "–") for column in columns)] for line in dict.fromkeys(lines))
+    """Render a table. The key of each of the `cells` is a pair: the cells that begin its row, and its column's name."""
+    starts, columns = [key[0] for key in cells], list(dict.fromkeys(key[1] for key in cells))
+    rows = ([*start, *(cells.get((start, column), "–") for column in columns)] for start in dict.fromkeys(starts))
     return table([*head, *columns], rows, *notes)
 
 
-def machine_of(report: Any) -> str:
+def machine_and_date(report: Any) -> str:
     machine, provenance = report["machine"], report["provenance"]
     return f"{machine['cpu']}, {machine['cores']} cores, {provenance['measured'][:10]}"
 
@@ -107,9 +107,9 @@ def measured(report: Any) -> str:
 
 
 def compare_with_transformers(report: Any) -> tuple[str, float, float]:
-    """Return "yes" or "NO" for whether every greedy text equals plain decoding's, and two ratios of speeds.
+    """Return "yes" if every greedy text equals plain decoding's, otherwise "NO"; and two ratios of speeds.
 
-    The ratios are plain decoding over transformers' `generate`, and speculative decoding over assisted generation.
+    The first is plain decoding over transformers' `generate`; the second, speculative over assisted decoding.
     """
     same = all(row["identical_to_plain"] for row in report["rows"] if row["temperature"] == 0)
     peers = report["peers"]
@@ -136,30 +136,30 @@ def headline(report: Any, all_methods: Any) -> str:
 
 
 def machines(reports: list[Any]) -> str:
-    """Write a line for each processor: the headline figures of the *embedded* report that was measured on it."""
+    """Write a line for each processor, with the headline figures of the *embedded* report measured there."""
     head = ["processor", "cores", "layers in", "measured", "commit", "greedy", "T = 0.8"]
     head += ["plain / `generate`", "speculative / assisted", "greedy text identical"]
     rows = []
     for report in reports:
         machine, provenance = report["machine"], report["provenance"]
         layers = "C++" if provenance["models"].get("kernels") == "native" else "torch"
-        where = [machine["cpu"], str(machine["cores"]), layers, provenance["measured"][:10], provenance["commit"]]
+        start = [machine["cpu"], str(machine["cores"]), layers, provenance["measured"][:10], provenance["commit"]]
         gains = (f"{report['headline'][name]['speedup']:.2f}×" for name in ("greedy", "sampled"))
         same, *ratios = compare_with_transformers(report)
-        rows.append([*where, *gains, *(f"{ratio:.1f}×" for ratio in ratios), same])
+        rows.append([*start, *gains, *(f"{ratio:.1f}×" for ratio in ratios), same])
     return table(head, rows)
 
 
 def methods(report: Any) -> str:
     """Write a line for each drafter: measured speed-up, α and τ at its best K, by temperature and domain."""
-    return pivot(["drafter"], {place_of(row): brief(row) for row in by_temperature(report)})
+    return pivot(["drafter"], {cell_key(row): brief(row) for row in by_temperature(report)})
 
 
 def at_equal_depth(report: Any) -> str:
-    """Write a line for each drafter: τ at every K that was tried, by temperature and domain."""
+    """Write a line for each drafter: τ at every K, by temperature and domain. Drafters with only one K are left out."""
     rows = [row for row in by_temperature(report) if len(row["tau_by_k"]) > 1]
     depths = sorted({k for row in rows for k in row["tau_by_k"]}, key=int)
-    cells = {place_of(row): " · ".join(cell("tau", row["tau_by_k"][k]) for k in depths) for row in rows}
+    cells = {cell_key(row): " · ".join(cell("tau", row["tau_by_k"][k]) for k in depths) for row in rows}
     return pivot([f"τ at K = {' · '.join(depths)}"], cells)
 
 
@@ -167,25 +167,25 @@ def by_temperature(report: Any) -> list[Any]:
     return sorted(report["rows"], key=lambda row: row["temperature"])
 
 
-def place_of(row: Any) -> tuple[tuple[str, ...], str]:
+def cell_key(row: Any) -> tuple[tuple[str, ...], str]:
     return (f"`{row['drafter']}`",), f"{row['domain']}, T = {row['temperature']:g}"
 
 
 def passes(report: Any) -> str:
     """Write a line for each engine, precision and number of threads: a step's time, and v(n) of docs/results.md."""
-    widths = [rows for rows in report["rows"][0]["v"] if rows != "1"]
-    head = ["engine", "weights", "threads", "step, ms", "step / reading", *(f"v({rows})" for rows in widths)]
+    counts = [count for count in report["rows"][0]["v"] if count != "1"]
+    head = ["engine", "weights", "threads", "step, ms", "step / reading", *(f"v({count})" for count in counts)]
     rows = []
     for row in report["rows"]:
         step = f"{row['step_ms']:.1f}", f"{row['step_ms'] / row['reading_ms']:.2f}"
-        costs = (f"{row['v'][width]:.2f}" for width in widths)
+        costs = (f"{row['v'][count]:.2f}" for count in counts)
         rows.append([row["engine"], row["precision"], str(row["threads"]), *step, *costs])
     commit, peer = report["provenance"]["commit"], report["llama_cpp_python"]
-    return table(head, rows, f"{machine_of(report)}, commit {commit}; llama-cpp-python {peer}.")
+    return table(head, rows, f"{machine_and_date(report)}, commit {commit}; llama-cpp-python {peer}.")
 
 
 def by_default(report: Any) -> str:
-    """Write a line for each question: the default drafter's speed-up by temperature, the lowest greedy one first."""
+    """Write a line for each question: the default drafter's speed-up by temperature, from the lowest greedy one up."""
     cells, notes = dict[tuple[tuple[str, ...], str], str](), list[str]()
     for row in sorted(report["rows"], key=lambda row: (row["temperature"], row["measured_speedup"])):
         column = f"T = {row['temperature']:g}: `{row['drafter']}`, K = {row['k']}"
@@ -195,31 +195,31 @@ def by_default(report: Any) -> str:
         gains = [row["measured_speedup"] for row in rows]
         notes.append(f"{list_name}, T = {temperature:g}: median {median(gains):.2f}×, worst {min(gains):.2f}×")
     same = all(row["identical_to_plain"] for row in report["rows"] if not row["temperature"])
-    note = f"{machine_of(report)}. {'; '.join(notes)}. Greedy texts identical to plain decoding's: "
+    note = f"{machine_and_date(report)}. {'; '.join(notes)}. Greedy texts identical to plain decoding's: "
     return pivot(["question", "kind", "list"], cells, note + ("all." if same else "NOT ALL."))
 
 
 def browsers(report: Any) -> str:
     """Write a line for each family, kind of text, drafter and K: τ, and the speed-up by browser and threads.
 
-    The last lines are the tokens per second of plain decoding.
+    The last lines give each family's median tokens per second in plain decoding.
     """
     cells: dict[tuple[tuple[str, ...], str], str] = {}
     rates: dict[tuple[tuple[str, ...], str], list[float]] = {}
     for row in report["rows"]:
         threads = f"{row['threads']} thread{'s' * (row['threads'] != 1)}"
-        place = f"{row['browser'].title()} {report['versions'][row['browser']]}, {threads}"
+        column = f"{row['browser'].title()} {report['versions'][row['browser']]}, {threads}"
         setting = row["family"], row["kind"], f"`{row['drafter']}`, {row['k']}", f"{row['tau']:.2f}"
-        cells[setting, place] = f"{row['speed_up']:.2f}×"
-        rates.setdefault(((row["family"], "all, tokens/s", "plain decoding", "1"), place), []).append(
+        cells[setting, column] = f"{row['speed_up']:.2f}×"
+        rates.setdefault(((row["family"], "all, tokens/s", "plain decoding", "1"), column), []).append(
             row["plain_per_s"]
         )
     cells |= {key: f"{median(values):.0f}" for key, values in rates.items()}
-    return pivot(["target", "text", "drafter, K", "τ"], cells, f"{machine_of(report)}.")
+    return pivot(["target", "text", "drafter, K", "τ"], cells, f"{machine_and_date(report)}.")
 
 
 def gpu(report: Any) -> str:
-    """Write the results of a GPU as sentences: Qwen3's shapes beside transformers, the embedded pair, SmolLM2."""
+    """Write sentences on a GPU: Qwen3's shapes, compared with transformers; then the embedded pair and SmolLM2."""
     stages, card = report["stages"], report["machine"]["gpu"]
     plain, drafted = (row for row in stages["steps"] if "synthetic_alpha" in row and row["context"] == 128)
     (generate,) = stages["generate"]
@@ -248,20 +248,20 @@ def gpu(report: Any) -> str:
 
 
 def gpu_steps(report: Any) -> str:
-    """Write a line for each context and K: times of a draft and its verification, and c and v as in docs/results.md."""
+    """Write a line for each context and K: times of draft and verification; c and v as in docs/results.md."""
     head = ["context", "K", "draft, ms", "verification, ms", "c", "v", "kernels of a cycle"]
     rows, plain = [], 0.0
     for row in report["stages"]["steps"]:
         if "verify_ms" not in row:
             continue
-        plain = plain if row["k"] else row["verify_ms"]
+        plain = plain if row["k"] else row["verify_ms"]  # each context begins with the row for K = 0
         c = f"{row['draft_ms'] / row['k'] / plain:.2f}" if row["k"] else "–"
         costs = f"{row['draft_ms']:.2f}", f"{row['verify_ms']:.2f}", c, f"{row['verify_ms'] / plain:.2f}"
         rows.append([str(row["context"]), str(row["k"]), *costs, str(row["kernels"])])
-    about, commit = report["machine"], report["provenance"]["commit"]
+    machine, commit = report["machine"], report["provenance"]["commit"]
     day = report["provenance"]["measured"][:10]
-    note = f"{about['gpu']}, {day}, commit {commit}, torch {about['torch']}, Triton {about['triton']}, driver "
-    return table(head, rows, f"{note}{about['driver']}; a copy moves {report['copy_gbps']:,.0f} GB/s.")
+    note = f"{machine['gpu']}, {day}, commit {commit}, torch {machine['torch']}, Triton {machine['triton']}, driver "
+    return table(head, rows, f"{note}{machine['driver']}; a copy moves {report['copy_gbps']:,.0f} GB/s.")
 
 
 def gpu_smollm2(report: Any) -> str:
@@ -274,11 +274,11 @@ def gpu_smollm2(report: Any) -> str:
 
 # ---- certificates of real servers ----
 
-NAMES = {"smollm2": "SmolLM2-135M"}  # the embedded pair is not named
+NAMES = {"smollm2": "SmolLM2-135M"}  # certificates of the embedded pair name no family
 
 
 def certificates(report: Any) -> str:
-    """Write a line for each certificate: draws, verdict, and how many known mistakes the draws would have revealed."""
+    """Write a line for each certificate: draws, verdict, and how many known mistakes so many draws would reveal."""
     head = ["engine", "version", "method", "T", "draws × prompts", "verdict"]
     head += ["known mistakes that would have shown", "seconds", "date"]
     rows = []
@@ -299,7 +299,7 @@ def filters(row: Any) -> list[str]:
 
 
 def is_wrong(row: Any) -> bool:
-    """Return whether texts at the row's temperature are wrong, not only greedy ones, which `status` also counts."""
+    """Return whether texts at the row's temperature are wrong. `status` is also set if only greedy texts are wrong."""
     return bool(row["status"]) and (not row["temperature"] or any(any(each["red"] or ()) for each in row["contexts"]))
 
 
@@ -311,23 +311,23 @@ def brief(row: Any) -> str:
 
 
 def best(report: Any, name: str, temperature: float) -> str:
-    """Write the headline's speed-up, the best one of each domain, and the domains that were left out."""
-    headline = report["headline"][name]
+    """Write the median speed-up, each domain's best, and the domains that the median leaves out (looping texts)."""
+    summary = report["headline"][name]
     by_domain: dict[str, float] = {}
     for row in report["rows"]:
         if row["temperature"] == temperature:
             by_domain[row["domain"]] = max(by_domain.get(row["domain"], 0.0), row["measured_speedup"])
-    each = ", ".join(f"{domain} {value:.2f}×" for domain, value in by_domain.items())
-    if not headline["looping"]:
-        return f"{headline['speedup']:.2f}× (median of: {each})"
-    left_out = f"{' and '.join(headline['looping'])} repeat themselves too much to count"
-    if headline["speedup"] is None:
-        return f"{each} ({left_out})"
-    return f"{headline['speedup']:.2f}× (median of those that count among {each}; {left_out})"
+    all_domains = ", ".join(f"{domain} {value:.2f}×" for domain, value in by_domain.items())
+    if not summary["looping"]:
+        return f"{summary['speedup']:.2f}× (median of: {all_domains})"
+    left_out = f"{' and '.join(summary['looping'])} repeat themselves too much to count"
+    if summary["speedup"] is None:
+        return f"{all_domains} ({left_out})"
+    return f"{summary['speedup']:.2f}× (median of those that count among {all_domains}; {left_out})"
 
 
 def models(provenance: Any) -> str:
-    """Write a line for each trained model and head of the embedded family."""
+    """Write a line for each part of the embedded family that was trained: models and heads."""
     head = ["", "shape", "parameters", "tokens seen", "bits per byte, held out (story · code · facts)"]
     rows = []
     for name, facts in provenance.items():
