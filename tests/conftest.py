@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 # Ports of its own for each process: where two take the same one at once, Gradio goes through the others slowly.
 os.environ["GRADIO_SERVER_PORT"] = str(10_000 + os.getpid() % 200 * 100)
+gc.disable()  # until the tests: imports leave nothing to collect
 os.environ["RUST_BACKTRACE"] = "0"  # a panic that a test makes would read the debug information of all of Python
 
 
@@ -28,15 +29,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than the machine has cores: tests often wait for the browser, or for another process."""
     from specdec.figures import machine
 
-    return machine.cores() + 1
+    return machine.cores()  # each process imports for a quarter of a minute, so more of them would be slower
 
 
 @pytest.fixture(autouse=True, scope="session")
 def quick_process() -> None:
     os.getloadavg = lambda: (0.0, 0.0, 0.0)  # no figure is struck out because other tests run
+    gc.enable()
     gc.freeze()  # what was imported stays: no collection needs to look through it
     gc.set_threshold(100_000, 20, 50)  # enumeration makes millions of small things, and few circles
 

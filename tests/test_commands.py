@@ -138,7 +138,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
     [
         (["word " * 600], "Shorten it"),
         (["x", "--temperature", "-1"], "temperature must lie between"),
-        (["x", "--drafter", "adaptive:none"], "its depth cannot be chosen"),
+        pytest.param(["x", "--drafter", "adaptive:none"], "its depth cannot be chosen", marks=pytest.mark.long),
         (["x", "--drafter", "medusa", "--peer", "transformers"], "supports a draft model"),
         *([] if torch.cuda.is_available() else [(["x", "--device", "cuda"], "sees no NVIDIA GPU")]),
         (["x", "--family", "/nowhere"], "no folder 'target'"),
@@ -274,6 +274,7 @@ def on_one_core() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 def test_what_cannot_be_written_gets_one_sentence() -> None:
     done = shell("Once --drafter draft_model -k 4 --max-tokens 4 > /dev/full")

@@ -189,10 +189,10 @@ def sound(verdict: Verdict, proposal: Proposal, rows: Tensor, rule: str) -> None
 CHECKS = (replacing, judging)
 
 
-def broken_invariants(cases: int) -> Counter[str]:
+def broken_invariants(cases: range) -> Counter[str]:
     """How often each invariant was broken; anything that is raised counts."""
     broken = Counter[str]()
-    for seed in range(cases):
+    for seed in cases:
         check = CHECKS[seed % len(CHECKS)]
         try:
             check(random.Random(seed))
@@ -203,10 +203,10 @@ def broken_invariants(cases: int) -> Counter[str]:
     return broken
 
 
-@pytest.mark.parametrize("cases", [3_000, pytest.param(12_000, marks=pytest.mark.long)])
-def test_no_invariant_breaks(cases: int, record_property: Callable[[str, object], None]) -> None:
+@pytest.mark.parametrize("cases", [range(2_000), pytest.param(range(2_000, 10_000), marks=pytest.mark.long)])
+def test_no_invariant_breaks(cases: range, record_property: Callable[[str, object], None]) -> None:
     broken = broken_invariants(cases)
-    record_property("cases", cases)
+    record_property("cases", len(cases))
     record_property("invariants broken", broken.total())
     assert not broken
 
@@ -214,4 +214,4 @@ def test_no_invariant_breaks(cases: int, record_property: Callable[[str, object]
 def test_a_broken_residual_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in (lambda p, q, token: p, lambda p, q, token: p * 0, lambda p, q, token: p.flip(0)):
         monkeypatch.setitem(globals(), "residual", wrong)
-        assert broken_invariants(120)
+        assert broken_invariants(range(120))

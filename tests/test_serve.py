@@ -61,9 +61,8 @@ def asked(client: httpx.Client, sent: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.parametrize(
-    "way", [pytest.param(one, marks=pytest.mark.long if at else ()) for at, one in enumerate(WAYS)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("way", WAYS)
 def test_the_public_bounds_hold_however_the_app_is_started(way: str) -> None:
     with started(*WAYS[way]) as client:
         for field, (sent, said) in TOO_MUCH.items():

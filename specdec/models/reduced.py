@@ -73,4 +73,4 @@ def output_rows(target: Target, tokens: Tensor) -> Tensor:
     """Return the rows of the target's output matrix for `tokens`, in float32.  # [n] -> [n, width]"""
     eye = torch.eye(target.width, dtype=target.dtype, device=target.device)
     columns = [target.project(rows)[:, tokens.to(target.device)].float().cpu() for rows in eye.split(ROWS)]
-    return torch.cat(columns).T.nan_to_num(0.0, 0.0, 0.0)  # `project` divides by the norm's weights; 0 / 0 is NaN
+    return torch.cat(columns).T

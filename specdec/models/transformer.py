@@ -99,6 +99,7 @@ class Transformer:
         self.head = self._after_norm(rearrange(lambda rows: F.pad(rows, (0, 0, 0, padding)), head), norm, width)
         del embedding, head  # often float32; beside them, an 8B model would not fit into 24 GB
         self.norm = (norm * self.unit(width)).to(dtype)
+        self.divisor = self.norm.masked_fill(self.norm == 0, 1.0)
         self.layers = [self._layer(i, weights, take, take_matrix) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
         self.floor, self.head_floor = self._floor_of(width), self._floor_of(self.head_dim)
@@ -267,7 +268,7 @@ class Transformer:
 
     def project(self, normed: Tensor) -> Tensor:
         """Multiply normed states by the output matrix.  # [n, hidden] -> [n, V]"""
-        return self.logits_of(normed / self.norm)  # `head` includes the norm's weights, so divide by them
+        return self.logits_of(normed / self.divisor)  # `head` includes the norm's weights, so divide by them
 
     def cut_vocabulary(self, count: int) -> None:
         self.vocabulary = count  # the matrix keeps all outputs: with an odd number of them, a GPU is slow

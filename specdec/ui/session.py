@@ -28,7 +28,7 @@ from ..lanes.heartbeat import within
 from ..lanes.worker import Prepared, Worker, WorkerDied
 from ..methods import DEFAULT_DRAFTER, EMBEDDED, METHODS
 from ..settings import RunRequest
-from ..traces.file import line, live_header, recording, Trace
+from ..traces.file import line, live_header, recording
 from ..types import TranslatableText
 from . import menu
 from .gateway.turns import Ticket, Turns
@@ -230,15 +230,11 @@ def recorded_certificates(pair: Any) -> dict[str, Any]:
 
 
 def recorded(name: str, drafter: str = "") -> str:
-    """Return a recorded run as checked NDJSON, of `drafter` or, by default, the main one; "" if there is none."""
+    """Return the file of a recorded run, of `drafter` or, by default, the main one; "" if there is none."""
     if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
     path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
-    try:
-        return Trace.load(path).dumps() if path.exists() else ""
-    except (OSError, ValueError) as error:
-        log.warning("recorded run %s cannot be read: %s", path.relative_to(TRACES), error)
-        return ""
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def recorded_names() -> list[str]:
@@ -248,8 +244,8 @@ def recorded_names() -> list[str]:
 
 
 def first_recorded() -> str:
-    """Return the run for the first screen: the first recorded run that can be read."""
-    return next(filter(None, map(recorded, recorded_names())), "")
+    """Return the run for the first screen, or "" if no run is recorded."""
+    return recorded(next(iter(recorded_names()), ""))
 
 
 def sampled_name() -> str:

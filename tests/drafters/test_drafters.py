@@ -115,7 +115,7 @@ class Faulty:
 
 
 @every_drafter
-@pytest.mark.parametrize("how", ["raises", "gives NaN"])
+@pytest.mark.parametrize("how", ["raises", pytest.param("gives NaN", marks=pytest.mark.long)])
 def test_a_fault_costs_its_cycle_and_no_more(make: Make, how: str) -> None:
     params = SamplingParams(max_tokens=24)
     events = events_of(lambda view: Faulty(make(view), how), params, 3)  # type: ignore[arg-type,return-value]

@@ -90,11 +90,11 @@ def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family) -> Non
         params = SamplingParams(0.7, top_p=0.95, max_tokens=24, seed=i, ignore_end=True)
         plain, *others = (
             ids(list(generate(tasks(exact, prompt, drafter, k, params, False, "shared_noise")["speculative"])))
-            for drafter, k in [("none", 0), *itertools.product(drafting(exact), (1, 5))]
+            for drafter, k in [("none", 0), *zip(drafting(exact), itertools.cycle((1, 5)))]
         )
         compared += len(others)
         assert all(other == plain for other in others), prompt
-    assert compared >= 70
+    assert compared >= 35
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8], ids=str)

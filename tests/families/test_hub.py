@@ -68,6 +68,7 @@ def test_what_was_spoilt_while_it_lay_there_is_fetched_anew(
     assert not (tmp_path / "y").exists()
 
 
+@pytest.mark.long
 def test_what_cannot_be_had_is_one_sentence(server: hubserver.Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "needs about 0.0 GB of memory here" in refusal(memory=len(CONTENT))
     (server.repositories["some/model"] / "model.safetensors").unlink()

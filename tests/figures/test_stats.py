@@ -168,9 +168,9 @@ def test_a_speed_up_that_cannot_be_is_to_be_measured_again(tmp_path: Path, monke
     for now in (True, False):
         monkeypatch.setattr(machine, "busy", lambda now=now: now)
         assert live_header("Hi", {}).machine["busy"] is now
-    runs = {path: Trace.load(path) for path in (ASSETS / "traces").rglob("*.jsonl")}
+    runs = [Trace.load(path) for path in sorted((ASSETS / "traces").rglob("*.jsonl"))[::3]]
     expected = {}
-    for number, trace in enumerate([calm, impossible, stalled, loaded, *runs.values()]):
+    for number, trace in enumerate([calm, impossible, stalled, loaded, *runs]):
         trace.save(tmp_path / f"{number}.jsonl")
         expected[f"{number}.jsonl"] = trace.summary()["machine_busy"]
     (tmp_path / "expected.json").write_text(json.dumps(expected), encoding="utf-8")

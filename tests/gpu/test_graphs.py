@@ -279,7 +279,7 @@ def test_a_capture_without_room_ends_the_run() -> None:
     assert not Graphs.spoiled
 
 
-@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("before", [pytest.param(False, marks=pytest.mark.long), True])
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
 def test_capturing_changes_nothing(kind: str, before: bool) -> None:
     """Neither ahead of a text, nor when it reaches a bucket: warm-ups write beyond the text and move nothing."""

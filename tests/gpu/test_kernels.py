@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
+from itertools import product
 from multiprocessing import get_context
 from typing import Any
 
@@ -39,30 +40,26 @@ def cases() -> Iterator[Any]:
     """
     for dtype in LIMITS:
         yield pytest.param(Case(dtype, rows=2, start=290, bucket=300), id=f"{dtype}-after-a-text")
-    number = 0
-    for size in (64, 96, 128, 256, 12):
-        for heads, kv_heads in ((2, 2), (2, 1), (8, 2), (7, 1)):
-            for dtype in LIMITS:
-                number += 1
-                rows, bucket = 1 + number * 5 % 17, (32, 64, 100, 300)[number % 4]
-                case = Case(
-                    dtype,
-                    heads,
-                    kv_heads,
-                    size,
-                    rows,
-                    start=min((0, bucket // 2, bucket)[number % 3], bucket - rows),
-                    bucket=bucket,
-                    window=(None, 1, 7, 50)[number // 2 % 4],
-                    bias=bool(number & 1),
-                    norm=bool(number & 2),
-                    prenormed=number % 7 == 0,
-                    by_length=bool(number & 4),
-                    width=(96, 1025, 33)[number % 3],
-                    inner=(80, 600)[number % 2],
-                )
-                short = rows <= 3
-                yield pytest.param(case, marks=() if short else pytest.mark.long, id=f"{number}")
+    shapes = product((64, 96, 128, 256, 12), ((2, 2), (2, 1), (8, 2), (7, 1)))
+    for number, (size, (heads, kv_heads)) in enumerate(shapes, start=1):
+        rows, bucket = 1 + number * 5 % 17, (32, 64, 100, 300)[number % 4]
+        case = Case(
+            list(LIMITS)[number // 5 % 2],
+            heads,
+            kv_heads,
+            size,
+            rows,
+            start=min((0, bucket // 2, bucket)[number % 3], bucket - rows),
+            bucket=bucket,
+            window=(None, 1, 7, 50)[number // 2 % 4],
+            bias=bool(number & 1),
+            norm=bool(number & 2),
+            prenormed=number % 7 == 0,
+            by_length=bool(number & 4),
+            width=(96, 1025, 33)[number % 3],
+            inner=(80, 600)[number % 2],
+        )
+        yield pytest.param(case, marks=() if rows <= 4 else pytest.mark.long, id=f"{number}")
 
 
 @needs_triton
@@ -76,14 +73,11 @@ def test_what_is_out_of_sight_does_no_harm_and_nan_is_told(interpreter: ProcessP
     assert interpreter.submit(kernelcases.unseen_and_broken).result() == (True, True)
 
 
+@pytest.mark.long
 @needs_triton
 @pytest.mark.parametrize(
     "name",
-    [
-        "qwen3",
-        pytest.param("mistral window", marks=pytest.mark.long),
-        pytest.param("llama grouped heads", marks=pytest.mark.long),  # with biases
-    ],
+    ["qwen3", "mistral window", "llama grouped heads"],  # the last with biases
 )
 def test_logits_are_the_models_own(interpreter: ProcessPoolExecutor, name: str) -> None:
     whole = FAMILIES[name]

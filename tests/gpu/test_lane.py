@@ -69,7 +69,7 @@ def nearly(value: float) -> Any:
     [
         pytest.param(GREEDY, True, 4, None, id="greedy"),
         pytest.param(WARM, True, 4, None, id="sampled"),
-        pytest.param(WARM, False, 7, [5], id="sampled, light, after one token"),
+        pytest.param(WARM, False, 7, [5], id="sampled, light, after one token", marks=pytest.mark.long),
         pytest.param(GREEDY, False, 1, [3, 1], id="greedy, light, after two", marks=pytest.mark.long),
     ],
 )
@@ -261,7 +261,7 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.Monk
     assert end(lane.generate(task("like"))) == "only our own decoder runs on the device"
 
 
-@pytest.mark.parametrize("make", [task, adapted])
+@pytest.mark.parametrize("make", [task, pytest.param(adapted, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
 def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depths: list[int]) -> None:
     """And the plain loop many times: the count is worth something."""

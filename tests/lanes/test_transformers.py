@@ -98,7 +98,7 @@ def test_it_samples_as_it_is_asked_to(family: zoo.Family) -> None:
     assert texts[0] == texts[1] != texts[2] and torch.equal(state, torch.get_rng_state())
 
 
-@pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("params", [GREEDY, pytest.param(WARM, marks=pytest.mark.long)], ids=["greedy", "sampled"])
 def test_a_stop_string_and_the_last_token_end_it(family: zoo.Family, params: SamplingParams) -> None:
     whole = only(run(family, params=params), Finished)[0].text
     stop = whole[10:14]

@@ -200,6 +200,7 @@ def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(
     assert second != first
 
 
+@pytest.mark.long
 def test_where_a_gpu_has_no_room_a_call_ends_in_a_sentence_and_the_next_is_whole(toy: Worker) -> None:
     with pytest.raises(ValueError) as refused:
         items(toy.call("full"))

@@ -20,7 +20,7 @@ from specdec.lanes.race import race
 from specdec.lanes.transformers import usual_drafter
 from specdec.models.config import Config
 from specdec.models.packed import FILE, pack_rows
-from specdec.models.reduced import MAP, READS, reduced_tensors, ReducedDraft, WRITES
+from specdec.models.reduced import MAP, output_rows, READS, reduced_tensors, ReducedDraft, WRITES
 from specdec.models.transformer import Transformer
 from specdec.models.view import TargetView
 from specdec.proof.enumeration import output_distribution
@@ -74,6 +74,17 @@ def test_logits_are_those_of_the_two_matrices_and_the_target_s_own(target: Path)
     torch.testing.assert_close(found[:, [2, 4, 9]], meant[:, [2, 4, 9]], rtol=1e-4, atol=1e-4)
     assert found.shape == meant.shape and int(found.isfinite().sum()) == 9
     assert draft.parameters == sum(tensor.numel() for tensor in tensors.values()) - 3
+
+
+def test_a_norm_with_a_weight_of_zero_blanks_one_column_of_the_output_matrix_and_no_more(target: Path) -> None:
+    model = Transformer.load(target)
+    whole = weights(model, [4, 9, 2])
+    whole["model.norm.weight"][1] = 0.0
+    whole["model.embed_tokens.weight"] = whole["lm_head.weight"] = torch.randn(model.vocabulary, WIDTH)
+    blanked = whole["lm_head.weight"].clone()
+    blanked[:, 1] = 0.0
+    zeroed = Transformer(Config.parse(facts(model.vocabulary)), whole, torch.float32)
+    torch.testing.assert_close(output_rows(zeroed, torch.tensor([9, 4])), blanked[[9, 4]])
 
 
 @pytest.mark.parametrize("params", [SamplingParams(0.8, top_k=3, max_tokens=3), SamplingParams(0.8, max_tokens=2)])

@@ -47,6 +47,7 @@ def told(k=3, **settings):
     return [item for item in news if item.text]
 
 
+@pytest.mark.long
 def test_a_pair_is_downloaded_loaded_and_run(server):
     news = told()
     kinds = [item.kind for item in news]

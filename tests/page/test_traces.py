@@ -80,6 +80,7 @@ def test_links_and_frames_in_the_browsers_own_hands(tmp_path):
     nodejs.check("python/traces.test.js", TRACE=tmp_path / "toy.jsonl", SETTINGS=json.dumps(traces.for_links()))
 
 
+@pytest.mark.long
 def test_a_run_in_a_link_is_taken_as_a_file_is(tmp_path):
     """Every recorded run, packed into a link and read again, passes the audit."""
     nodejs.check("python/share.test.js", RUNS=ASSETS / "traces", OUT=tmp_path)

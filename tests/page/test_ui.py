@@ -256,13 +256,6 @@ def test_an_example_without_a_recording_leaves_the_stage_as_it_is_and_says_so(tr
     assert session.recorded("story", "magic") == "" and not caplog.records  # a run that nobody recorded is no fault
 
 
-def test_the_first_screen_takes_any_run_that_can_be_read(traces):
-    (traces / "story.jsonl").write_text("{}", encoding="utf-8")
-    assert session.first_recorded() == ""
-    toyrun.trace().save(traces / "code.jsonl")
-    assert session.first_recorded()
-
-
 # ---- live runs ----
 
 

@@ -132,7 +132,7 @@ def test_the_distribution_of_a_mistake_is_that_of_the_enumerated_loop(key: str) 
 
 
 # Of an algorithm that computed both models and every path of the whole cycle anew for each mistake.
-@pytest.mark.parametrize(("k", "assumed"), [(2, False), (4, True)])
+@pytest.mark.parametrize(("k", "assumed"), [(2, False), pytest.param(4, True, marks=pytest.mark.long)])
 def test_what_is_computed_once_for_all_mistakes_changes_no_number(k: int, assumed: bool) -> None:
     recorded = json.loads((Path(__file__).parent / "power.json").read_text())
     models, params = toy().models, SamplingParams(temperature=0.8, max_tokens=k + 2)

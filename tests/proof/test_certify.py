@@ -216,6 +216,7 @@ def test_a_wrong_wish_is_refused_with_the_reason(asked: dict[str, Any], advice: 
         request.check_certificate(**asked)
 
 
+@pytest.mark.long
 def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> None:
     news = list(session.certify(request.check_certificate("toy", "from_target", 100, 1)))
     states = [json.loads(one.text) for one in news if one.kind == "lines" and one.text]
@@ -242,7 +243,7 @@ as_recorded = pytest.mark.skipif(native.library() is None, reason="recorded with
 
 
 @real_models
-@pytest.mark.parametrize("key", ["", pytest.param("from_target", marks=as_recorded)])
+@pytest.mark.parametrize("key", ["", pytest.param("from_target", marks=[as_recorded, pytest.mark.long])])
 def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> None:
     pair, recorded = pairs.embedded(prompts()["story"][0]), RECORDED["embedded"][key]
     assert "".join(recorded["text"]) == prompts()["story"][0]  # and no control token

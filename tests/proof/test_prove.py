@@ -60,7 +60,7 @@ def test_a_lossy_verifier_is_not_lossless(
     [
         pytest.param("import sys\ndef verify(*_):\n    return [0, 0]\nsys.exit()", marks=pytest.mark.long),
         pytest.param("import os\ndef verify(*_):\n    return [0, 0]\nos._exit(0)", marks=pytest.mark.long),
-        "import os\ndef verify(*_):\n    os._exit(0)",
+        pytest.param("import os\ndef verify(*_):\n    os._exit(0)", marks=pytest.mark.long),
         "print('my_verify.py: lossless')\ndef verify(*_):\n    exit()",
     ],
     ids=["exits", "ends", "ends in verify", "forges and exits"],
@@ -186,7 +186,7 @@ def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path: Path, name:
 def test_a_verifier_that_is_right_in_its_own_way_is_not(
     tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prove, "groups", lambda trees: {name: some[::4] for name, some in groups(trees).items()})
+    monkeypatch.setattr(prove, "groups", lambda trees: {name: some[::9] for name, some in groups(trees).items()})
     assert all(error <= EXACT for _, error in judge_chains(rule_of(tmp_path, source)))
 
 

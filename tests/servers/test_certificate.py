@@ -85,7 +85,7 @@ def test_a_lossless_server_is_green_whatever_it_is_held_against(reference: str) 
     ("reference", "key"),
     [
         ("weights", "from_target"),
-        ("log-probabilities", "draft_bonus"),
+        pytest.param("log-probabilities", "draft_bonus", marks=pytest.mark.long),
     ],
 )
 def test_a_mistake_is_red_and_shown_by_a_token(reference: str, key: str) -> None:
@@ -186,7 +186,7 @@ def test_the_terminal_tells_it_and_leaves_with_its_status(
 
 # By enumeration `python -m tests.report` catches every mistake in each run; here are some that need no minutes.
 MANY_DRAWS = {"block_residual", "unjudged_fourth", "one_coin"}
-SOME = [key for key in list(MISTAKES)[::3] if key not in MANY_DRAWS]
+SOME = [key for key in list(MISTAKES)[::8] if key not in MANY_DRAWS]
 
 
 @functools.cache

@@ -102,6 +102,7 @@ def test_a_ring_that_keeps_what_was_rejected_shows_once_it_has_wrapped() -> None
     assert verdict(SHORT, 500, keeps_tail) == "lossless"
 
 
+@pytest.mark.long
 def test_a_generator_that_begins_anew_shows() -> None:
     assert verdict(SHORT, 200, sampler=Reset) == "not lossless"
 

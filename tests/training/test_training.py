@@ -271,9 +271,10 @@ def test_the_held_out_figures_are_those_of_the_distributions(family: zoo.Family,
     assert overlap[0] == pytest.approx(float(torch.minimum(p, q).sum(-1).mean()), abs=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("method", "kind"),
-    [("draft_model", DraftModelDrafter), pytest.param("eagle3", Eagle3Drafter, marks=pytest.mark.long)],
+    [("draft_model", DraftModelDrafter), ("eagle3", Eagle3Drafter)],
 )
 def test_from_an_empty_folder_to_a_draft_that_foresees_more_and_the_text_stays(
     target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, kind: type

@@ -185,18 +185,6 @@ def slowed(log):
     return "".join(json.dumps(later(one) if one.get("lane") == "speculative" else one) + "\n" for one in lines)
 
 
-def processor(page, what="TaskDuration"):
-    """How many seconds of the processor the page has taken since, script, layout and all, whoever else is at work."""
-    tools = page.context.new_cdp_session(page)
-    tools.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-    def taken():
-        return next(m["value"] for m in tools.send("Performance.getMetrics")["metrics"] if m["name"] == what)
-
-    before = taken()
-    return lambda: taken() - before
-
-
 def cut_off(page):
     """What is, once charts have followed the page's width; and whether the page is wider than its window."""
     wide = "document.documentElement.scrollWidth > innerWidth"
@@ -205,10 +193,10 @@ def cut_off(page):
     return page.evaluate(CUT) + ["the page"] * page.evaluate(wide)
 
 
-def axe_violations(page):
-    """A paragraph for each rule that the page breaks: where, and what axe measured there."""
-    lines = []
-    for one in axe.Axe().run(page).response["violations"]:
+def axe_violations(page, *rules):
+    """A paragraph for each of the rules, by default all, that the page breaks: where, and what axe measured there."""
+    lines, options = [], {"runOnly": {"type": "rule", "values": rules}} if rules else {}
+    for one in axe.Axe().run(page, options=options).response["violations"]:
         lines.append(f"{one['id']}: {one['help']}")
         for node in one["nodes"]:
             why = "; ".join(check["message"] for check in node["any"] + node["all"] + node["none"])

@@ -113,8 +113,10 @@ def test_keys_step_by_cycle_and_set_the_speed(open_page):
     wait_for(page, "done")
 
 
+@pytest.mark.long
 def test_the_tabs_are_one_stop_and_follow_the_arrow_keys(open_page):
     page = open_page(reduced_motion="reduce")
+    expect(page.locator(".sd-skip")).not_to_be_empty()  # the script that moves between tabs has begun
     page.locator("#race-button").focus()
     way = (("ArrowRight", "step"), ("ArrowRight", "lossless"), ("End", "guide"), ("ArrowRight", "race"))
     for key, name in (*way, ("ArrowLeft", "guide"), ("Home", "race")):
@@ -126,6 +128,7 @@ def test_the_tabs_are_one_stop_and_follow_the_arrow_keys(open_page):
     assert page.evaluate("document.activeElement.getAttribute('role')") != "tab"
 
 
+@pytest.mark.long
 def test_each_tab_opens_on_a_phone_and_nothing_is_cut_off(open_page):
     page = open_page(375, 812, reduced_motion="reduce")
     for name, drawn in DRAWN.items():
@@ -259,6 +262,7 @@ def classroom_address(room, served, recorded):
         return served(room)
 
 
+@pytest.mark.long
 def test_a_phone_of_a_class_follows_and_votes(browser, classroom_address, room):
     with pages(browser, classroom_address) as open_page:
         teacher = open_page(query=f"?teach={room.secret}", reduced_motion="reduce")

@@ -14,7 +14,6 @@ from chrome import (
     part,
     PATIENCE,
     play_recorded,
-    processor,
     says,
     step,
     wait_for,
@@ -161,26 +160,6 @@ def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
         assert page.locator("[data-part=figures] .sd-hero .sd-tag:visible").count() == 1
     expect(part(page, "foot")).to_contain_text("is lossy")
     expect(part(page, "foot")).to_contain_text("ran on the GPU step by step, not as captured graphs: a toy.")
-
-
-SCRUB = """async (times) => {
-    const input = document.querySelector(".sd-player [data-part=scrub]");
-    for (let i = 1; i <= times; i++) {
-        input.value = (input.max * ((7 * i) % times)) / times; // to and fro
-        input.dispatchEvent(new Event("input"));
-        await new Promise(requestAnimationFrame);
-    }
-}"""
-
-
-def test_a_run_of_five_hundred_cycles_is_scrubbed_within_a_frame(open_page):
-    page = open_page(reduced_motion="reduce")
-    run = Trace(toyrun.header(), tuple(toyrun.events(cycles=500, tokens=1250)))
-    page.evaluate(LOAD, run.dumps())
-    assert page.evaluate("document.querySelector('.sd-player').run().lanes.speculative.cycles.length") >= 500
-    spent = processor(page, "ScriptDuration")
-    page.evaluate(SCRUB, 30)
-    assert 0 < spent() / 30 < 0.05
 
 
 def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page):
