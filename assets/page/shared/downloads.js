@@ -3,6 +3,7 @@
 export function mount(element, props, _watch, _trigger, server) {
   const TYPES = { csv: "text/csv", json: "application/json" };
   const row = /** @type {HTMLElement} */ (element.querySelector(".sd-save")),
+    notice = /** @type {HTMLElement} */ (element.querySelector(".sd-notice")),
     labels = JSON.parse(props.words);
 
   /** @param {string} kind @param {string} text */
@@ -20,7 +21,11 @@ export function mount(element, props, _watch, _trigger, server) {
     node.type = "button";
     node.className = "sd-btn";
     node.textContent = labels[kind];
-    node.addEventListener("click", async () => save(kind, await server.file(kind)));
+    node.addEventListener("click", async () => {
+      const text = await server.file(kind).catch(() => "");
+      notice.textContent = text ? "" : labels.unreachable;
+      if (text) save(kind, text);
+    });
     return node;
   }
 

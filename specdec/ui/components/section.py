@@ -59,7 +59,7 @@ def downloads(filename: str, texts: Callable[[], dict[str, str]]) -> gr.HTML:
     def file(kind: Any) -> str:
         return texts().get(kind, "") if isinstance(kind, str) else ""
 
-    words = strings("methods")["download"]
+    words = strings("methods")["download"] | {"unreachable": strings("traces")["unreachable"]}
     return drawn("shared/downloads", ["csv", "json"], words, filename=filename, server_functions=[file])
 
 
