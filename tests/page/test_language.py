@@ -17,6 +17,8 @@ from starlette.testclient import TestClient
 
 from specdec import types
 from specdec.engine import PromptError
+from specdec.families import smollm2
+from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.lanes.worker import Prepared
 from specdec.ui import menu, session, text
 from specdec.ui.components.traces import open_trace
@@ -194,6 +196,13 @@ def pages(demo: typing.Any) -> dict[str, list[typing.Any]]:
         page: [one["props"] for one in config["components"] if one["id"] in content["components"]]
         for page, content in config["page"].items()
     }
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_smollm2_is_read_from_and_unpacked_to_is_named_in_each_language(language: str) -> None:
+    with speaking(language):
+        for sentence in (strings("pairs")[SMOLLM2]["shows"], strings("player")["meta"]["unpacked"]):
+            assert smollm2.FILE.split(".")[-2] in sentence and "bfloat16" in sentence
 
 
 def test_menus_follow_the_language() -> None:

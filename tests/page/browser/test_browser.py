@@ -31,7 +31,7 @@ from chrome import (
 
 from specdec.ui import classroom, session
 from specdec.ui.tabs import labels
-from specdec.ui.text import ASSETS
+from specdec.ui.text import ASSETS, strings
 
 DRAWN = {  # what is there once a tab is
     "race": "[data-part=lane0] .sd-tok",
@@ -251,6 +251,18 @@ def test_every_sentence_is_whole_and_its_two_links_stand_together(open_page, wid
         assert len({*links}) <= 1, says(page).inner_text()
 
 
+@pytest.mark.long
+def test_what_is_recorded_of_smollm2_is_named_in_full_and_shows_no_template(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.evaluate(LOAD, (ASSETS / "traces/tips.jsonl").read_text(encoding="utf-8"))
+    assert strings("player")["meta"]["unpacked"] in part(page, "meta").text_content()
+    assert part(page, "sub0").get_attribute("title") == part(page, "sub0").text_content() != ""
+    page.get_by_role("tab", name="Step through").click()
+    whole = page.locator(".sd-step .sd-whole")
+    expect(whole).to_contain_text("three tips")
+    assert "<|im_start|>" in whole.text_content() and "<|im_start|>" not in whole.inner_text()
+
+
 @pytest.fixture(scope="module")
 def room():
     return classroom.Room("127.0.0.1")
@@ -280,5 +292,7 @@ def test_a_phone_of_a_class_follows_and_votes(browser, classroom_address, room):
         expect(phone.locator("#class [data-part=text]")).to_contain_text("the target gives it p = ")
         phone.locator("#class [data-part=choices] button").first.click()
         expect(teacher.locator(".sd-class .sd-cl-bar b")).to_have_text(["1", "0", "0", "0"])
+        tracks = [one.bounding_box() for one in teacher.locator(".sd-class .sd-cl-track").all()]
+        assert len({(one["x"], one["width"]) for one in tracks}) == 1  # bars begin in one line
         teacher.locator(".sd-class").get_by_role("button", name="Reveal").click()
         expect(phone.locator("#class [data-part=why]")).to_contain_text("min(1, p/q) = min(1, ")
