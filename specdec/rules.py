@@ -41,7 +41,7 @@ class SampleAndMatch(Rule):
 class SharedNoise(SampleAndMatch):
     """Sample and match, where drafter and target draw with the same Gumbel noise (`SharedNoiseSampler`).
 
-    On a chain a token is accepted with probability Σ_x 1 / Σ_y max(p_y/p_x, q_y/q_x), at least (1 - TV) / (1 + TV),
+    On a chain, the chance of acceptance is Σ_x [1 / Σ_y max(p_y/p_x, q_y/q_x)]. It is at least (1 - TV) / (1 + TV),
     where TV is the total variation of p and q (Daliri, Musco and Suresh 2024, arXiv 2408.07978). For any drafter and
     any K, the text is token for token the one that plain decoding gives with the same seed.
     """
@@ -57,7 +57,7 @@ class BlockVerification(Rule):
 
     From Sun et al. 2024 (arXiv 2403.10444). A prefix of i tokens has the weight w_i = min(1, w_{i-1} p/q), w_0 = 1. It
     passes with probability h_i (`block_chance`), the whole draft with h_n = w_n. The longest prefix that passes is
-    accepted. The target's own token is then drawn from max(0, w_i p - q), normalised; after the whole draft, from p.
+    accepted. After i < n accepted tokens, the target's own is drawn from max(0, w_i p - q), normalised; else from p.
     """
 
     name = "block verification"

@@ -33,7 +33,7 @@ class Case:
     k: int
 
     def params(self, tokens: int, seed: int) -> SamplingParams:
-        """Make the sampling parameters. Answers to questions end at the end token; other texts have equal lengths."""
+        """Make the sampling parameters. Answers to questions may end early; other texts have `tokens` tokens."""
         return replace(params_for(self.temperature, tokens, seed), ignore_end=self.domain not in QUESTIONS)
 
 
@@ -54,7 +54,7 @@ def measure_pairs(
     tick: Callable[[], object] = lambda: None,
     seed: int = 0,
 ) -> dict[Case, Pairs]:
-    """Measure every case against plain decoding. A round goes through the prompts and runs all cases on each.
+    """Measure cases of one temperature against plain decoding. A round goes through the prompts and runs all cases.
 
     The baseline of a speculative run is the faster of two plain runs, one before and one after it. Round i uses the
     seed `seed` + i; round 0 is a warm-up. `tick` is called after each case.
@@ -69,7 +69,7 @@ def measure_pairs(
                 task = tasks(family, prompt, case.drafter, case.k, params, details=False)[SPECULATIVE]
                 speculative = run(task)
                 after = plain(family, prompt, params)
-                faster = min(before, after, key=lambda stats: stats.decode_seconds)
+                faster = min(before, after, key=lambda stats: stats.seconds_per_token or math.inf)
                 if repeat:
                     collected[case].append((index, Comparison(speculative, faster)))
                 before = after

@@ -12,6 +12,7 @@ from typer import Argument, Option
 from .. import __version__, exposure
 from ..methods import EMBEDDED, ROUNDED, RULES
 from ..settings import GONE
+from ..types import MAX_DRAFT_TOKENS
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
@@ -181,7 +182,7 @@ def bench(
     device: Annotated[Device, Option(help="cuda for an NVIDIA GPU, or auto")] = "cpu",
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
-    k: Annotated[list[int], Option("-k", min=1, max=64, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
+    k: Annotated[list[int], Option("-k", min=1, max=MAX_DRAFT_TOKENS, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
     dtype: Annotated[Precision | None, Option(help="the target's; each type has its own distribution")] = None,
     drafter: Annotated[list[str], Option(help="measure only this drafter; can be repeated")] = [],  # noqa: B006

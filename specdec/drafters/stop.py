@@ -1,6 +1,6 @@
 """Decide when a draft is long enough, by the expected number of accepted tokens and by the costs.
 
-One more drafted token costs time. In that time, decoding at its recent `Rate` would yield rate · marginal cost tokens.
+One more drafted token costs time. In that time, decoding at its recent `Rate` would yield rate × marginal cost tokens.
 So the token pays off if its survival, the chance that it and all drafted tokens before it are accepted, is larger than
 this number. SpecDec++ (arXiv 2405.19715) and Leviathan et al., section 3, make the same comparison.
 """
@@ -38,7 +38,7 @@ class Share:
 class Calibration:
     """Predicts how often tokens of a given confidence are accepted, with a logistic curve that is fitted in the run.
 
-    This is Platt scaling. LEVEL starts above 0: distilled drafts are accepted more often than their confidence says.
+    This is Platt scaling. The curve starts flat and raised: unsure distilled drafts are accepted more often than that.
     """
 
     LEVEL = 0.5

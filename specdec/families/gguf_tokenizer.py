@@ -22,7 +22,7 @@ LLAMA3 = rf"{WORDS}|\p{{N}}{{1,3}}|{REST}"
 QWEN2 = rf"{WORDS}|\p{{N}}|{REST}"
 GPT2 = "gpt2"
 DIGITS = "digits"
-# How a text is split before pieces are merged, by the names in llama.cpp (`src/llama-vocab.cpp`).
+# llama.cpp's name for a split (`src/llama-vocab.cpp`) -> how a text is cut into pieces, in which pairs are merged
 SPLITS = {"gpt-2": GPT2, "smollm": DIGITS, "llama-bpe": LLAMA3, "qwen2": QWEN2}
 ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # these end an answer even if the header does not list them as ends
 

@@ -119,7 +119,7 @@ def too_large(name: str, needed: float, free: float) -> ValueError:
 
 
 def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
-    """Fetch the missing files of these checkpoints, if each fits into `memory` bytes.
+    """Fetch the missing files of these checkpoints in turn; stop at one that does not fit into `memory` bytes.
 
     Yields the progress every half second. Closing the iterator stops the download. Raises ValueError if it fails.
     """
@@ -146,7 +146,7 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
 
 @dataclass
 class Progress:
-    """A download's progress, of `total` bytes: `finished` in complete files; `part` is the file in progress."""
+    """A download's progress: `finished` of `total` bytes are in complete files; the file `part` is in progress."""
 
     name: str = ""
     total: int = 0
@@ -202,7 +202,7 @@ def download_smollm2(progress: Progress) -> None:
 def fill(file: Path, url: str, digest: str, progress: Progress, headers: dict[str, str] | None = None) -> None:
     """Download `url` to `file`, continuing an earlier attempt. Raises ValueError if its SHA-256 is not `digest`.
 
-    This is needed because the Hub's own client (2.4, November 2026) cannot resume a download.
+    This is needed because `snapshot_download` (2.4, November 2026) does not resume a download.
     """
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import WeakFileLock

@@ -31,12 +31,12 @@ from .cycle import Cycle
 from .drafting import depth_of, Draft, SOURCES
 from .graphs import aligned, bucket_for
 
-MAX_IDLE = 4  # how many idle cycles keep their graphs for later runs with the same `key_of`
+MAX_IDLE = 4  # how many unused `Cycle`s are stored, with their graphs, for later runs with the same `key_of`
 _idle: dict[tuple[object, ...], Cycle] = {}
 
 
 def generate(task: Task) -> Generator[Event, None, None]:
-    """Run `task` in captured graphs if its target is on a GPU and a `Cycle` can run it, else in plain PyTorch.
+    """Run `task` in a `Cycle` if its target is on a GPU and a `Cycle` can run it, else by the host's executor.
 
     Raises PromptError as `engine.generate` does.
     """
@@ -88,7 +88,7 @@ def draft_of(task: Task) -> Draft:
 
 
 def capacity(task: Task) -> int:
-    """Return the text's greatest length, rounded up to a whole bucket so that runs of similar length share graphs."""
+    """Return the text's greatest length, rounded up so that similar runs fill the same bucket and share graphs."""
     context, beyond = task.target.context, depth_of(draft_of(task), task.k) + 1
     needed = min(context, len(task.prompt) + task.params.max_tokens)
     return min(context, bucket_for(needed + beyond, aligned(context + beyond)) - beyond)
@@ -104,7 +104,7 @@ class EagerExecutor(HostExecutor):
 
 
 class CudaExecutor:
-    """Replays captured graphs in each cycle. It reuses the `Cycle` of an earlier run with the same `key_of`, if any."""
+    """Runs cycles in captured graphs, if capture succeeds. Reuses an earlier run's `Cycle` with the same `key_of`."""
 
     eager: str | None = None
 

@@ -1,9 +1,9 @@
 """Compute in torch what a layer does between its matrix products. `kernels.py` must give the same results.
 
 A layer has four matrix products: queries, keys and values; the output of attention; gate and up; down. The weights of
-RMSNorm are part of the matrices, so a norm is one factor for each row. This file applies that factor before the
-product, in `norm`. `kernels.py` applies it after the product: there `norm` also returns the residual `stream`, from
-which `rotate` and `gate` compute the factor.
+RMSNorm are part of the matrices, so a norm is one factor for each row. Here `norm` applies that factor, before the
+product. In `kernels.py`, `norm` returns the residual `stream` instead, and `rotate` and `gate` apply the factor after
+the product. Here they can do so, too, for a comparison.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..models.transformer import apply_rope, Floor, Layer, rms_normalise, Transf
 
 @dataclass(frozen=True)
 class Sight:
-    """Says to which positions new tokens at `places` [n] attend: all up to their own, or the last `window` of them."""
+    """Says what new tokens at `places` [n] attend to: every position up to their own, or the last `window`."""
 
     places: Tensor
     bucket: int  # attention reads the cached positions below this one
@@ -29,7 +29,7 @@ class Sight:
 
 @dataclass(frozen=True)
 class Operations:
-    """Computes the operations in torch, for a model with these heads. For the floors see `rms_normalise`."""
+    """Has a model's numbers of heads, and computes the operations in torch. For the floors see `rms_normalise`."""
 
     heads: int
     kv_heads: int
@@ -71,7 +71,7 @@ class Operations:
             product.add_(layer.qkv_bias)
         all_heads, rotated_heads = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
         destination = rotated = all_heads[:, :rotated_heads]
-        if layer.head_norm is not None:  # norms the values, too, in vain: leaving them out takes one more kernel
+        if layer.head_norm is not None:  # also norms the values, unused: leaving them out takes one more kernel
             rotated = rms_normalise(all_heads, self.head_floor)[:, :rotated_heads] * layer.head_norm.transpose(0, 1)
         rotated = rotated.float()
         apply_rope(rotated.transpose(0, 1), angles)
@@ -81,7 +81,7 @@ class Operations:
         return all_heads[:, : self.heads]
 
     def attend(self, queries: Tensor, kv_cache: Tensor, sight: Sight) -> Tensor:
-        """Attend to a layer's cache; query heads that share keys are rows of one product.  # [n, heads · head_dim]"""
+        """Attend to a layer's cache, in one product for all queries of a KV head.  # [n, heads · head_dim]"""
         assert sight.mask is not None
         n, bucket, kv_heads = len(queries), sight.bucket, self.kv_heads
         keys, values = kv_cache[:kv_heads, :bucket], kv_cache[kv_heads:, :bucket]

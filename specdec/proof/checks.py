@@ -1,4 +1,4 @@
-"""Run the three checks of `certify.py`. Each check runs the shipped loop after one given text.
+"""Run the three checks of `certify.py`. Each check lets the shipped loop continue one given text.
 
 They check the next token in closed form, the next three tokens by sampling, and greedy text against plain decoding.
 """
@@ -26,12 +26,12 @@ from .pair import drafter_of, FirstTokenGiven, GREEDY_K, ModelPair, next_tokens,
 
 LOSSLESS = 1e-9  # larger than float64's rounding errors in a probability
 SHOWN = 6  # tokens that the closed form lists; one row sums up all others
-NEAR_TIE = 0.25  # rounding can swap logits that are this close: two steps of bfloat16 between 16 and 32
+NEAR_TIE = 0.25  # rounding can swap logits this close: two bfloat16 steps, for logits between 16 and 32
 WINDOW = 14  # tokens of each text that are shown
 
 
 class OwnDrawRecorder(FirstTokenGiven):
-    """Draws the given first token, then stores the distribution from which the target's own token is drawn."""
+    """Draws the given first token. Then stores the distribution of the first draw that is the target's own."""
 
     distribution: Tensor | None = None
 
@@ -40,14 +40,14 @@ class OwnDrawRecorder(FirstTokenGiven):
             return super().categorical(probs, key)
         if self.distribution is None:
             self.distribution = probs
-        return self.token
+        return self.token  # any token will do
 
 
 def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
     """Return the exact distribution [V] of the next token when one token is drafted.
 
-    It averages over all drafts and coins. An accepted draft is the next token; after a rejection, the next token has
-    the distribution from which the loop draws it. If a mistake makes the loop stop before that draw, the result is nan.
+    It averages over all drafts and coins. An accepted draft has probability 1. After a rejection, the distribution of
+    the loop's next draw counts. If a mistake makes the loop stop before that draw, the result is nan.
     """
 
     def run(sampler: Sampler) -> Tensor:
@@ -77,7 +77,7 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 
 
 class Crowd(Sampler):
-    """Draws for many runs at once, for each run as `RandomSampler` does. A draw splits the runs into groups by result.
+    """Draws for many runs at once, with `RandomSampler`'s probabilities. A draw splits the runs into groups by result.
 
     This sampler continues with one group of `count` runs, whose results so far are `script`. `others` holds the other
     groups as pairs (script, count).

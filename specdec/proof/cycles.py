@@ -1,7 +1,7 @@
 """Enumerate single cycles with deep drafts, large vocabularies or wide trees. Whole runs of them have too many paths.
 
-Target and draft are tables. At *free* places (levels of the draft, from 0), both have random rows, which differ in one
-of the ways in `KINDS`. At other places that are not *loose*, one token is certain, so that a deep draft has few paths.
+Target and draft are tables. Places are the draft's levels, from 0. At *free* places both rows are random, and `KINDS`
+lists how they differ. At *loose* places only the target's is. At others one token is certain: few paths are left.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .toys import DEEPEST, drafted_siblings
 Text = tuple[int, ...]
 Row = dict[int, float]  # token -> probability, without tokens of probability 0
 KINDS = ("alike", "zeros", "ties", "far apart")
-LARGE = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # vocabulary sizes of published models
+LARGE = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # most are vocabulary sizes of published models
 DENSE = 32  # in larger vocabularies, only `SOME` tokens have positive probability
 SOME = 5
 
@@ -35,7 +35,7 @@ SOME = 5
 class Cycle:
     """A cycle whose draft has `k` levels with `width` siblings (a chain has width 1).
 
-    At `free` places target and draft are random; at `loose` places, and after the draft, only the target is. `how`
+    At `free` places both rows are random; at other `loose` places, and after the draft, only the target's is. `how`
     says how siblings are chosen: "sampled", sampled "without replacement", or the "top" tokens as point masses.
     """
 
@@ -141,7 +141,7 @@ def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
 def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
     """Compute the total variation that `distance` returns, without listing every completed text.
 
-    The texts in `distribution` form a prefix tree. One term covers all completed texts that leave it at the same node.
+    The texts in `distribution` form a prefix tree. Completed texts that leave it at the same node are one term.
     """
     length, next_tokens = cycle.k + 2, dict[Text, set[int]]()
     for text in distribution:
@@ -173,7 +173,7 @@ def groups(trees: bool) -> dict[str, list[Cycle]]:
         "every depth, each pair of neighbouring places free": [
             Cycle(3, k, (at, at + 1), KINDS[number % len(KINDS)], number) for number, (k, at) in enumerate(k_and_place)
         ],
-        "every depth, up to eight places free to the target": [
+        "every depth, up to eight places where the target is random": [
             Cycle(size, k, places[:free], KINDS[k % len(KINDS)], k, loose=places)
             for k, (size, free) in product(depths, ((2, 4), (4, 2)))
             for places in [tuple(rng.sample(range(k), min(k, 8)))]
@@ -193,7 +193,7 @@ def tree_groups() -> dict[str, list[Cycle]]:
     return {
         "trees, four siblings": [Cycle(5, 1, (0,), kind, 1, 4, how) for kind in KINDS for how in hows],
         "trees of every depth": [Cycle(4, k, (k - 1,), KINDS[k % len(KINDS)], k, 3, hows[k % 3]) for k in depths],
-        "trees, siblings of siblings": [
+        "trees, siblings at two successive levels": [
             Cycle(3, k, (k - 2, k - 1), kind, k, 2, how) for k in (2, 5) for kind in KINDS for how in hows[1:]
         ],
         "trees of large vocabularies": [

@@ -27,18 +27,18 @@ class TooManyPaths(RuntimeError):
 
 
 class EnumeratingSampler(Sampler):
-    """Returns the results in `script`, then the first possible result of each decision. Collects the other results."""
+    """Returns the results in `script`; after its end, the first possible one. Stores all others in `untried`."""
 
     def __init__(self, script: Sequence[int] = ()) -> None:
         self.script = list(script)
-        self.untried: list[list[int]] = []  # for each decision, the results that no path has had yet
+        self.untried: list[list[int]] = []  # for each decision, the results still to try after the same earlier results
         self.probability = 1.0
         self._decided = 0
 
     def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
         if len(probs) <= FEW:
             return self._decide(probs.tolist())
-        is_nan = probs.isnan()  # only the first NaN is tried: it alone makes the total variation NaN
+        is_nan = probs.isnan()  # one NaN is enough to make the total variation 1, so only the first is tried
         possible = is_nan.nonzero().flatten()[:1] if bool(is_nan.any()) else (probs > 0.0).nonzero().flatten()
         return int(possible[self._decide(probs[possible].tolist())])
 

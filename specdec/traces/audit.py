@@ -1,8 +1,8 @@
 """Audit a trace: recompute every decision and check every draw of a run from the recorded events.
 
 The engine's own rules recompute the decisions (`replay.py`). The recorded probabilities are compared with the recorded
-distributions (`distributions.py`), and the tokens with the text. A decision is counted as unchecked if the trace lacks
-its numbers, because the trace is old, without details or cut, or because a server does not report q and coins.
+distributions (`distributions.py`), and the tokens with the text. A decision is unchecked if its numbers are missing,
+because the trace is old, cut, without details, or a server's.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LaneAudit:
     """The result for one lane: how much was recomputed, the faults, and what could not be checked.
 
     `lossless` is None if the rule is not one of ours. `server` names the server that computed the lane, if any.
-    `unchecked` counts the items that could not be checked, by a description of what the trace lacks.
+    `unchecked` counts the items that could not be checked, by a description of the items.
     """
 
     lane: str

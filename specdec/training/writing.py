@@ -1,8 +1,8 @@
 """Let a target write the texts from which its drafters learn: prompts and answers, many at once.
 
 Unless the caller passes prompts, the target writes them after the header of a user's turn, as in Magpie (Xu et al.,
-arXiv 2406.08464). Most prompts that it writes begin with words from `assets/openings.txt`, as people's prompts do, and
-half of their answers are greedy. Without a template, it continues the caller's prompts, or writes without a prompt.
+arXiv 2406.08464). Most of these prompts begin with words from `assets/openings.txt`, which are typical of people's.
+Half of the answers are greedy. Without a template, it continues the caller's prompts, or writes without a prompt.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def tokens_around(family: Family) -> tuple[list[int], list[int]]:
 
 
 def rows_that_fit(target: Transformer, around: int) -> int:
-    """Return how many texts fit into free memory. `around` is the number of tokens that a template adds to a text."""
+    """Return how many texts to write at once; they fit into free memory. A template adds `around` tokens to each."""
     on_cuda = torch.device(target.device).type == "cuda"
     free = torch.cuda.mem_get_info()[0] if on_cuda else machine.free_memory() or 0
     row = new_cache(target, 1, around + MAX_PROMPT + MAX_ANSWER).nbytes + 4 * target.vocabulary
@@ -149,7 +149,7 @@ def continued(
     is_end = torch.zeros(target.vocabulary, dtype=torch.bool)
     is_end[list(end_tokens)] = True
     is_end = is_end.to(device)
-    # For each row of the batch: its index in `texts`, tokens, initial length, temperature, and whether it has ended.
+    # Each row of the batch has an index in `texts` (`active`), an initial length (`starts`), `temps` and `ended`.
     active, rows = torch.arange(len(texts), device=device), tokens.clone()
     starts, temps = torch.tensor(lengths, device=device), torch.tensor(temperatures, device=device)[:, None]
     ended = torch.zeros(len(texts), dtype=torch.bool, device=device)

@@ -36,7 +36,7 @@ MAX_PAIR = 300  # characters of a pair that a visitor types
 
 
 def families() -> list[str]:
-    """List the embedded family by precision (no int8 on a GPU), SmolLM2 if it can be loaded, and this host's pairs."""
+    """List the embedded family in each precision (int8 not on a GPU), SmolLM2 if loadable, and this host's pairs."""
     ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
     allowed = presets.allowed_pairs()
     if allowed is None or hub.is_here(presets.SMOLLM2):
@@ -45,7 +45,7 @@ def families() -> list[str]:
 
 
 def kinds(answers: bool = False) -> list[str]:
-    """List the kinds of example prompts: texts to continue or, with `answers`, questions for models that answer."""
+    """List the kinds of example prompts: questions if `answers`, otherwise texts to continue."""
     return [kind for kind in prompts() if (kind in questions()) == answers]
 
 

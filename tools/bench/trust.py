@@ -1,4 +1,4 @@
-"""Write as Markdown the figures that `python -m tests.report` counts in tests of exactness, faults and attacks."""
+"""Write as Markdown what `python -m tests.report` has saved: the figures of exactness, faults and attacks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ KINDS = {
     "numbers": "Numbers in float32",
     "greedy": "Greedy identity, float32",
     "browser": "The engine in a browser",
-    "verifiers": "Verifiers of others",
+    "verifiers": "Rules that `specdec prove` judges",
     "faults": "Faults",
     "audit": "Edited traces",
     "input": "Bad input",
-    "bounds": "Public bounds, from outside",
+    "bounds": "A stranger's limits, from outside",
     "crowd": "Many visitors",
-    "markup": "Text that is no markup",
+    "markup": "Markup in a text is shown as text",
     "servers": "Servers that are slow or not trusted",
     "files": "Odd model files",
     "mutants": "Mutations of the reading path",
@@ -44,7 +44,7 @@ def load_reports(results: Path) -> Kinds:
 
 
 def table(kinds: Kinds) -> str:
-    """Write a table with a line for each figure. The last cell of a figure without a target is empty."""
+    """Write a table with a line for each figure. The last cell is empty if nothing is required of a figure."""
     if not kinds:
         return "Not counted yet."
     lines = ["| kind | figure | counted | target | holds |", "|---|---|---|---|---|"]
@@ -67,7 +67,7 @@ def headline(kinds: Kinds) -> str:
     passed = [f for figures in good.values() for f in figures if f["name"] == "tests passed"]
     if passed:
         count = sum(int(f["figure"].replace(",", "")) for f in passed)
-        sentences.append(f"{count:,} tests of {len(passed)} kinds of attack and fault, none failed")
+        sentences.append(f"{count:,} tests of {len(passed)} kinds, none failed")
     return folded(f"- {'; '.join(sentences)}.") if sentences else "- Not counted yet."
 
 

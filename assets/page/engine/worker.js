@@ -1,6 +1,6 @@
 /* Runs the engine in a web worker, without a server. The worker receives `{ run, number, files, base }` and `{ stop }`,
- * or `{ help }` if it is only one more thread. It posts `{ fetched, of }` in bytes, `{ lines }` of the log, `{ done }`,
- * or `{ wrong }`: the key of a message of the page, with the values for its placeholders. */
+ * or `{ help }` if it is only a thread of another worker. It posts `{ fetched, of }` in bytes, `{ lines }` of the log,
+ * `{ done }`, or `{ wrong }`: the key of a message of the page, with the values for its placeholders. */
 
 import { DraftModel, NoDrafter, PromptLookup } from "./drafters.js";
 import { generate, interleave } from "./engine.js";
@@ -24,7 +24,7 @@ const post = (message) => self.postMessage(message);
 
 const countThreads = () => (self.crossOriginIsolated ? Math.min(MAX_THREADS, navigator.hardwareConcurrency || 1) : 1);
 
-/* Starts this script in another worker, as one more thread that shares the memory of the layers. */
+/* Starts this script in another worker, as one more thread on the same WebAssembly memory. */
 const startThread = (threadDetails) =>
   new Promise((ready, failed) => {
     const worker = new Worker(self.location.href, { type: "module" });

@@ -12,7 +12,7 @@ function mountTour(element, props, server, player) {
   const root = element.querySelector(".sd-touring"),
     part = findParts(root);
   const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  let sampledRun = ""; // log of the run that the tour shows: a recorded sampled run or else the player's run
+  let sampledRun = ""; // log of the run that the tour shows: a recording at T > 0 or else the player's run
   const view = {
     step: -1,
     hasActed: false,

@@ -6,8 +6,9 @@ import { ticksOf } from "#page/race/format.js";
 import { svgText, svgLine } from "#page/race/svg.js";
 
 /**
- * Appends the ticks of a time axis to `chart`. The axis is `span` ms long; the visible `window` ms get about `count`
- * ticks. Labels stand at the height `y`. If `top` is set, each tick also gets a short line, which begins at `top`.
+ * Appends the ticks of a time axis to `chart`. The axis is `span` ms long. Only `window` ms of it are visible at once;
+ * these get about `count` ticks. Labels stand at the height `y`. If `top` is set, each tick also gets a short line from
+ * there.
  * @param {any} chart @param {{ span: number, window?: number, x: (at: number) => number, width: number, y: number,
  *   top?: number | null, count: number }} axis
  */
@@ -27,7 +28,7 @@ export function drawTimeAxis(chart, { span, window = span, x, width, y, top = nu
   });
 }
 
-/* Returns the end of the time axis in ms. Until the run is over, estimates when its plain lane and peer will end. */
+/* Returns the end of the time axis in ms. Until the run is over, estimates when the lanes beside will end. */
 export function timeAxisEnd(run, end) {
   const [speculative, ...others] = lanesOf(run),
     endMs = Math.max(end, speculative.endMs, ...others.map((lane) => lane.endMs), EPS);

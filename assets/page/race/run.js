@@ -1,4 +1,4 @@
-/* Reads a run that `log.js` built: finds its lanes, and whether it is over, served or greedy. Uses no DOM. */
+/* Reads a run that `log.js` built: finds its lanes, and whether it is over, greedy, or a server's. Uses no DOM. */
 
 export const EPS = 1e-6, // tolerance; times in ms that differ by less count as equal
   UNNAMED = -1; // the id of a token that a server does not name
@@ -23,7 +23,7 @@ export const plainOf = (run) => (run.names.length > 1 ? run.lanes[run.names[run.
 export const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
 
 /* A lane can belong to a server, such as vLLM, that is watched from outside. Then `started` names the server, and
- * `finished` says how its cycles were counted. */
+ * `finished` how its cycles were counted (`Counted` in events.py). */
 export const serverOf = (lane) => (lane && lane.started && lane.started.server) || "";
 export const isServed = (run) => Boolean((run.header.models || {}).server || serverOf(speculativeOf(run)));
 export const countMethodOf = (lane) => (lane.finished && lane.finished.counted) || "";
@@ -38,7 +38,7 @@ export const isOver = (run) => run.closed || run.names.every((name) => run.lanes
 export const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
 /* Returns the time in ms up to which the replay can play. While lanes run, this is the time that all running lanes have
- * reached. Later, and for a server, which runs one lane after another, it is the latest time of any lane. */
+ * reached. Once the run is over, or if a server runs one lane after another, it is the latest time of any lane. */
 export function replayEnd(run) {
   const lanes = run.names.map((name) => run.lanes[name]);
   if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.endMs));

@@ -56,7 +56,7 @@ export function createChip(texts, piece, state, tag = "button", status = texts.s
   if (STATE_MARKS[state]) node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
   return node;
 }
-/* Returns the name of a token's state. Tokens that block verification discards after a coin have their own name. */
+/* Returns the words for a token's state. Discarded tokens have others if block verification drew a coin for them. */
 export const statusOf = (texts, state, { draft }) =>
   state === "dis" && draft.u != null ? texts.status.late : texts.status[state];
 

@@ -1,4 +1,4 @@
-/* Draws the distribution of accepted drafts per cycle, its mean, and the smallest α at which speculation pays. */
+/* Draws the distribution of accepted drafts per cycle, its mean, and the α above which one drafted token pays. */
 
 import { html } from "#page/race/html.js";
 import { svgText, svgLine, svgRect } from "#page/race/svg.js";

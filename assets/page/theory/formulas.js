@@ -19,7 +19,7 @@ export const speedup = (alpha, k, c, v = 1, o = 0) => expectedTokens(alpha, k) /
 export const accountedSpeedup = (tau, drafted, c, v, o, share = 1, step = 1) =>
   tau / (share * (drafted * c + v) + (1 - share) * step + o);
 
-export const growingCost = (v, at) => (k) => 1 + ((v - 1) * k) / at; // 1 without drafts, v with `at` drafts, linear
+export const growingCost = (v, at) => (k) => 1 + ((v - 1) * k) / at; // a pass's cost, linear in k: v at k = `at`
 
 /** @param {number | ((k: number) => number)} v */
 export function bestK(alpha, c, v = 1, o = 0, largest = 32) {

@@ -4,7 +4,7 @@ import { figuresAt } from "#page/race/measure.js";
 import { replayEnd, speculativeOf } from "#page/race/run.js";
 import { accountedSpeedup } from "#page/theory/formulas.js";
 
-/* The unit of c, v and o is one plain step. Returns null if a figure is missing, as without drafts or a plain lane. */
+/* The unit of c, v and o is a plain step. Returns null if a figure is missing, for example without a plain lane. */
 export function measureRun(run) {
   if (run.names.length < 2) return null;
   const figures = figuresAt(run, replayEnd(run)),
