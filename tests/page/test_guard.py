@@ -172,7 +172,7 @@ def test_an_owner_lists_more_names_and_a_page_for_others_answers_to_any(monkeypa
 @pytest.mark.parametrize(
     ("environment", "forwarded", "visitor"),
     [
-        ({}, "203.0.113.7", "127.0.0.1"),
+        pytest.param({}, "203.0.113.7", "127.0.0.1", marks=pytest.mark.long),
         ({guard.PROXIES: "10.0.0.0/8, 127.0.0.0/8"}, "198.51.100.1, 203.0.113.7, 10.1.2.3", "203.0.113.7"),
     ],
 )

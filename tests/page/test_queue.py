@@ -27,7 +27,7 @@ def answered(client: httpx.Client) -> bool:
     return "The prompt is empty" in client.get(f"gradio_api/call/run/{told['event_id']}").text
 
 
-@pytest.mark.parametrize("session", ["", "one", "gone"])
+@pytest.mark.parametrize("session", ["", "gone", pytest.param("one", marks=pytest.mark.long)])
 def test_no_call_ends_the_queue(page: tuple[httpx.Client, list[dict[str, object]]], session: str) -> None:
     """Send eighty calls at once: without a session, of one that never listens, of one that leaves at a bad moment."""
     client, events = page

@@ -107,5 +107,6 @@ def test_a_generator_that_begins_anew_shows() -> None:
     assert verdict(SHORT, 200, sampler=Reset) == "not lossless"
 
 
+@pytest.mark.long
 def test_a_certificate_says_that_nothing_was_drafted() -> None:
     assert verdict(SHORT, 100, drafts_nothing) == "speculation never ran"
