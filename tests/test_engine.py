@@ -132,6 +132,7 @@ def test_a_drafters_pass_over_the_prompt_comes_before_its_draft() -> None:
     events = list(generate(one := task(), executor=LateReader(one)))
     drafts = [event for event in events if isinstance(event, Drafted)]
     assert drafts and all(event.start >= 100.0 for event in drafts)
+    assert isinstance(end := events[-1], Finished) and end.prefill >= 100.0 * len(drafts)
 
 
 def test_a_run_says_how_deep_its_drafter_can_draft() -> None:

@@ -177,7 +177,6 @@ def test_the_same_distribution_gives_the_same_token() -> None:
     assert [len(e.tokens) for e in events if isinstance(e, Committed)] == [1, 5, 5, 5, 5]
 
 
-@pytest.mark.long
 def test_two_distributions_agree_as_often_as_the_theory_says() -> None:
     """Gumbel coupling: Σ_x 1 / Σ_y max(p_y/p_x, q_y/q_x), at least (1 - TV) / (1 + TV)."""
     p, q = (

@@ -51,7 +51,14 @@ EQUAL = {
     ("sampling.probabilities", "sorted=False → True"): "the tokens are sorted afterwards, by index",
     ("sampling.normalised", "probs.shape[-1] < MIN_NORMALISED → probs.shape[-1] <= MIN_NORMALISED"):
      "the limit affects only precision: a row of exactly that length sums to one well enough either way",
+    ("sampling.normalised", "probs.shape[-1] < MIN_NORMALISED or probs.device.type != 'cpu'"
+     " → probs.shape[-1] < MIN_NORMALISED and probs.device.type != 'cpu'"):
+     "the limit affects only precision: a short row may be normalised, too",
     ("sampling.", "1024 → 1025"): SORTED_ALIKE,
+    ("sampling.apply_top_p", "probs.device.type == 'cpu' and probs.shape[-1] > MAX_SORTED_WHOLE and len(probs)"
+     " → probs.device.type == 'cpu' or probs.shape[-1] > MAX_SORTED_WHOLE or len(probs)"): SORTED_ALIKE,
+    ("sampling.mark_tail_of_long_row", "probs >= threshold → probs > threshold"):
+     "tokens of exactly this probability are always dropped, too",
     ("sampling.apply_top_p", "probs.shape[-1] > MAX_SORTED_WHOLE → probs.shape[-1] >= MAX_SORTED_WHOLE"): SORTED_ALIKE,
     ("sampling.mark_tail_of_long_row", "0.0 → 1.0"): "a row without probabilities is NaN either way",
     ("sampling.mark_tail_of_long_row", "(1.0 - top_p) / 2 → (1.0 - top_p) * 2"): SORTED_WHOLE,

@@ -12,7 +12,7 @@ KINDS = {
     "numbers": "Numbers in float32",
     "greedy": "Greedy identity, float32",
     "browser": "The engine in a browser",
-    "verifiers": "Rules that `specdec prove` judges",
+    "verifiers": "Verification rules of others",
     "faults": "Faults",
     "audit": "Edited traces",
     "input": "Bad input",
