@@ -38,7 +38,7 @@ class Share:
 class Calibration:
     """Predicts how often tokens of a given confidence are accepted, with a logistic curve that is fitted in the run.
 
-    This is Platt scaling. The curve starts flat and raised: unsure distilled drafts are accepted more often than that.
+    This is Platt scaling. It starts flat and raised: unsure distilled drafts are accepted more often than they say.
     """
 
     LEVEL = 0.5

@@ -17,7 +17,7 @@ def configure_cuda(device: str) -> None:
         return
     # cuDNN's attention, torch's default on Hopper and Blackwell, plans for half a second for each new sequence length.
     torch.backends.cuda.enable_cudnn_sdp(False)
-    # Partial sums in bfloat16 round differently for one row and for five, so greedy texts would differ from plain ones.
+    # Partial sums in bfloat16 round differently for one row and for five, so greedy texts would differ more often.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
 
 

@@ -28,7 +28,7 @@ export function drawTimeAxis(chart, { span, window = span, x, width, y, top = nu
   });
 }
 
-/* Returns the end of the time axis in ms. Until the run is over, estimates when the lanes beside will end. */
+/* Returns the end of the time axis in ms. Until the run is over, estimates when the other lanes will end. */
 export function timeAxisEnd(run, end) {
   const [speculative, ...others] = lanesOf(run),
     endMs = Math.max(end, speculative.endMs, ...others.map((lane) => lane.endMs), EPS);
