@@ -10,7 +10,7 @@ const VOTE_GAP_MS = 200, // ms between two votes
   RETRY_MS = 4000; // ms before the next attempt
 const KEY = "specdec.phone";
 
-/* `playerProps.value` is the player's log. `handlers.value()` makes the player read it, `handlers.ended()` ends the run. */
+/* `playerProps.value` holds its log; `handlers.value()` has the player read it, `handlers.ended()` ends the run. */
 export function mount(element, props, player, playerProps, handlers) {
   const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
