@@ -1,4 +1,4 @@
-"""Describe a cycle for its events: both models' distributions at each draft. Meanwhile the lane's clock pauses."""
+"""Describe a cycle: both models' distributions at each draft. Meanwhile the lane's clock pauses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .events import Candidate, Distribution, Position
 from .sampling import block_chance, entropy, overlap, residual, Sampler
 from .types import Proposal, Status, Verdict
 
-TOP = 8  # how many of a distribution's likeliest tokens are listed; the page shows at most six, the audit uses all
+TOP = 8  # how many of a distribution's likeliest tokens are listed
 
 
 def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
@@ -95,7 +95,7 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
 
 
 def before_and_after_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> dict[str, float]:
-    """Return a token's `row` and `behind` (see `Position`), if it was drawn from q. Omits values equal to `p`."""
+    """Return a token's `row` and `behind` (see `Position`). Omits values equal to `p`."""
     parent, token = proposal.parents[node], proposal.tokens[node]
     earlier = {sibling for sibling in proposal.children(parent) if sibling < node}
     if not earlier or proposal.probs is None:

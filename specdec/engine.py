@@ -6,8 +6,7 @@
                  verdict  = rule.verify(proposal, rows)
                  keep the accepted path in the cache; commit accepted + the target's own token
 
-An executor computes the cycles: `HostExecutor` in PyTorch, as above, or `gpu/lane.py` in captured CUDA graphs. Both
-share the code in this file for the transcript, failures, events and times.
+An executor computes the cycles: `HostExecutor` in PyTorch, as above, or `gpu/lane.py` in captured CUDA graphs.
 Plain decoding is the same loop with a drafter that proposes nothing. Invariant: *the cache holds every
 committed token except the last.* Cycle 0 is the prefill: it drafts nothing and yields the first token.
 """
@@ -98,13 +97,13 @@ class Executor(Protocol):
     eager: str | None  # why a GPU ran without captured graphs; only final when the run is over
 
     def allocated(self, limit: int) -> contextlib.AbstractContextManager[None]:
-        """Allocate the memory of one run, whose text has at most `limit` tokens, for the time of the `with` block."""
+        """Allocate memory for a text of at most `limit` tokens, for the time of the `with` block."""
         ...
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
         """Draft up to depth `k` after `tokens`, verify, and cache the accepted path. The first call is the prefill.
 
-        An exception ends the run. If only the drafter fails, the cycle has no draft instead, unless memory ran out.
+        An exception ends the run. Other failures of the drafter only leave the cycle without a draft.
         """
         ...
 
@@ -235,7 +234,7 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
         while transcript.reason is None:
             number = transcript.cycle
             noise.at(len(tokens))
-            # The target adds a token of its own after the draft, so the draft must leave room for that token.
+            # Leave room for the target's own token after the draft.
             k = min(task.k, transcript.remaining - 1) if number else 0
             start = watch.elapsed
             with watch, torch.inference_mode():
@@ -259,7 +258,7 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
                 pieces = tuple(map(task.piece, proposal.tokens))
                 ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
                 yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, ends)
-            # The clock is stopped while the cycle is described. If that fails, no token was added: the commit is later.
+            # The clock is stopped while the cycle is described. An error here adds no token.
             details = cycle.describe(noise if task.details else None)
             emitted = verdict.emitted(proposal)
             pieces = tuple(map(task.piece, emitted))
@@ -314,7 +313,7 @@ class HostExecutor:
 
 
 def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
-    """Raise DraftError if the proposal breaks the contract of a drafter. Parents that form no tree raise ValueError."""
+    """Raise DraftError if the proposal breaks the contract of a drafter."""
     n = len(proposal.tokens)
     if n == 0:
         return

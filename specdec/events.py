@@ -34,7 +34,7 @@ class Candidate:
 class Distribution:
     """The most probable tokens of a distribution, the probability of all others together, and its entropy in nats.
 
-    `sample` is a token drawn only for display. It is always drawn with `SharedNoiseSampler`, whatever the run's rule.
+    `sample` is a token drawn only for display, with `SharedNoiseSampler`.
     """
 
     top: tuple[Candidate, ...]
@@ -45,12 +45,12 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """One drafted token and its verdict. `u` is None if no coin was tossed, or the token was never judged.
+    """One drafted token and its verdict. `u` is the coin; None if none was tossed.
 
-    `h` is the chance that block verification accepts the block up to this token, given that it rejected longer blocks.
+    In block verification, the block that ends with this token passes its test with probability `h`.
     `p` and `q` are the token's probabilities in its test. In a tree, `p` is from the residual after rejected siblings.
     `target` and `draft` list the same tokens, except those of probability 0.
-    Servers do not report everything. In a server's lane, `token` can be `UNNAMED`, and `p` and `q` can be None.
+    In a server's lane, `token` can be `UNNAMED`, and `p` and `q` can be None.
     """
 
     node: int
@@ -66,8 +66,8 @@ class Position:
     residual: Distribution | None = None
     h: float | None = None
     block: float | None = None  # the h of block verification, if another rule judged this chain
-    row: float | None = None  # the target's p before earlier siblings were tried, if it differs from `p`
-    behind: float | None = None  # the token's p in the residual that all earlier siblings leave, if it differs from `p`
+    row: float | None = None  # p in the target's own row, if that differs from `p`
+    behind: float | None = None  # p in the residual after all earlier siblings, if that differs from `p`
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Started:
     lossless: bool = True
     costs: Costs | None = None  # used by drafters that choose the depth themselves
     server: str = ""  # kind and version of the server, if another engine computed this lane
-    guided: bool | None = None  # True only in traces of earlier versions, for a run that decoded under a grammar
+    guided: bool | None = None  # only in old traces: the run decoded under a grammar
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +107,13 @@ class Verified:
     end: float
     # The target's own token was drawn from this distribution. Its key in traces is "law".
     distribution: Distribution | None = field(default=None, metadata={"key": "law"})
-    p: float | None = None  # the target's probability of its own token, before any rejection
+    p: float | None = None  # of the target's own token, in the target's row, not in a residual
     bonus: Distribution | None = None  # the target's distribution after the whole chain, accepted or not
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Tokens added to the text: the accepted ones, then the target's own token (unless the text ended before it)."""
+    """Tokens added to the text: the accepted ones, and usually the target's own token."""
 
     lane: str
     cycle: int
@@ -138,9 +138,8 @@ class Failed:
     at: float
 
 
-# How the cycles of a server's lane were counted. exact: by the server's counts, each chunk of its stream is one step.
-# merged: some chunks held several steps, and were split by the server's counts. totals: the server reports at most sums
-# over the run, so each chunk counts as one cycle.
+# How the cycles of a server's lane were counted. exact: each chunk of the server's stream is one step. merged: chunks
+# were split into steps by the server's counts. totals: each chunk counts as one cycle.
 Counted = Literal["exact", "merged", "totals"]
 FinishReason = Literal["length", "end", "stop", "context", "failed"]
 
@@ -149,8 +148,8 @@ FinishReason = Literal["length", "end", "stop", "context", "failed"]
 class Finished:
     """The end of a lane. `prefill` (to the first token), `draft`, `verify` and `other` (all other work) are seconds.
 
-    `eager` is the reason why a lane on a GPU ran without captured graphs. `counted` says how a server's cycles were
-    counted. `drafted` and `accepted` are the server's sums over the run, if it does not report single cycles.
+    `eager` is the reason why a lane on a GPU ran without captured graphs. `drafted` and `accepted` are a server's sums
+    over the run, if it does not report single cycles.
     """
 
     lane: str

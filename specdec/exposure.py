@@ -24,10 +24,10 @@ class Exposure:
     seconds: float = 60.0  # duration of a run
     waiting: int = 32  # people in the queue
     runs_of_address: int = 10_000  # runs a minute from one IP address, which a class can share
-    any_pair: bool = True  # without SPECDEC_PAIRS, visitors may name any pair, even a folder; if False, only the host's
+    any_pair: bool = True  # without SPECDEC_PAIRS, visitors may name any pair, even a folder
     body: int = 8_000_000  # bytes of a request
     in_browser: bool = False  # runs are computed in the visitor's browser, unless the visitor chooses this machine
-    any_host: bool = False  # answer requests to any host name; if False, only to this machine's and SPECDEC_HOSTS
+    any_host: bool = False  # answer requests to any host name, not only this machine's and SPECDEC_HOSTS
 
 
 OWN = Exposure()
@@ -70,5 +70,5 @@ def limits() -> Exposure:
 
 
 def is_public() -> bool:
-    """Return whether anyone can reach this page: `--public` (SPECDEC_PUBLIC), a Space, an unknown SPECDEC_EXPOSURE."""
+    """Return whether anyone can reach this page."""
     return name() == "public"

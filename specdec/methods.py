@@ -50,8 +50,8 @@ class Method:
     name: str  # in menus and traces
     kind: Kind  # what drafts: a language model, heads on the target's states, the target's first layers, a search …
     drafter: str  # path of the drafter's class
-    takes: tuple[str, ...] = ()  # which of view, part and capacity (see `make`) that class takes, in order
-    part: str = ""  # path of the class that holds its weights; EXIT: it needs only the index of a layer; "": no part
+    takes: tuple[str, ...] = ()  # the arguments of `make` that its class takes, in order
+    part: str = ""  # path of the class that holds its weights; EXIT: a layer's index is enough; "": no part
     folder: str = ""  # where a family stores those weights
     tree: bool = False  # True: it drafts trees; False: chains
     peer: bool = False  # transformers implements it too
@@ -265,6 +265,6 @@ def methods_using(part: object) -> list[Method]:
 
 
 def methods_sharing_parts(*names: str) -> tuple[str, ...]:
-    """List the methods that use the same parts as the methods `names`, with tree variants and `adaptive`."""
+    """List the methods that use the same parts as the methods `names`."""
     parts = [METHODS[name].part for name in names]
     return tuple(m.name for m in METHODS.values() if m.part in parts and (not m.variant_of or m.tree))

@@ -19,9 +19,8 @@ class SampleAndMatch(Rule):
     """The target samples a token at each node that it reaches; a child is accepted if it is the same token.
 
     The text consists only of the target's samples, so the rule is lossless for any drafter and does not need q. It
-    accepts a token drawn from q with probability Σ p·q; rejection sampling accepts it with Σ min(p, q). If q is a point
-    mass on x, both rules accept x with probability p(x). SpecInfer (arXiv 2305.09781, section 4.3) calls this rule
-    naive sampling.
+    accepts a token drawn from q with probability Σ p·q; rejection sampling accepts it with Σ min(p, q). SpecInfer
+    (arXiv 2305.09781, section 4.3) calls this rule naive sampling.
     """
 
     name = "sample and match"
@@ -75,7 +74,6 @@ class BlockVerification(Rule):
         for p_x, q_x in zip(p, q, strict=True):
             weights.append(self.weight(weights[-1], p_x, q_x))
         chances = [self.pass_chance(weights[i], rows[i], distributions[i]) for i in range(1, n)] + weights[n:]
-        # The longest prefix that passes is accepted, so the prefixes are tested from the longest to the shortest.
         length, coins = n, dict[int, float]()
         while length > 0:
             passed, coins[length - 1] = sampler.accept(chances[length - 1], 1.0, ("accept", length - 1))

@@ -15,10 +15,8 @@ from .types import SamplingParams
 
 MAX_SORTED_WHOLE = 1024  # tokens; for a longer row on a CPU, it is faster to sort only the likely tokens
 SUM_TOLERANCE = 1e-6  # float32 error of a sum of probabilities
-MIN_NORMALISED = 2**14  # tokens; on a CPU, a float32 softmax over long rows does not sum to 1 (49,152 tokens: 1e-5 off)
-# Lower temperatures are raised to this one: float32 rounds much lower ones to 0. At this one,
-# a row is one-hot unless its largest logits are equal.
-MIN_TEMPERATURE = 1e-30
+MIN_NORMALISED = 2**14  # tokens; on a CPU, a float32 softmax over longer rows does not sum to 1
+MIN_TEMPERATURE = 1e-30  # lower ones are raised to it, because float32 rounds much lower ones to 0
 
 
 class Sampler(Protocol):
@@ -108,8 +106,7 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, MIN_TEMPERATURE)
     if not 0 < params.top_k < logits.shape[-1]:
         return apply_top_p(normalised(logits.softmax(dim=-1)), params.top_p)
-    # `topk` keeps exactly top_k tokens, even if logits are equal. Ids are sorted, so that top-p drops the
-    # highest id among equal tokens.
+    # Ids are sorted, so that top-p drops the highest id among equal tokens.
     keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
     distribution = apply_top_p(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
     return torch.zeros_like(logits).scatter_(-1, keep, distribution)

@@ -1,7 +1,7 @@
 """The table of a run's settings. It defines the page's fields, links, the API, the command's flags and their help.
 
 `ui/request.py` checks settings from the page, links and the API. `SamplingParams` and `methods.check_request` check the
-settings of every run, also of the command. `RunRequest.arguments` passes settings by name to `lanes.race.race`.
+settings of every run.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ class Flag:
 class Setting:
     """One setting. The API, links and traces use its name. The command's flag has the same name, with dashes.
 
-    `low` and `high` limit what visitors can send: the value of a number, or the length of the prompt. The engine itself
-    can accept more. `high` is the field of `Exposure` that `bound` names; if `bound` is empty, it is `fixed_high`. A
-    setting with a `step` is a slider on the page.
+    `low` and `high` limit what visitors can send: the value of a number, or the length of the prompt.
+    A setting with a `step` is a slider on the page.
     """
 
     name: str
@@ -44,8 +43,8 @@ class Setting:
     low: float = 0
     fixed_high: float = 0
     step: float = 0
-    bound: str = ""
-    above: bool = False  # the value must be above `low`, not equal to it
+    bound: str = ""  # the field of `Exposure` that gives `high`
+    above: bool = False  # the value must be above `low`, not equal
     sampling: bool = True  # True: a field of SamplingParams; False: `family`, or an argument of `race`
     main: bool = False  # the page shows it above *Advanced*, and every link contains it
     label: str = ""  # the label's key in page.json, if it differs from the name
@@ -118,7 +117,7 @@ GONE_DRAFTS = TranslatableText("The draft models large and scratch have gone; ch
 PRESETS = TranslatableText("Pairs have no names of their own any more; write TARGET + DRAFT, as the Hub calls the two.")
 PAIRS = "smollm2-1.7b qwen3-1.7b qwen3-8b qwen3-8b-eagle3 llama-3.1-8b llama-layerskip-1b mistral-7b-medusa".split()
 BENCH_SERVER = "the bench no longer measures servers; use `specdec run PROMPT --server ADDRESS --plain ADDRESS`"
-# Error messages for commands, flags, drafters and families of earlier versions. Most say what to use instead.
+# Error messages for commands, flags, drafters and families of earlier versions.
 GONE = {
     "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
     "run --kind": "`run --kind` is gone: `python -m tools.record` records the page's runs, each with its kind",
@@ -169,7 +168,7 @@ class RunRequest:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `race` by name, without the family, which is loaded before `race` is called."""
+        """The arguments of `race` by name. The family is loaded separately."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "family"}
 
 

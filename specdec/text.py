@@ -43,7 +43,7 @@ class Pieces:
         self.bytes = cache(self._bytes)
 
     def _bytes(self, token: int) -> bytes:
-        """Return the bytes that the token adds to a text; none for a control token."""
+        """Return the bytes that the token adds to a text."""
         content = None if token in self._special else self._tokenizer.id_to_token(token)
         if content is None:  # a control token, or an id that only pads the vocabulary
             return b""

@@ -16,7 +16,7 @@ Kind = Literal["resampled", "bonus"]
 MAX_TOKENS = 4096
 MAX_STOPS = 4
 MAX_STOP_LENGTH = 64  # characters
-MAX_DRAFT_TOKENS = 64  # of a chain or tree, so also the largest K; `exposure.Exposure.k` limits visitors further
+MAX_DRAFT_TOKENS = 64  # also the largest K; `exposure.Exposure.k` limits visitors further
 MIN_SEED = -(2**63)  # torch.Generator accepts seeds from MIN_SEED to MAX_SEED
 MAX_SEED = 2**64 - 1
 TYPICAL_EPSILON = 0.09  # ε and δ of typical acceptance (`rules.TypicalAcceptance`)
@@ -58,7 +58,7 @@ class SamplingParams:
     """Defines how tokens are sampled and when the text ends. `temperature` 0 means greedy decoding.
 
     `top_k` 0 and `top_p` 1 switch these filters off. The text ends just before the first of the `stop` strings.
-    With `ignore_end` decoding continues after the end token, so that all texts of a measurement have equal lengths.
+    With `ignore_end`, decoding continues after the end token.
     """
 
     temperature: float = 0.0
@@ -127,11 +127,11 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The draft of one cycle: a tree of tokens (a chain is a tree without siblings).
+    """The draft of one cycle, a tree of tokens. A chain is a tree without siblings.
 
     `parents[i]` is the node that token i follows; -1 is the last committed token. Parents come before their children.
     `probs[i]` is q, the distribution that token i was sampled from, after temperature, top-k and top-p. If `probs` is
-    None, no token was sampled: each q is a point mass. `seconds[i]` is the time taken to draft token i, if measured.
+    None, each q is a point mass. `seconds[i]` is the time taken to draft token i, if measured.
     """
 
     tokens: tuple[int, ...] = ()
@@ -151,7 +151,7 @@ class Proposal:
         return is_chain(self.parents)
 
     def distributions(self, rows: Tensor) -> Tensor:
-        """Return q of each token; a point mass becomes a one-hot row of the dtype and width of `rows`.  # [n, V]"""
+        """Return q of each token. `rows` gives the dtype and width of one-hot rows.  # [n, V]"""
         if self.probs is not None:
             return self.probs
         distributions = rows.new_zeros((len(self), rows.shape[1]))
@@ -216,8 +216,8 @@ class Costs:
 class Trial:
     """The test of one drafted token. Rejection sampling accepts it if u·q < p.
 
-    Only block verification sets `h`, the chance that the prefix up to this token passes: it passes if u < h. The token
-    is also accepted if a longer prefix has passed. `u` is None if no coin was tossed; some rules never toss coins.
+    Only block verification sets `h`: the prefix up to this token passes if u < h. The token is also accepted if a
+    longer prefix has passed. `u` is None if no coin was tossed.
     """
 
     node: int
@@ -231,10 +231,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The accepted path from the root, and `token`, the target's own token, which every cycle adds after the path.
+    """The accepted path, and the target's own `token`, which every cycle adds after the path.
 
-    `token` was drawn from `distribution` or, if that is None, from the target's row after the path. Correct rules leave
-    `extra` empty. Wrong rules of `proof/mistakes.py` use it to add more tokens.
+    `token` was drawn from `distribution` or, if that is None, from the target's row after the path. Only a wrong
+    rule of `proof/wrong_rules.py` adds `extra` tokens.
     """
 
     path: tuple[int, ...]

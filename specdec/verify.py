@@ -72,5 +72,5 @@ class RejectionSampling(Rule):
         return residual(p, q, token)
 
     def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
-        # The draw's key holds the level in the tree (from 0) of the last accepted token, -1 if there is none.
+        # The key holds the level of the last accepted token in the tree.
         return sampler.categorical(p, ("own", proposal.depth(node) - 1))

@@ -18,7 +18,7 @@ from specdec.proof.pair import embedded, ModelPair, next_tokens, toy
 from specdec.ui.session import CERTIFICATES
 from specdec.ui.text import prompts
 
-LONGEST_S = 120.0  # after this time, sampling ends if the last test of the sample failed
+LONGEST_S = 120.0  # after this time, sampling ends if the last test failed
 SEED = 11
 
 
@@ -36,7 +36,7 @@ def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 
 
 def certificate_of(pair: ModelPair, key: str) -> dict[str, Any]:
-    """Make the certificate of the mistake `key` ("": the shipped rule), with exact figures for the toy pair."""
+    """Make the certificate of the mistake `key`; "" is the shipped rule."""
     mistake, result, began = MISTAKES.get(key), dict[str, Any](), time.monotonic()
     for state in certify(pair, mistake, max(DRAWS), SEED):
         if state["sampled"] and state["done"] == state["sampled"][-1][0]:

@@ -33,7 +33,7 @@ TESTS = (
     "proof/test_lossless.py",
     "test_rules.py",
 )  # in this order, but the test file of the mutated file runs first
-TEST_SECONDS = 60  # time limit of a test, after which it fails; without a mutant, each takes less than a fifth of it
+TEST_SECONDS = 60  # time limit of a test; without a mutant, each takes less than a fifth of it
 CPU_FACTOR = 3  # limit of a test run, as a multiple of the CPU time that it takes without a mutant
 MEMORY = 6 * 2**30  # limit of a test run in bytes; without a mutant, the tests need a quarter of it
 COMPARED = {
@@ -103,7 +103,7 @@ class Mutant:
 
 
 def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Yield each change: the node to replace (`node`, or its condition), and the text to put in its place."""
+    """Yield each change: the node to replace, and the text to put in its place."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
         yield node, ast.unparse(ast.Compare(node.left, [COMPARED[type(node.ops[0])]()], node.comparators))
     elif isinstance(node, ast.BinOp) and type(node.op) in COMPUTED:
@@ -264,6 +264,6 @@ def try_mutants(files: Sequence[str] = FILES, seconds: float = math.inf) -> list
 
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT / room) for room in ("", "tests", "tests/proof", "tests/drafters", "tests/models")]
+    sys.path[:0] = [str(ROOT / folder) for folder in ("", "tests", "tests/proof", "tests/drafters", "tests/models")]
     for figure in try_mutants(sys.argv[2:] or FILES, float((sys.argv[1:] or ["inf"])[0])):
         print(figure.name, figure.figure, figure.target, figure.holds)

@@ -1,5 +1,7 @@
-"""Compile `native.cpp` for browsers: `python -m tools.wasm` (Debian: clang-16, lld-16, wasi-libc, libc++-16-dev-wasm32,
-libclang-rt-16-dev-wasm32). `--check` compares the result with the binaries in the repository, and writes nothing.
+"""`python -m tools.wasm`: compile `native.cpp` for browsers.
+
+Debian's packages: clang-16, lld-16, wasi-libc, libc++-16-dev-wasm32, libclang-rt-16-dev-wasm32. `--check` compares the
+result with the binaries in the repository, and writes nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +15,8 @@ from pathlib import Path
 from specdec.models.native import SOURCE
 
 PLACE = Path(__file__).resolve().parents[1] / "assets/page/engine"
-# Relaxed SIMD has an instruction for products of bytes. Browsers without it load a binary that gives the same results.
-# Threads are workers that share a memory, which browsers allow only to pages that are isolated from other origins.
 RELAXED = ("-mrelaxed-simd",)
-THREADS = (
+THREADS = (  # browsers allow threads only to pages that are isolated from other origins
     "-matomics", "-mbulk-memory", "-Wl,--shared-memory,--import-memory,--max-memory=1073741824,--no-check-features",
     *(f"-Wl,--export={name}" for name in ("specdec_help", "__stack_pointer", "__wasm_init_tls", "__tls_size")),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Measure the speed-up: run a prompt speculatively and plainly, one right after the other, and compare the times.
 
-The speed of a machine changes over time, but hardly between two adjacent runs, so their ratio can be trusted. Most
-figures of a row are medians over pairs. Runs record no distributions (`details=False`).
+The speed of a machine changes over time, but hardly between two adjacent runs, so their ratio can be trusted. Runs
+record no distributions (`details=False`).
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def measure_pairs(
     tick: Callable[[], object] = lambda: None,
     seed: int = 0,
 ) -> dict[Case, Pairs]:
-    """Measure cases of one temperature against plain decoding. A round goes through the prompts and runs all cases.
+    """Measure cases of one temperature against plain decoding. A round runs all cases on all prompts.
 
     The baseline of a speculative run is the faster of two plain runs, one before and one after it. Round i uses the
     seed `seed` + i; round 0 is a warm-up. `tick` is called after each case.
     """
     collected: dict[Case, Pairs] = {case: [] for case in cases}
-    for repeat in range(repeats + 1):  # round 0 is not counted
+    for repeat in range(repeats + 1):
         for index, prompt in enumerate(prompts):
             gc.collect()
             before = plain(family, prompt, cases[0].params(tokens, seed + repeat))

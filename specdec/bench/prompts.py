@@ -1,7 +1,7 @@
 """Define the prompts of the benchmark. The page uses other prompts.
 
 The stories and the code were written for this list. The facts were generated like the questions in training, but
-training used other questions. Of each kind, we took the first six prompts for which the target's plain greedy text does
+are not the same. Of each kind, we took the first six prompts for which the target's plain greedy text does
 not loop, because loops are easy to draft.
 """
 

@@ -30,9 +30,9 @@ from .prompts import PROMPTS, QUESTIONS
 
 SUITES = ("embedded", "methods", "pair")
 TEMPERATURES = (0.0, 0.8)
-BENCH_ADAPTIVE_K = 16  # the largest depth of a draft for drafters that choose the depth themselves
+BENCH_ADAPTIVE_K = 16  # the largest depth for drafters that choose the depth themselves
 CACHED_CYCLES = 24  # `gpu.cycle.Cycle` objects to keep for later runs; each uses one of torch's 32 streams
-CHOOSING_ROUNDS = 1  # trial rounds, which choose the best k; the rounds that are reported have other seeds
+CHOOSING_ROUNDS = 1  # trial rounds, which choose the best k
 Prompts = Mapping[str, Sequence[str]]  # by domain
 
 
@@ -67,7 +67,7 @@ def drafters_of(suite: str, family: Family) -> list[str]:
 
 
 def measure(family: Family, options: Options, prompts: Prompts) -> Iterator[Row]:
-    """Yield a row for each domain, temperature and drafter, with the k whose speed-up was best in the trials."""
+    """Yield a row for each domain, temperature and drafter, with the k that was fastest in the trials."""
     drafters = drafters_of(options.suite, family)
     if unknown := [name for name in options.drafter if (inner_drafter(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
@@ -81,7 +81,7 @@ def measure(family: Family, options: Options, prompts: Prompts) -> Iterator[Row]
             tried = {case: row(case, measured, 0) for case, measured in trials.items()}
             best = {case.drafter: case for case in sorted(cases, key=lambda case: speedup_of(tried[case]))}
             chosen = [best[name] for name in depths]
-            # New seeds avoid selection bias: with the seeds of the trials, the chosen k would look better than it is.
+            # New seeds: with the seeds of the trials, the chosen k would look better than it is.
             seed = CHOOSING_ROUNDS + 1
             pairs = measure_pairs(family, tuple(texts), chosen, options.tokens, options.repeats, bar.update, seed)
             for case in chosen:

@@ -14,7 +14,7 @@ from ..servers.connect import connect_pair
 from ..servers.stream import Limits
 from ..servers.verdict import shown_by, speculated
 
-HOUR_S = 3_600.0  # time limit of all requests to a server; with more than certificate.DRAWS draws, proportionally more
+HOUR_S = 3_600.0  # time limit of all requests to a server, for up to certificate.DRAWS draws
 ROW = "{:9}{:>10}{:>9}{:>10}  {:62}{:>15}{:>7}"
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 
@@ -76,7 +76,7 @@ def lines(result: dict[str, Any]) -> list[str]:
 
 
 def cells(context: dict[str, Any], draws: int) -> list[str]:
-    """Make the cells of one context's row. A failed test's G statistic has an exclamation mark before it."""
+    """Make the cells of one context's row. An exclamation mark stands before a failed test."""
     greedy, counts = context.get("greedy"), speculated([context])
     tests = [
         f"{'!' if red else ''}{'∞' if g is None else f'{g:.0f}'}({degrees})"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BUSY = " (the machine was busy: measure again)"
 TEXT_DIFFERS = "tokens/s, but its text differs from plain decoding's"
 OTHER_TARGET = ": not the same target as float32; greedy texts can differ at near-ties"
-# Background colours of the page's palette. Every status has a mark too, so that colour is not the only sign.
+# The page's colours as terminal codes. Every status has a mark too, so that colour is not the only sign.
 STYLES = {
     "accepted": ("48;5;151;38;5;16", "✓"),
     "rejected": ("48;5;216;38;5;16;9", "✗"),
@@ -34,12 +34,12 @@ COUNTED = {
     "totals": "totals only: tokens that arrived together are taken for one cycle",
     None: "none: the server drafted nothing",
 }
-# Control characters (except tab and newline), line separators, and bidirectional marks, which can reverse a line.
+# Control characters except tab and newline, line separators, and marks that can reverse a line.
 CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def tell(sentence: str) -> None:
-    """Print an error as one line on stderr, without control characters that files, models or servers put into it."""
+    """Print an error as one line on stderr, without control characters."""
     if sys.stderr is not None:
         if os.environ.get("SPECDEC_DEBUG") and sys.exc_info()[0]:
             traceback.print_exc()
@@ -66,7 +66,7 @@ def print_run(
 
 
 def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
-    """Render a committed cycle as its drafts and the target's own token, a failure as its reason, others as ""."""
+    """Render a committed cycle or a failure. Other events give an empty text."""
     if isinstance(event, Failed):
         return f"\n[{event.where}: {strip_control_characters(event.reason)}]\n"
     if not isinstance(event, Committed):

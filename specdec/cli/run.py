@@ -33,7 +33,7 @@ def drafters(family: str = EMBEDDED) -> list[str]:
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
-    """Return `command` with an argument for the prompt and a flag for each other setting, all passed as keywords."""
+    """Return `command` with an argument for the prompt and a flag for each other setting."""
     others = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is KEYWORD_ONLY]
     flags = [make_flag(setting, setting.flag or Flag(setting.type_, setting.default)) for setting in SETTINGS.values()]
     wrapper: Any = functools.wraps(command)(lambda **values: command(**values))

@@ -1,4 +1,4 @@
-"""Run `specdec trace FILE`: print a trace's audit, with recomputed decisions, faults, and what could not be checked."""
+"""Run `specdec trace FILE`: print the audit of a trace."""
 
 from __future__ import annotations
 

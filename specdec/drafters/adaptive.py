@@ -1,7 +1,7 @@
 """Wrap any drafter so that it drafts only as many tokens as pay off, and none while plain decoding is faster.
 
 In each cycle, the acceptance rate so far decides whether to draft. During the draft, the confidence in its last token
-decides whether it ends (`stop.py`); if a drafter cannot stop early, the acceptance rate chooses the depth. No drafted
+decides whether it ends (`stop.py`). If a drafter cannot stop early, the acceptance rate chooses the depth. No drafted
 token is dropped, so decoding stays lossless. Costs are measured only once, so the same seed gives the same proposals.
 """
 
@@ -28,7 +28,7 @@ class AdaptiveDrafter:
         self.inner, self.costs = inner, costs
         self.rate = Rate(1.0 / costs.passes[0])
         self.stop = DraftLengthController(self.rate)
-        self.skipped = self.cycles_to_skip = 0  # cycles without a draft since the last one; how many until a trial
+        self.skipped = self.cycles_to_skip = 0  # cycles without a draft since the last trial; how many until the next
         self._last: tuple[int, Proposal] | None = None  # the length of the text before the last draft, and this draft
         self.stops = isinstance(inner, ChainDrafter)
         if isinstance(inner, ChainDrafter):
@@ -57,7 +57,7 @@ class AdaptiveDrafter:
         return self.stops and self.stop(confidence, index)
 
     def _depth(self, k: int) -> int:
-        """Return the depth with the most expected tokens per time; `k` if `should_stop` can end the draft.
+        """Return the depth with the most expected tokens per time.
 
         Return 0 while plain decoding is faster. Now and then return 1 nevertheless, to see whether that changed.
         """

@@ -1,4 +1,4 @@
-"""The contract of a drafter, and base classes: for chains, for copied text, for heads on the target's states."""
+"""Define the interface of a drafter, and base classes for drafters."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..models.view import TargetView
 from ..sampling import argmax, probabilities, Sampler
 from ..types import Proposal, SamplingParams
 
-# Called after each drafted token with the draft's confidence in it and its index; True ends the draft.
+# (confidence in a drafted token, its index) -> whether the draft ends there
 ShouldStop = Callable[[float, int], bool]
 
 
 class Drafter(Protocol):
-    """Drafts for one run. It gets no verdicts: to see what was accepted, it compares the text with its draft."""
+    """Drafts for one run. It gets the text, but no verdicts."""
 
     name: str
 
@@ -30,8 +30,8 @@ class Drafter(Protocol):
         """Return a draft after `tokens` that is at most `k` levels deep. It can be shorter, or empty.
 
         The prefill calls this with `k` 0. The drafter can then read the prompt, but returns no draft.
-        A drafter can look at the last token it drew, and end the draft after it. It must not drop that token, because
-        that would change the distribution of the draft.
+        A drafter can end the draft after any token. It must not drop a token that it drew: that would change the
+        distribution of the draft.
         """
         ...
 
@@ -56,7 +56,7 @@ class CopyingDrafter(ABC):
 
     def __init__(self) -> None:
         self._text: list[int] = []  # prompt and answer, without the template
-        self._seen = 0  # length of `tokens` in the last call, which includes the template
+        self._seen = 0  # length of `tokens` in the last call
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         before, after = (0, 0) if self._seen else self.around
@@ -67,7 +67,7 @@ class CopyingDrafter(ABC):
 
     @abstractmethod
     def copied(self, text: Sequence[int], k: int) -> list[int]:
-        """Return at most `k` tokens, copied from `text`. In the next call `text` has more tokens at its end."""
+        """Return at most `k` tokens, copied from `text`, which only grows from call to call."""
 
 
 class ChainDrafter:
@@ -117,14 +117,14 @@ class ChainDrafter:
 def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float:
     """Return how confident the draft is in a token: its probability in `distribution` [V], if it was sampled.
 
-    For a greedy token, it is a softmax of `logits` [1, V] over only two tokens: this one and the best other one. A
-    softmax over all tokens can be small even for a token that the target would choose as well.
+    For a greedy token, it is a softmax of `logits` [1, V] over only two tokens: this one and the best other one.
+    Over all tokens, the softmax can be small even if the target agrees.
     """
     if distribution is not None:
         return float(distribution[token])
     others = logits.float().cpu().numpy()[0].copy()
-    first, others[token] = others.item(token), -math.inf
-    return 1.0 / (1.0 + math.exp(others.item(others.argmax()) - first))
+    own, others[token] = others.item(token), -math.inf
+    return 1.0 / (1.0 + math.exp(others.item(others.argmax()) - own))
 
 
 class Head(Protocol):
@@ -137,7 +137,7 @@ class Head(Protocol):
         ...
 
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Read each feature with the token after it into the cache; return states.  # [n, hidden], n -> [n, hidden]"""
+        """Append each feature and the next token to the cache; return states.  # [n, hidden], n -> [n, hidden]"""
         ...
 
 
@@ -178,7 +178,7 @@ class HeadDrafter(Generic[H]):
     def extend(self, pending: list[int]) -> Tensor:
         """Read the pending tokens; return the state after the last one.  # [1, hidden]
 
-        The next call uses this state as the feature, because the target has not computed one for a drafted token yet.
+        The next call uses this state in place of the target's feature.
         """
         self._features = self.forward(pending)[-1:]
         return self._features

@@ -1,9 +1,9 @@
 """Draft a block of tokens in one pass: block diffusion in a single step, as in DFlash (Chen et al. 2026, 2602.06036).
 
-A few layers denoise all masked slots at once. The slots attend to each other and to the text, whose keys and values are
-projections of the target's states. So a draft of any length costs one pass, but no slot depends on the tokens that are
-drawn for other slots. A low-rank table [V, V] corrects this, as in DSpark (arXiv 2607.05147): the table's row for the
-token before a slot is added to the slot's logits. Tokens are drawn slot by slot; q is the corrected distribution.
+A few layers denoise all masked slots at once. The slots attend to each other and the text. The text's keys and values
+come from the target's states. A draft of any length costs one pass, but no slot depends on the tokens of other slots.
+A low-rank table [V, V] corrects this, as in DSpark (arXiv 2607.05147): the table's row for the token before a slot is
+added to the slot's logits. Tokens are drawn slot by slot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter, HeadDrafter
 
-TAPS = "block_taps"  # key of config.json, which lists the target's layers whose inputs are fused
+TAPS = "block_taps"  # key of config.json: the layers of the target whose inputs are fused
 W1 = "markov_head.markov_w1.weight"
 W2 = "markov_head.markov_w2.weight"
 
@@ -48,12 +48,12 @@ class BlockHead:
         """Round matrices to `stored`, unless it is None. Raises ValueError if `weights` do not fit `target`."""
         check_tensors(weights, head_tensors(config, weights, target, len(taps)))
         self.slots, self.taps = 1 + len(weights["slots.weight"]), tuple(taps)
-        # The first slot may be at the last position of the target's context, so the block needs positions beyond it.
+        # Slots can lie beyond the target's context.
         positions = target.context + self.slots
-        shape = replace(config, tie_word_embeddings=False, max_position_embeddings=positions)
-        layers = {name if name == "lm_head.weight" else f"model.{name}": weight for name, weight in weights.items()}
-        layers["model.embed_tokens.weight"] = target.embedding
-        self.decoder = Transformer(shape, layers, target.dtype, target.device, stored)
+        config = replace(config, tie_word_embeddings=False, max_position_embeddings=positions)
+        tensors = {name if name == "lm_head.weight" else f"model.{name}": weight for name, weight in weights.items()}
+        tensors["model.embed_tokens.weight"] = target.embedding
+        self.decoder = Transformer(config, tensors, target.dtype, target.device, stored)
         self.fc = self.decoder.matrix(weights["fc.weight"].float())
         unit = self.decoder.unit(target.width)
         self.embed_norm, self.hidden_norm = (
@@ -107,7 +107,7 @@ def head_tensors(
 
 
 class BlockDrafter(HeadDrafter[BlockHead], ChainDrafter):
-    """Drafts at most one token for each slot. One pass serves all slots, and their tokens are drawn in order."""
+    """Drafts at most one token for each slot. One pass serves all slots."""
 
     name = "block"
 

@@ -28,7 +28,7 @@ class DraftModelDrafter(ChainDrafter):
 
     @cached_property
     def _cache(self) -> Any:
-        """The cache. It is allocated only when used, because captured CUDA graphs use a cache of their own instead."""
+        """The cache. It is allocated only when used, because captured CUDA graphs use their own cache."""
         return self.model.new_cache(self.capacity)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:

@@ -28,9 +28,9 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import HeadChainDrafter, HeadDrafter, siblings
 
-WIDTH = 3  # a node has at most this many children; on each level of a tree, at most this many nodes have any
+WIDTH = 3  # the most children of a node, and the most expanded nodes of a level
 DEPTH = 8  # levels of a tree
-NODES = 7  # nodes of a tree. The target reads them and the text's last token: 8 rows. On a CPU, more cost much more
+NODES = 7  # nodes of a tree; the target reads one row more. On a CPU, more than 8 rows are slow
 
 
 def default_taps(layers: int) -> tuple[int, int, int]:
@@ -38,11 +38,11 @@ def default_taps(layers: int) -> tuple[int, int, int]:
     return 2, layers // 2, layers - 3
 
 
-def checked_taps(names: Sequence[int], layers: int, after: bool = False) -> tuple[int, ...]:
-    """Return the layers to tap: `names`, or the layers after them if `after`. Raises ValueError if one is missing."""
-    taps = tuple(tap + after for tap in names)
+def checked_taps(listed: Sequence[int], layers: int, after: bool = False) -> tuple[int, ...]:
+    """Return the layers to tap: `listed`, or the layers after them if `after`. Raises ValueError if one is missing."""
+    taps = tuple(tap + after for tap in listed)
     if min(taps) < 0 or max(taps) > layers:
-        raise ValueError(f"the EAGLE-3 head reads layers {list(names)}; the target has {layers}")
+        raise ValueError(f"the EAGLE-3 head reads layers {list(listed)}; the target has {layers}")
     return taps
 
 
@@ -246,7 +246,7 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
         return Proposal(tuple(drafted), tuple(parents), torch.stack(distributions), tuple(seconds))
 
     def _likeliest(self, pending: list[int], k: int) -> Proposal:
-        """Expand the likeliest nodes of each level. Then draft the NODES likeliest of all nodes, as point masses."""
+        """Expand the likeliest nodes of each level. Then draft the NODES likeliest of all nodes."""
         times, nodes, frontier = [time.perf_counter()], list[Node](), [-1]
         expanded: list[int] = []
         best: list[int] = []
@@ -264,7 +264,7 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
                 ]
             best = sorted(range(len(nodes)), key=lambda i: -nodes[i].score)[:NODES]
             times.append(time.perf_counter())
-            # A node's score is at most its parent's, so only nodes among the best can have children among the best.
+            # No child scores higher than its parent, so only the best nodes are expanded.
             frontier = [i for i in best if nodes[i].level == level][:WIDTH]
             if not frontier:
                 break

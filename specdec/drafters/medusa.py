@@ -1,8 +1,8 @@
 """Medusa: heads on the target's last state predict several tokens at once (Cai et al. 2024, arXiv 2401.10774).
 
 The target itself predicts the next token. Head i predicts the token i + 1 positions after that. A head does not know
-which tokens the other heads drafted, so its token often does not fit them, and a chain is soon rejected. A tree also
-holds second choices. The paper verifies by *typical acceptance* (in `rules.py`); rejection sampling works, too.
+which tokens the other heads drafted, so a chain is soon rejected. A tree also holds second choices. The paper
+verifies by *typical acceptance* (in `rules.py`); rejection sampling works, too.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from .base import ChainDrafter, siblings
 
 Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is head 1's third choice, after head 0's first choice
 
-# A chain, and a second choice for its first token. More choices would be accepted too seldom to be worth the cost of
-# their rows in the target's pass.
+# A chain, and a second choice for its first token. More choices are accepted too seldom to pay.
 TREE: Tree = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
 
 
@@ -91,7 +90,7 @@ def last_state(view: TargetView) -> Tensor:
 
 
 class MedusaDrafter(ChainDrafter):
-    """Draws token i from the distribution of head i, which does not depend on the drafted tokens before token i."""
+    """Draws token i from the distribution of head i."""
 
     name = "medusa"
 

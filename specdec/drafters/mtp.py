@@ -40,13 +40,13 @@ class MTPHead:
         layer = layer_tensors(config, width)
         norms = {name: (width,) for name in ("enorm.weight", "hnorm.weight", NORM)}
         check_tensors(weights, norms | layer | {"eh_proj.weight": (width, 2 * width)})
-        shape = replace(config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context)
+        config = replace(config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context)
         parts = {f"model.layers.0.{name}": weights[name] for name in layer}
         parts["model.embed_tokens.weight"], parts["model.norm.weight"] = target.embedding, weights[NORM]
         identity = torch.eye(width, dtype=target.dtype, device=target.device)
         parts["lm_head.weight"] = target.project(identity).t().contiguous()
-        self.decoder = Transformer(shape, parts, target.dtype, target.device, stored)
-        scale = torch.cat([weights["enorm.weight"], weights["hnorm.weight"]]).float()  # multiplied into `eh_proj`
+        self.decoder = Transformer(config, parts, target.dtype, target.device, stored)
+        scale = torch.cat([weights["enorm.weight"], weights["hnorm.weight"]]).float()
         self.eh_proj = self.decoder.matrix(weights["eh_proj.weight"].float() * scale * self.decoder.unit(width))
         self.target, self.taps = target, (target.depth,)
         self.parameters = sum(tensor.numel() for tensor in weights.values())

@@ -17,7 +17,7 @@ class PromptLookupDrafter(CopyingDrafter):
     """Finds the latest earlier occurrence of the last 3 tokens, or else of 2 or 1, and copies the tokens after it.
 
     In the text `a b c d a b` the suffix `a b` matches at the start, so the draft is `c d a b …`.
-    Copied tokens are not drawn at random, so the draft distribution q of each is a point mass.
+    Each copied token is a point mass.
     """
 
     name = "prompt_lookup"
@@ -38,6 +38,6 @@ class PromptLookupDrafter(CopyingDrafter):
             if match is not None:
                 source = list(text)
                 for i in range(match, match + k):
-                    source.append(source[i])  # can be a token of this same draft, so that a repetition continues
+                    source.append(source[i])  # can be a token of this draft
                 return source[len(text) :]
         return []

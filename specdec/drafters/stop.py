@@ -1,8 +1,8 @@
 """Decide when a draft is long enough, by the expected number of accepted tokens and by the costs.
 
 One more drafted token costs time. In that time, decoding at its recent `Rate` would yield rate × marginal cost tokens.
-So the token pays off if its survival, the chance that it and all drafted tokens before it are accepted, is larger than
-this number. SpecDec++ (arXiv 2405.19715) and Leviathan et al., section 3, make the same comparison.
+So the token pays off if the chance that it is accepted is larger than this number. SpecDec++ (arXiv 2405.19715) and
+Leviathan et al., section 3, make the same comparison.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Share:
 class Calibration:
     """Predicts how often tokens of a given confidence are accepted, with a logistic curve that is fitted in the run.
 
-    This is Platt scaling. It starts flat and raised: unsure distilled drafts are accepted more often than they say.
+    This is Platt scaling. The curve starts raised, because unsure drafts are accepted more often than they say.
     """
 
     LEVEL = 0.5
@@ -87,7 +87,7 @@ class Rate:
 class DraftLengthController:
     """Decides after each drafted token whether the draft ends, and learns how reliable the draft's confidence is.
 
-    The draft includes the token after which it ends: dropping it would change the draft's distribution.
+    The draft includes the token after which it ends.
     """
 
     def __init__(self, rate: Rate) -> None:
@@ -106,7 +106,7 @@ class DraftLengthController:
         self._next_chance, self._rate_to_beat = self.acceptance.value, self.rate.value
 
     def __call__(self, confidence: float, index: int) -> bool:
-        """Decide whether the draft ends after token `index`, which was drafted with this confidence."""
+        """Return whether the draft ends after token `index`."""
         log_odds = self.calibration.log_odds(confidence)
         self._log_odds.append(log_odds)
         self._survival = chance = self._survival * self.calibration.chance(log_odds)

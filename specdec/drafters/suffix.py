@@ -15,13 +15,11 @@ from .base import CopyingDrafter
 class SuffixDrafter(CopyingDrafter):
     """Tries all suffixes of the text, and drafts the continuation with the most expected accepted tokens.
 
-    The paper builds a suffix tree. This class lists the places where a suffix occurred before, and removes places as
-    the suffix grows token by token. A continuation takes the most frequent next token at each step; the token's share
-    is the fraction of places where it comes next. The product of the shares so far is the token's chance of acceptance.
-    The sum of these chances is the expected number of accepted tokens. The continuation ends where the chance falls
-    below `floor`, or at min(`k`, `factor` · (length of the suffix) + `offset`) tokens. Each token is a point mass.
-
-    The paper drafts as many tokens as the suffix has. This class drafts more: verifying a few more costs little.
+    The paper builds a suffix tree. This class lists the places where a suffix occurred before. A continuation takes
+    the most frequent next token at each step; the token's share is the fraction of places where it comes next. The
+    product of the shares so far is the token's chance of acceptance. The sum of these chances is the expected number of
+    accepted tokens. The continuation ends where the chance falls below `floor`, or at
+    min(`k`, `factor` · (length of the suffix) + `offset`) tokens. The paper drafts as many tokens as the suffix has.
     """
 
     name = "suffix"
@@ -64,11 +62,11 @@ class SuffixDrafter(CopyingDrafter):
         return suffixes
 
     def _continuation(self, text: Sequence[int], ends: list[int], depth: int) -> tuple[list[int], float]:
-        """Return the most frequent continuation, and how many of its tokens are expected to be accepted."""
+        """Return the most frequent continuation, and its expected number of accepted tokens."""
         source = list(text)
         chance, expected = 1.0, 0.0
         for step in range(depth):
-            # `source` includes the draft so far, so that the draft of a repeating text continues the repetition.
+            # `source` includes the draft so far, so that a repetition continues.
             token = source[ends[0] + step]
             if len(ends) > 1:
                 following = [source[end + step] for end in ends]

@@ -1,6 +1,6 @@
 """Make the files that the browser's engine fetches. This works for the embedded family and for SmolLM2.
 
-The app runs this module as a child process that writes the files into a folder, so that the app does not import torch.
+The app runs this module as a child process, so that the app does not import torch.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Chat:
 
 
 def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
-    """Encode a template's text. Control tokens become their ids; the flag, if True, would spell them as plain text."""
+    """Encode a template's text. The flag is off, so that control tokens become their ids."""
     tokenizer.encode_special_tokens = False
     try:
         return ids_of(text, tokenizer)

@@ -1,7 +1,7 @@
 """Read the tokenizer in a GGUF file. Its ids equal those of the model's tokenizer.json on the Hub.
 
-Byte-level tokenizers (SmolLM2, Qwen, Llama 3) are read here: transformers would take ten seconds for SmolLM2's, and
-would not split its numbers into digits. transformers converts SentencePiece tokenizers (Llama 2, Mistral).
+Byte-level tokenizers (SmolLM2, Qwen, Llama 3) are read here: transformers would not split SmolLM2's numbers into
+digits. It converts SentencePiece tokenizers (Llama 2, Mistral).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ LLAMA3 = rf"{WORDS}|\p{{N}}{{1,3}}|{REST}"
 QWEN2 = rf"{WORDS}|\p{{N}}|{REST}"
 GPT2 = "gpt2"
 DIGITS = "digits"
-# llama.cpp's name for a split (`src/llama-vocab.cpp`) -> how a text is cut into pieces, in which pairs are merged
+# llama.cpp's name for a split (`src/llama-vocab.cpp`) -> how a text is split before pairs are merged
 SPLITS = {"gpt-2": GPT2, "smollm": DIGITS, "llama-bpe": LLAMA3, "qwen2": QWEN2}
-ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # these end an answer even if the header does not list them as ends
+ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # these end an answer even if the header does not list them
 
 
 def load_tokenizer(header: Header) -> Tokenizer:
@@ -56,7 +56,7 @@ def load_tokenizer(header: Header) -> Tokenizer:
 
 
 def byte_level(split: str, table: dict[str, int], merges: list[str]) -> Tokenizer:
-    """Make a byte-level BPE tokenizer like GPT-2's. `split` says how a text is split before pairs are merged."""
+    """Make a byte-level BPE tokenizer like GPT-2's. `split` is a value of SPLITS."""
     pairs: Any = [tuple(merge.split(" ")) for merge in merges]
     # If a whole piece is a token, Llama 3 uses that token without trying any merges.
     tokenizer = Tokenizer(models.BPE(vocab=table, merges=pairs, ignore_merges=split == LLAMA3))

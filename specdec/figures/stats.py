@@ -28,7 +28,7 @@ class LaneStats:
 
     cycles: int = 0
     tokens: int = 0
-    first: int = 1  # tokens of cycle 0; more only in the library transformers, which drafts in that pass
+    first: int = 1  # tokens of cycle 0; can be more only in lanes of the library transformers
     drafted: int = 0
     drafting_cycles: int = 0
     accepted_at: list[int] = field(default_factory=list)  # levels passed, by depth in the draft
@@ -88,9 +88,9 @@ class LaneStats:
         self.accepted_at, self.judged_at = [], []
 
     def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...]) -> None:
-        """Count levels of the draft: a level is judged if one of its nodes is judged, and passed if one is accepted.
+        """Count the levels of the draft that were judged, and those that were passed.
 
-        If the text ends inside the draft, the nodes after the end of the text do not count, though they were judged.
+        Nodes after the end of the text do not count.
         """
         passed: list[bool] = []
         depths = Tree(parents).depths()
@@ -185,8 +185,7 @@ class Comparison:
     def machine_busy(self) -> bool:
         """Whether the measured speed-up cannot be trusted: it exceeds its upper bound τ, or pass times vary too much.
 
-        A mean far above the median means that something else used the machine. False for servers, whose cycles are
-        counted differently. `Trace.summary` and `race/measure.js` also consider the load before the run.
+        False for servers. `Trace.summary` and `race/measure.js` also consider the load before the run.
         """
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
         if speedup is None or not self.is_measured_here:

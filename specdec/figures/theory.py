@@ -52,7 +52,6 @@ def best_k(alpha: float, c: float, v: float | Callable[[int], float] = 1.0, o: f
 def break_even(c: float, v: float = 1.0, o: float = 0.0) -> float:
     """Return the α above which one drafted token pays: 1 + α > c + v + o, where v is the cost of a pass over 2 rows.
 
-    With v = 1 and o = 0 this is α > c (corollary 3.9). If the result is above 1, one drafted token never pays; longer
-    drafts may still pay, because they share the overhead.
+    With v = 1 and o = 0 this is α > c (corollary 3.9). If the result is above 1, longer drafts may still pay.
     """
     return max(0.0, c + v + o - 1.0)

@@ -17,7 +17,7 @@ from torch import Tensor
 from ..types import Kind, Proposal, Trial, Verdict
 
 Test = Callable[[Tensor, Tensor, Tensor], Tensor]  # p, q, u [K] -> which drafts pass, bool [K]
-HEAD = 5  # a packed record begins with this many numbers for the whole cycle; the rest is about the drafts
+HEAD = 5  # a packed record begins with this many numbers for the whole cycle
 
 
 def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ def accept(
 
     `rows` [K + 1, V] are the target's distributions. `coins` [K] decide on the drafts, and `uniform` [1]
     draws the target's own token; both are float64 in [0, 1). Drafts beyond `limit` are ignored, so that the last cycles
-    of a text, which need fewer drafts, can use the same graph.
+    of a text can use the same graph.
     """
     k = len(drafted)
     p = rows[:k].gather(1, drafted[:, None])[:, 0].double()

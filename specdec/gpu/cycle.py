@@ -1,9 +1,9 @@
 """Run one cycle on the device: draft, verify, accept, extend the text, and send the host one record.
 
-A cycle has two steps, each captured as a CUDA graph if that is possible (`graphs.py`): the whole draft loop
-(`drafting.py`), and one pass of the target followed by the accept step (`accept.py`). Text, length, random numbers and
-all caches stay on the device. As in `engine.py`, between cycles *the target's cache holds every committed token except
-the last.* Plain decoding is K = 0. Each K has its own graphs, so the host may choose another K for every cycle.
+A cycle has two steps: the draft loop (`drafting.py`), and one pass of the target with the accept step (`accept.py`).
+Each is a CUDA graph if possible (`graphs.py`). Text and caches stay on the device. As in `engine.py`, between cycles
+*the target's cache holds every committed token except the last.* Plain decoding is K = 0. Each K has its own graphs, so
+the host may choose another K for every cycle.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Cycle:
         self.graphs = Graphs(device)
         self.syncs = 0  # how often the host has waited for the device
         self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # times of the last cycle
-        self._host_length = 0  # the length of the text, on the host
+        self._host_length = 0
         self._unread: Sequence[int] | None = None  # the prompt, until the draft has read it
         self._seen = 0  # how many tokens of the text the draft has read
 
@@ -82,7 +82,7 @@ class Cycle:
     def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
         """Prefill the target with the prompt and draw the first token. The text will grow to at most `end` tokens.
 
-        The draft reads the prompt later, in the first `run`, so that the first token does not wait for the draft.
+        The draft reads the prompt later, so that the first token does not wait for it.
         """
         if not 0 < len(prompt) < end <= self.capacity:
             raise ValueError(f"a prompt of {len(prompt)} and a text of {end} tokens do not fit {self.capacity}")

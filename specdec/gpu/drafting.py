@@ -1,7 +1,7 @@
 """Draft on the device with fixed shapes and tensors that stay in place, so that CUDA graphs can capture the steps.
 
-Each class computes the same logits as its drafter in `drafters/`, and tests compare the two. The drafter reads only new
-tokens. The class here always reads the same number of last tokens, even those that it has read before.
+Each class computes the same logits as its drafter in `drafters/`. The drafter reads only new tokens. The class here
+always reads the same number of last tokens, even those that it has read before.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Steps:
 
     def __init__(self, text: Text) -> None:
         self.text, self.k = text, text.depth
-        self.reach = len(text.tokens)  # the whole text: without a cache of its own, a draft has nothing to catch up
+        self.reach = len(text.tokens)  # the whole text, so that nothing is left to catch up
         self.ids = torch.arange(text.target.model.vocabulary, device=text.tokens.device)
 
     def prefill(self, prompt: Sequence[int]) -> None:
@@ -85,8 +85,8 @@ class Steps:
 class DraftModelSteps(Steps):
     """Drafts with a model. Its first step always reads the last two tokens.
 
-    If all drafts of the cycle before were accepted, the model has read neither of the two: its own last draft and the
-    bonus token. Otherwise it has read the first, and reading it again writes the same entry to the cache.
+    If all drafts of the cycle before were accepted, the model has read neither. Otherwise it has read the first, and
+    reading it again writes the same entry to the cache.
     """
 
     def __init__(self, text: Text, model: Transformer) -> None:
@@ -143,8 +143,7 @@ class Eagle3Steps(Steps):
     """Drafts with an EAGLE-3 head. Its first step reads the last K + 1 pairs, as many as a cycle can add.
 
     Pair i consists of the target's features of token i and the embedding of token i + 1, and has position i in the
-    head's cache. If the text has fewer pairs, the step also reads pairs beyond the text's end. Those are masked,
-    and overwritten later.
+    head's cache. If the text has fewer pairs, the step also reads pairs beyond the text's end. Those are masked.
     """
 
     def __init__(self, text: Text, head: Eagle3Head) -> None:

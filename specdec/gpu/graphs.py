@@ -2,8 +2,8 @@
 
 A step of decoding launches hundreds of small kernels, and eager Python launches them one by one: for a small draft
 model the launches take longer than reading its weights. A captured graph launches all kernels at once. This needs fixed
-shapes: the length of the text is a tensor, keys and values are written by index, the mask is computed from the length,
-and attention always reads a whole bucket of the cache, a fixed number of positions. No step makes the host wait.
+shapes: the length of the text is a tensor, and attention always reads a whole bucket of the cache, a fixed number of
+positions. No step makes the host wait.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Graphs:
 
     After one failed capture, every step runs without a graph, and `reason` says why. The graphs share
     one memory pool, which each step overwrites. So a step must write its results to tensors from outside this pool.
-    Steps are warmed up and captured on a CUDA stream that no other living `Graphs` has (`lend`).
+    Each `Graphs` captures on a CUDA stream of its own (`lend`).
     """
 
     broken = ""  # why this process can capture no more graphs; "" if it can

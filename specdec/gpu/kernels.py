@@ -1,10 +1,10 @@
 """Implement `ops.Operations` as Triton kernels: a layer needs four launches besides its four matrix products.
 
-A small model's step takes as long as launching its kernels, so there should be few. RMSNorm has no kernel of its own: a
-matrix product reads the residual stream as it is, and the kernel after the product applies the norm's factor.
+A small model's step takes as long as launching its kernels, so there should be few. RMSNorm has no kernel of its own:
+the kernel after a matrix product applies the norm's factor.
 
-Attention is split along the keys (Flash-Decoding), since the queries of a few new tokens would leave most of a GPU
-idle. Each split computes on the device which keys it reads, since the host does not know the length of the text.
+Attention is split along the keys (Flash-Decoding), since a few queries would leave most of a GPU idle. The host does
+not know the text's length, so each split computes which keys it reads.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .ops import Operations, Sight
 
 CHUNK = 1024  # numbers of a row that `norm_factor` loads at a time
 MAX_BLOCK = 512  # the largest number of SwiGLU outputs that one program computes
-TILE = 2**14  # bytes of keys that an attention program loads at a time; the values take as many again
+TILE = 2**14  # bytes of keys that an attention program loads at a time
 PROGRAMS = 256  # number of attention programs that fill a large GPU
-MAX_SPLITS = 32  # of the keys of one KV head
+MAX_SPLITS = 32  # per KV head
 MAX_ROWS = {torch.float32: 16, torch.bfloat16: 32}  # queries of an attention program; more do not fit its registers
 
 
@@ -44,7 +44,7 @@ def rotate_kernel(
 ):  # fmt: skip
     """Apply bias, QK-norm and rotary embeddings to one head of one token. Write keys and values to the cache."""
     row, head = tl.program_id(0), tl.program_id(1)
-    i = tl.arange(0, HALF)  # pairs of neighbouring entries of the head, padded to a power of two
+    i = tl.arange(0, HALF)  # pairs of neighbouring entries, padded to a power of two
     valid = i < SIZE // 2
     source = product + row * (HEADS + 2 * KV_HEADS) * SIZE + head * SIZE + 2 * i
     a = tl.load(source, mask=valid, other=0.0).to(tl.float32)
@@ -128,7 +128,7 @@ def attend_kernel(
 
 @triton.jit
 def combine_kernel(value_sums, highest, totals, y, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr):
-    """Combine the splits of one query: scale their sums to a common highest score, add them, divide by the total."""
+    """Combine the results of one query's splits."""
     row = tl.program_id(0)
     s, d = tl.arange(0, SPLITS), tl.arange(0, PADDED)
     high = tl.load(highest + row * SPLITS + s)

@@ -1,9 +1,7 @@
-"""Run a lane on a GPU: an executor of the loop in `engine.py` whose cycles run on the device (`cycle.py`).
+"""Run a lane on a GPU: an executor for `engine.py` whose cycles run on the device (`cycle.py`).
 
-The host waits once in each cycle, for a packed record. Times are measured between CUDA events. An adaptive drafter
-chooses K before each cycle, by what was accepted so far. Tasks that the device cannot run (`reason_against`) use the
-host's executor. The same seed gives the same text on each run. Unless decoding is greedy, the host's executor gives
-another text, because it uses random numbers in another order.
+Tasks that the device cannot run (`reason_against`) use the host's executor. That executor uses random numbers
+in another order, so the same seed samples another text.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from .cycle import Cycle
 from .drafting import depth_of, Draft, SOURCES
 from .graphs import aligned, bucket_for
 
-MAX_IDLE = 4  # how many unused `Cycle`s are stored, with their graphs, for later runs with the same `key_of`
+MAX_IDLE = 4  # unused `Cycle`s that are stored for later runs with the same `key_of`
 _idle: dict[tuple[object, ...], Cycle] = {}
 
 
@@ -49,7 +47,7 @@ def generate(task: Task) -> Generator[Event, None, None]:
 def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, None]:
     """Run `task` as `generate` does, but raise ValueError if no `Cycle` can run it.
 
-    `cycle` must have been made for a task with the same `key_of`. It stays the caller's: no other run takes it.
+    `cycle` must have been made for a task with the same `key_of`. No other run takes it.
     """
     if reason := reason_against(task):
         raise ValueError(reason)
@@ -88,14 +86,14 @@ def draft_of(task: Task) -> Draft:
 
 
 def capacity(task: Task) -> int:
-    """Return the text's greatest length, rounded up so that similar runs fill the same bucket and share graphs."""
+    """Return the text's greatest length, rounded up so that similar runs share graphs."""
     context, beyond = task.target.context, depth_of(draft_of(task), task.k) + 1
     needed = min(context, len(task.prompt) + task.params.max_tokens)
     return min(context, bucket_for(needed + beyond, aligned(context + beyond)) - beyond)
 
 
 class EagerExecutor(HostExecutor):
-    """Runs the host's executor on a GPU; if memory runs out, it releases memory for the next run."""
+    """Runs as `HostExecutor`, but drops the idle cycles if memory runs out."""
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
@@ -181,12 +179,12 @@ class CudaExecutor:
 def key_of(task: Task) -> tuple[object, ...]:
     """Return the key of the cycle that `task` needs. Tasks with equal keys can use one cycle, one after the other."""
     params, draft = task.params, draft_of(task)
-    warps = params.temperature, params.top_k, params.top_p
-    return target_of(task), draft, depth_of(draft, task.k), capacity(task), warps, task.details
+    sampling = params.temperature, params.top_k, params.top_p
+    return target_of(task), draft, depth_of(draft, task.k), capacity(task), sampling, task.details
 
 
 def new_cycle(task: Task) -> Cycle:
-    """Make a cycle. If memory runs out, drop the idle cycles and try again, which can raise torch.OutOfMemoryError."""
+    """Make a cycle. If memory runs out, drop the idle cycles and try once more."""
     target, draft = target_of(task), draft_of(task)
     assert isinstance(target, Transformer)
     make = functools.partial(Cycle, target, draft, task.k, capacity(task), task.params, details=task.details)

@@ -3,7 +3,7 @@
 A layer has four matrix products: queries, keys and values; the output of attention; gate and up; down. The weights of
 RMSNorm are part of the matrices, so a norm is one factor for each row. Here `norm` applies that factor, before the
 product. In `kernels.py`, `norm` returns the residual `stream` instead, and `rotate` and `gate` apply the factor after
-the product. Here they can do so, too, for a comparison.
+the product. Here they do so only for `trial.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Sight:
 
 @dataclass(frozen=True)
 class Operations:
-    """Has a model's numbers of heads, and computes the operations in torch. For the floors see `rms_normalise`."""
+    """Computes the operations in torch. For the floors see `rms_normalise`."""
 
     heads: int
     kv_heads: int
@@ -51,10 +51,7 @@ class Operations:
         return Sight(places, bucket, window, mask)
 
     def norm(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Normalise the residual stream `x` [n, hidden] for the next product. The second value is always None here.
-
-        In `kernels.py` it is `x`, because there the product must still be multiplied by the norm's factor.
-        """
+        """Normalise the residual stream `x` [n, hidden]. The second value, the `stream` of `rotate`, is None here."""
         return rms_normalise(x, self.floor), None
 
     def rotate(
@@ -71,7 +68,7 @@ class Operations:
             product.add_(layer.qkv_bias)
         all_heads, rotated_heads = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
         destination = rotated = all_heads[:, :rotated_heads]
-        if layer.head_norm is not None:  # also norms the values, unused: leaving them out takes one more kernel
+        if layer.head_norm is not None:  # `all_heads` saves a kernel; the normed values are dropped
             rotated = rms_normalise(all_heads, self.head_floor)[:, :rotated_heads] * layer.head_norm.transpose(0, 1)
         rotated = rotated.float()
         apply_rope(rotated.transpose(0, 1), angles)

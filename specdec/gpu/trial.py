@@ -15,9 +15,9 @@ from .ops import Operations
 
 SWITCH = "SPECDEC_TRITON"  # environment variable: 0 switches the kernels off
 LIMITS = {torch.float32: 1e-4, torch.bfloat16: 0.03}  # the largest allowed `difference`
-ROWS = (1, 5, 17)  # new tokens in plain decoding, and in the verification of 4 and of 16 drafts
+ROWS = (1, 5, 17)  # new tokens in a pass: with 0, 4 and 16 drafted tokens
 CAPACITY = 512  # positions of the cache in the comparison
-_reasons: dict[tuple[object, ...], str] = {}  # results of `unfit` for models with these shapes and kinds of layers
+_reasons: dict[tuple[object, ...], str] = {}  # results of `unfit`
 
 
 def operations(model: Transformer) -> Operations:
@@ -81,9 +81,8 @@ def difference(
 ) -> float:
     """Return the largest relative difference between the results of two implementations for one layer.
 
-    `stream` [n, hidden] holds new tokens from position `start` on. `plain` computes in float32: in bfloat16, torch
-    rounds after every operation, which by itself makes attention up to 3 % wrong. With `prenormed`, the matrix
-    products have read normed inputs, so that `rotate` and `gate` do not apply the norm's factor.
+    `stream` [n, hidden] holds new tokens from position `start` on. `plain` computes in float32, because in bfloat16
+    torch's attention is up to 3 % wrong. With `prenormed`, `rotate` and `gate` do not apply the norm's factor.
     """
     n, size, heads = len(stream), plain.head_dim, plain.heads + 2 * plain.kv_heads
     inputs = (
@@ -97,9 +96,7 @@ def difference(
     angles, places = torch.polar(torch.ones_like(angle), angle), start + torch.arange(n, device=stream.device)
     results = []
     for ops, dtype in ((kernels, stream.dtype), (plain, torch.float32)):
-        stream_copy, product, queries, cache, gate_up = (
-            x.to(dtype, copy=True) for x in inputs
-        )  # copies: some are overwritten
+        stream_copy, product, queries, cache, gate_up = (x.to(dtype, copy=True) for x in inputs)
         written_cache, residual_stream = cache.clone(), None if prenormed else stream_copy
         queries_out = ops.rotate(product, residual_stream, layer, angles, written_cache, places)
         y = ops.attend(queries, cache, ops.sight(places, bucket, layer.window, dtype))

@@ -1,6 +1,6 @@
 """Choose the drafter and draft depth of a run that leaves them open: those with the highest expected speed-up.
 
-The expected speed-up is τ divided by the cost of a cycle (Leviathan et al. 2022, theorem 3.8). The acceptance rate
+The expected speed-up is a cycle's tokens divided by its cost (Leviathan et al. 2022, theorem 3.8). The acceptance rate
 is read from the drafter's config.json, if training wrote it there. Costs are measured in short runs, once per family.
 """
 
@@ -13,11 +13,11 @@ from ..figures.theory import tokens_by_position
 from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, inner_drafter, QUANTISED
 from .probe import DEPTHS, probe
 
-# The assumed acceptance rates of drafters whose config.json does not state them. Only drafters in this table are
-# candidates. Drafters that copy from the text are not, because their speed-up depends too much on the text.
+# Assumed acceptance rates, for drafters whose config.json states none. Only drafters in this table are candidates.
+# Drafters that copy from the text are missing, because their speed-up depends too much on the text.
 ACCEPTANCE = {DRAFT_MODEL: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
 USUAL_K = 4  # for drafters whose costs are not measured
-USUAL_ADAPTIVE_K = 8  # for drafters that choose a depth up to this in every cycle
+USUAL_ADAPTIVE_K = 8  # the greatest depth that an adaptive drafter may choose
 ENOUGH_SPEEDUP = 1.3  # once a drafter is expected to reach this, no further drafter is measured
 # A shallower draft is preferred if it reaches this share of the best speed-up, as it loses less on a hard prompt.
 NEARLY_BEST = 0.95
@@ -32,7 +32,7 @@ class Choice(NamedTuple):
 
 
 def candidates(family: Family, drafter: str, k: int) -> list[str]:
-    """List the drafters to compare by costs: none if drafter and depth are given, or ACCEPTANCE lacks the drafter."""
+    """List the drafters to compare by costs; none if drafter and depth are given."""
     if k and drafter != DEFAULT_DRAFTER:
         return []
     return [name for name in ACCEPTANCE if name in family.drafters and drafter in (DEFAULT_DRAFTER, name)]

@@ -52,8 +52,7 @@ def measure(family: Family, name: str) -> Costs:
         run, plain = events_of(family, name, k), events_of(family, "none", 0)
         comparisons.append(Comparison(*(LaneStats.from_events(events, Task.lane) for events in (run, plain))))
         cycles = cycles_of(run)
-        # Some drafts are shallower than k: heads have a maximum depth, and drafts near the end of a text are cut. Only
-        # cycles of the most frequent depth count.
+        # Some drafts are shallower than k, such as those near the end. Only cycles of the most frequent depth count.
         usual = mode(cycle.depth for cycle in cycles) if cycles else 0
         for cycle in cycles:
             if cycle.depth == usual:

@@ -30,7 +30,7 @@ def tasks(
     """Make one task for each lane.
 
     The plain lane has the speculative lane's rule, so that both have the same kind of sampler. If that rule is lossy,
-    the plain lane has rejection sampling, as the peer always does.
+    the plain lane has rejection sampling.
     """
     check_request(prompt, drafter, k, rule)
     tokens = family.encode(prompt)

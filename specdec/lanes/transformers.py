@@ -1,8 +1,8 @@
 """Run transformers' own assisted generation on the same weights, as a peer in the race.
 
 transformers reports only the tokens that each cycle adds to the text: no drafts, no probabilities, no random numbers.
-This lane's events are therefore like those of a server, whose cycles are blocks of tokens (`Started.server`,
-`Finished.counted`). Cycle 0 drafts before the target has read the prompt, so it can commit several tokens.
+This lane's events are therefore like those of a server (`Started.server`, `Finished.counted`).
+Cycle 0 drafts before the target has read the prompt, so it can commit several tokens.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def library_model(model: FolderModel) -> Any:
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
-    """Load transformers' model from a checkpoint, whose weights can be packed."""
+    """Load transformers' model from a checkpoint."""
     weights = {name: weight.to(dtype) for name, weight in open_weights(folder).items()}
     return build(library_config(read_config(folder)), weights, dtype, device)
 
@@ -110,7 +110,7 @@ class AssistedExecutor:
     `generate` runs in a thread, and this object is its streamer. The thread runs only while `cycle` waits for it.
     """
 
-    eager: str | None = None  # why a GPU runs without CUDA graphs; this executor gives no reason
+    eager: str | None = None
 
     def __init__(self, task: Task, draft: FolderModel | None) -> None:
         self.task, self.draft = task, draft
@@ -171,8 +171,8 @@ def generate(task: Task, draft: FolderModel | None, max_tokens: int, streamer: A
     from transformers import GenerationConfig
 
     params, device = task.params, torch.device(unwrapped(task.target).device)
-    # Transformers 5.23 divides the draft's logits by the temperature twice: `_get_logits_processor` appends its
-    # warpers to a list that already has the target's. So the temperature's square must be at least MIN_TEMPERATURE.
+    # Transformers 5.23 divides the draft's logits by the temperature twice (in `_get_logits_processor`). Therefore the
+    # temperature's square must be at least MIN_TEMPERATURE.
     temperature = max(params.temperature, MIN_TEMPERATURE**0.5)
     sampling = {"temperature": temperature, "top_k": params.top_k, "top_p": params.top_p}
     with quiet(), torch.random.fork_rng([device] if device.type == "cuda" else []):

@@ -91,7 +91,7 @@ class Worker:
         """Call the function `name` of `CALLS` and yield its items. Raise errors as ValueError or RuntimeError.
 
         After every `HEARTBEAT_S` without an item, None is yielded, so that the reader can stop. Closing the iterator
-        does not wait for the engine: the next call drops items that this call still sends.
+        does not wait for the engine.
         """
         while not self._turn.acquire(timeout=HEARTBEAT_S):
             yield None
@@ -191,7 +191,7 @@ def picklable(error: Exception) -> Exception:
 
 
 def is_spoiled() -> bool:
-    """Return whether every further run would fail: CUDA cannot recover from an error, or `Graphs.spoiled` is set."""
+    """Return whether every further run would fail."""
     import torch
 
     from ..gpu.graphs import Graphs

@@ -81,7 +81,7 @@ def for_shapes(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
 
 
 def weight_files(folder: Path) -> list[str]:
-    """Return a folder's weight files: `model.safetensors`, or else the shards in the index, as transformers does.
+    """Return a folder's weight files: `model.safetensors`, or else the shards in the index.
 
     If both are missing, return the only .safetensors file, because some draft heads use another file name.
     """

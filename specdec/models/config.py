@@ -105,7 +105,7 @@ def is_ours(config: Mapping[str, Any]) -> bool:
 
 
 def is_complete(data: Mapping[str, Any]) -> bool:
-    """Return whether no field needs a default: transformers 5 writes such files for Llamas without rotary scaling."""
+    """Return whether a Llama's config.json needs no defaults. With rotary scaling, the answer is False."""
     return (
         data.get("model_type") == "llama"
         and all(data.get(name) is not None for name in COMPLETE)

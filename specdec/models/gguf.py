@@ -164,7 +164,7 @@ def dequantised(header: Header, name: str) -> Tensor:
 def grouped(header: Header, name: str) -> Grouped:
     """Read a matrix without dequantising it. Raises ValueError for a quantisation that `BLOCKS` lacks.
 
-    A block (`ggml-common.h`) has a scale, in Q4_1 also a minimum, and 32 codes. 4-bit codes: low half-bytes come first.
+    A block (`ggml-common.h`) has a scale, in Q4_1 also a minimum, and 32 codes.
     """
     import numpy as np
     from gguf import GGMLQuantizationType

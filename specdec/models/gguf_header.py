@@ -58,7 +58,7 @@ class Header:
         return value
 
     def of_model(self, name: str, default: Any = None) -> Any:
-        """Return a field of the model. For "block_count" of a Llama, this is the file's field `llama.block_count`."""
+        """Return a field of the model: `llama.block_count` for "block_count" if the model is a Llama."""
         return self.value(f"{self.fields['general.architecture']}.{name}", default)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 GROUP = 32  # inputs that share a scale
 STEPS = 127  # the code of the largest input of a group
 TINY = 1e-30  # if all inputs of a group are smaller, they are rounded to 0
-GGUF = torch.quint4x2  # `stored=GGUF` means the codes of a GGUF file, of any number of bits
+GGUF = torch.quint4x2  # `stored=GGUF` means the codes of a GGUF file
 INT7: torch.dtype = torch.int7  # type: ignore[attr-defined]  # 7-bit codes, for a browser's relaxed SIMD
 LARGEST = {torch.int8: 127, INT7: 63}  # the code of the largest weight of a group
 CODE_TYPES = (*LARGEST, GGUF)
@@ -30,7 +30,7 @@ class Grouped:
     scales: Tensor  # float16 or float32 [out, in / 32]
     minima: Tensor | None  # same shape as `scales`
     zero: int
-    bits: int  # of a code once `Blocked.pack` has packed it: 8 (also for 7-bit codes) or 4
+    bits: int  # of a packed code: 8 (also for 7-bit codes) or 4
 
     @classmethod
     def quantise(cls, matrix: Tensor, stored: torch.dtype = torch.int8) -> Grouped:

@@ -1,7 +1,7 @@
 """Store a model's matrices in the layout that multiplies fastest, and multiply by them.
 
 On a CPU the layout is that of `native.cpp` if `Blocked.pays`, or else that of oneDNN if `Prepacked.pays`. All other
-matrices are tensors [in, out], with contiguous rows or columns, or `Dequantised` if they are quantised (`grouped.py`).
+matrices are tensors [in, out], or `Dequantised` if they are quantised (`grouped.py`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Dequantised(NamedTuple):
 
 
 class Prepacked(NamedTuple):
-    """A matrix in the layout that oneDNN chooses for it. torch.compile packs frozen weights in the same way.
+    """A matrix in the layout that oneDNN chooses for it.
 
     Measured with a wide float32 matrix: six rows take a third of MKL's time, and one row takes two thirds.
     """
@@ -82,8 +82,7 @@ def pack_weight(
     """Convert a matrix [out, in] to the layout that multiplies fastest: that of `native.cpp`, oneDNN's, or [in, out].
 
     Inputs and outputs have `dtype`. Weights are rounded to `stored`, if given: to codes (`CODE_TYPES`) or to 16 bits.
-    Products multiply inputs by `before` and outputs by `after`. `Blocked` stores both factors beside its weights, and
-    `Dequantised` stores `before`. All other factors are multiplied into the weights.
+    Products multiply inputs by `before` and outputs by `after`.
     """
     weight_dtype = dtype if stored is None or stored in CODE_TYPES else stored
     if isinstance(matrix, Tensor) and stored in CODE_TYPES and matrix.shape[1] % GROUP == 0:
@@ -104,7 +103,7 @@ def pack_weight(
 
 
 def draft_dtype(device: str, target: torch.dtype | None = None) -> torch.dtype | None:
-    """Return the dtype to which to round a draft's matrices, or None. `target` is that of the target's matrices."""
+    """Return the dtype to which to round a draft's matrices, or None. `target` is the target's `stored`."""
     return (INT7 if target == INT7 else torch.int8) if runs_on(device) else None
 
 

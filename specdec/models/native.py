@@ -29,7 +29,7 @@ from .grouped import Grouped
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 COMPILE = "-std=c++17 -O3 -march=native -ffp-contract=off -fopenmp -shared -fPIC -w".split()
-BLOCK = 32  # outputs of a block: within it, the weights of all outputs for one input are adjacent in memory
+BLOCK = 32  # outputs whose weights for one input are adjacent in memory
 REGISTER = 16  # float32 numbers in the largest register
 OFF = "SPECDEC_NATIVE"  # environment variable; the value 0 switches the C++ off
 
@@ -115,8 +115,7 @@ def folder() -> Path:
 class Blocked:
     """A matrix in the layout of `native.cpp`: in a block of 32 outputs, their weights for one input are adjacent."""
 
-    weights: Tensor  # float32 or bfloat16 [out / 32, in, 32]; 8-bit codes [out / 32, in / 4, 32, 4], or 4-bit codes
-    # [out / 32, in / 8, 32, 4]
+    weights: Tensor  # [out / 32, in, 32]; 8-bit codes [out / 32, in / 4, 32, 4]; 4-bit codes [out / 32, in / 8, 32, 4]
     others: tuple[Tensor | None, ...]  # the other tensors that `struct` points at
     struct: MatrixStruct
 
@@ -131,7 +130,7 @@ class Blocked:
         else:
             (outputs, inputs), bits, zero = matrix.codes.shape, matrix.bits, matrix.zero
             weights = side_by_side(matrix.codes.unflatten(1, (-1, 4)))
-            if bits == 4:  # a byte holds the codes of two inputs: of i in its lower half, of i + 4 in its upper half
+            if bits == 4:  # a byte holds two inputs' codes: i in the lower half, i + 4 in the upper half
                 low, high = weights.unflatten(1, (-1, 2)).unbind(2)
                 weights = low | high << 4
             scales, minima = (None if x is None else side_by_side(x) for x in (matrix.scales, matrix.minima))
@@ -165,7 +164,7 @@ def side_by_side(matrix: Tensor) -> Tensor:
 
 def contiguous(x: Tensor, width: int) -> Tensor:
     """Return `x` in contiguous memory. Raises ValueError unless it is float32 [n, width] on the CPU."""
-    # The C++ trusts these facts, and could read past the end of another tensor.
+    # Otherwise the C++ could read past the end of a tensor.
     if x.dim() != 2 or x.shape[1] != width or x.dtype != torch.float32 or x.device.type != "cpu":
         raise ValueError(f"{x.dtype} {list(x.shape)} on {x.device} is not float32 [n, {width}] on the CPU")
     return x.contiguous()
@@ -227,7 +226,7 @@ class NativeLayers:
 
         `angles` are complex [n, head_dim / 2]. `mask` [1, n, start + n] is -inf where a row must not attend. `read`, if
         given, replaces the normed input of attention in layer `first`. Layers in `cache.states` copy their input there.
-        If not `causal` and without a mask, each row attends to all. Raises ValueError if shapes do not fit.
+        Without `causal` and `mask`, each row attends to all. Raises ValueError if shapes do not fit.
         """
         compiled, data = library(), cache.data
         assert compiled is not None and x.is_contiguous() and data.is_contiguous() and data.dtype == torch.float32

@@ -1,7 +1,7 @@
 """A small draft model that uses the target's embeddings and output matrix.
 
 Two small matrices convert between the widths of draft and target. The draft's file holds only these, its layers and a
-map. Like an EAGLE-3 head, the draft proposes only the tokens in the map `d2t`; all others must come from the target.
+map. Like an EAGLE-3 head, the draft proposes only the tokens in the map `d2t`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .transformer import model_tensors, Transformer
 
 # Tensors that only such a draft model has:
 READS = "reads.weight"  # [draft's width, target's width]: converts the target's embeddings
-WRITES = "writes.weight"  # same shape: converts the draft's states to the width of the target's output matrix
+WRITES = "writes.weight"  # same shape: converts the draft's states to the target's width
 MAP = "d2t"  # for each token that can be drafted: its id minus its index, as in EAGLE-3
-ROWS = 64  # `output_rows` sends an identity matrix through `project`, this many of its rows at a time
+ROWS = 64  # rows of an identity matrix that `output_rows` projects at a time
 
 
 class ReducedDraft(Transformer):

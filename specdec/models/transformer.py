@@ -67,13 +67,12 @@ class Transformer:
         configure_cuda(device)
         self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype
         self.on_cpu = torch.device(device).type == "cpu"
-        self.source: Path | None = None  # the folder or file that the model was read from
+        self.source: Path | None = None
         self.vocabulary, self.context = config.vocab_size, config.max_position_embeddings
         self.width, self.depth, self.exit_layers = config.hidden_size, config.num_hidden_layers, config.exit_layers
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim = config.head_dim
-        # On a GPU, prompts are read with `is_causal` instead of a mask. With a mask and grouped heads, torch would use
-        # its slowest kernel, which computes all scores at once in float32. On a CPU, only rounding would differ.
+        # With a mask and grouped heads, torch would use its slowest kernel on a GPU.
         self.causal_prefill = device != "cpu"
 
         def take(name: str) -> Tensor:
@@ -93,11 +92,11 @@ class Transformer:
         head = embedding if reuse_embedding else take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
-        # On a CPU, rows of zeros pad the output matrix to a multiple of `native.BLOCK`. `_layer` pads the MLP, too.
+        # On a CPU, rows of zeros pad the output matrix to a multiple of `native.BLOCK`.
         self._outputs = len(head)
         padding = self._padding(len(head))
         self.head = self._after_norm(rearrange(lambda rows: F.pad(rows, (0, 0, 0, padding)), head), norm, width)
-        del embedding, head  # often float32; beside them, an 8B model would not fit into 24 GB
+        del embedding, head  # beside these float32 copies, an 8B model would not fit into 24 GB
         self.norm = (norm * self.unit(width)).to(dtype)
         self.divisor = self.norm.masked_fill(self.norm == 0, 1.0)
         self.layers = [self._layer(i, weights, take, take_matrix) for i in range(config.num_hidden_layers)]
@@ -116,7 +115,7 @@ class Transformer:
         return -outputs % BLOCK if self.on_cpu else 0
 
     def unit(self, width: int) -> float:
-        """Return the factor for a norm's weights: √width on a CPU, where `rms_normalise` divides by about |x|."""
+        """Return the factor for a norm's weights: √width on a CPU, where `rms_normalise` leaves it out."""
         return width**0.5 if self.on_cpu else 1.0
 
     def _after_norm(self, matrix: Tensor | Grouped, norm: Tensor, width: int, after: Tensor | None = None) -> Matrix:
@@ -187,7 +186,7 @@ class Transformer:
             out_bias=None if out_bias is None else out_bias.to(self.dtype),
             head_norm=head_norm,
             gate_up=self._after_norm(gate_up, take(prefix + "post_attention_layernorm.weight"), width),
-            # For a `Grouped` matrix, `padding` is 0: its number of inputs is a multiple of 32, which is `native.BLOCK`.
+            # For a `Grouped` matrix, `padding` is 0, since its number of inputs is a multiple of 32.
             down=self.matrix(F.pad(down, (0, padding)) if isinstance(down, Tensor) else down),
             window=self.config.windows.get(i),
         )
@@ -325,7 +324,7 @@ class Transformer:
             for window in self._windows
         }
         states = cache.states
-        # Make the views of all layers at once: made one by one, they take some per cent of a small model's pass.
+        # The views of all layers are made at once: one by one, they would slow down a small model.
         new = cache.data[first:last, :, start:end].unbind()
         keys = cache.data[first:last, : self.kv_heads, :end].transpose(2, 3).unbind()
         values = cache.data[first:last, self.kv_heads :, :end].unbind()

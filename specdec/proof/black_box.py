@@ -1,8 +1,7 @@
 """Test from texts whether a decoder is lossless: divide all possible texts into cells, and count the texts in each.
 
 A row is the target's distribution of the next token after a text. Each likely text has its own cell, and unlikely texts
-share cells, so that there are few cells. The first token is never drafted, so the test is conditional on it. The
-witness is the token whose frequency differs most clearly from its probability.
+share cells, so that there are few cells. The first token is never drafted, so the test is conditional on it.
 """
 
 from __future__ import annotations
@@ -96,8 +95,8 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
     The cells of both distributions are chosen before anything is drawn, and can be small. After a prefix, questions
     ("is it this token?") decide the next token. If a question is asked n times, the number x of yes is binomial, with a
     known probability p. G is the sum of d = 2 n KL(x / n || p) over all questions. For every n, p and t in (0, 1/2),
-    E e^(td) <= (1 - 2t)^(-c / 2) with c = 1.4, as a test computes. (One toss of a fair coin needs c = 2 ln 2.)
-    So `goodness_of_fit.false_alarm` bounds P(G >= g), without `conditioning` and with w = c · (degrees of freedom).
+    E e^(td) <= (1 - 2t)^(-c / 2) with c = 1.4, as a test computes. By Chernoff's
+    inequality, P(G >= g) <= e^((w (1 + ln(g / w)) - g) / 2) for g > w, with w = c · (degrees of freedom).
     """
     draws = sum(counts.values())
     statistic, degrees = 0.0, len(distribution) - len(first)

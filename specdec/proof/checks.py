@@ -1,7 +1,4 @@
-"""Run the three checks of `certify.py`. Each check lets the shipped loop continue one given text.
-
-They check the next token in closed form, the next three tokens by sampling, and greedy text against plain decoding.
-"""
+"""Run the three checks of `certify.py`. Each check lets the shipped loop continue one given text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Enumerate single cycles with deep drafts, large vocabularies or wide trees. Whole runs of them have too many paths.
 
 Target and draft are tables. Places are the draft's levels, from 0. At *free* places both rows are random, and `KINDS`
-lists how they differ. At *loose* places only the target's is. At others one token is certain: few paths are left.
+lists how they differ. At *loose* places only the target's is. At all others one token is certain.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ SOME = 5
 class Cycle:
     """A cycle whose draft has `k` levels with `width` siblings (a chain has width 1).
 
-    At `free` places both rows are random; at other `loose` places, and after the draft, only the target's is. `how`
-    says how siblings are chosen: "sampled", sampled "without replacement", or the "top" tokens as point masses.
+    `how` says how siblings are chosen: "sampled", sampled "without replacement", or the "top" tokens as point masses.
     """
 
     vocabulary: int

@@ -1,9 +1,8 @@
 """Enumerate every random path of a decoding loop, with its exact probability.
 
-Samples can only show that a loop is nearly exact: to notice some known mistakes, a hundred million would be needed. On
-a toy model with a handful of tokens, all random paths can be walked. On each path, the sampler below returns one
-possible result at every random decision, and multiplies the probabilities of these results. The next path differs in at
-least one result. The sum over all paths is the loop's exact output distribution.
+Samples can only show that a loop is nearly exact. On a toy model, all random paths can be walked. On each path, the
+sampler returns one possible result of every random decision, and multiplies the probabilities of these results. The sum
+over all paths is the loop's exact output distribution.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ..types import Proposal, Verdict
 
 JointDistribution = dict[tuple[int, ...], float]  # the probability of each text
 Outcome = TypeVar("Outcome")
-FEW = 64  # for at most this many probabilities, a list is faster than a search in the tensor
+FEW = 64  # up to this many probabilities, a list is faster than a tensor
 
 
 class TooManyPaths(RuntimeError):
@@ -27,11 +26,11 @@ class TooManyPaths(RuntimeError):
 
 
 class EnumeratingSampler(Sampler):
-    """Returns the results in `script`; after its end, the first possible one. Stores all others in `untried`."""
+    """Returns the results in `script`, then the first possible result of each further decision."""
 
     def __init__(self, script: Sequence[int] = ()) -> None:
         self.script = list(script)
-        self.untried: list[list[int]] = []  # for each decision, the results still to try after the same earlier results
+        self.untried: list[list[int]] = []  # for each decision, the results still to try
         self.probability = 1.0
         self._decided = 0
 
@@ -43,8 +42,8 @@ class EnumeratingSampler(Sampler):
         return int(possible[self._decide(probs[possible].tolist())])
 
     def accept(self, p: float, q: float, key: tuple[str, int] = ("", 0)) -> tuple[bool, float]:
-        keep = 1.0 if p >= q else p / q
-        accepted = bool(self._decide([1.0 - keep, keep]))
+        chance = 1.0 if p >= q else p / q
+        accepted = bool(self._decide([1.0 - chance, chance]))
         return accepted, 0.0 if accepted else 1.0
 
     def _decide(self, chances: list[float]) -> int:
@@ -100,7 +99,7 @@ def cycle_paths(
     limit: int = 100_000,
     sampler_class: type[EnumeratingSampler] = EnumeratingSampler,
 ) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Yield the emitted tokens of one cycle on each of its random paths, with the probability of the path."""
+    """Yield the tokens that one cycle emits, and the probability, for each random path."""
     for proposal, chance in paths(propose, limit, sampler_class):
         for verdict, p in paths(verifier(proposal), limit, sampler_class):
             yield tuple(verdict.emitted(proposal)), chance * p

@@ -1,8 +1,8 @@
 """Test whether drawn texts follow a known distribution, by a G-test whose tail bound holds for any number of draws.
 
 A cell is a text, or all rare texts together. G = 2 Σ x ln(x / μ) compares each cell's count x with its expected count
-μ. Usually G is taken to have a chi-square distribution. This is an approximation for large μ, and a poor one for
-chances as small as one in a billion. Therefore `false_alarm` bounds the tail by Chernoff's inequality.
+μ. For chances of one in a billion, the usual chi-square approximation of G is too poor. Therefore `false_alarm` bounds
+the tail by Chernoff's inequality.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .enumeration import JointDistribution, total_variation
 
 Counts = Mapping[tuple[int, ...], int]  # how often each text was drawn
 
-FALSE_ALARM = 1e-9  # a test with a smaller `tail` is red; if sampling is exact, fewer than one in a billion are
+FALSE_ALARM = 1e-9  # a test with a smaller `tail` is red
 SMALLEST = 5.0  # texts with a smaller expected count share one cell
 MOST_DRAWS = 1e12  # a difference that shows only after more draws is due to rounding
 
@@ -30,7 +30,7 @@ class GTest(NamedTuple):
 
 
 def g_test(counts: Counts, exact: JointDistribution) -> GTest:
-    """Test `counts` against `exact`. Rare texts share a cell, as `pooled` says.
+    """Test `counts` against `exact`.
 
     G is infinite if a text was drawn whose exact probability is 0.
     """
@@ -69,7 +69,7 @@ def false_alarm(statistic: float, cells: int, draws: float) -> float:
     Poisson variables, given that these sum to n. Therefore P(G >= g) <= P(Σ d >= g) / P(Poisson(n) = n), where the x on
     the right are independent. By Stirling, 1 / P(Poisson(n) = n) <= √(2πn) exp(1 / 12n). By Chernoff, P(Σ d >= g) is at
     most exp(-tg) Π E exp(td) for 0 < t < 1/2. A test checks that E exp(td) <= (1 - 2t)^(-c / 2), where c is 1.08 if
-    μ >= 5, and otherwise 1.17. (For the square of a normal variable, c is 1.) The best t is (1 - w / g) / 2, w = Σ c.
+    μ >= 5, and otherwise 1.17. The best t is (1 - w / g) / 2, w = Σ c.
     """
     w = weight(cells)
     if cells < 2 or statistic <= w:
@@ -79,7 +79,7 @@ def false_alarm(statistic: float, cells: int, draws: float) -> float:
 
 
 def weight(cells: int) -> float:
-    """Return w = Σ c of `false_alarm`: 1.08 for each cell, but 1.17 for one, which may have μ < 5."""
+    """Return w = Σ c of `false_alarm`, where one cell has μ < 5."""
     return 1.08 * cells + 0.09
 
 
@@ -105,8 +105,8 @@ def solve_limit(w: float, surprise: float) -> float:
 def distances(distributions: Sequence[JointDistribution], counts: Counts) -> list[list[float]]:
     """Compare the drawn texts with the exact distributions of the next 1, 2, … tokens.
 
-    For each length, returns: total variation; its mean plus 4 standard deviations in plain decoding, as a limit; G, its
-    degrees of freedom and its tail; and the number of draws of texts with probability 0.
+    For each length, returns: total variation; its mean plus 4 standard deviations in plain decoding; G, its degrees of
+    freedom and its tail; and the number of draws of texts with probability 0.
     """
     results = []
     for length, exact in enumerate(distributions, start=1):
@@ -122,7 +122,7 @@ def distances(distributions: Sequence[JointDistribution], counts: Counts) -> lis
 
 
 def is_red(distance: Sequence[float | None]) -> bool:
-    """Return whether an entry of `distances` has a tail below FALSE_ALARM. In plain decoding, this is very rare."""
+    """Return whether an entry of `distances` has a tail below FALSE_ALARM."""
     return distance[4] is not None and distance[4] < FALSE_ALARM
 
 
@@ -137,8 +137,8 @@ def plain_distance(exact: JointDistribution, draws: int) -> tuple[float, float]:
         if not 0.0 < p < 1.0:
             continue
         m = math.floor(draws * p) + 1
-        ways = math.lgamma(draws + 1) - math.lgamma(m + 1) - math.lgamma(draws - m + 1)
-        mean_deviation = 2 * m * math.exp(ways + m * math.log(p) + (draws - m + 1) * math.log1p(-p)) / draws
+        log_ways = math.lgamma(draws + 1) - math.lgamma(m + 1) - math.lgamma(draws - m + 1)
+        mean_deviation = 2 * m * math.exp(log_ways + m * math.log(p) + (draws - m + 1) * math.log1p(-p)) / draws
         mean += mean_deviation / 2
         variance += max(0.0, p * (1 - p) / draws - mean_deviation * mean_deviation) / 4
     return mean, math.sqrt(variance)
@@ -148,8 +148,8 @@ def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | No
     """Estimate how many draws from `wrong` turn the G-test red in 999 of 1,000 samples; None if unrealistically many.
 
     G has f degrees of freedom. Over n draws, its mean is about f + n δ with δ = 2 KL(wrong || right), and its variance
-    is about 2 f + 4 n Var ln(wrong / right). The search, in steps of 2 %, returns the first n at which the mean, minus
-    three standard deviations, exceeds `limit`. A text that `right` excludes turns the test red at its first draw.
+    is about 2 f + 4 n Var ln(wrong / right). Returns the first n at which the mean, minus three
+    standard deviations, exceeds `limit`. A text that `right` excludes turns the test red at its first draw.
     """
     if any(math.isnan(chance) for chance in wrong.values()):
         return None

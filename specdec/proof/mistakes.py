@@ -1,4 +1,4 @@
-"""Plant known mistakes on purpose: the tests must notice each of them, and the page shows what each does.
+"""Plant known mistakes on purpose. The tests must notice each of them.
 
 Each mistake changes one part of the shipped code: the verification rule (`wrong_rules.py`), the drafter, or the
 target's rows.
@@ -69,7 +69,7 @@ class Mistake:
     drafter: Callable[[LanguageModel[Any]], Drafter] | None = None
     target: Callable[[LanguageModel[Any], SamplingParams], LanguageModel[Any]] | None = None
     first_token_shows: bool = True  # False if the first token after the text still has the right distribution
-    needs_point_mass: bool = False  # the mistake shows only in drafts that are point masses, as in prompt lookup
+    needs_point_mass: bool = False  # the mistake shows only if drafts are point masses, as in prompt lookup
     least_k: int = 1  # with a smaller K, the output distribution is still right
 
     def apply(self, task: Task, draft: LanguageModel[Any]) -> Task:

@@ -1,4 +1,4 @@
-"""Define pairs of target and draft model, each with the text after which a certificate checks decoding."""
+"""Define pairs of target and draft model, each with a text to continue."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOY_WORDS = (" sun", " sea", " sky", " fog", " ice")
 
 
 class CachedRows(ByPrefix):
-    """Caches the logits after each text as float64, because an enumeration needs the same logits repeatedly."""
+    """Caches the logits after each text as float64."""
 
     def __init__(self, model: LanguageModel[Any], capacity: int) -> None:
         self.vocabulary, self.context = model.vocabulary, model.context
@@ -59,7 +59,7 @@ class ModelPair:
     """Holds a target, its draft model, and the `text` that they continue, which has at least two tokens.
 
     The first `control` tokens of the text are control tokens, which are not shown.
-    K is 2. In a draft of one token, the first token would also be the last.
+    K is 2, so that a draft's first token is not also its last.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class ModelPair:
 
     @functools.cached_property
     def exact(self) -> list[JointDistribution]:
-        """The target's joint distributions of the next 1, 2, … tokens: the products of its rows."""
+        """The target's joint distributions of the next 1, 2, … tokens."""
         distributions: list[JointDistribution] = [{(): 1.0}]
         for _ in range(LENGTH):
             longer: JointDistribution = {}

@@ -151,7 +151,7 @@ def power(
 ) -> dict[str, int | None]:
     """Return how many draws show each known mistake in 999 of 1,000 samples; None if no number of draws does.
 
-    The test compares with `distributions`; their cells decide its degrees of freedom. Its false-alarm rate is `alarm`.
+    The test compares with `distributions`. Its false-alarm rate is `alarm`.
     """
     chances = [sorted(distribution.values()) for distribution in distributions]
     needed: dict[str, int | None] = {}

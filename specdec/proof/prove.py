@@ -1,8 +1,8 @@
 """Prove that a rule is lossless on toy models, by walking every random path.
 
 `specdec prove` proves the shipped loop under any of its rules. `specdec prove my_verify.py` judges a file that defines
-`verify(tokens, p, q, sampler)`: `tokens` are the K drafted ids, `p` [K + 1, V] and `q` [K, V] the probabilities of the
-two models (float64 tensors). It returns the accepted tokens and exactly one more. All randomness must come from
+`verify(tokens, p, q, sampler)`: `tokens` are the K drafted ids; `p` [K + 1, V] and `q` [K, V] are the target's and the
+draft's probabilities (float64). It returns the accepted tokens and exactly one more. All randomness must come from
 `sampler.categorical(probs, key)` and `sampler.accept(p, q, key) -> (accepted, u)`, with any key. `verify` cannot read
 u: the sampler has already compared it with p / q.
 """
@@ -190,10 +190,7 @@ def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[
 
 
 def prove_rule(rule: str = "rejection") -> int:
-    """Prove a shipped rule by its name in `RULES`; print the result. Return 0 if it is lossless, else 1.
-
-    Toys with more than `PATHS` random paths are left out; all single cycles are enumerated.
-    """
+    """Prove a shipped rule by its name in `RULES`; print the result. Return 0 if it is lossless, else 1."""
     loops, cycles = [*cases(rule), *deep_loops(rule)], groups(RULES[rule].trees)
     proved, total, worst = list[Case](), 0, 0.0
     for case in tqdm(loops, unit="toy", leave=False):

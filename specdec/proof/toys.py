@@ -24,7 +24,7 @@ from .enumeration import completed, JointDistribution, output_distribution, tota
 from .warp import warped
 
 PROMPT = (0,)
-DEEPEST = 16  # levels of a draft with the largest K of the page
+DEEPEST = 16  # the largest K on the page
 PARAMS = (
     SamplingParams(temperature=1.0),
     SamplingParams(temperature=0.0),
@@ -95,7 +95,7 @@ class TableModel(ByPrefix):
         self._rows: dict[tuple[int, ...], Tensor] = {}
 
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
-        """Return logits [V]. If there is a `base`, they resemble its logits, as a draft's resemble the target's."""
+        """Return logits [V]. If there is a `base`, they resemble its logits."""
         if prefix not in self._rows:
             rng = random.Random(f"{self.seed}:{prefix}")
             noise = torch.tensor([rng.gauss(0.0, 1.2) for _ in range(self.vocabulary)], dtype=torch.float64)
@@ -158,7 +158,7 @@ class LookupToy:
 
 @functools.lru_cache(256)
 def toy_models(vocabulary: int, seed: int, free: tuple[int, ...] | None = None) -> tuple[TableModel, TableModel]:
-    """Make a target, and a draft model that resembles it. They are cached, since every path of a `Case` uses them."""
+    """Make a target, and a draft model that resembles it."""
     target = TableModel(vocabulary, seed, free=free)
     return target, TableModel(vocabulary, seed + 10_000, base=target, free=free)
 
@@ -232,10 +232,7 @@ DRAFTERS = (*CHAINS, "sampled", "without replacement", "top")
 
 
 def cases(rule: str = "rejection") -> list[Case]:
-    """Return the cases that the tests and the command `prove` enumerate. In about a third, one token ends the text.
-
-    Cases with trees are left out if the rule judges only chains.
-    """
+    """Return the cases that the tests and the command `prove` enumerate."""
     return [
         Case(vocabulary, k, length, PARAMS[p], drafter, seed=index, end=(vocabulary + k + length + p) % 3 == 0)
         for index, (vocabulary, k, length, p, drafter) in enumerate(

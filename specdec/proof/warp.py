@@ -16,10 +16,10 @@ def warped(logits: Sequence[float], params: SamplingParams) -> list[float]:
     """Return the probability of each token id.
 
     Tokens are taken from the likeliest down; of equally likely tokens, the lower id comes first. At temperature 0 only
-    one is taken. Otherwise up to `top_k` are (0: all), but no more once they hold the share `top_p` of their sum.
+    one is taken, otherwise up to `top_k`. Of these, top-p keeps the first that reach its share.
     """
     most = 1 if params.temperature == 0.0 else params.top_k or len(logits)
-    likeliest = heapq.nsmallest(most, range(len(logits)), key=lambda token: -logits[token])  # equal ones by id
+    likeliest = heapq.nsmallest(most, range(len(logits)), key=lambda token: -logits[token])
     highest, temperature = logits[likeliest[0]], params.temperature or 1.0
     weights = [math.exp((logits[token] - highest) / temperature) for token in likeliest]
     total, reached, chosen = math.fsum(weights), 0.0, dict[int, float]()

@@ -1,4 +1,4 @@
-"""Define verification rules with one mistake each, most of them in one overridden method. `mistakes.py` lists them."""
+"""Define verification rules with one mistake each. `mistakes.py` lists them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TokenResidualAfterBlock(BlockVerification):
 
 
 class BlockByProduct(BlockVerification):
-    """Accepts a prefix with probability w, its weight in `BlockVerification`: right only for the whole block."""
+    """Accepts each prefix with probability `weight`, which is right only for the whole block."""
 
     def pass_chance(self, weight: float, p: Tensor, q: Tensor) -> float:
         return weight

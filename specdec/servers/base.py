@@ -57,12 +57,12 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a stream. `steps` has (drafted, accepted) of each step with a draft; the other two are totals."""
+    """The end of a stream. `steps` has (drafted, accepted) of each step with a draft."""
 
     reason: FinishReason
     at: float
     steps: tuple[tuple[int, int], ...] | None = None
-    drafted: int | None = None
+    drafted: int | None = None  # in the whole text
     accepted: int | None = None
 
     @property

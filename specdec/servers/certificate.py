@@ -1,9 +1,9 @@
 """Test whether a server's speculative decoding is lossless, using only the texts that the server writes.
 
-For a few prompts, the joint distribution of the first tokens of many texts is compared with the target's distribution.
-The target's distribution is computed from its weights, or read from the log-probabilities that a plain server of the
-same model reports; the texts of this plain server are tested, too. The first token after a prompt is never drafted, so
-each text has several tokens. Greedy texts are compared, too; at temperature 0, only these. See `specdec certify`.
+For a few prompts, the server samples many short texts. Their joint distribution is compared with the target's. The
+target's distribution is computed from its weights, or read from the log-probabilities that a plain server of the same
+model reports. The first token after a prompt is never drafted, so each text has several tokens. Greedy texts are
+compared, too. See `specdec certify`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Weights:
 
 @dataclass
 class Context:
-    """One context, that is, one prompt, and its results so far."""
+    """One prompt, and its results so far."""
 
     name: str
     prompt: tuple[int, ...]
@@ -95,7 +95,7 @@ def certify(
 ) -> Iterator[dict[str, Any]]:
     """Yield the certificate as it grows, ready for JSON. Only the last one has the verdict and its sentences.
 
-    Raises ServerError if neither `plain` nor `weights` is given, since there is nothing to compare with.
+    Raises ServerError if neither `plain` nor `weights` is given.
     """
     if plain is None and weights is None:
         raise ServerError("Name what to compare with: a plain server of the same model, or the target's weights.")
@@ -154,8 +154,6 @@ class Examination:
             raise ServerError("The two servers read the prompt differently: they do not serve the same model.")
         return tokens
 
-    # Greedy texts, and counts of drafts.
-
     def check_greedy(self, context: Context) -> None:
         """Compare the greedy text with that of plain decoding. Count the drafts in it and in a sampled text."""
         limits = self.server.facts.context, self.weights.target.context if self.weights else None, 8 * GREEDY
@@ -203,8 +201,6 @@ class Examination:
         distribution = self.row_after(text, SamplingParams(temperature=1.0, max_tokens=1))(())
         best, second = sorted((*distribution.values(), MIN_PROBABILITY), reverse=True)[:2]
         return math.log(best / second)
-
-    # Samples.
 
     def control(self, plain: Server, context: Context) -> Iterator[dict[str, Any]]:
         """Check that the plain server, asked for many texts at once, samples from the distribution that it reports."""
@@ -264,8 +260,6 @@ class Examination:
     def fresh_seed(self) -> int:
         self.requests += 1
         return 1 + STRIDE * self.requests
-
-    # Evidence and power.
 
     def witness(self, context: Context) -> dict[str, Any] | None:
         best = witness(context.texts, context.distributions)

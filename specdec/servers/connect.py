@@ -21,8 +21,8 @@ def connect_pair(
 ) -> tuple[Server, Server | None]:
     """Connect to the server at `address` and, if `plain` is given, to the plain server at that address.
 
-    `key` is the API key for `address`; the plain server is sent this key only if `takes_key` allows that. Both
-    addresses are parsed before the first request is sent. Raises ServerError as `connect` does.
+    `key` is the API key for `address`; the plain server gets it only if `takes_key` allows that. Raises ServerError as
+    `connect` does.
     """
     plain_key = key if plain and takes_key(plain, address) else ""
     server = connect(address, key, limits)
@@ -45,7 +45,7 @@ def connect(address: str, key: str = "", limits: Limits | None = None) -> Server
 def takes_key(other: str, address: str) -> bool:
     """Return whether the key of the server at `address` may also be sent to `other`.
 
-    `other` must name the same host in the same spelling, at any port. If `address` uses TLS, `other` must use it, too.
+    `other` must name the same host, at any port. If `address` uses TLS, `other` must use it, too.
     """
     first, second = urlsplit(origin(address)), urlsplit(origin(other))
     return first.hostname == second.hostname and (first.scheme, second.scheme) != ("https", "http")

@@ -48,9 +48,9 @@ def race(
 ) -> Generator[Event | FinalTrace, None, None]:
     """Yield the events of each lane as they arrive, one lane after the other, and finally a `FinalTrace`.
 
-    `top` is the number of alternatives to request for each token. Raises ServerError before it requests a text if the
-    prompt is too long, or if the plain server speculates or tokenizes the prompt differently. Later errors of a server
-    become `Failed` events of its lane.
+    `top` is the number of alternatives to request for each token. Raises ServerError if the prompt is too long, or if
+    the plain server speculates or tokenizes the prompt differently. Later errors of a server become `Failed` events of
+    its lane.
     """
     if plain is not None and plain.facts.speculates:
         raise ServerError("The plain server speculates, too. A baseline is the same model served without speculation.")
@@ -143,7 +143,7 @@ def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
 
 
 def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
-    """Return those steps of the last chunk that are certain. `earlier` stands for all chunks before the last one."""
+    """Return those steps of the last chunk that are certain."""
     *before, last = (chunk for chunk in chunks if chunk.tokens or chunk is chunks[-1])
     if not last.tokens or not before:
         return make_steps([last], NOT_ENDED, speculates)[0]

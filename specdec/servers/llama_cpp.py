@@ -24,7 +24,7 @@ NO_TEMPLATE = """{%- for message in messages -%}
 {%- if add_generation_prompt -%}
   {{- '<|im_start|>assistant\n' -}}
 {%- endif -%}"""  # llama-server reports this template for a model without one
-SEEDS = 2**32 - 1  # seeds are taken modulo this number, which itself means "a random seed" to the server
+SEEDS = 2**32 - 1  # this number itself means "a random seed" to the server
 
 
 class LlamaCpp:
@@ -58,7 +58,7 @@ class LlamaCpp:
     def stream(
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        """Yield one chunk per cycle: join the server's chunks, beginning with the one in which the sums grow."""
+        """Yield one chunk per cycle. A cycle begins with the chunk in which the sums grow."""
         options = {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
         cycle: Chunk | None = None
         sums, missing, count = (0, 0), 0, 0  # sums in the cycle's first chunk; tokens the cycle lacks; all tokens

@@ -11,7 +11,7 @@ from .base import Chunk, Ending, Token
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One cycle, with `accepted` + 1 tokens, or fewer at the end of the text; or tokens that arrived together."""
+    """One cycle, or tokens that arrived together."""
 
     tokens: tuple[Token, ...]
     text: str
@@ -74,10 +74,10 @@ def steps_from_sums(chunks: Sequence[Chunk]) -> list[Step]:
 def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
     """Assign the steps that the server lists to the blocks in which their tokens arrived.
 
-    `blocks` counts the tokens of each block, and `accepted` counts the accepted tokens of each listed step. A step
-    writes its accepted tokens and one more, so a block's next tokens come from the next listed step if it has room for
-    that step, otherwise from a step without a draft, which the server does not list. Return for each block the indices
-    of its steps (None: not listed). Return None if the steps do not fit the blocks.
+    `blocks` counts the tokens of each block, and `accepted` counts the accepted tokens of each listed step. A listed
+    step wrote its accepted tokens and one more. It is assigned to the first block with room for these. All other tokens
+    come from steps without a draft, which the server does not list. Return for each block the indices of its steps
+    (None: not listed). Return None if the steps do not fit the blocks.
     """
     aligned, index = list[list[int | None]](), 0
     for number, remaining in enumerate(blocks):

@@ -26,7 +26,7 @@ MAX_EXCERPT = 120  # most characters to quote of a server's error message
 
 
 class Deadline(threading.Event):
-    """Closes the connections of all requests of a client when this event is set, even if the server is silent."""
+    """Closes a client's connections when this event is set, even if the server is silent."""
 
     def __init__(self) -> None:
         super().__init__()

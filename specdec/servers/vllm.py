@@ -99,7 +99,7 @@ class VLLM:
         return {token: math.exp(value) for token, value in self._first(prompt, params, top).items()}
 
     def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        """Return the log-probabilities of the `top` likeliest tokens after `prompt`, as the server reports them."""
+        """Return the log-probabilities of the `top` likeliest tokens after `prompt`."""
         body = self._body(prompt, params) | {"max_tokens": 1, "logprobs": top, "return_tokens_as_token_ids": True}
         likeliest = at(self._choice(self._client.ask("/v1/completions", body)), "logprobs", "top_logprobs", 0)
         if not isinstance(likeliest, dict) or not likeliest:

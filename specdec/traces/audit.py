@@ -1,8 +1,8 @@
 """Audit a trace: recompute every decision and check every draw of a run from the recorded events.
 
 The engine's own rules recompute the decisions (`replay.py`). The recorded probabilities are compared with the recorded
-distributions (`distributions.py`), and the tokens with the text. A decision is unchecked if its numbers are missing,
-because the trace is old, cut, without details, or a server's.
+distributions (`distributions.py`), and the tokens with the text. A decision is unchecked if its numbers are missing, as
+in a server's trace.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .cycle import (
 )
 from .distributions import check_distributions, masses
 
-LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}  # whether each rule is lossless
+LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}
 NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that are not in the text: bytes, control tokens
 
 
@@ -58,7 +58,7 @@ class LaneAudit:
     """The result for one lane: how much was recomputed, the faults, and what could not be checked.
 
     `lossless` is None if the rule is not one of ours. `server` names the server that computed the lane, if any.
-    `unchecked` counts the items that could not be checked, by a description of the items.
+    `unchecked` counts the items that could not be checked, by their description.
     """
 
     lane: str
@@ -118,7 +118,7 @@ def are_complete(events: Iterable[Event]) -> bool:
 
 
 class Auditor:
-    """Audits one lane and fills in `result`. `complete` says that distributions list every drafted or drawn token."""
+    """Audits one lane and fills in `result`. `complete` comes from `are_complete`."""
 
     def __init__(self, result: LaneAudit, events: Sequence[Event], complete: bool) -> None:
         self.result, self.complete = result, complete

@@ -92,7 +92,7 @@ def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
 
 
 def chances(x: Position) -> tuple[float, float]:
-    """Return p and q of a token drafted by our engine, which always records them (`shape.py` checks this)."""
+    """Return p and q of a token that our engine drafted."""
     assert x.p is not None and x.q is not None, "only servers leave out p and q"
     return x.p, x.q
 

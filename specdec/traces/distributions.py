@@ -1,8 +1,7 @@
 """Check that the recorded distributions of a cycle agree with the numbers of its decisions and draws.
 
-A recorded distribution lists the likeliest tokens and all tokens that the cycle drafted or drew, with probabilities
-rounded to 1e-7, and the sum of all other probabilities. `target` and `draft` list the same tokens, except that each
-leaves out tokens of probability 0.
+A recorded distribution lists the likeliest tokens, and all tokens that the cycle drafted or drew. `rest` is the sum of
+all other probabilities. `target` and `draft` list the same tokens, except that each leaves out tokens of probability 0.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def agree(a: Distribution, b: Distribution) -> bool:
 
 
 def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
-    """Return the residual's mass m = Σ max(0, w p − q) at `x` (w: `weight_before`); None if the trace lacks it."""
+    """Return the residual's mass m = Σ max(0, w p − q) at `x`; None if the trace lacks it."""
     weight, h = cycle.weight_before(x), cycle.positions[x.node - 1].h  # both belong to the prefix before x
     if weight == 1.0:
         return None if x.overlap is None else 1.0 - x.overlap
@@ -91,7 +90,7 @@ def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText
         return
     holds, last = agree(distribution, row), rejected[-1] if rejected and rule in (REJECTION, BLOCK) else None
     if last and (last.u is not None or not holds):
-        # transformers judges prompt lookup by comparing drafts with its own draw: it tosses no coin, and draws from p.
+        # transformers judges prompt lookup without a coin, and draws from p.
         holds = is_residual(distribution, cycle, last)
     if not holds:
         yield TranslatableText("the target's own token was drawn from another distribution than the verdict requires")

@@ -1,7 +1,7 @@
 """Read and write traces: one line of JSON for the header, then one for each event (NDJSON).
 
 The live stream, downloads and recordings have this same format. Traces of older versions can be read; newer ones are
-refused. A file can come from anyone, so everything in it is checked. The error for a bad file is one sentence.
+refused. A file can come from anyone, so everything in it is checked.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Header:
     prompt: str
     lanes: tuple[str, ...]
     schema: int = SCHEMA
-    kind: str = ""  # of text: story, code, facts, …
+    kind: str = ""  # of text, such as "code"
     models: dict[str, Any] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
     created: str = ""
@@ -166,7 +166,7 @@ def live_header(
 
 
 def recording(folder: Path, kind: str, drafter: str) -> Path:
-    """Return the path below `folder` of the recording of a drafter's run on one kind of text."""
+    """Return the path of a drafter's recording on one kind of text."""
     return folder / drafter.replace(":", ".") / f"{kind}.jsonl"
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from ..events import Committed, Drafted, Event, Started, UNNAMED, Verified
 from ..types import TranslatableText, Tree
 
-MAX_TRACE_DRAFT = 256  # most tokens of one draft in a file; the engine's own bound is `types.MAX_DRAFT_TOKENS`
+MAX_TRACE_DRAFT = 256  # most tokens of one draft in a file
 
 
 class ShapeCheck:

@@ -18,7 +18,7 @@ INNER = 3  # width of the MLP, relative to the model's width
 HEAD_DIM = 64
 EPS = 1e-5
 ROPE_THETA = 10_000.0
-START_SCALE = 0.3  # factor on initial logits, and on the initial output matrices of attention and MLP
+START_SCALE = 0.3  # keeps initial outputs small
 
 
 def matrix(outputs: int, inputs: int, scale: float = 1.0) -> nn.Parameter:
@@ -39,7 +39,7 @@ class DraftModel(Draft):
     def __init__(self, target: Target, draft_ids: Tensor, width: int = WIDTH, layers: int = LAYERS) -> None:
         super().__init__(target, draft_ids)
         self.width, self.heads = width, max(1, width // HEAD_DIM)
-        reads, self.reads_scale = directions(self.embedding[draft_ids], width)  # initial values
+        reads, self.reads_scale = directions(self.embedding[draft_ids], width)
         writes, scale = directions(self.target_rows, width)
         self.writes_scale = scale * START_SCALE * width**-0.5
         self.reads, self.writes = nn.Parameter(reads), nn.Parameter(writes)
@@ -128,7 +128,7 @@ def llama_config(vocabulary: int, width: int, inner: int, layers: int, heads: in
 
 
 def rotation(count: int, size: int, theta: float, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return cosines and sines of rotary embeddings for `count` positions and heads of `size`.  # [count, size] each"""
+    """Return the cosines and sines of rotary embeddings.  # [count, size] each"""
     rates = theta ** (-torch.arange(0, size, 2, device=device) / size)
     angles = torch.outer(torch.arange(count, device=device).float(), rates).repeat(1, 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
@@ -146,9 +146,9 @@ def causal_mask(count: int, device: torch.device, dtype: torch.dtype) -> Tensor:
 
 
 def directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
-    """Return the `rows`' principal directions, and the factor that gives their coordinates a mean square of 1.
+    """Return principal directions of `rows`, and a scale that gives coordinates a mean square of 1.
 
-    If there are fewer than `count`, random directions follow. Shapes: [n, width] -> [count, width], a number.
+    Random directions fill up to `count`. Shapes: [n, width] -> [count, width], a number.
     """
     rows = rows.float().cpu()
     principal = torch.linalg.eigh(rows.T @ rows).eigenvectors.T.flip(0)[:count]

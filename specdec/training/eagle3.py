@@ -1,8 +1,8 @@
 """Define the EAGLE-3 head (arXiv 2503.01840) for training; `drafters/eagle3.py` runs the trained head.
 
 The paper calls its method *training-time test*: from every token, training takes several steps, as drafting does. The
-first step reads the target's features. Each later step reads the head's own output of the previous step. In drafting,
-the steps read drafted tokens; in training, they read the text's tokens. Each step predicts one token further ahead.
+first step reads the target's features. Each later step reads the head's previous output. All steps read the text's
+tokens. Each step predicts one token further ahead.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..models.transformer import Transformer
 from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotated, rotation, START_SCALE
 from .loss import Draft, Reading
 
-STEPS = 4  # steps of training. The last one looks STEPS tokens back, so STEPS must be below `examples.EARLIEST`
-QUERIES_PER_KEY = 3  # query heads that share a key head, if this divides the number of query heads
+STEPS = 4  # steps of training-time test; must be below `examples.EARLIEST`
+QUERIES_PER_KEY = 3  # query heads that share a key head, where possible
 
 
 class Eagle3(Draft):
-    """An EAGLE-3 head in training. Before its first update, it returns roughly the states of its highest tap."""
+    """An EAGLE-3 head in training."""
 
     def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS) -> None:
         super().__init__(target, draft_ids)
@@ -35,7 +35,7 @@ class Eagle3(Draft):
         self.head_dim = width // self.heads
         self.rows_scale *= START_SCALE * width**-0.5  # makes the first logits small
         self.fc = matrix(width, len(self.taps) * width, START_SCALE)
-        self.fc.data[:, -width:] += torch.eye(width)
+        self.fc.data[:, -width:] += torch.eye(width)  # initially, the highest tap passes through
         self.qkv = matrix((self.heads + 2 * self.kv_heads) * self.head_dim, 2 * width)
         self.out = matrix(width, self.heads * self.head_dim, START_SCALE)
         inner = target.config.intermediate_size
@@ -71,7 +71,7 @@ class Eagle3(Draft):
                 keys, values = k, v
             else:
                 later_steps.append((k, v))
-            # A position attends to the first step's keys up to itself, and to its own key of each later step so far.
+            # A position attends to the first step's keys up to itself, but only to its own keys of later steps.
             scores = [torch.matmul(q, keys.transpose(-1, -2)) + mask]
             scores += [(q * key).sum(-1, keepdim=True) for key, _ in later_steps]
             attention = torch.cat(scores, -1).softmax(-1)
@@ -127,6 +127,6 @@ class Eagle3(Draft):
 
 
 def distinct_taps(depth: int) -> tuple[int, ...]:
-    """Return the layers whose inputs are fused: `default_taps`, or others if the target has too few layers for them."""
+    """Return `default_taps`, or other layers if the target has too few."""
     low, middle, high = default_taps(depth)
     return (low, middle, high) if low < middle < high else tuple(sorted({1, (depth + 1) // 2, depth}))

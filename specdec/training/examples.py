@@ -1,8 +1,7 @@
 """Store the token ids of texts that a target wrote. Each text is a prompt with its answer.
 
-A file is a NumPy archive of three arrays. `tokens` concatenates all texts, each from its prompt's first token to its
-answer's last token, without the tokens that the chat template puts before every prompt. `lengths` has the length of
-each text, and `starts` has the index in each text at which the answer begins.
+A file is a NumPy archive of three arrays. `tokens` concatenates all texts, without the chat template's tokens before
+the prompt. `lengths` has the length of each text, and `starts` has the index at which its answer begins.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Batch:
-    tokens: Numbers  # int64 [rows, n]; a text that is shorter than n is followed by zeros
+    tokens: Numbers  # int64 [rows, n], padded with zeros
     places: Numbers  # int64 [m]: indices into the flattened tokens; the token after each belongs to an answer
 
 
@@ -60,12 +59,12 @@ class Examples:
         return Examples(self.tokens[indices], self.is_answer[indices], self.lengths[which])
 
     def most_frequent(self, count: int, vocabulary: int) -> Numbers:
-        """Return the ids of the `count` most frequent answer tokens, in ascending order. Ties go to the lower id."""
+        """Return the ids of the `count` most frequent answer tokens, in ascending order."""
         uses = np.bincount(self.tokens[self.is_answer], minlength=vocabulary)
         return np.sort(np.argsort(-uses, kind="stable")[:count])
 
     def batch(self, starts: Numbers, lengths: Numbers) -> Batch:
-        """Make a batch whose rows are slices of the array of all texts, given their starts and lengths."""
+        """Make a batch whose rows are slices of `self.tokens`."""
         columns = np.arange(-(-int(lengths.max()) // MULTIPLE) * MULTIPLE)
         valid = columns < lengths[:, None]
         indices = np.where(valid, starts[:, None] + columns, 0)
@@ -79,7 +78,7 @@ class Examples:
             yield self.batch(self.offsets[which], self.lengths[which])
 
     def shuffled(self, tokens: int, dice: random.Random) -> Iterator[Batch]:
-        """Yield batches of about `tokens` tokens without end: similarly long texts, or windows over several texts."""
+        """Yield endless batches of about `tokens` tokens. Rows are similarly long texts, or windows over several."""
         total = len(self.tokens)
         while True:
             order = np.array(dice.sample(range(len(self)), len(self)))
@@ -125,8 +124,8 @@ def save(texts: Sequence[Text], path: Path) -> None:
 def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context: int) -> Examples:
     """Load the texts of some files, put the tokens `before` in front of each, and cut each to `context` tokens.
 
-    Duplicate texts are dropped; otherwise a draft could be measured on a text that it has learned. Raises ValueError
-    for a file that is no archive of texts, or that has token ids beyond the target's vocabulary.
+    Duplicates are dropped; otherwise a draft could be measured on a text that it has learned. Raises ValueError for a
+    file that is no archive of texts, or that has ids beyond the vocabulary.
     """
     tokens, answers, lengths = list[Numbers](), list[Numbers](), list[Numbers]()
     begin, seen = np.array(before, dtype=np.int64), set[bytes]()

@@ -20,7 +20,7 @@ WARM_UP = 0.01  # share of the time during which the rates rise
 STEADY = 0.4  # share of the time after which the rates begin to fall
 FINAL = 0.02  # final rate, as a share of the highest
 AVERAGED = 0.998  # decay of the running mean of the weights; this mean is measured and exported
-REPORTS = 20  # number of measurements, unless the time between two would be outside these limits:
+REPORTS = 20  # number of measurements; REPORT_MIN_S and REPORT_MAX_S limit their interval
 REPORT_MIN_S = 10.0
 REPORT_MAX_S = 60.0
 
@@ -29,7 +29,7 @@ Batch = TypeVar("Batch")
 
 @dataclass
 class Progress:
-    """How long a checkpoint was trained, over all calls of `fit`. A token counts once for each step that reads it."""
+    """How long a checkpoint was trained, over all calls of `fit`. A token that is read twice counts twice."""
 
     steps: int = 0
     tokens: int = 0
@@ -55,9 +55,9 @@ def fit(
 ) -> Progress:
     """Train for `seconds`, from the checkpoint if it exists, and leave the model with its averaged weights.
 
-    Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. At the
-    start, at intervals (`REPORTS`) and at the end, this writes a checkpoint that includes `extra`, and calls `measure`
-    while the model has the averaged weights. If no step has been taken yet, it writes no checkpoint.
+    Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. At
+    intervals and at the end, this writes a checkpoint that includes `extra`, and calls `measure` while the model has
+    the averaged weights.
     """
     device = next(model.parameters()).device
     others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]

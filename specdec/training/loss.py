@@ -74,7 +74,7 @@ class Draft(nn.Module):
         raise NotImplementedError
 
     def outputs(self) -> Tensor:
-        """Return the output matrix. Logits are the product of states and its transpose.  # [V, draft width]"""
+        """Return the output matrix.  # [V, draft width]"""
         raise NotImplementedError
 
     def weights(self) -> dict[str, Tensor]:
@@ -150,7 +150,7 @@ class HeldOut:
     @torch.no_grad()
     def __init__(self, target: Transformer, readings: Iterable[Reading], draft_ids: Tensor) -> None:
         self.draft_ids = draft_ids
-        # Each reading, with the target's likeliest token and the logsumexp of its logits at every place.
+        # Each reading, with the target's likeliest token and logsumexp at every place.
         self.readings = list[tuple[Reading, Tensor, Tensor]]()
         for reading in readings:
             favourites, normalisers = list[Tensor](), list[Tensor]()

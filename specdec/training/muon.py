@@ -18,7 +18,7 @@ ITERATIONS = 5
 A = 3.4445  # A, B and C are the coefficients of the Newton–Schulz iteration
 B = -4.7750
 C = 2.0315
-RMS = 0.2  # root mean square of an update, as in AdamW, so that Muon can use AdamW's learning rate (arXiv 2502.16982)
+RMS = 0.2  # root mean square of an update, as in AdamW (arXiv 2502.16982)
 
 
 class Muon(torch.optim.Optimizer):

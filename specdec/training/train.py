@@ -56,7 +56,7 @@ def train(
     width: int = WIDTH,
     layers: int = LAYERS,
 ) -> dict[str, Any]:
-    """Write examples, train a drafter on them, and store it in `out`, for `--draft`. Return the figures last measured.
+    """Write examples, train a drafter on them, and store it in `out`. Return the last measured figures.
 
     If `texts` (the flag --examples) names files of examples, no others are written. A second call with the same `out`
     continues with the examples and weights there. Raises ValueError if the arguments or the files cannot be used.
@@ -174,7 +174,7 @@ def exported_overlap(out: Path) -> float:
 
 
 def export(draft: Draft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
-    """Write 8-bit weights, and config.json, for `families/published.py`. Each file is renamed into place when whole."""
+    """Write 8-bit weights and config.json, for `families/published.py`."""
     config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in draft.weights().items()}
     packed = serialised(pack_rows(weights), {"format": "pt", "packed": ROWS})

@@ -1,8 +1,8 @@
 """Let a target write the texts from which its drafters learn: prompts and answers, many at once.
 
 Unless the caller passes prompts, the target writes them after the header of a user's turn, as in Magpie (Xu et al.,
-arXiv 2406.08464). Most of these prompts begin with words from `assets/openings.txt`, which are typical of people's.
-Half of the answers are greedy. Without a template, it continues the caller's prompts, or writes without a prompt.
+arXiv 2406.08464). Most of these prompts begin with words from `assets/openings.txt`. Without a chat template,
+the target continues the caller's prompts, or writes without a prompt.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ..models.transformer import Transformer
 from .examples import Text
 from .target_pass import hidden_states, new_cache
 
-TEMPERATURE = 0.8  # of sampled answers; prompts, and texts without a prompt, are drawn at temperature 1
-LEAST_RATIO = 0.04  # tokens with a smaller probability, relative to the likeliest token, are never drawn
+TEMPERATURE = 0.8  # of sampled answers; prompts are drawn at temperature 1
+LEAST_RATIO = 0.04  # min-p, applied after the temperature
 MIN_PROMPT = 3  # tokens, as for the three limits below
 MAX_PROMPT = 48
 MAX_GIVEN_PROMPT = 256  # for a prompt that the caller passes; its last tokens are used
 MAX_ANSWER = 176
 SHARE_OPENED = 0.8  # share of the target's prompts that begin with words from openings.txt
-MAX_REPETITION = 0.45  # a larger share of repeated 4-grams counts as a loop, as in greedy text of small models
+MAX_REPETITION = 0.45  # a larger share of repeated 4-grams counts as a loop
 CHECK_EVERY = 16  # steps. Ended rows are counted only this often, because counting waits for the GPU
 MAX_ROWS = {"cpu": 64, "cuda": 8_192}
 SHARE_OF_MEMORY = 0.4  # share of the free memory for the cache of all rows
@@ -60,7 +60,7 @@ class Writer:
         self.used = {text.lower() for lists in questions.values() for texts in lists.values() for text in texts}
 
     def texts(self, stop: Stop) -> Iterator[list[Text]]:
-        """Yield lists of texts until `stop()`. Answers that are incomplete by then are cut off there."""
+        """Yield lists of texts until `stop()`. Incomplete answers are cut off there."""
         for prompts, temperatures in self.requests(stop):
             if stop():
                 break
@@ -121,7 +121,7 @@ def tokens_around(family: Family) -> tuple[list[int], list[int]]:
 
 
 def rows_that_fit(target: Transformer, around: int) -> int:
-    """Return how many texts to write at once; they fit into free memory. A template adds `around` tokens to each."""
+    """Return how many texts to write at once, given free memory. A template adds `around` tokens to each."""
     on_cuda = torch.device(target.device).type == "cuda"
     free = torch.cuda.mem_get_info()[0] if on_cuda else machine.free_memory() or 0
     row = new_cache(target, 1, around + MAX_PROMPT + MAX_ANSWER).nbytes + 4 * target.vocabulary
@@ -149,7 +149,7 @@ def continued(
     is_end = torch.zeros(target.vocabulary, dtype=torch.bool)
     is_end[list(end_tokens)] = True
     is_end = is_end.to(device)
-    # Each row of the batch has an index in `texts` (`active`), an initial length (`starts`), `temps` and `ended`.
+    # `active` holds the rows' indices in `texts`, and `starts` their initial lengths.
     active, rows = torch.arange(len(texts), device=device), tokens.clone()
     starts, temps = torch.tensor(lengths, device=device), torch.tensor(temperatures, device=device)[:, None]
     ended = torch.zeros(len(texts), dtype=torch.bool, device=device)

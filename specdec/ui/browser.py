@@ -1,7 +1,7 @@
 """Serve the page's scripts, and the files of the engine that runs in the browser.
 
 When the first visitor needs a family's models, a child process writes their files. The files then stay in memory: 17 MB
-for the embedded family, and 100 MB for SmolLM2, which is offered if it is on this machine.
+for the embedded family, and 100 MB for SmolLM2.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def offered() -> list[str]:
 def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
     """List the path and size of every file that the browser fetches to run a family.
 
-    The relaxed SIMD build is not for SmolLM2: it multiplies 7-bit codes, and SmolLM2's output matrix has 8-bit codes.
+    The relaxed SIMD build multiplies 7-bit codes, but SmolLM2's output matrix has 8-bit codes.
     """
     files = {name: {"path": f"{family}.{name}", "size": len(content)} for name, content in models.items()}
     for name, binary in layers().items():
@@ -104,7 +104,7 @@ class Files:
         return Response(content, 200, HEADERS, "application/octet-stream")
 
     async def part(self, name: str) -> bytes | None:
-        """Return the file `name`: `engine/BUILD.wasm`, `engine/FAMILY.json` (lists a run's files), or a model file."""
+        """Return `engine/BUILD.wasm`, `engine/FAMILY.json` or a model file; None for any other name."""
         place, _, file = name.partition("/")
         stem, _, kind = file.partition(".")
         if place == "engine" and kind == "wasm":

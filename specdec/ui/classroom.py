@@ -1,9 +1,9 @@
 """Class mode: every phone shows the same moment of a run as the teacher's page.
 
-The teacher's page authenticates with a secret. It posts the log of its run in parts, and the moment of the run that it
-shows. Each phone keeps a stream of server-sent events open, and receives the parts of the log that it does not have.
-Only the newest moment is stored, so a slow phone skips moments. A phone that reconnects continues after the last part
-that it received. Nothing is written to disk, and phones are anonymous.
+The teacher's page authenticates with a secret. It posts the log of its run in parts, and the moment that it shows.
+Each phone keeps a stream of server-sent events open, and receives the parts of the log that it does not have. Only the
+newest moment is stored, so a slow phone skips moments. A phone that reconnects continues after the last part that it
+received. Nothing is written to disk, and phones are anonymous.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Room:
     host: str
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     run: str = ""
-    parts: list[str] = field(default_factory=list)  # the run's log in parts
+    parts: list[str] = field(default_factory=list)  # of the log
     cursor: dict[str, Any] | None = None  # the moment: see `point`
     question: dict[str, Any] | None = None
     answer: dict[str, Any] | None = None
@@ -89,8 +89,7 @@ class Room:
         self.changed()
 
     def ask(self, question: dict[str, Any] | None) -> None:
-        """Ask a question and clear the votes; None removes the question. `question` holds a kind, the number of
-        `choices`, and either a drafted token with p and q or the index of a question in the Guide."""
+        """Ask a question with a number of `choices`, and clear the votes; None removes the question."""
         self.question = question and question | {"id": secrets.token_hex(8)}
         self.answer, self.votes = None, {}
         self.changed()
@@ -151,7 +150,7 @@ class Room:
             await pause(changes)
 
     def asking(self, counted: bool) -> dict[str, Any]:
-        """Return the question, its answer once it is revealed and, if `counted`, how many votes each choice has."""
+        """Return the question, its revealed answer and, if `counted`, the votes for each choice."""
         counts = [0] * (self.question["choices"] if self.question else 0)
         for choice in self.votes.values():
             counts[choice] += 1

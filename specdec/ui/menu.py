@@ -36,7 +36,7 @@ MAX_PAIR = 300  # characters of a pair that a visitor types
 
 
 def families() -> list[str]:
-    """List the embedded family in each precision (int8 not on a GPU), SmolLM2 if loadable, and this host's pairs."""
+    """List the embedded family in its precisions, SmolLM2 if loadable, and this host's pairs."""
     ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
     allowed = presets.allowed_pairs()
     if allowed is None or hub.is_here(presets.SMOLLM2):
@@ -71,7 +71,7 @@ def memory() -> int:
 
 
 def is_offered(family: Any) -> bool:
-    """Whether a visitor may run this family: one of the menu or, if the host allows it, any pair on the Hub or disk."""
+    """Whether a visitor may run this family. Some hosts allow pairs that are not in the menu."""
     if family in families():
         return True
     may_be_typed = isinstance(family, str) and len(family) <= MAX_PAIR and presets.allowed_pairs() is None
@@ -81,7 +81,7 @@ def is_offered(family: Any) -> bool:
 def drafters(family: str = EMBEDDED) -> list[str]:
     """List a family's drafters. On a GPU, tree drafters are left out.
 
-    Embedded drafters whose weights are missing are left out, except the draft model, whose absence the engine reports.
+    Embedded drafters without weights are left out, except the draft model.
     """
     if is_ours(family):
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
@@ -147,7 +147,7 @@ def has_peer(drafter: str) -> bool:
 
 
 def peer_lines() -> dict[str, str]:
-    """Describe, for each drafter, the lane that transformers would run, or say why it cannot run one."""
+    """Describe the lane that transformers would run for each drafter, or say why there is none."""
     words = of_drafters("peer_line")
     lines = {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}
     return lines | {DEFAULT_DRAFTER: words[DRAFT_MODEL]}

@@ -1,4 +1,4 @@
-"""Prepare the bench's recorded report on all methods for the tab Methods: tables, a chart, and a few sentences."""
+"""Prepare the bench's report for the tab Methods: tables, a chart, and a few sentences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report() -> dict[str, Any]:
 
 
 def cells(rows: list[Row]) -> list[list[Any]]:
-    """List the rows of the table of all methods, with cells in the order of the table's headings."""
+    """List the table's rows, with cells in the order of its headings."""
     columns = strings("methods")["table"]["columns"]
     shown = [
         row
@@ -55,12 +55,12 @@ def at(temperature: float) -> str:
 
 
 def places(rows: list[Row]) -> list[tuple[str, float]]:
-    """List the places, which are pairs of a kind of text and a temperature. The lowest temperature comes first."""
+    """List the places (kind of text, temperature), the lowest temperature first."""
     return sorted({(row["domain"], row["temperature"]): None for row in rows}, key=lambda place: place[1])
 
 
 def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
-    """Return the headings by column, and a row for each method with its name and its speed-up in each place."""
+    """Return the headings by column, and for each method a row of speed-ups."""
     columns = {f"{name} {degree}": f"{domain(name)}, {at(degree)}" for name, degree in places(rows)}
     by_place = {(row["drafter"], row["domain"], row["temperature"]): row["measured_speedup"] for row in rows}
     drafters = dict.fromkeys(row["drafter"] for row in rows)
@@ -115,7 +115,7 @@ def findings(rows: list[Row]) -> list[str]:
 
 
 def best(rows: list[Row], place: tuple[str, float], name: str) -> Row:
-    """Return, of the rows of `place`, the row whose figure `name` is largest."""
+    """Return the row of `place` whose figure `name` is largest."""
     here = [row for row in rows if (row["domain"], row["temperature"]) == place]
     return max(here, key=lambda row: row[name] or 0.0)
 

@@ -25,7 +25,7 @@ def sources() -> dict[str, str]:
 
 @cache
 def layers() -> dict[str, bytes]:
-    """Read the WebAssembly builds of `native.cpp`, which `tools.wasm` writes, by their names."""
+    """Read the WebAssembly builds of `native.cpp`, by their names."""
     return {path.stem: path.read_bytes() for path in sorted((PAGE / "engine").glob("*.wasm"))}
 
 
@@ -65,7 +65,7 @@ def carrying(*names: str) -> str:
 
 
 def inlined(*names: str) -> dict[str, str]:
-    """Write modules as `data:` addresses. Characters that would end the address, or be dropped from it, are escaped."""
+    """Write modules as `data:` addresses, and escape characters that addresses cannot contain."""
     escapes = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%#\n"})
     return {f"#page/{name}": f"data:text/javascript,{sources()[name].translate(escapes)}" for name in names}
 

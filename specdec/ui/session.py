@@ -5,7 +5,7 @@ machine, because two runs would distort each other's times. Visitors wait in our
 of Gradio's, because ours shows them their place, and they can leave it.
 
 Gradio can cancel a generator only between two yields. Therefore every generator here yields at least every half second,
-if necessary without text. `guarded` turns errors into sentences, and `within` enforces the deadline of a run.
+if necessary without text.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def place_in_line(kind: str) -> Iterator[Ticket]:
 
 
 def wait(ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[News]:
-    """Wait for the ticket's turn. Yield notices: `remark`, the expected wait, and `instead`, an alternative."""
+    """Wait for the ticket's turn, and yield notices with the expected wait."""
     while (place := _machine.before(ticket)) != (0, 0.0):
         count, seconds = place
         waiting = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
@@ -203,7 +203,7 @@ def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prep
 
 
 def chosen_line(family: Any) -> str:
-    """Say what was last chosen by default for the family or, before its first run, how the default is chosen."""
+    """Say what was chosen by default for the family, or how the default is chosen."""
     words, ready = strings("page")["settings"]["chosen"], _chosen.get(str(family))
     if ready is None:
         return words["line"]
@@ -225,12 +225,12 @@ def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, 
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
-    """Return a pair's certificates that `python -m tools.certificates` wrote, by the mistake's key; {} if none."""
+    """Return a pair's recorded certificates, with mistakes as keys; {} if there are none."""
     return menu.read_json(CERTIFICATES).get(str(pair), {})
 
 
 def recorded(name: str, drafter: str = "") -> str:
-    """Return the file of a recorded run, of `drafter` or, by default, the main one; "" if there is none."""
+    """Return the text of a recorded run, by default of the main drafter; "" if there is none."""
     if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
     path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
@@ -259,9 +259,9 @@ def sampled_run(_: Any = None) -> str:
 
 @functools.cache
 def warm() -> None:
-    """A moment after the first visit, start the worker, which imports torch, and download the host's pair.
+    """Start the worker and download the host's pair, a moment after the first visit.
 
-    The models are loaded only in the first run: loading also measures speeds, so nothing else may use the machine then.
+    Models are loaded only in a run, because loading measures speeds and needs an idle machine.
     """
     timer = threading.Timer(WARM_AFTER_S, _start_and_fetch)
     timer.daemon = True

@@ -42,8 +42,8 @@ def merged(words: dict[str, Any], replacements: dict[str, Any]) -> dict[str, Any
 class Sheet:
     """The page in the current language. English is at the root of the site, other languages are in folders.
 
-    `runs` are the files of recorded runs by kind of prompt and drafter, and `begin` is the file of the first screen's
-    run. `engine` lists, by family, the files that the engine in the browser loads, with path and size.
+    `runs` has the files of recorded runs by kind of prompt and drafter. `begin` is the first screen's file. `engine`
+    lists the files that the browser's engine loads, by family.
     """
 
     def __init__(self, runs: Runs, begin: str, engine: Mapping[str, Any]) -> None:
@@ -129,7 +129,7 @@ class Sheet:
         return {"at": len(self.parts), "tab": self.tab, "script": name, "props": props, "server": self.answers(block)}
 
     def answers(self, block: Any) -> dict[str, str]:
-        """Return, by function, the files that replace a component's Python functions; `*` stands for the argument."""
+        """Map a component's Python functions to the files that replace them; `*` stands for the argument."""
         functions = {function.__name__: function for function in block.server_fns}
         answers = {}
         if "sampled_run" in functions:

@@ -1,8 +1,8 @@
 """Write the page as files that any web server can serve. It has the app's tabs, and computes runs in the browser.
 
-The page of each language is built as in the app. Its components become markup, and `assets/page/site/host.js` replaces
-Gradio for their scripts. The answers of Python functions are computed beforehand. Browsers forbid a page that is opened
-from disk to fetch files. Therefore data are scripts that set `specdec[NAME]`, and the import map contains the modules.
+Gradio's components become markup, and `assets/page/site/host.js` replaces Gradio for their scripts. The answers of
+Python functions are computed beforehand. Browsers forbid a page that is opened from disk to fetch files. Therefore data
+are scripts that set `specdec[NAME]`, and the import map contains the modules.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ def write(
 ) -> int:
     """Write the site, and replace an earlier one. Return its size in bytes.
 
-    `models` makes a family's model files (`families.browser.files`). It is called for each of `families` after the
-    folder was checked. `base` is the future address of the page, which link previews need. Raises ValueError if the
-    folder cannot be created, or if it contains files but no earlier site.
+    `models` makes a family's model files (`families.browser.files`). `base` is the future address of the page, which
+    link previews need. Raises ValueError if the folder cannot be created, or contains files but no earlier site.
     """
     old_files = earlier(folder)
     try:

@@ -113,7 +113,7 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
         "ssr_mode": False,
         "share": False,
         "state_session_capacity": 80,  # a session takes half a megabyte, and every API call creates one
-        "max_threads": 64,  # more than the visitors in the queue can occupy, so that the page still answers
+        "max_threads": 64,  # leaves threads for the page while the queue is full
         "footer_links": ["api"],
         "app_kwargs": {
             "middleware": [

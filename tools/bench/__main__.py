@@ -1,10 +1,8 @@
 """`python -m tools.bench --suite gpu`: measure for README and docs; `specdec bench` has the measurements for users.
 
-The suites *embedded* and *methods* compare the family's drafters with transformers (`methods.py`). *gpu* takes eight
-minutes on a GPU (`gpu.py`): it runs tests, then measures the embedded family, SmolLM2, and models of published shapes
-with synthetic acceptance. With `--json`, it continues an interrupted run. *passes* times a forward pass of SmolLM2 by
-precision and number of rows (tokens), in our engine, llama.cpp and transformers. *browsers* measures the speed-up in
-browsers, and *default* the speed-up of the default drafter and K.
+The suites *embedded* and *methods* compare the family's drafters with transformers (`methods.py`). *gpu* tests and
+measures the engine on a GPU. *passes* times a forward pass of SmolLM2 in our engine, llama.cpp and transformers.
+*browsers* measures the speed-up in browsers, and *default* the speed-up of the default drafter and K.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Test and measure the engine on a GPU in about eight minutes.
 
-Each stage runs in its own process. An illegal memory access then does not break other stages, no stage inherits CUDA
-graphs or settings, and a stage that exceeds its time limit is killed. A stage prints its rows as lines of JSON. With
-`--json`, a second start runs only the stages that did not succeed. `--device cpu` runs every stage at toy scale.
+Each stage runs in its own process, so that an illegal memory access does not break other stages. A stage prints its
+rows as lines of JSON. With `--json`, a second start runs only the stages that did not succeed. `--device cpu` runs
+every stage at toy scale.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ TOY = Scale("cpu", "tiny", (16,), (0, 2), 12, 1, 1, 1, 2**16)
 
 
 def about(at: Scale) -> Iterator[Row]:
-    """Report versions, and the bandwidth of a copy, which limits the speed of a pass over all weights."""
+    """Report versions and the bandwidth of a copy."""
     packages = ("nvidia-cublas", "triton", "transformers", "tokenizers", "numpy")
     versions = {name: installed for name in packages if (installed := version(name))}
     yield {**machine.describe(), "driver": driver(), "cuda": torch.version.cuda, **versions}
@@ -152,7 +152,7 @@ def is_greedy_text_identical(family: zoo.Family, prompt: str, tokens: int) -> bo
 
 
 def measure_smollm2(at: Scale) -> Iterator[Row]:
-    """Measure SmolLM2-135M on the bench's questions, with each of its drafters; use several K for the best drafters."""
+    """Measure SmolLM2-135M with its drafters on the bench's questions."""
     if not smollm2.find():
         yield {"skipped": "SmolLM2's file is not on this machine"}
         return
@@ -200,7 +200,7 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the time limit of e
 
 def measure(family: zoo.Family, prompts: Any, cases: list[Case], at: Scale) -> Iterator[Row]:
     """Yield a row for each case. Speculative and plain runs take turns."""
-    lane.MAX_IDLE = 24  # with fewer idle cycles, most runs would capture graphs again; a cycle uses one of 32 streams
+    lane.MAX_IDLE = 24  # with fewer idle cycles, most runs would capture graphs again
     measured = measure_pairs(family, tuple(prompts), cases, at.tokens, at.repeats)
     for case in cases:
         figures = row(case, measured[case], 0)

@@ -1,7 +1,4 @@
-"""Measure the embedded family for README and docs: its drafters, and transformers on the same files.
-
-The suite *embedded* measures only drafters that transformers also has. Rows are as in `specdec bench`.
-"""
+"""Measure the embedded family for README and docs: its drafters, and transformers on the same files."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from specdec.bench.suites import speedup_of
 from . import peers
 from .options import Options
 
-LOOPING = 0.1  # share of repeated 8-grams; the headline leaves out rows with more, because loops are easy to draft
+LOOPING = 0.1  # share of repeated 8-grams; texts with more are too easy to draft
 
 
 def report(options: Options) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """Measure a pass of SmolLM2-135M by precision, threads and rows (tokens), in our engine, llama.cpp and transformers.
 
 The engines take turns in every round, and the figures are medians. *Reading* is the time to read as many bytes as the
-matrices have, measured as the dot product of a vector with itself. The processor's caches are warm, as in decoding.
-llama.cpp runs the file that our engine loads, if llama-cpp-python is installed.
+matrices have. llama.cpp runs the file that our engine loads, if llama-cpp-python is installed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from .options import Options
 ROWS = (1, 2, 3, 5, 6, 9, 17)
 CONTEXT = 64  # tokens in the cache before a pass
 TIMES = 5  # passes for each number of rows in a round
-WARM = 1  # measurements with one row that warm up a lane in each round; their times are thrown away
+WARM = 1  # extra measurements to warm up; their times are thrown away
 Pass = Callable[[int], object]  # runs a pass with this number of rows, and rolls the cache back
 
 

@@ -88,9 +88,9 @@ def write(family: Family, case: Case, prompt: str, tokens: int) -> list[int]:
 def measure(
     family: Family, prompts: Mapping[str, Sequence[str]], best: dict[str, Case], tokens: int, repeats: int
 ) -> dict[str, Any]:
-    """Return tokens per second, as medians over the domains; for assisted generation, those of its best k.
+    """Return tokens per second, as medians over the domains.
 
-    Our lanes, plain and the `best` case of each domain, take turns with transformers, so that slow moments slow all.
+    Our lanes take turns with those of transformers, so that slow moments slow all.
     """
     peer, identical = Peer(family), 0
     plain = partial(write, family, Case("none", "", 0.0, 0))

@@ -1,7 +1,7 @@
 """Measure models of published shapes with random weights, since the time of a cycle does not depend on the weights.
 
-Acceptance does depend on the weights, so it is synthetic: each drafted token is accepted with probability α. (vLLM can
-do this, too.) Every row of a report is marked as synthetic. The text is meaningless.
+Acceptance does depend on the weights, so it is synthetic: each drafted token is accepted with probability α. Every
+row of a report is marked as synthetic.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def measure(
     tokens: int,
     repeats: int,
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each K of `depths`; the first K must be 0, the baseline. The lanes take turns, run by run."""
+    """Yield a row for each K of `depths`; the first K must be 0, the baseline. The lanes take turns."""
     prompt = random_prompt(context, target.vocabulary)
     params = SamplingParams(temperature=1.0, max_tokens=tokens, ignore_end=True)
     lanes = []

@@ -16,7 +16,7 @@ COLUMNS = {"domain": "domain", "temperature": "T", "drafter": "drafter", "k": "K
 COLUMNS |= {"draft_cost": "c", "verify_cost": "v", "measured_speedup": "measured speed-up"}
 COLUMNS |= {"worst_prompt_speedup": "worst prompt", "accounted_speedup": "accounted", "repetition": "repetition"}
 STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # reports in results/star; they measure SmolLM2
-RESULTS: tuple[str, ...] = (  # texts of docs/results.md, by the keys of `blocks`
+RESULTS: tuple[str, ...] = (
     "headline",
     "machines",
     "measured",
@@ -26,7 +26,7 @@ RESULTS: tuple[str, ...] = (  # texts of docs/results.md, by the keys of `blocks
     "browsers",
 )
 RESULTS += ("gpu_steps", "gpu_smollm2", "gpu")
-PAGES = {  # page -> the keys, in `blocks`, of the texts that it contains
+PAGES = {  # page -> the keys of its texts in `blocks`
     "README.md": ["headline", "gpu", "trust"],
     "docs/results.md": [*RESULTS, "star_default", *(f"star_{name}" for name in STAR)],
     "docs/methods.md": ["models"],
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def blocks(root: Path) -> dict[str, str]:
-    """Render the reports below `root` as Markdown. In the pages, a text stands between markers named by its key."""
+    """Render the reports below `root` as Markdown."""
     results = root / "assets" / "results"
     embedded, all_methods = load(results / "embedded.json"), load(results / "methods.json")
     on_gpu = load(results / "machines" / "gpu.h200.json")
@@ -91,7 +91,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], *notes: str) -> st
 
 
 def pivot(head: list[str], cells: dict[tuple[tuple[str, ...], str], str], *notes: str) -> str:
-    """Render a table. The key of each of the `cells` is a pair: the cells that begin its row, and its column's name."""
+    """Render a table. A key of `cells` is a pair: the row's first cells, and the column's name."""
     starts, columns = [key[0] for key in cells], list(dict.fromkeys(key[1] for key in cells))
     rows = ([*start, *(cells.get((start, column), "–") for column in columns)] for start in dict.fromkeys(starts))
     return table([*head, *columns], rows, *notes)
@@ -118,7 +118,7 @@ def compare_with_transformers(report: Any) -> tuple[str, float, float]:
 
 
 def headline(report: Any, all_methods: Any) -> str:
-    """Write the speed-ups of both reports, whether greedy texts equal plain decoding's, and transformers' speed."""
+    """Write the headline: the speed-ups, and a comparison with transformers."""
     same, plain, speculative = compare_with_transformers(report)
     rates = {name: f"{rate:.0f}" for name, rate in report["peers"].items() if isinstance(rate, float)}
     return folded(
@@ -185,7 +185,7 @@ def passes(report: Any) -> str:
 
 
 def by_default(report: Any) -> str:
-    """Write a line for each question: the default drafter's speed-up by temperature, from the lowest greedy one up."""
+    """Write a line for each question: the default drafter's speed-up by temperature."""
     cells, notes = dict[tuple[tuple[str, ...], str], str](), list[str]()
     for row in sorted(report["rows"], key=lambda row: (row["temperature"], row["measured_speedup"])):
         column = f"T = {row['temperature']:g}: `{row['drafter']}`, K = {row['k']}"
@@ -219,7 +219,7 @@ def browsers(report: Any) -> str:
 
 
 def gpu(report: Any) -> str:
-    """Write sentences on a GPU: Qwen3's shapes, compared with transformers; then the embedded pair and SmolLM2."""
+    """Write the sentences about a GPU."""
     stages, card = report["stages"], report["machine"]["gpu"]
     plain, drafted = (row for row in stages["steps"] if "synthetic_alpha" in row and row["context"] == 128)
     (generate,) = stages["generate"]
@@ -278,7 +278,7 @@ NAMES = {"smollm2": "SmolLM2-135M"}  # certificates of the embedded pair name no
 
 
 def certificates(report: Any) -> str:
-    """Write a line for each certificate: draws, verdict, and how many known mistakes so many draws would reveal."""
+    """Write a line for each certificate of a server."""
     head = ["engine", "version", "method", "T", "draws × prompts", "verdict"]
     head += ["known mistakes that would have shown", "seconds", "date"]
     rows = []
@@ -311,7 +311,7 @@ def brief(row: Any) -> str:
 
 
 def best(report: Any, name: str, temperature: float) -> str:
-    """Write the median speed-up, each domain's best, and the domains that the median leaves out (looping texts)."""
+    """Write the median speed-up and each domain's best."""
     summary = report["headline"][name]
     by_domain: dict[str, float] = {}
     for row in report["rows"]:
@@ -327,7 +327,7 @@ def best(report: Any, name: str, temperature: float) -> str:
 
 
 def models(provenance: Any) -> str:
-    """Write a line for each part of the embedded family that was trained: models and heads."""
+    """Write a line for each part of the embedded family that was trained."""
     head = ["", "shape", "parameters", "tokens seen", "bits per byte, held out (story · code · facts)"]
     rows = []
     for name, facts in provenance.items():

@@ -50,7 +50,7 @@ TARGET_TEXTS = 6_000  # texts in which the target continues the beginning of a d
 
 
 class Build:
-    """Holds the output folder and the data that several stages share. Data are loaded when they are first used."""
+    """Holds the output folder and the data that several stages share."""
 
     def __init__(self, options: Options) -> None:
         self.options, self.out = options, options.out

@@ -1,8 +1,7 @@
 """Train the block drafter, which drafts a whole block in one pass. In training, a block begins at every third token.
 
-A slot is a drafted token's place. The loss compares its distribution with the target's. The Markov correction reads the
-token before the slot: the true token in training, the drafted token in use. DFlash (arXiv 2602.06036) uses the target's
-output matrix; this drafter trains a copy of it, which helps a model this narrow (`medusa.py` has figures).
+A slot is a drafted token's place. The Markov correction reads the token before the slot: the true token in training,
+the drafted token in use. DFlash (arXiv 2602.06036) uses the target's output matrix. This drafter trains a copy of it.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ class Attention(Projections):
         q = q * q.shape[-1] ** -0.5
         before = (q @ text_k.transpose(2, 3)).masked_fill(masked, float("-inf"))
         within = by_block(q) @ by_block(k).transpose(3, 4)
-        shares = torch.cat((before, within.flatten(2, 3)), -1).float().softmax(-1).to(x.dtype)
+        weights = torch.cat((before, within.flatten(2, 3)), -1).float().softmax(-1).to(x.dtype)
         n = text.shape[1]
-        y = shares[..., :n] @ text_v + (by_block(shares[..., n:]) @ by_block(v)).flatten(2, 3)
+        y = weights[..., :n] @ text_v + (by_block(weights[..., n:]) @ by_block(v)).flatten(2, 3)
         return self.o_proj(y.transpose(1, 2).reshape(x.shape))
 
 
@@ -68,13 +67,13 @@ class Layer(nn.Module):
 class Markov(nn.Module):
     """Corrects a slot's logits, given the token before the slot, by a low-rank table of token pairs."""
 
-    def __init__(self, words: Tensor) -> None:
-        """Start without effect. In `markov_w1`, tokens with similar embeddings `words` [V, hidden] start alike."""
+    def __init__(self, embeddings: Tensor) -> None:
+        """Start without effect. In `markov_w1`, tokens with similar `embeddings` [V, hidden] start alike."""
         super().__init__()
-        main = torch.linalg.svd(words, full_matrices=False).U[:, :RANK]
+        main = torch.linalg.svd(embeddings, full_matrices=False).U[:, :RANK]
         self.markov_w1, self.markov_w2 = (nn.Embedding(*main.shape) for _ in range(2))
         with torch.no_grad():
-            self.markov_w1.weight.copy_(main * len(words) ** 0.5)
+            self.markov_w1.weight.copy_(main * len(embeddings) ** 0.5)
             self.markov_w2.weight.zero_()
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -84,19 +83,19 @@ class Markov(nn.Module):
 class Block(nn.Module):
     """The drafter, with the parameter names of DFlash and DSpark where they exist.
 
-    Untrained, a slot's state is the last tapped feature before its block; the first slot adds its token's embedding.
+    Before training, its layers have no effect.
     """
 
     def __init__(self, config: LlamaConfig, teacher: LlamaForCausalLM, taps: int) -> None:
         super().__init__()
-        width, words = config.hidden_size, teacher.model.embed_tokens.weight.detach().float()
+        width, embeddings = config.hidden_size, teacher.model.embed_tokens.weight.detach().float()
         self.fc = nn.Linear(taps * width, width, bias=False)
         self.embed_norm, self.hidden_norm, self.norm = (LlamaRMSNorm(width, config.rms_norm_eps) for _ in range(3))
         self.slots = nn.Embedding(SLOTS - 1, width)  # replace the embeddings of tokens that are not drafted yet
         layers = [Layer(config) for _ in range(LAYERS)]
         self.layers = nn.ModuleList(layers)
-        self.lm_head = nn.Embedding(len(words), width)  # an output matrix, as `nn.Embedding` so that AdamW trains it
-        self.markov_head = Markov(words)
+        self.lm_head = nn.Embedding(len(embeddings), width)  # an `nn.Embedding`, so that AdamW trains it
+        self.markov_head = Markov(embeddings)
         with torch.no_grad():
             self.fc.weight.zero_()[:, -width:].fill_diagonal_(1.0)
             self.slots.weight.zero_()
@@ -106,18 +105,18 @@ class Block(nn.Module):
             self.norm.weight.copy_(teacher.model.norm.weight)
             self.lm_head.weight.copy_(teacher.lm_head.weight)
 
-    def forward(self, words: Tensor, features: Tensor, anchors: Tensor, rotary: TensorPair) -> Tensor:
+    def forward(self, embeddings: Tensor, features: Tensor, anchors: Tensor, rotary: TensorPair) -> Tensor:
         """Return the states of all slots, for blocks that begin with the tokens at `anchors` [blocks].
 
-        words [rows, n, hidden], features [rows, n, taps · hidden] -> [rows, blocks, SLOTS, hidden]
+        embeddings [rows, n, hidden], features [rows, n, taps · hidden] -> [rows, blocks, SLOTS, hidden]
         """
         text = self.fc(features)
-        word = self.embed_norm(words[:, anchors])[:, :, None]
-        slots = self.slots.weight.expand(*word.shape[:2], -1, -1)
-        x = self.hidden_norm(text[:, anchors - 1])[:, :, None] + torch.cat((word, slots), 2)
+        embedding = self.embed_norm(embeddings[:, anchors])[:, :, None]
+        slots = self.slots.weight.expand(*embedding.shape[:2], -1, -1)
+        x = self.hidden_norm(text[:, anchors - 1])[:, :, None] + torch.cat((embedding, slots), 2)
         positions = (anchors[:, None] + torch.arange(SLOTS, device=anchors.device)).flatten()
         cos, sin = rotary
-        n = words.shape[1]
+        n = embeddings.shape[1]
         masked = torch.arange(n, device=anchors.device) >= anchors.repeat_interleave(SLOTS)[:, None]
         for layer in self.layers:
             x = layer(x, text, (cos[:, positions], sin[:, positions]), (cos[:, :n], sin[:, :n]), masked)
@@ -131,16 +130,16 @@ class BlockLoss(Loss):
         self, teacher: LlamaForCausalLM, block: Block, config: LlamaConfig, taps: tuple[int, ...] = ()
     ) -> None:
         super().__init__(teacher, config)
-        self.block, self.taps, self.first = block, taps, 0
+        self.block, self.taps, self.first_anchor = block, taps, 0
 
     def of_states(self, ids: Tensor, last: Tensor, features: Tensor | None) -> Tensor:
-        self.first = 1 + self.first % STRIDE
-        anchors = torch.arange(self.first, ids.shape[1] - SLOTS, STRIDE, device=ids.device)
+        self.first_anchor = 1 + self.first_anchor % STRIDE
+        anchors = torch.arange(self.first_anchor, ids.shape[1] - SLOTS, STRIDE, device=ids.device)
         p = self.target(last)
         states = self.block(F.embedding(ids, self.embedding), features, anchors, self.rotary)
         divergences = []
         for slot in range(SLOTS):
-            before = self.block.markov_head(ids[:, anchors + slot])
-            q = log_distribution(states[:, :, slot] @ self.block.lm_head.weight.T + before)
+            correction = self.block.markov_head(ids[:, anchors + slot])
+            q = log_distribution(states[:, :, slot] @ self.block.lm_head.weight.T + correction)
             divergences.append(divergence(p[:, anchors + slot], q))
         return weighted_sum(divergences)

@@ -80,7 +80,7 @@ def split(documents: list[str]) -> Split:
     for text in documents:
         held_out = zlib.crc32(text.encode()) % HOLD_OUT_ONE_IN == 0
         (result.held_out if held_out else result.train).append(text)
-    # Neither side may be empty, even if there are only a few documents.
+    # Neither side may be empty.
     for full, empty in ((result.train, result.held_out), (result.held_out, result.train)):
         if not empty:
             empty.append(full.pop() if len(full) > 1 else full[0])

@@ -59,7 +59,7 @@ class Loss:
 
 
 def head_config(teacher: LlamaForCausalLM, layers: int, **more: object) -> LlamaConfig:
-    """Return a copy of the target's config with `layers` layers, a KV head per head, no path, and the fields `more`."""
+    """Return a copy of the target's config with `layers` layers and the fields `more`."""
     config = copy.deepcopy(teacher.config)
     config.num_hidden_layers, config.num_key_value_heads = layers, config.num_attention_heads
     config.architectures, config.name_or_path = None, ""

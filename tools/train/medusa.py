@@ -18,7 +18,7 @@ LAYERS = 2
 
 
 class ResBlock(nn.Module):
-    """Computes x + SiLU(W x + b). At first it has no effect, so that the head predicts what the target predicts."""
+    """Computes x + SiLU(W x + b). At first it has no effect."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ def build(output: Tensor) -> nn.ModuleList:
 
 
 class MedusaLoss(Loss):
-    """Computes the divergence of every head's distribution from the target's at the place that it predicts."""
+    """Computes the divergence of every head's distribution from the target's."""
 
     def __init__(self, teacher: LlamaForCausalLM, heads: nn.ModuleList) -> None:
         super().__init__(teacher, teacher.config)

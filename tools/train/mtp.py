@@ -21,7 +21,7 @@ class Attention(Projections):
     """Lets position i attend to the first step's keys up to position i, and to its own key of each later step."""
 
     def forward(self, x: Tensor, rotary: TensorPair, steps: list[TensorPair]) -> Tensor:
-        """Append this step's keys and values to `steps`, the list of earlier steps' keys and values, and attend."""
+        """Attend, and append this step's keys and values to `steps`."""
         rows, n, _ = x.shape
         q, k, v = (p(x).view(rows, n, self.heads, -1).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
         q, k = apply_rotary_pos_emb(q, k, *rotary)
@@ -31,10 +31,10 @@ class Attention(Projections):
         future = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
         scores = [(q @ keys.transpose(2, 3)).masked_fill(future, float("-inf"))]
         scores += [(q * k).sum(-1, keepdim=True) for k, _ in later]
-        shares = torch.cat(scores, -1).float().softmax(-1).to(x.dtype)
-        y = shares[..., :n] @ values
+        weights = torch.cat(scores, -1).float().softmax(-1).to(x.dtype)
+        y = weights[..., :n] @ values
         for i, (_, v) in enumerate(later):
-            y = y + shares[..., n + i : n + i + 1] * v
+            y = y + weights[..., n + i : n + i + 1] * v
         return self.o_proj(y.transpose(1, 2).reshape(rows, n, -1))
 
 
@@ -55,17 +55,17 @@ class MTP(nn.Module):
             self.self_attn.o_proj.weight.zero_()
             self.mlp.down_proj.weight.zero_()
 
-    def forward(self, words: Tensor, last: Tensor, rotary: TensorPair) -> list[Tensor]:
+    def forward(self, embeddings: Tensor, last: Tensor, rotary: TensorPair) -> list[Tensor]:
         """Return normed states of every step s, [rows, n - STEPS, hidden] each. Position i predicts token i + s + 2.
 
-        Position i reads the embedding of token i + s + 1 and a state: the target's in step 0, then the layer's own.
+        Position i reads the embedding of token i + s + 1.
         """
-        count = words.shape[1] - STEPS
+        count = embeddings.shape[1] - STEPS
         state, steps, normed = last[:, :count], list[TensorPair](), []
         for step in range(STEPS):
             places = tuple(table[:, step : step + count] for table in rotary)
-            word = words[:, step + 1 : step + 1 + count]
-            state = self.eh_proj(torch.cat((self.enorm(word), self.hnorm(state)), -1))
+            embedding = embeddings[:, step + 1 : step + 1 + count]
+            state = self.eh_proj(torch.cat((self.enorm(embedding), self.hnorm(state)), -1))
             state = state + self.self_attn(self.input_layernorm(state), places, steps)
             state = state + self.mlp(self.post_attention_layernorm(state))
             normed.append(self.shared_head["norm"](state))

@@ -15,7 +15,7 @@ class Options:
     stage: str = option(
         "all", "tokenizer, target, texts, draft_model, eagle3, medusa, block, mtp, or all", positional=True
     )
-    corpus: Path = option(None, "a folder of .txt files: the stories")  # required: None is the default, and no `Path`
+    corpus: Path = option(None, "a folder of .txt files: the stories")  # required, because None is no `Path`
     out: Path = option(None, "the family's folder")
     minutes: float = option(120.0, "training time of all stages together")
     batch_tokens: int = option(8192, "tokens of a training step")

@@ -35,8 +35,7 @@ def build(shape: dict[str, int], seed: int) -> LlamaForCausalLM:
 def deepened(model: LlamaForCausalLM) -> LlamaForCausalLM:
     """Double the layers without changing the function: each layer is followed by a copy that adds nothing.
 
-    A copy has output matrices of zeros (as in Net2Net, arXiv 1511.05641). The exits stay at the same shares of the
-    depth.
+    A copy has output matrices of zeros (as in Net2Net, arXiv 1511.05641).
     """
     config = copy.deepcopy(model.config)
     config.num_hidden_layers *= 2
@@ -59,7 +58,7 @@ def exit_layers(model: LlamaForCausalLM) -> tuple[int, int]:
 class TargetLoss:
     """Adds to the next-token loss the loss of an early exit on a quarter of the rows (LayerSkip, arXiv 2404.16710).
 
-    The two exits take turns, so that they add only a few per cent to the cost.
+    The two exits take turns.
     """
 
     def __init__(self, model: LlamaForCausalLM) -> None:

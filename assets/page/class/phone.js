@@ -1,16 +1,16 @@
-/* Runs the page on a pupil's phone: it follows the teacher's page, or the pupil controls the replay; it sends votes. */
+/* Runs the page on a pupil's phone, which follows the teacher's page and sends votes. */
 
 import { createButton, findParts } from "#page/race/html.js";
 import { createQuestionTexts } from "#page/class/question.js";
 
-const GLIDE_MS = 200, // ms in which a glide moves the replay to the teacher's moment
-  FRAME_MS = 33, // ms between two drawings in a glide
-  MAX_GLIDE_MS = 1500; // ms of playing on the teacher's page; if the phone is farther behind, its replay jumps
-const VOTE_GAP_MS = 200, // ms between two votes
-  RETRY_MS = 4000; // ms before the next attempt
+const GLIDE_MS = 200, // duration of a glide
+  FRAME_MS = 33, // between two drawings in a glide
+  MAX_GLIDE_MS = 1500; // a phone that is farther behind jumps
+const VOTE_GAP_MS = 200,
+  RETRY_MS = 4000;
 const KEY = "specdec.phone";
 
-/* `playerProps.value` holds its log; `handlers.value()` has the player read it, `handlers.ended()` ends the run. */
+/* `handlers.value()` makes the player read the log in `playerProps.value`. */
 export function mount(element, props, player, playerProps, handlers) {
   const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
@@ -32,7 +32,7 @@ export function mount(element, props, player, playerProps, handlers) {
     voting: false,
   };
 
-  /* Returns a random name, by which the app counts one vote per phone. The name lasts as long as the browser tab. */
+  /* Returns a random name, by which the app counts one vote per phone. */
   function phoneName() {
     const name = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
       byte.toString(16).padStart(2, "0"),
@@ -71,7 +71,7 @@ export function mount(element, props, player, playerProps, handlers) {
     paintQuestion();
   }
 
-  /* Loads the run of the class into the player, as far as the phone has received it. */
+  /* Loads the run of the class into the player. */
   function loadRun() {
     if (!view.log) return;
     if (view.shownRun !== view.run || !view.log.startsWith(player.log())) player.load(view.log);
@@ -83,7 +83,7 @@ export function mount(element, props, player, playerProps, handlers) {
     if (view.state.cursor && view.state.cursor.closed && !player.moment().closed) handlers.ended();
   }
 
-  /* Shows the moment that the teacher's page sent. While that page plays, glides forward to a near moment. */
+  /* Shows the moment that the teacher's page sent. Glides forward to a near moment. */
   function glideTo(cursor) {
     cancelAnimationFrame(view.frame);
     if (!cursor) return;

@@ -9,8 +9,7 @@ const acceptChance = (p, q) => (q > p ? p / q : 1);
 // Returns the quarter in which the chance lies, from 0 to 3. Adds 1e-9, because 0.3/0.4 is below ¾ in floating point.
 export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
-/* `texts` holds the texts of `class.json`. `quiz.list` holds the questions of the Guide's quiz. A quiz question's
- * `number` is its index in `quiz.list`. */
+/* `texts` holds the texts of `class.json`. `quiz.list` holds the questions of the Guide's quiz. */
 export function createQuestionTexts(texts, quiz) {
   const labels = texts.question;
 
@@ -40,7 +39,7 @@ export function createQuestionTexts(texts, quiz) {
     };
   }
 
-  /* Draws the share of each choice as a bar; marks the choice `rightIndex`, which is -1 until the answer is shown. */
+  /* Draws one bar per choice. `rightIndex` is -1 until the answer is shown. */
   function createBars(choices, counts, rightIndex) {
     const total = Math.max(
       1,

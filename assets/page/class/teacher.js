@@ -1,4 +1,4 @@
-/* Runs the teacher's panel: it sends the class what the player on this page shows, asks questions and shows the votes.
+/* Runs the teacher's panel: it sends the player's run to the class, asks questions and shows the votes.
  *
  * The teacher's secret arrives in the address. The panel moves it at once into the storage of this browser tab, because
  * a projector would show the address. */
@@ -12,12 +12,12 @@ import { fillText } from "#page/race/text.js";
 import { quarterOfChance, createQuestionTexts } from "#page/class/question.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
-const POST_GAP_MS = 200, // ms between two posts
-  RETRY_MS = 1000, // ms after a failed post
+const POST_GAP_MS = 200,
+  RETRY_MS = 1000,
   MAX_POST = 400000; // characters of the log in a post
 const SECRET_KEY = "specdec.teach";
 
-/* If the player still shows the page's first run, and it is greedy, loads a sampled run: there random draws decide. */
+/* Replaces a greedy first run by a sampled one, in which random draws decide. */
 async function loadSampledRun(player, server) {
   if (!player.isFirst() || !isGreedy(player.run())) return;
   const log = await server.sampled_run().catch(() => "");
@@ -53,7 +53,7 @@ function mountPanel(element, props, player, secret) {
       body: JSON.stringify(body),
     });
 
-  /* Sends the part of the log that the class lacks and the moment on show, at most once per `POST_GAP_MS`. */
+  /* Sends the class the rest of the log and the moment on show. */
   async function send() {
     if (isSending || hasStopped) return;
     isSending = true;
@@ -105,10 +105,9 @@ function mountPanel(element, props, player, secret) {
   /* -- questions -- */
 
   /** @type {any} */
-  let openQuestion = null; // { answer, at }: to show the answer, the player moves to the time `at`, if not null
+  let openQuestion = null; // { answer, at }: `at` is the time that shows the answer, or null
 
-  /* Moves the player and sends the moment. The event "sd-drawn" also sends it, but not while another tab of the app
-   * hides the player: a hidden player draws nothing. */
+  /* Moves the player and sends the moment, because a hidden player dispatches no "sd-drawn". */
   function moveTo(timeMs) {
     player.show({ t: timeMs });
     send();

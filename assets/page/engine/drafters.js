@@ -36,8 +36,8 @@ class CopyingDrafter {
   }
 }
 
-/* Searches the earlier text for the last 3 tokens, else for the last 2, else for the last token. Copies the tokens that
- * followed the latest occurrence (Saxena 2023). */
+/* Searches the earlier text for the last 3 tokens, else for the last 2, else for the last one. Copies what followed
+ * (Saxena 2023). */
 export class PromptLookup extends CopyingDrafter {
   name = "prompt_lookup";
   indexedCount = 0;
@@ -113,7 +113,7 @@ export class DraftModel {
     this.cache.release();
   }
 
-  /* Keeps in the cache what it shares with the text, but never the text's last token. Returns the new length. */
+  /* Cuts the cache back to what it shares with the text. Returns the new length. */
   cutBack(tokens) {
     let length = 0;
     while (length < tokens.length - 1 && this.cached[length] === tokens[length]) length++;

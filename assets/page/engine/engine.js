@@ -85,7 +85,7 @@ export function* generate(task) {
   try {
     for (let cycle = 0; !transcript.reason; cycle++) {
       const addSpent = (work, seconds) => (spent[cycle ? work : "prefill"] += seconds);
-      // The target adds one token of its own, so draft at most one token fewer than the run may still write.
+      // Leave room for the target's own token.
       const k = cycle ? Math.min(maxDraft, transcript.remaining - 1) : 0,
         propose = () => drafter.propose(tokens, k, params, sampler),
         [proposal, startedAt, draftedAt] = watch.time(propose),

@@ -1,6 +1,5 @@
 /* Runs a model of the Llama architecture in WebAssembly. The layers are compiled from `specdec/models/native.cpp`, and
- * `specdec/models/browser.py` writes the model's file. A pass reads one sequence; its logits equal, bit for bit, those
- * of `native.cpp` in Python with the same weights, however the sequence is divided into passes. */
+ * `specdec/models/browser.py` writes the model's file. The logits equal, bit for bit, those of `native.cpp`. */
 
 const MAGIC = 0x31445053, // "SPD1"
   ALIGNED = 64,
@@ -17,7 +16,7 @@ const wasiStub = new Proxy({}, { get: () => () => 0 }),
     WebAssembly.instantiate(module, { wasi_snapshot_preview1: wasiStub, env: { memory } });
 
 /** Loads the compiled layers, which all models of a page share. For a build with threads, calls `startThread` for each
- * thread after the first. `startThread` must pass its argument to `serveAsThread` in a worker and await its readiness.
+ * thread after the first. `startThread` must pass its argument to `serveAsThread` in a worker and await `ready`.
  * @param {BufferSource} binary @param {number} [threads] @param {(message: any) => Promise<any>} [startThread] */
 export async function loadLayers(binary, threads = 1, startThread) {
   const module = await WebAssembly.compile(binary),
@@ -89,7 +88,7 @@ export class Model {
     return Math.ceil(at / ALIGNED) * ALIGNED;
   }
 
-  /* Writes a matrix in the layout of `Matrix` in `native.cpp`: pointers, sizes, then the formats of the numbers. */
+  /* Writes a matrix in the layout of `Matrix` in `native.cpp`. */
   writeMatrix(at, matrix) {
     const view = this.view();
     ["weights", "before", "after", "scales", "minima"].forEach((name, i) =>
@@ -100,7 +99,7 @@ export class Model {
     [matrix.bits, matrix.scale_bits, matrix.zero].forEach((value, i) => view.setInt32(at + 40 + 4 * i, value, true));
   }
 
-  /* Returns the address of the buffer `name`. Replaces a buffer that has fewer than `bytes` bytes by a larger one. */
+  /* Returns the address of the buffer `name`, which has at least `bytes` bytes. */
   scratch(name, bytes) {
     const [at, size] = this.scratchBuffers[name] || [0, 0];
     if (size >= bytes) return at;

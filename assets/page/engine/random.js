@@ -1,5 +1,5 @@
 /* Generates random numbers. A seed gives the same numbers as Python's `random.Random(seed)`: Mersenne Twister
- * (Matsumoto, Nishimura 1998), seeded with the 32-bit words of the seed. */
+ * (Matsumoto, Nishimura 1998). */
 
 const SIZE = 624,
   MIDDLE = 397;
@@ -55,8 +55,7 @@ export class Random {
   }
 }
 
-/* Draws tokens, and accepts or rejects drafts, at random. Callers also pass a key that names the decision; this sampler
- * ignores the key. */
+/* Draws tokens, and accepts or rejects drafts, at random. Callers also pass a key, which this sampler ignores. */
 export class RandomSampler {
   /** @param {number} seed */
   constructor(seed) {

@@ -1,5 +1,4 @@
-/* Converts between text and tokens by the `tokenizer.json` of a byte-level BPE. Streams text as `specdec/text.py` does:
- * only whole characters, and never a part of a stop string, even if the stop string spans tokens. */
+/* Converts between text and tokens by the `tokenizer.json` of a byte-level BPE, and streams text. */
 
 const encoder = new TextEncoder();
 // GPT-2's pattern of words. White space is Unicode's, as in Rust; JavaScript's \s adds U+FEFF and lacks U+0085.
@@ -62,7 +61,7 @@ export class Tokenizer {
     }
   }
 
-  /** Encodes a prompt: within the chat template if there is one, otherwise after `begin`, the first token of a text.
+  /** Encodes a prompt within the chat template or, without a template, after the token `begin`.
    * @param {string} prompt @param {any} chat @param {number} begin @returns {number[]} */
   prompt(prompt, chat, begin) {
     return chat ? this.within(prompt, chat) : [begin, ...this.plain(prompt)];

@@ -9,7 +9,7 @@ import { residual } from "./sampling.js";
 /** @typedef {{ token: number, p: number, q: number, u: number | null, accepted: boolean }} Trial */
 /** @typedef {{ accepted: number, token: number, kind: "resampled" | "bonus", trials: Trial[],
  *   distribution: Float32Array, extra?: number[] }} Verdict `token` was drawn from `distribution`, and follows the
- * accepted drafts. Correct rules have no `extra`; the mistakes that tests plant use it to add more tokens */
+ * accepted drafts. Only planted mistakes have `extra` */
 
 /* Verifies by rejection sampling. Tests override the four small methods to plant mistakes. */
 export class RejectionSampling {

@@ -1,6 +1,6 @@
 /* Runs the engine in a web worker, without a server. The worker receives `{ run, number, files, base }` and `{ stop }`,
  * or `{ help }` if it is only a thread of another worker. It posts `{ fetched, of }` in bytes, `{ lines }` of the log,
- * `{ done }`, or `{ wrong }`: the key of a message of the page, with the values for its placeholders. */
+ * `{ done }`, or `{ wrong }`, the key of an error message. */
 
 import { DraftModel, NoDrafter, PromptLookup } from "./drafters.js";
 import { generate, interleave } from "./engine.js";
@@ -8,7 +8,7 @@ import { serveAsThread, loadLayers, Model } from "./model.js";
 import { Tokenizer } from "./text.js";
 
 const SLICE_MS = 40, // ms of work before the worker receives messages
-  WARM_MS = 900, // ms of warm-up, because a browser optimizes only code that has run often
+  WARM_MS = 900,
   MAX_THREADS = 4,
   END_TOKEN = 0; // the token that begins and ends a text of the built-in models
 
@@ -33,7 +33,7 @@ const startThread = (threadDetails) =>
     worker.postMessage({ help: threadDetails });
   });
 
-/* Fetches the files of a family and loads its models. Posts how many bytes have arrived. Throws if a size is wrong. */
+/* Fetches the files of a family and loads its models. Throws if a size is wrong. */
 async function load(familyFiles, base) {
   const { tokenizer, target, draft } = familyFiles,
     kind = familyFiles.relaxed && hasRelaxed() ? "relaxed" : "layers",

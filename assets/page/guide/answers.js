@@ -13,7 +13,7 @@ import { expectedAccepted } from "#page/theory/formulas.js";
 const EXAMPLE = { name: "rate", value: 0.4, k: 4 }, // accepted / drafted, as a server's log might report it
   MAX_K = 64; // drafted tokens per cycle
 
-/* Returns the α for which `accepted` of k drafts are accepted on average. Bisects: the average grows with α. */
+/* Returns the α for which `accepted` of k drafts are accepted on average. */
 function alphaOf(accepted, k) {
   let low = 0,
     high = 1;
@@ -41,7 +41,6 @@ export function convert(name, value, k) {
 
 /* ---- the list -------------------------------------------------------------------------------------------------- */
 
-/* Groups the questions by subject. */
 export const GROUPS = {
   works: ["serial", "behind", "meaning", "optimal", "siblings", "eagle3", "dflash", "domain"],
   method: ["which", "best", "train", "adapters", "template", "local", "chain", "vision", "diffusion"],

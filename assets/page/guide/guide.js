@@ -22,7 +22,6 @@ export function mount(element, props) {
   const [texts, tabs, sources] = [props.words, props.tabs, props.sources].map((text) => JSON.parse(text)),
     root = element.querySelector(".sd-guide"),
     part = findParts(root);
-  /* Turns arXiv numbers into links to the papers. */
   const linkPapers = (text) =>
     text
       .split(PAPER)
@@ -104,7 +103,7 @@ export function mount(element, props) {
     links.forEach((link, i) => link.setAttribute("aria-current", i === pageIndex ? "page" : "false"));
   }
 
-  /* During a search, shows every sub-page that has hits, one below the other. */
+  /* During a search, shows every sub-page that has hits. */
   function showHits(hits) {
     if (!hits) return showPage(shownPage);
     const counts = { answers: hits.questions.length, glossary: hits.terms.length };
@@ -112,7 +111,7 @@ export function mount(element, props) {
     links.forEach((link) => link.setAttribute("aria-current", "false"));
   }
 
-  /* Opens the sub-page of a section. Scrolls to the section or, for a sub-page's first section, to the navigation. */
+  /* Opens the sub-page that holds the section of `hash`. */
   function goTo(hash) {
     const name = hash.slice(1),
       pageIndex = PAGES.findIndex((names) => names.includes(name));

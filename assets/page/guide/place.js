@@ -13,7 +13,7 @@ const growBox = ({ left, right, top, bottom }, px) => ({
   bottom: bottom + px,
 });
 
-/* Lists the corners of the window in order of preference. `cornerBox` returns the box of a panel in a corner. */
+/* Lists the corners of the window in order of preference. */
 export const CORNERS = ["right bottom", "left bottom", "right top", "left top"];
 export function cornerBox(corner, panel, viewport) {
   const left = corner.startsWith("left") ? MARGIN : viewport.width - MARGIN - panel.width;
@@ -21,8 +21,8 @@ export function cornerBox(corner, panel, viewport) {
   return { left, top, right: left + panel.width, bottom: top + panel.height };
 }
 
-/* Chooses a corner in which the panel covers neither of the boxes `widget` and `keepFree`; prefers `lastPlace`. If none
- * fits or the window is narrow, chooses "sheet": the panel then lies along the bottom of the window. */
+/* Chooses a corner where the panel covers neither `widget` nor `keepFree`; prefers `lastPlace`. If no corner fits,
+ * chooses "sheet", which lies along the bottom of the window. */
 export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widget) {
   if (viewport.width < NARROW_PX) return "sheet";
   const isFree = (corner) =>

@@ -23,7 +23,6 @@ export function createColumns(items) {
   );
 }
 
-/* Creates a fold: a press on its heading shows or hides the content. */
 export const createFold = (head, ...content) =>
   html("details", { class: "sd-fold" }, html("summary", {}, head), content);
 /* Screen readers read the label instead of the mark. */

@@ -17,7 +17,7 @@ export function findHits({ answers, glossary }, query) {
   };
 }
 
-/* Creates the search box and a function that empties it. `showHits` receives the hits, null if the box is empty. */
+/* Creates the search box and a function that empties it. `showHits` receives the hits. */
 export function createSearchBox(texts, root, showHits) {
   const input = html("input", {
       type: "search",

@@ -1,7 +1,7 @@
 /* Defines the steps of the tour. Each step presses buttons and moves sliders as a visitor would, so the tour works with
  * any recorded run and needs no model. */
 
-/* Maps each tab to the selector of an element that must be visible before a step acts in the tab. */
+/* A step acts in a tab only when this element is visible. */
 export const READY = {
   race: ".sd-player",
   step: ".sd-step[data-state=ready] [data-part=rail] li",
@@ -16,10 +16,9 @@ export const PLAYER = ".sd-player [data-part=",
 const CARD = ".sd-player .sd-card:not([hidden])",
   VERDICT = ".sd-proof .sd-verdict";
 
-/* A step points at the element `at` or, if `enclosing` is set, at the nearest element around `at` that matches this
- * selector. In a wide window the tour's panel covers neither it nor `keepFree`. `act` runs once the tab is ready. If
- * the step has a task, `show` does the task for the visitor, and `done` returns whether it is done. From then on, the
- * step points at `thenAt`, if set. When the step ends, `tidy` undoes the task. */
+/* A step points at the element `at` or, if set, at the element `enclosing` around it. `act` runs once the tab is ready.
+ * `show` does the step's task for the visitor, and `done` returns whether the task is done. Then the step points at
+ * `thenAt`, if set. When the step ends, `tidy` undoes the task. The tour's panel avoids `keepFree`. */
 export const STEPS = [
   {
     id: "race",

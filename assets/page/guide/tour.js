@@ -12,7 +12,7 @@ function mountTour(element, props, server, player) {
   const root = element.querySelector(".sd-touring"),
     part = findParts(root);
   const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  let sampledRun = ""; // log of the run that the tour shows: a recording at T > 0 or else the player's run
+  let sampledRun = ""; // log of the run that the tour shows
   const view = {
     step: -1,
     hasActed: false,
@@ -131,7 +131,7 @@ function mountTour(element, props, server, player) {
     part.panel.dataset.place = innerWidth < NARROW_PX ? "sheet" : CORNERS[0];
   }
 
-  /* -- following the widget of a step, while tabs open, replays move and visitors scroll -- */
+  /* -- following the widget of a step -- */
 
   function followWidget() {
     const step = STEPS[view.step];

@@ -1,5 +1,4 @@
-/* Handles a choice in a menu for Gradio: updates the lines below the menus, in the browser. The line of a drafter also
- * depends on the rule, because the rule decides whether the drafter is lossless. */
+/* Handles a choice in a menu for Gradio: updates the lines below the menus, in the browser. */
 
 /** @param {string | undefined} text */
 const info = (text) => ({ __type__: "update", info: text || "" });
@@ -10,7 +9,7 @@ const info = (text) => ({ __type__: "update", info: text || "" });
  *   rules: Record<string, string>,
  *   peers: Record<string, string>,
  *   same: Record<string, string>,
- * }} texts `drafters`: lines by family ("" for any other), rule and drafter; `same`: for a family, one with equal lines
+ * }} texts `drafters`: lines by family, rule and drafter; `same`: a family with equal lines
  */
 export const handler =
   ({ drafters, rules, peers, same }) =>

@@ -1,6 +1,5 @@
-/* Restores, when Gradio loads the page, what the address cannot hold: a long prompt and the run, which `shared/keep.js`
- * stored in this browser tab. After a reload, after Back or within a minute of leaving, the run is shown again, as one
- * that has ended. A run in the address takes precedence. */
+/* Restores a long prompt and the run, which `shared/keep.js` stored in this browser tab. The run returns after a
+ * reload, after Back or within a minute of leaving. A run in the address takes precedence. */
 
 const MAX_AWAY_MS = 60000;
 const NO_CHANGE = { __type__: "update" };

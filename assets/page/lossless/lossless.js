@@ -1,7 +1,6 @@
-/* Shows the certificate that says whether decoding is lossless. The engine computed the certificate, live or for a
- * recording; this file only displays it.
+/* Shows the certificate that says whether decoding is lossless. `reading.js` interprets it.
  *
- * reading.js interprets it. Tokens are inserted as text, never as markup, because a token can be `<script>`. */
+ * Tokens are inserted as text, never as markup, because a token can be `<script>`. */
 
 import { html, createChoice, findParts } from "#page/race/html.js";
 import { fillText, makeVisible } from "#page/race/text.js";
@@ -150,8 +149,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
     draw();
   }
 
-  /* Draws the newest update, at most once per frame; a hidden page draws it when it is shown again. Ignores updates
-   * that arrive after Stop, or that belong to another pair or mistake. */
+  /* Draws the newest update, at most once per frame. Ignores updates of an earlier choice, and updates after Stop. */
   function takeUpdate() {
     if (!view.running || !props.value) return;
     const certificate = JSON.parse(props.value);

@@ -2,10 +2,10 @@
 
 export const EXACT = 1e-9, // probabilities that differ by at most this much count as equal
   FALSE_ALARM = 1e-9, // a sample with a lower p-value fails the check
-  NEAR_TIE = 0.05; // logits that differ by at most this much are a near tie; certificates of servers allow 0.25
+  NEAR_TIE = 0.05; // logits that differ by at most this much are a near tie
 export const FIRST_MISTAKES = 8; // so many mistakes are always shown; the others are in a fold
 
-/* Returns the sample of `draws` draws, or else the latest sample: its number of draws, and figures by text length. */
+/* Returns the sample of `draws` draws, or else the latest. A sample is [draws, figures by text length]. */
 export const sampleAt = (certificate, draws) =>
   certificate.sampled.find(([count]) => count === draws) || certificate.sampled[certificate.sampled.length - 1] || null;
 export const isImplausible = ([, , , , pValue]) => pValue !== null && pValue < FALSE_ALARM;
@@ -32,8 +32,7 @@ export function verdictOf(certificate, draws) {
   };
 }
 
-/* Returns how many draws would show the mistake. If three tokens were enumerated, takes the estimate from there, else
- * from the closed form. Without an estimate, returns the number of draws after which a sample first showed it. */
+/* Returns how many draws would show the mistake: an estimate, or else the size of the first sample that showed it. */
 export function drawsNeeded(certificate) {
   if (certificate.exact) return certificate.exact.needed;
   return (

@@ -12,7 +12,7 @@ export function createSampled(texts, setCheck) {
   function paintSampled(certificate, requestedDraws) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
-      // the exact distances of a mistake; if its rule divides 0 by 0, there is no distribution to compare
+      // the exact distances of a mistake; null if its distribution is undefined
       enumerated = certificate.mistake && certificate.closed.error !== null ? certificate.exact : null,
       { sampled: passed } = checksOf(certificate, requestedDraws),
       draws = formatCount(sample ? sample[0] : 0),

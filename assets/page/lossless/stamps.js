@@ -32,7 +32,6 @@ export function createStamps(texts, part) {
     );
   }
 
-  /* Creates the body of a check: its name, its result, its question and its drawing. */
   const createBody = (title, result, lead, ...more) =>
     html(
       "div",

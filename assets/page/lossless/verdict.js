@@ -32,7 +32,7 @@ export function createVerdictTexts(texts, mistakes) {
     return joinSentences(sentences);
   }
 
-  /* Returns the kind of the verdict on a certificate after `draws` draws, and the sentence that explains it. */
+  /* Returns the kind of the verdict and the sentence that explains it. */
   return (certificate, draws) => {
     const { kind, failed, checks } = verdictOf(certificate, draws);
     return { kind, sentence: createSentence(certificate, kind, failed, checks, draws) };

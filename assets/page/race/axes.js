@@ -7,8 +7,7 @@ import { svgText, svgLine } from "#page/race/svg.js";
 
 /**
  * Appends the ticks of a time axis to `chart`. The axis is `span` ms long. Only `window` ms of it are visible at once;
- * these get about `count` ticks. Labels stand at the height `y`. If `top` is set, each tick also gets a short line from
- * there.
+ * these get about `count` ticks. If `top` is set, each tick also gets a short line.
  * @param {any} chart @param {{ span: number, window?: number, x: (at: number) => number, width: number, y: number,
  *   top?: number | null, count: number }} axis
  */

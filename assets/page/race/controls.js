@@ -7,7 +7,7 @@ import { AUTO, formatSpeed } from "#page/race/labels.js";
 import { EPS, lanesOf } from "#page/race/run.js";
 
 export const SPEEDS = [1, 10, 100, 400]; // factors by which the replay is slower than the run
-const REPAINT_INTERVAL_MS = 120; // while playing; more repaints would slow down an engine that runs in this browser
+const REPAINT_INTERVAL_MS = 120; // more repaints would slow down an engine in this browser
 
 export function createControls(texts, part, view, playback, draw, getLog) {
   function handleKey(event) {

@@ -1,9 +1,8 @@
 /* Animates one cycle. Drafts slide as dashed chips from a small box onto a wide bar, which shows the target's pass.
  * All verdicts then appear at the same time: rejected chips drop out, and the target's own token drops in.
  *
- * `createFlow(box, texts).draw(cycle, progress)` draws one frame; `progress` goes from 0 to 1, or back.
- * Chips arrive until DRAFTED_SHARE, the pass runs until PASSED_SHARE, then the verdicts move. Most frames change only
- * transforms, opacities and one clip path. Screen readers skip the animation, because a sentence says the same. */
+ * `draw(cycle, progress)` draws one frame; `progress` goes from 0 to 1. Chips arrive until DRAFTED_SHARE, the pass runs
+ * until PASSED_SHARE, then the verdicts move. Screen readers skip the animation, because a sentence says the same. */
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
@@ -13,11 +12,11 @@ import { clamp } from "#page/race/format.js";
 export const DRAFTED_SHARE = 0.4,
   PASSED_SHARE = 0.7;
 const FLASHED_SHARE = 0.76,
-  MAX_DRAFTS = 7; // at most so many drafted tokens are drawn; of more, the last judged ones are preferred
+  MAX_DRAFTS = 7; // at most so many drafted tokens are drawn
 const GAP_PX = 6,
   FALL_PX = 62,
   DRAFT_BOX_PX = 74,
-  MIN_SCALE = 0.85; // smallest scale of a chip; at this scale, letters on a phone are 11 px high
+  MIN_SCALE = 0.85; // smallest scale of a chip; letters on a phone are then 11 px high
 const THROWN_AWAY = ["rej", "dis", "cut"];
 
 /* Returns a value that rises smoothly from 0 at `from` to 1 at `to`. */
@@ -26,8 +25,8 @@ function ease(progress, from, to) {
   return x * x * (3 - 2 * x);
 }
 
-/* Returns the progress of a cycle's animation at the time `ms`: DRAFTED_SHARE when drafting ends, PASSED_SHARE when the
- * pass ends. After the commit, `settled` says how far the verdicts have moved, from 0 to 1. */
+/* Returns the progress of a cycle's animation at the time `ms`. After the commit, `settled` says how far the verdicts
+ * have moved, from 0 to 1. */
 export function progressAt(cycle, ms, settled = 1) {
   if (ms >= cycle.endMs) return PASSED_SHARE + (1 - PASSED_SHARE) * settled;
   const shareOf = (from, to) => (to > from ? clamp((ms - from) / (to - from), 0, 1) : 1);
@@ -162,7 +161,7 @@ export function createFlow(box, texts) {
     }
   }
 
-  // makes the next `draw` create new chips: after a change of width, or after `finish.js` used the box
+  // makes the next `draw` create new chips, for example after a change of width
   const reset = () => {
     builtCycle = null;
   };

@@ -5,7 +5,7 @@ import { EPS } from "#page/race/run.js";
 export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 export const toFixed = (x, digits = 2) => x.toFixed(digits);
 
-/* Formats a probability with two significant digits, enough to check the ratio p / q. Never rounds to 0 or 1. */
+/* Formats a probability with two significant digits. Never rounds to 0 or 1. */
 export function formatChance(x) {
   if (x == null || Number.isNaN(x)) return "–";
   if (x > 0 && x < 0.0001) return "<0.0001";

@@ -99,7 +99,7 @@ export function createHeading(texts, root, part, view) {
     for (const sub of [part.sub0, part.sub1, part.sub2]) setProperty(sub, "title", sub.textContent);
   }
 
-  /* Picks the sentence on the drafter. With k = 1 it says "one guess", except for a tree, which has several guesses. */
+  /* Picks the sentence on the drafter. A tree has several guesses even with k = 1. */
   const drafterSentence = ({ k, drafter }) =>
     k === 0
       ? texts.lane.none
@@ -142,7 +142,7 @@ const isUnpackedFile = ({ family, dtype }) => family === "smollm2" && dtype === 
 
 const KERNELS = { native: "native", wasm: "wasm" }; // any other run was computed by torch
 
-/* Returns a name for the machine that computed the run: its GPU, or its number of cores and threads. */
+/* Names the machine that computed the run: its GPU, or its number of cores and threads. */
 function machineName(texts, models, machine) {
   if (/^cuda/.test(models.device) && machine.gpu) return machine.gpu;
   const cores =

@@ -47,7 +47,6 @@ export const createRow = (name, cells, cls) =>
   );
 export const createTable = (cls, heads, rows) =>
   html("table", { class: cls }, createHeadRow(heads), html("tbody", {}, rows));
-/* Creates the legend that explains the colours of a chart. */
 export const createLegend = (...items) =>
   html(
     "div",
@@ -71,7 +70,7 @@ export const findParts = (root) =>
     Object.fromEntries([...root.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]))
   );
 
-/* Copies a text and returns whether that worked. It can fail: without https, browsers block the clipboard. */
+/* Copies a text and returns whether that worked. Without https, browsers block the clipboard. */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -81,7 +80,7 @@ export async function copyText(text) {
   }
 }
 
-/* Shows `word` on a button for two seconds, then its label again, even if the button was pressed again meanwhile. */
+/* Shows `word` on a button for two seconds, then its label again. */
 export function showAnswer(button, word) {
   button.label ??= button.textContent;
   clearTimeout(button.timer);

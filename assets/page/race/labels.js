@@ -1,10 +1,9 @@
-/* Writes the player's labels: titles, names for screen readers, the legend, the buttons for zoom and speed. Also sets
- * the ids of the card and of the line about the run (`meta`), and lets the badge show or hide that line. */
+/* Writes the player's labels: titles, names for screen readers, the legend, the buttons for zoom and speed. */
 
 import { html, createId } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
 
-export const AUTO = "auto"; // the setting with which the page itself adapts the speed
+export const AUTO = "auto"; // the page chooses the speed
 
 export const formatSpeed = (slowdown) => (slowdown === 1 ? "1×" : "1/" + slowdown);
 

@@ -9,7 +9,7 @@ import { makeVisible, fillText } from "#page/race/text.js";
 import { setUp, html } from "#page/race/html.js";
 import { splitAtBreak, createChip, statusOf, createPrompt } from "#page/race/tokens.js";
 
-const FOLLOW_PX = 60; // px; a lane that is scrolled this near to its end follows new text
+const FOLLOW_PX = 60; // a lane scrolled this near to its end follows new text
 const PROMPT_LENGTH = 64; // characters to show of a prompt's last line
 const MIN_CYCLE_MS = 250; // ms that a cycle must last on the screen for its drafts to be seen
 
@@ -22,7 +22,7 @@ export function createLanes(texts, part, view) {
   const laneBoxes = () => [part.lane0, part.lane1, part.lane2];
   const hasDrafts = (laneIndex) => laneIndex !== 1; // all lanes but the plain one
 
-  /* Shortens the prompt to its last words, because the lane's text continues them. The full prompt stands above. */
+  /* Shortens the prompt to its last words, because the lane's text continues them. */
   function lastWords(prompt) {
     const last = prompt.split("\n").pop();
     return makeVisible(last.length > PROMPT_LENGTH ? "… " + last.slice(4 - PROMPT_LENGTH).trimStart() : last);
@@ -164,8 +164,8 @@ export function createLanes(texts, part, view) {
     }
   }
 
-  /* Marks a cycle as past once the next cycle begins; in prose this hides discarded tokens. In prose, also marks
-   * the last cycle of an ended text and every draft tree, and all cycles while they pass too fast to be seen. */
+  /* Marks a cycle as past once the next cycle begins; in prose this hides discarded tokens. In prose, draft trees and
+   * fast cycles count as past at once. */
   function paintGroups() {
     const { cycles, endMs } = speculativeOf(view.run),
       ended = isOver(view.run) && isAtEnd(view) && !view.asChips,

@@ -4,10 +4,9 @@ import { speculativeOf } from "#page/race/run.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { html } from "#page/race/html.js";
 
-/* Places the player's links (below the stage on a small screen) and connects the link to the reading help. The link to
- * the tour needs no handler here, because `guide/tour.js` handles clicks on any element with `data-tour`. */
+/* Places the player's links and connects the link to the reading help. The tour's link belongs to `guide/tour.js`. */
 export function connectHelpLinks(part, inPage, reducedMotion) {
-  part.how.hidden = part.tour.hidden = !inPage; // a saved page and a phone in class have neither
+  part.how.hidden = part.tour.hidden = !inPage; // a saved page has neither
   const small = matchMedia("(max-width: 900px)"),
     placeLinks = () => (small.matches ? part.foot.after(part.links) : part.meta.before(part.links));
   small.onchange = placeLinks;
@@ -26,10 +25,9 @@ export function connectHelpLinks(part, inPage, reducedMotion) {
   }
 }
 
-/* Returns a function that creates two links for a sentence about a draft: to the draft's numbers and Step through. */
+/* Returns a function that creates two links for a draft: to its numbers and to Step through. */
 export function createDraftLinks({ texts, view, root, lanes, cards, markTouched }) {
-  /* Opens the tab Step through at this draft. If the tab was never open before, it is mounted first and then reads
-   * `root.wantedStep`. */
+  /* Opens the tab Step through at this draft; the tab reads `root.wantedStep`. */
   function openStepThrough(draft) {
     markTouched();
     const cycle = countCyclesBy(speculativeOf(view.run).cycles, view.timeMs);

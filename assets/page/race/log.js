@@ -179,7 +179,7 @@ function targetTokenOf(event, verified, draftCount) {
   };
 }
 
-/* Adds a cycle to the totals so far, so that no view has to add up cycles. A check is a pass that verifies drafts. */
+/* Adds a cycle to the totals so far. A check is a pass that verifies drafts. */
 function addTotals(totals, cycle) {
   const before = totals || NO_TOTALS,
     passMs = cycle.check ? cycle.check.end - cycle.check.start : 0,
@@ -197,7 +197,7 @@ function addTotals(totals, cycle) {
   };
 }
 
-/* Creates the state of `readLog`, which reads new lines of a growing log, and starts over if it gets another log. */
+/* Creates the state of `readLog`, which reads the new lines of a growing log. */
 export function createReader() {
   return { firstLine: null, length: 0, run: null };
 }

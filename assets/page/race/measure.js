@@ -24,8 +24,8 @@ export function gapsOf(lane, ms) {
   return gaps.length ? { median: medianOf(gaps), longest: Math.max(...gaps) } : null;
 }
 
-/* Computes the figures of a run at the time `ms`. Costs are multiples of the time of a plain pass: `c` for drafting a
- * token, `v` for verifying a draft. `dar` is accepted / drafted. A figure that a server does not report is null. */
+/* Computes the figures of a run at the time `ms`. Costs are in plain passes: `c` for drafting a token, `v` for a pass
+ * that verifies drafts. `dar` is accepted / drafted. A figure that a server does not report is null. */
 export function figuresAt(run, ms) {
   const laneAt = (lane) => {
     if (!lane) return { passes: 0, last: null, ...NO_TOTALS, written: 0, endMs: 0, rate: 0 };
@@ -104,8 +104,8 @@ function medianOf(values) {
   return (sorted[(n - 1) >> 1] + sorted[n >> 1]) / 2;
 }
 
-/* Compares a lane with the plain lane; greedy lanes must write the same tokens. Returns `at`, the index of the first
- * different token or -1, and the number of compared tokens. Compares pieces if a server reports no token ids. */
+/* Compares a lane with the plain lane. Returns `at`, the index of the first different token or -1, and the
+ * number of compared tokens. Compares pieces if a server reports no token ids. */
 export function findDivergence(run, lane = speculativeOf(run)) {
   if (!plainOf(run)) return { at: -1, compared: 0 };
   const all = (lane, kind) =>

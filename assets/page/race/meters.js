@@ -8,11 +8,11 @@ import { toFixed, clamp } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 import { timeAxisEnd } from "#page/race/axes.js";
 
-export const MIN_TOKENS = 16; // tokens; a speed-up over fewer tokens is mostly noise
-const LABELLED_PX = 48; // px; a lower chart gets no labels
+export const MIN_TOKENS = 16; // a speed-up over fewer tokens is mostly noise
+const LABELLED_PX = 48; // a lower chart gets no labels
 const MAX_POINTS = 240; // points in the line of a chart
 
-/* Returns the speed-up so far; null after few tokens. If the run ends at 1 or more, values below 1 become null, too. */
+/* Returns the speed-up so far; null after few tokens. A run that ends with a gain hides values below 1. */
 export function speedupSoFar(run, figures) {
   if (!figures.speedup || figures.speculative.written < MIN_TOKENS) return null;
   const gains = isOver(run) && (figuresAt(run, Infinity).speedup || 0) >= 1;
@@ -100,7 +100,7 @@ export function createMeters(texts, root, part, view, createTerm) {
     drawCharts(lastPaint);
   }
 
-  /* Computes both figures at the ends of cycles. Recomputes them only if the run has new cycles or is now over. */
+  /* Computes both figures at the ends of cycles. */
   function updatePoints() {
     const run = view.run,
       lanes = [speculativeOf(run), plainOf(run)].filter(Boolean);

@@ -1,5 +1,4 @@
-/* Draws a race as a picture to share. It shows the moment at which the speculative lane ended: the coloured tokens
- * that each lane had written by then, and how long the ended lanes took. */
+/* Draws a race as a picture to share: the moment at which the speculative lane ended. */
 
 import { EPS, speculativeOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
 import { countCyclesBy, figuresAt, wasMachineBusy, findDivergence } from "#page/race/measure.js";
@@ -7,7 +6,7 @@ import { fillText, makeVisible } from "#page/race/text.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 
 const WIDTH = 1200,
-  HEIGHT = 630, // the size that other pages use to preview a link
+  HEIGHT = 630, // the usual size of a link's preview
   PADDING = 56;
 const FONT_PX = 25,
   LINE_PX = 33,
@@ -53,8 +52,7 @@ export function summarize(texts, run) {
   };
 }
 
-/* Returns a headline that says which lane was faster and, if true, that the words or the distributions are the same.
- * For a busy machine, the headline says only that it was busy. Returns "" if the lanes cannot be compared. */
+/* Returns a headline that says which lane was faster. Returns "" if the lanes cannot be compared. */
 function headline(texts, run, figures) {
   const { params, rule, lossless } = speculativeOf(run).started || {},
     headlines = texts.finish.headline;
@@ -89,8 +87,7 @@ const tokensAt = (lane, ms) =>
     ),
   ].filter(({ piece }) => piece);
 
-/* Breaks tokens into lines: at line breaks, before words, and inside words that are longer than a line. Returns lines
- * of parts, each with its x and width; leaves out empty lines. */
+/* Breaks tokens into lines. Returns each line as a list of parts with their x and width. */
 function linesOf(tokens, widthOf, maxWidth) {
   const lines = /** @type {any[][]} */ ([[]]);
   let x = 0;

@@ -1,4 +1,4 @@
-/* Advances a replay's time at the chosen speed and with pauses, or sets it when the visitor or another page asks. */
+/* Controls a replay's time: plays at the chosen speed, pauses, seeks. */
 
 import { EPS, speculativeOf, isOver, replayEnd, findFirstRejection, isAtEnd, isServed } from "#page/race/run.js";
 import { countCyclesBy } from "#page/race/measure.js";
@@ -7,7 +7,7 @@ import { FIRST_CYCLES, chooseSlowdown, chooseLiveSlowdown } from "#page/race/slo
 import { AUTO } from "#page/race/labels.js";
 
 const HOLD_MS = 5500; // ms that the replay pauses at the first rejection
-const FRAME_MS = 30; // least ms between two drawings; doubled during a run, because its engine can be in this browser
+const FRAME_MS = 30; // least ms between two drawings; doubled during a run, whose engine may need this CPU
 
 export function createPlayback(view, reducedMotion, draw, announce) {
   function seek(ms) {
@@ -41,7 +41,6 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   const isSlowMotion = (done) =>
     view.autoSpeed && !reducedMotion && done < FIRST_CYCLES.length && view.run.header.source !== "live";
 
-  /* Returns the slowdown for the current time when the speed is automatic. */
   function chooseSpeed() {
     if (view.run.header.source !== "live") return chooseSlowdown(view.run, view.timeMs);
     return isServed(view.run) ? 1 : chooseLiveSlowdown(view.run);
@@ -112,7 +111,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     clearTimeout(view.timer);
   }
 
-  /* Stops the replay at a time that the visitor chose. This run does not play by itself again. */
+  /* Stops the replay at a time that the visitor chose. */
   function seekByHand(ms) {
     if (!view.run) return;
     markTouched();

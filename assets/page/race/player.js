@@ -53,7 +53,7 @@ function mountPlayer(element, props, watch, trigger) {
     touched: false,
     lastFrameMs: 0,
     autoSpeed: true,
-    settleProgress: 1, // 0 to 1: how far the animation of the last cycle's verdicts is
+    settleProgress: 1, // 0 to 1: progress of the verdicts' animation
     onScreen: true,
     chartsOnScreen: false,
   };
@@ -82,7 +82,7 @@ function mountPlayer(element, props, watch, trigger) {
     const isOtherRun = reader.run && (isNew || view.run === null || reader.run !== view.run);
     view.run = reader.run;
     if (!view.run) return showEmpty();
-    view.run.closed ||= view.run.header.source !== "live"; // a recording never grows, even if its run was stopped
+    view.run.closed ||= view.run.header.source !== "live"; // a recording never grows
     view.firstRun ??= view.run;
     if (isOtherRun) beginRun(isNew);
     lanes.build();
@@ -91,7 +91,7 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-run"));
   }
 
-  /* Closes a live run whose stream has finished, stopped or failed, so that the replay can go to the run's end. */
+  /* Closes a live run whose stream has ended, so that the replay can go to the run's end. */
   function markEnded() {
     if (!view.run || view.run.header.source !== "live") return;
     view.run.closed = true;
@@ -107,7 +107,7 @@ function mountPlayer(element, props, watch, trigger) {
     view.run = null;
     view.fromLink = fromLink; // makes `readNewLog` open the run at its end
     readNewLog();
-    view.fromLink = false; // only that call needs it
+    view.fromLink = false;
     if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) });
   }
 
@@ -149,7 +149,7 @@ function mountPlayer(element, props, watch, trigger) {
     if (top < 0 || top > innerHeight / 2) part.stage.scrollIntoView({ block: "nearest" });
   }
 
-  /* Opens a run for reduced motion: does not play it, but shows its first rejection, or its end if there is none. */
+  /* Opens a run for reduced motion: shows its first rejection, or else its end. */
   function openStill() {
     lanes.build();
     const rejection = findFirstRejection(view.run);
@@ -194,7 +194,7 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-drawn"));
   }
 
-  /* Draws the charts below the lanes. `draw` calls this if they changed and are on screen, or if nothing plays. */
+  /* Draws the charts below the lanes. */
   function drawBelow(figures, end) {
     view.chartsStale = false;
     drawBars(figures);
@@ -235,7 +235,7 @@ function mountPlayer(element, props, watch, trigger) {
   function redraw() {
     flow.reset();
     drawnKey = null;
-    draw(true); // draws even off screen, where the drawing for the old width would stay otherwise
+    draw(true); // even off screen, because widths have changed
   }
 
   function stateName(end, isComplete) {

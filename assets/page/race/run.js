@@ -1,6 +1,6 @@
 /* Reads a run that `log.js` built: finds its lanes, and whether it is over, greedy, or a server's. Uses no DOM. */
 
-export const EPS = 1e-6, // tolerance; times in ms that differ by less count as equal
+export const EPS = 1e-6, // ms; times that differ by less count as equal
   UNNAMED = -1; // the id of a token that a server does not name
 export const BLOCK_VERIFICATION = "block verification",
   SHARED_NOISE = "shared noise"; // the page has special texts for these two rules
@@ -22,8 +22,7 @@ export const speculativeOf = (run) => run.lanes[run.names[0]];
 export const plainOf = (run) => (run.names.length > 1 ? run.lanes[run.names[run.names.length - 1]] : null);
 export const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
 
-/* A lane can belong to a server, such as vLLM, that is watched from outside. Then `started` names the server, and
- * `finished` how its cycles were counted (`Counted` in events.py). */
+/* A lane can belong to a server, such as vLLM, that is watched from outside. */
 export const serverOf = (lane) => (lane && lane.started && lane.started.server) || "";
 export const isServed = (run) => Boolean((run.header.models || {}).server || serverOf(speculativeOf(run)));
 export const countMethodOf = (lane) => (lane.finished && lane.finished.counted) || "";
@@ -38,7 +37,7 @@ export const isOver = (run) => run.closed || run.names.every((name) => run.lanes
 export const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
 /* Returns the time in ms up to which the replay can play. While lanes run, this is the time that all running lanes have
- * reached. Once the run is over, or if a server runs one lane after another, it is the latest time of any lane. */
+ * reached. A server runs one lane after another, so its latest lane counts. */
 export function replayEnd(run) {
   const lanes = run.names.map((name) => run.lanes[name]);
   if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.endMs));

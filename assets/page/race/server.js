@@ -30,7 +30,7 @@ export function createServerSentences(texts, view, createMark, createNumbersButt
     ];
   }
 
-  /* Sums up a run. Adds a speed-up if a plain server ran, too, and a warning if no draft was reported or accepted. */
+  /* Sums up a run; warns if no draft was reported or accepted. */
   function endSentences(figures, values) {
     const totals = speculativeOf(view.run).finished || {},
       drafted = figures.reported ? figures.speculative.drafted : totals.drafted || 0,
@@ -51,8 +51,7 @@ export function createServerSentences(texts, view, createMark, createNumbersButt
   return { sentence, endSentences };
 }
 
-/* Shows a badge that says how a server's tokens were divided into cycles: by arrival, by the list that the server
- * sends at the end, or not at all, because it reports only totals or does not speculate. */
+/* Shows a badge that says how a server's tokens were divided into cycles. */
 export function showCountMethod(texts, node, lane) {
   const serverTexts = texts.server,
     name = serverOf(lane) && lane.finished ? countMethodOf(lane) || "no_speculation" : "";

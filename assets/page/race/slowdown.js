@@ -15,7 +15,6 @@ const NEXT_MS = 1000, // ms that each of the next three cycles takes
 const READABLE = 150; // tokens/s; nobody can read along at a higher speed
 const SLOWDOWNS = [1, 2, 5, 10, 20, 50, 100, 200, 400, 800, 1600, 3200];
 
-/* Returns the tokens per second of the speculative lane so far. */
 function tokensPerSecond(run) {
   const lane = speculativeOf(run);
   return lane.endMs > EPS ? (countTokens(lane, lane.cycles.length) / lane.endMs) * 1000 : Infinity;
@@ -41,5 +40,4 @@ export function chooseSlowdown(run, ms) {
   );
 }
 
-/* Returns the slowdown of a live run. */
 export const chooseLiveSlowdown = (run) => (tokensPerSecond(run) <= READABLE ? 1 : 100);

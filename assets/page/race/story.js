@@ -1,4 +1,4 @@
-/* Writes the sentence on what just happened in the run, and the note below it on whether the texts agree. */
+/* Writes the sentence on what just happened in the run, and the note below it. */
 
 import {
   speculativeOf,
@@ -35,8 +35,7 @@ export function findWinningDepth(figures, k, otherCost) {
 }
 
 /* `view` holds the run and the time on show. `createNumbersButtons(draft)` creates the buttons that lead to a draft's
- * numbers. `triggerOf()` returns Gradio's trigger, or nothing before Gradio is loaded. With a trigger, the sentence on
- * a live run that was slower than plain decoding can end with a button that starts another run. */
+ * numbers. `triggerOf()` returns Gradio's trigger, or null on a saved page. */
 export function createStory(texts, view, createNumbersButtons, triggerOf) {
   const createMark = (state, piece) => html("mark", { class: "sd-" + state }, formatPiece(piece)),
     serverStory = createServerSentences(texts, view, createMark, createNumbersButtons);
@@ -175,7 +174,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     ];
   }
 
-  /* Creates a button after a live run that was slower than plain decoding; it starts a run that should be faster. */
+  /* Creates a button that starts a run that should be faster. */
   function offerAnother(figures, { k }, otherCost) {
     const { source, models } = view.run.header;
     if (!triggerOf() || source !== "live" || models.device === "browser") return [];
@@ -195,7 +194,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
       : "";
   }
 
-  /* Returns why lanes wrote fewer tokens than requested, or says that both lanes wrote the same text to its end. */
+  /* Returns why lanes ended early, or that both lanes wrote the same text to its end. */
   function endReasons() {
     const lanes = [speculativeOf(view.run), plainOf(view.run)].filter(Boolean),
       [a, b] = lanes.map((lane) => lane.finished.reason);

@@ -24,8 +24,8 @@ export function shortenPiece(piece, widthPx) {
   return label.length > maxLength ? label.slice(0, maxLength - 1) + "…" : label;
 }
 
-/* Returns a drafter's entry in `methods`, the list of all methods. For `eagle3:FOLDER` this is the entry for `eagle3`;
-   for `adaptive:NAME` it is the entry for NAME. */
+/* Returns a drafter's entry in `methods`. For `eagle3:FOLDER` this is the entry for `eagle3`; for
+ * `adaptive:NAME` it is the entry for NAME. */
 export function methodOf(methods, name) {
   const [prefix, ...rest] = name.split(":"),
     wraps = Object.hasOwn(methods, prefix) && methods[prefix].kind === "wrapper";

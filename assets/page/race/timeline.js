@@ -1,4 +1,4 @@
-/* Draws when each lane drafted and verified. The drawing is at least as wide as its box, and is not scaled. */
+/* Draws when each lane drafted and verified. */
 
 import { EPS, isOver, replayEnd, isServed, lanesOf } from "#page/race/run.js";
 import { clamp, formatDuration, estimateWidth } from "#page/race/format.js";
@@ -172,7 +172,7 @@ export function createTimeline(texts, part, view) {
     return parts;
   }
 
-  /* Returns how many ms the close zoom shows. In a wide box: 4 cycles or 5 plain passes, whichever take longer. */
+  /* Returns how many ms the close zoom shows. */
   function closeSpanMs(speculative, plain, width) {
     const cycles = speculative.cycles.length || !plain ? speculative.cycles : plain.cycles,
       meanMs = cycles.length ? cycles[cycles.length - 1].endMs / cycles.length : 1;

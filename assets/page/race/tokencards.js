@@ -85,14 +85,14 @@ export function createTokenCards(texts, view) {
       return {
         label: labels.chance, // a peer does not report its coins
         chance: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
-        words: judged ? labels.untold : labels.never,
+        noCoinText: judged ? labels.untold : labels.never,
       };
     if (draft.h != null)
       return {
         label: labels.block,
         chance: draft.h,
         u,
-        words: labels.not_needed,
+        noCoinText: labels.not_needed,
         note: u == null ? labels.longer : null,
       };
     const without = Object.hasOwn(labels.without_coin, rule)
@@ -103,7 +103,7 @@ export function createTokenCards(texts, view) {
       label: labels.chance,
       chance: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
       u,
-      words: labels.never,
+      noCoinText: labels.never,
     };
   }
 
@@ -157,7 +157,7 @@ export function createTokenCards(texts, view) {
   }
 
   /* Draws a strip from 0 to 1: the green part accepts, the hatched part rejects, and a pin marks the coin u. */
-  function drawCoin({ label, chance, u, words: note }) {
+  function drawCoin({ label, chance, u, noCoinText }) {
     const width = 298,
       hatch = createHatch(),
       chart = svgRoot(width, 32, label, hatch.defs);
@@ -165,7 +165,7 @@ export function createTokenCards(texts, view) {
       svgRect(0, 12, width * chance, 10, { class: "sd-f-acc" }),
       svgRect(width * chance, 12, width * (1 - chance), 10, { fill: hatch.fill }),
     );
-    if (u == null) chart.append(svgText(width, 9, note, "", "end"));
+    if (u == null) chart.append(svgText(width, 9, noCoinText, "", "end"));
     else
       chart.append(
         svgLine(width * u, 6, width * u, 27, "sd-pin"),

@@ -15,7 +15,7 @@ export const STATE_MARKS = {
   cut: "·",
 };
 
-/* Creates the visible body of a token. Leading spaces become up to three signs; a number follows if there are more. */
+/* Creates the visible body of a token, with signs for its leading spaces. */
 function createBody(piece) {
   const leading = /^ +/.exec(piece),
     spaces = leading ? leading[0].length : 0,
@@ -56,11 +56,11 @@ export function createChip(texts, piece, state, tag = "button", status = texts.s
   if (STATE_MARKS[state]) node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
   return node;
 }
-/* Returns the words for a token's state. Discarded tokens have others if block verification drew a coin for them. */
+/* Returns the words for a token's state. Only block verification draws coins for discarded tokens. */
 export const statusOf = (texts, state, { draft }) =>
   state === "dis" && draft.u != null ? texts.status.late : texts.status[state];
 
-/* Creates the prompt of a run, with the text that the model's chat template adds around it in grey. */
+/* Creates the prompt of a run; the text of the chat template around it is grey. */
 export function createPrompt(header, format) {
   const chat = (header.models || {}).chat,
     prompt = format(header.prompt || "");

@@ -10,8 +10,8 @@ const MAX_CHEAP_PASSES = 1.35; // a check is called cheap if it takes at most th
 const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were trained only on English
   OTHER_SCRIPT = /[^\p{Script=Latin}\P{L}]/u; // a letter of another script
 
-/* Uses the totals of a finished run, or the figures so far. At the replay's end, returns "" if the machine was busy or
- * if the run was slower than plain decoding; then the final sentence says why it was slower. */
+/* Uses the totals of a finished run, or the figures so far. Returns "" if the line would contradict the run's final
+ * sentence. */
 export function explainSpeed(texts, run, timeMs) {
   const speculative = speculativeOf(run);
   if (isServed(run)) return "";
@@ -22,12 +22,12 @@ export function explainSpeed(texts, run, timeMs) {
   const checks = speculative.cycles
       .slice(0, figures.speculative.passes)
       .filter((cycle) => cycle.check && cycle.drafts.length),
-    drafts = checks.reduce((sum, cycle) => sum + cycle.drafts.length, 0);
+    draftCount = checks.reduce((sum, cycle) => sum + cycle.drafts.length, 0);
   if (isOver(run) && timeMs >= replayEnd(run) && figures.speedup && (figures.speedup < 0.98 || wasMachineBusy(run)))
     return "";
   if (!plainPassMs || !figures.speculative.checkMs) return texts.why.known;
   const values = {
-    n: Math.round(drafts / checks.length),
+    n: Math.round(draftCount / checks.length),
     one: formatDuration(plainPassMs),
     check: formatDuration(figures.speculative.checkMs / figures.speculative.checks),
     times: toFixed(figures.v, 1),

@@ -43,12 +43,11 @@ export function mount(element, props) {
     next.click();
     next.focus();
   });
-  /* Takes open menus out of the Tab order. Otherwise Tab would focus a menu long enough to scroll. The menu would
-   * close, because its field no longer has the focus, and then nothing would have the focus. */
+  /* Takes open menus out of the Tab order. Otherwise Tab focuses a long menu, which closes, and the focus is lost. */
   document.addEventListener("keydown", ({ key }) => {
     if (key !== "Tab") return;
     for (const list of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("ul[role=listbox]")))
       list.tabIndex = -1;
   });
-  document.addEventListener("focusin", keepOneStop); // so that Tab stops at only one tab
+  document.addEventListener("focusin", keepOneStop);
 }

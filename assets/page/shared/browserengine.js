@@ -25,7 +25,7 @@ export function createEngine(props) {
     },
   });
 
-  /* Starts a run. `values` has the value of every setting, in the order of the table of settings. */
+  /* Starts a run. `values` is in the order of the table of settings. */
   function run(values) {
     const settings = Object.fromEntries(order.map((name, i) => [name, values[i]])),
       request = { ...settings, prompt: find("#prompt textarea").value };

@@ -1,5 +1,4 @@
-/* Runs the head of a page: the switch between light and dark, and the link to another language, which keeps the
- * settings and the open tab in the address. */
+/* Runs the head of a page: the switch between light and dark, and the links to other languages. */
 
 export function mount(element, props) {
   /** @type {HTMLElement} */ (element.querySelector("button")).addEventListener("click", () =>

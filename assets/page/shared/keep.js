@@ -1,13 +1,13 @@
 /* Saves the settings, the open tab and the run on show. The address holds the settings and the tab. The run, and a
  * prompt that is too long for the address, go into the storage of this browser tab. `handlers/restore.js` restores them
- * when the page loads again: after a reload, in another language, or after a broken connection. */
+ * when the page loads again. */
 
 import { latestValues } from "#page/handlers/changed.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const RUN = "specdec.run",
   PROMPT = "specdec.prompt";
-const LONGEST = 4000; // characters of the address's query; if the prompt makes it longer, the prompt is stored
+const LONGEST = 4000; // characters; a prompt that makes the query longer is stored
 
 /* Writes settings into a query, but leaves out settings at their usual value. Other parameters of the query stay. */
 export function settingsQuery(search, names, values, usual) {
@@ -41,8 +41,8 @@ const SAMPLING = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // the
 
 const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // with these values the page chooses; any run matches them
 
-/* Returns whether the run on show has another prompt or other settings than `values`. Of a server's run, compares only
- * the prompt, because the server decides most of the rest. An adaptive drafter chooses K, so K is not compared then. */
+/* Returns whether the run on show has another prompt or other settings than `values`. Compares only the prompt of a
+ * server's run. An adaptive drafter chooses K itself. */
 export function hasOtherSettings(run, names, values, ruleKeys = {}) {
   const started = run.lanes[run.names[0]].started || {},
     { models = {}, prompt } = run.header,

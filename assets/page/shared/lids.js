@@ -1,5 +1,5 @@
 /* Runs the two buttons ("lids") beside the prompt. The first unfolds the settings and shows what is chosen. The second
- * unfolds the actions on a run. Folded actions are mounted, too, because their script opens runs from links. */
+ * unfolds the actions on a run. */
 
 import { latestValues } from "#page/handlers/changed.js";
 

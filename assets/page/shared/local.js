@@ -1,5 +1,5 @@
 /* Handles the engine "this browser" on the app's page. Presses on Run and Stop that are meant for it never reach
- * Gradio. Its script, browserengine.js, loads only when the engine is chosen, so that the page itself stays small. */
+ * Gradio. Its script, browserengine.js, loads only when the engine is chosen. */
 
 import { latestValues } from "#page/handlers/changed.js";
 

@@ -1,4 +1,4 @@
-/* Shows one line: what the app is doing and how far it has come, or what is wrong with the input or with a link. */
+/* Shows one line: what the app is doing, or what is wrong. */
 
 export function mount(element, props, watch) {
   const line = /** @type {HTMLElement} */ (element.querySelector("p")),

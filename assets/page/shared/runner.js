@@ -9,7 +9,7 @@ const canCompute = () =>
   WebAssembly.validate(Uint8Array.from(atob(SIMD), (char) => char.charCodeAt(0)));
 
 const CHOSEN_BY_PAGE = "default", // means the family's first drafter, because no costs are measured here
-  USUAL_K = 4, // used if K is 0, which leaves the choice of K to the page
+  USUAL_K = 4, // used if K is 0
   ASK_ABOVE_BYTES = 50e6, // a larger download starts only after a second press on Run
   sumBytes = (files) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
 
@@ -54,7 +54,7 @@ export function checkRequest(texts, values, numbers, drafters) {
  *   showNotice: (text: string, wrong?: boolean, share?: number) => void, write: (log: string) => void,
  *   onRunning: (running: boolean) => void }} host
  * `base` is the address of the engine's files; `files` returns the files of a family; `write` receives the growing log;
- * `onRunning` is called once at the beginning and once at the end of a run, however the run ends. */
+ * `onRunning` is called once at the beginning and once at the end of a run. */
 export function createRunner({ texts, base, files, showNotice, write, onRunning }) {
   /** @type {Worker | null} */
   let worker = null;

@@ -1,6 +1,5 @@
-/* Shows a table that a press on a heading sorts. Its cells are words, numbers or null; they are inserted as text, never
- * as markup. `digits` has the number of decimals of each column, or null for words. If `even` is given, numbers are
- * tinted by their distance from it. `sortRows` uses no DOM, so that Node can test it. */
+/* Shows a table that a press on a heading sorts. Its cells are words, numbers or null. `digits` has each column's
+ * number of decimals, or null for words. If `even` is given, numbers are tinted by their distance from it. */
 
 const compare = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b));
 
@@ -38,7 +37,7 @@ export function mount(element, props) {
       value,
     );
 
-  /* Tints a cell by the distance of its number from `props.even`, relative to the furthest number on the same side. */
+  /* Tints a number by its distance from `props.even`. */
   function tint(node, value) {
     if (typeof value !== "number" || props.even == null) return node;
     const distance = (number) => Math.abs(number - props.even),

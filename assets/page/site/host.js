@@ -130,7 +130,7 @@ const showNotice = (value, wrong = false, share = 1) =>
   prompt = find("#prompt textarea"),
   kindOf = (prompt) => Object.keys(page.runs).find((kind) => page.runs[kind].prompt === prompt);
 
-/* Returns the file of the drafter's recorded run on a kind of prompt or, if it has none, of the usual drafter's run. */
+/* Returns the file of the drafter's recorded run, or else of the usual drafter's run. */
 function fileOf(kind, drafterName) {
   const runFiles = page.runs[kind].files;
   return runFiles[drafterName] || Object.values(runFiles)[0];
@@ -195,7 +195,7 @@ function showWarning(text) {
   line.classList.add("sd-wrong");
 }
 
-/* Returns the file of the recorded run that the address names, or else the file of the first screen's run. */
+/* Returns the file of the run that the address names, or else of the first screen's run. */
 function linkedFile(query) {
   const prompt = query.get("prompt"),
     kind = kindOf(prompt ?? page.runs[page.begin.split("/")[1]].prompt),

@@ -4,8 +4,8 @@ import { checkRequest, createRunner } from "#page/shared/runner.js";
 
 /** @param {{ page: any, root: URL, showNotice: (text: string, wrong?: boolean, share?: number) => void,
  *   write: (log: string) => void, onEnd: () => void }} host
- * `write` receives the growing log, and `onEnd` is called once at the end of a run, however it ends.
- * Returns `press`, which is the action of the button, and `showSettings`, which fills in the fields. */
+ * `write` receives the growing log, and `onEnd` is called once at the end of a run.
+ * Returns `press`, the action of the button, and `showSettings`, which fills in the fields. */
 export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
   const texts = page.words.own,
     { drafters, numbers } = page.engine,
@@ -26,7 +26,7 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
     },
   });
 
-  /* Fills in the settings of the run that the page shows, and offers the drafters that are recorded or can run here. */
+  /* Fills in the settings of the run on show, and offers the drafters that are recorded or can run here. */
   function showSettings(settings, recorded) {
     const menu = findField("drafter"),
       createGroup = (label, names) => {

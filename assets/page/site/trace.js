@@ -1,5 +1,4 @@
-/* Checks whether a text is a run that the player can read, because a file or a link can hold anything. The app's server
- * also repeats the run's decisions; the site without a server does not. */
+/* Checks whether a text is a run that the player can read, because a file or a link can hold anything. */
 
 import { foldEvents } from "#page/race/log.js";
 
@@ -22,6 +21,6 @@ export function readTrace(text, maxLength) {
     lines[0].source = "recorded";
     return lines.map((line) => JSON.stringify(line) + "\n").join("");
   } catch {
-    return ""; // not JSON, JSON nested too deep, or not a run
+    return ""; // not JSON, or not a run
   }
 }

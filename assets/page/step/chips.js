@@ -16,7 +16,7 @@ export function createChips(page) {
       : nodes;
   }
 
-  /* Returns whether a draft's verdict is shown. Unjudged drafts (-1 means all) are shown with the last judged one. */
+  /* Returns whether a draft's verdict is shown. Unjudged drafts are shown with the last judged one. */
   function isRevealed(node) {
     const { verdict, stepIndex, steps } = current(),
       turn = verdict.order.indexOf(node),

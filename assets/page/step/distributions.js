@@ -4,7 +4,7 @@ import { BLOCK_VERIFICATION } from "#page/race/run.js";
 
 export const MAX_ROWS = 6; // tokens with a row of their own in a chart; all others share one row
 
-/* Returns the factor of p in a residual: under block verification the accepted prefix's weight, under other rules 1. */
+/* Returns the factor of p in a residual. */
 export const prefixWeightOf = ({ rule, weight }) => (rule === BLOCK_VERIFICATION ? weight : 1);
 
 /* Returns `complete`, the tokens with both p and q; `partial`, the tokens with only p or only q; and `rest`, the sums
@@ -13,7 +13,7 @@ export function distributionsOf(draft, weight = 1) {
   const target = draft.target,
     draftRow = draft.draft,
     rows = new Map(),
-    listSameTokens = Boolean(target && target.sample); // older traces lack samples and lists of the same tokens
+    listSameTokens = Boolean(target && target.sample); // older traces have no samples, and their lists differ
   const addRow = (token, piece) =>
     rows.has(token) ||
     rows.set(token, {

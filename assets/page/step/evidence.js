@@ -14,7 +14,7 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
   const drawTest = createTrials(page),
     { drawAreas, drawSurpluses } = createResidualCharts(page);
 
-  /* Returns the index of the draft on show: the draft judged now, later the rejected or last judged draft, or null. */
+  /* Returns the index of the draft on show, or null. */
   function focusedNode() {
     const { verdict, targetToken, stepIndex } = current();
     if (typeof view.step === "number") return view.step;
@@ -25,8 +25,7 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
         : verdict.order[verdict.order.length - 1];
   }
 
-  /* Paints the evidence: both models' probabilities and the test of a draft, or the distribution from which the
-   * target's own token is sampled. */
+  /* Paints the evidence for a draft's test or for the target's own token. */
   function paint() {
     const [left, right] = view.step === "own" && current().targetToken ? targetEvidence() : testEvidence();
     part.left.replaceChildren(...left);

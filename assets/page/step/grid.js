@@ -1,5 +1,5 @@
-/* Draws the open cycle as a grid with one column per draft and three rows: draft, pass and verdict. Also draws the list
- * of the cycle's sub-steps, called the rail, and marks the current sub-step in it. */
+/* Draws the open cycle as a grid with one column per draft and three rows: draft, pass and verdict. Also draws the
+ * rail, which lists the cycle's sub-steps. */
 
 import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";

@@ -21,7 +21,7 @@ const EPSILON = 0.09,
   DELTA = 0.3; // constants of typical acceptance, as in the engine
 const typicalThreshold = ({ entropy }) => Math.min(EPSILON, DELTA * Math.exp(-entropy));
 
-/* Returns which data the cycle lacks for a verdict by `rule`, as a key of the texts `lacks`; null if it lacks none. */
+/* Returns what the cycle lacks for a verdict by `rule`, as a key of the texts `lacks`, or null. */
 export function whatIsMissing(cycle, rule) {
   const { drafts, tree } = cycle;
   if (cycle.served) return "server";
@@ -39,8 +39,8 @@ const chanceOfBlock = (draft) => draft.h ?? draft.block;
 /* Returns a draft's first sibling, whose `target` is the target's distribution after their parent, not a residual. */
 export const firstSiblingOf = (drafts, draft) => drafts.find(({ parent }) => parent === draft.parent);
 
-/* Returns the target's probability of each draft before any sibling was tried. If the draft was sampled from q, the log
- * holds it. If q is a point mass, p was divided by the mass that tried siblings had left, so multiplies p by it. */
+/* Returns the target's probability of each draft before any sibling was tried. If q is a point mass, the log holds p
+ * divided by the mass that tried siblings left. */
 function rawProbabilities(drafts) {
   const remaining = {};
   return drafts.map((draft) => {
@@ -103,8 +103,7 @@ function descend(drafts, accept, atOnce = false) {
   }
 }
 
-/* Accepts a draft if u·q < p. After rejected siblings, p is the draft's probability in the residual. If q is a point
- * mass, this is p divided by 1 minus these siblings' probabilities. Otherwise the log holds it as `behind`. */
+/* Accepts a draft if u·q < p. After rejected siblings, p is the draft's probability in the residual. */
 function byCoins(drafts, rawProbabilities, coin) {
   return descend(drafts, (draft, node, tried) => {
     const rest = tried.reduce((remaining, sibling) => remaining - rawProbabilities[sibling], 1),
@@ -120,7 +119,7 @@ function byCoins(drafts, rawProbabilities, coin) {
   });
 }
 
-/* Accepts the token that the target sampled after the parent. If `draws` lacks it, uses `sample` of the log. */
+/* Accepts the token that the target sampled after the parent. */
 function bySamples(draws) {
   return (drafts, rawProbabilities) =>
     acceptOnly(drafts, rawProbabilities, (draft) => draws[draft.parent] || firstSiblingOf(drafts, draft).target.sample);

@@ -1,4 +1,4 @@
-/* Draws bars: both models' probabilities at a draft's position, or the target's distribution for its own token. */
+/* Draws probabilities as bars: both models' for a draft, or only the target's. */
 
 import { svgText, svgRect, svgRoot } from "#page/race/svg.js";
 import { shortenPiece } from "#page/race/text.js";
@@ -49,7 +49,7 @@ export function createProbabilityBars({ texts, current }) {
     return chart;
   }
 
-  /* Draws the target's distribution for its own token. With `draft`, draws the one that a server reported there. */
+  /* Draws the target's distribution for its own token, or for the `draft` of a server. */
   function drawRow(width, draft = /** @type {any} */ (null)) {
     const token = draft
         ? {

@@ -1,4 +1,4 @@
-/* Lets the visitor ask what another coin, draft length or rule would change in a cycle, and choose a notation. */
+/* Lets the visitor ask what another coin, draft length or rule would change in a cycle. */
 
 import { html, createChoice } from "#page/race/html.js";
 import { clamp } from "#page/race/format.js";
@@ -117,7 +117,7 @@ export function createQuestions(page, focusedNode) {
       ranRule = page.rule(),
       reasons = [];
     for (const option of part.rule.options) {
-      // sample and match needs samples of the target that are independent of the draft; with shared noise they are not
+      // shared noise makes the target's samples depend on the draft
       const noiseReason = ranRule === SHARED_NOISE && option.value === SAMPLE_AND_MATCH && "tied";
       const reason = cycle.drafts.length
         ? (cycle.served || option.value !== ranRule) && (noiseReason || whatIsMissing(cycle, option.value))
@@ -127,7 +127,7 @@ export function createQuestions(page, focusedNode) {
     }
     part.rule.value = cycle.served ? "" : verdict.rule;
     setEnabled(part.rule, cycle.drafts.length > 0 && !cycle.served);
-    const values = cycle.served
+    const answer = cycle.served
       ? ""
       : view.choice.rule == null
         ? labels.rule_same
@@ -136,12 +136,12 @@ export function createQuestions(page, focusedNode) {
             labels.rules[verdict.rule],
           );
     part.ruleanswer.textContent = joinSentences(
-      values,
+      answer,
       reasons.map((reason) => texts.lacks[reason]),
     );
   }
 
-  /* Asks how this cycle ends with the choices in `change`. Drops a rule or K that is the recorded run's. */
+  /* Asks how this cycle ends with the choices in `change`. Drops a rule or K that changes nothing. */
   function askQuestion(change) {
     page.pauseAnd(() => {
       view.choice = { ...view.choice, ...change };
@@ -161,7 +161,7 @@ export function createQuestions(page, focusedNode) {
     askQuestion({ coins: { ...view.choice.coins, [node]: u } });
   }
 
-  /* Lets the visitor drag the coin in its chart; each move draws the chart again. */
+  /* Lets the visitor drag the coin in its chart. */
   function dragCoin(event) {
     const strip = event.target.closest("[data-coin]");
     if (!strip || part.coin.disabled || event.button) return;

@@ -10,7 +10,7 @@ import { formatFigure, createMark, createNote, createFormula } from "#page/step/
 export function createResidualCharts({ texts, view, current }) {
   const sampledToken = () => current().targetToken && current().targetToken.sample;
 
-  /* Draws for each token how much of p and q overlaps, and by how much one of them is higher. */
+  /* Draws p and q of each token: what they share, and by how much one is higher. */
   function drawAreas(draft, weight, width) {
     const { shown, rest } = rowsToShow(draft, sampledToken(), weight),
       rows = [...shown.filter((row) => row.p != null && row.q != null), { rest: true, ...rest }],
@@ -64,7 +64,7 @@ export function createResidualCharts({ texts, view, current }) {
     return chart;
   }
 
-  /* Charts the residual and the token sampled from it. `weight` is p's factor; if it is 1, also charts overlap β. */
+  /* Charts the residual max(0, weight · p − q) and the token sampled from it. */
   function drawSurpluses(draft, weight, width, likeliest) {
     const labels = texts.own,
       notation = texts.notation[view.notation],
@@ -115,8 +115,8 @@ export function createResidualCharts({ texts, view, current }) {
     ].filter(Boolean);
   }
 
-  /* Explains why the replacement is not sampled from p itself: the drafted token would be written too often. It would
-   * have probability min(p, q) as an accepted draft, plus (1 − β) p after a rejection, whose chance is 1 − β. */
+  /* Explains why the replacement is not sampled from p itself. The drafted token would then be written too often: with
+   * probability min(p, q) + (1 − β) p. */
   function explainResidual({ p, q, piece }, beta) {
     const values = {
       x: formatPiece(piece),

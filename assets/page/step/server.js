@@ -1,4 +1,4 @@
-/* Shows a cycle of a vLLM or llama.cpp server watched from outside: what it reports, and what it does not report. */
+/* Shows a cycle of a vLLM or llama.cpp server, and what the server does not report. */
 
 import { html } from "#page/race/html.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
@@ -8,7 +8,7 @@ import { formatFigure, createMark, createNote, createTitle } from "#page/step/ma
 export function createServerViews({ texts, playerTexts, current, passTime }, drawRow) {
   const serverTexts = texts.served;
 
-  /* Writes the sentence of the sub-step `step`, draft or check, in a cycle with `n` drafts. */
+  /* Writes the sentence of the sub-step draft or check, in a cycle with `n` drafts. */
   function sentence(step, n) {
     return [
       fillText(!n ? serverTexts.plain : step === "draft" ? serverTexts.draft : serverTexts.check, {

@@ -1,7 +1,7 @@
 /* Shows one cycle in sub-steps: draft, check, judge, replacement or bonus, commit. Also answers what-if questions.
  *
  * This file holds the state of the tab: run, cycle, sub-step, question. judge.js computes the verdicts, and other files
- * draw the parts of the tab. The run comes from the player. Nothing is parsed as HTML: text is added by `append`. */
+ * draw the parts of the tab. The run comes from the player. No text is parsed as HTML. */
 
 import { html, createButton, findParts } from "#page/race/html.js";
 import { speculativeOf, findFirstRejection, isGreedy as isGreedyRun } from "#page/race/run.js";
@@ -36,7 +36,7 @@ function mountStepper(element, props, server, player) {
     playing: false,
     timer: /** @type {any} */ (0),
   };
-  let ownRun = /** @type {any} */ (null), // a run with temperature > 0, shown instead of the first screen's greedy run
+  let sampledRun = /** @type {any} */ (null), // shown instead of the first screen's greedy run
     hasLoaded = false,
     run = /** @type {any} */ (null),
     current = /** @type {any} */ (null),
@@ -46,9 +46,9 @@ function mountStepper(element, props, server, player) {
 
   function showRun() {
     const shown = player.run();
-    if (ownRun && ownRun.insteadOf !== shown) ownRun = null;
+    if (sampledRun && sampledRun.insteadOf !== shown) sampledRun = null;
     if (!hasLoaded && server && player.isFirst() && isGreedyRun(shown) && !player.wantedStep) return loadSampledRun();
-    const next = ownRun ? ownRun.run : shown;
+    const next = sampledRun ? sampledRun.run : shown;
     if (!next || !speculativeOf(next).cycles.length) {
       root.dataset.state = "empty";
       part.empty.textContent = texts.empty;
@@ -60,18 +60,18 @@ function mountStepper(element, props, server, player) {
     draw();
   }
 
-  /* Loads a run with temperature > 0, in which coins decide: once, and only while the tab is visible. */
+  /* Loads a run with temperature > 0, in which coins decide. */
   async function loadSampledRun() {
     if (!root.clientWidth) return;
     hasLoaded = true;
     const shown = player.run(),
       reader = createReader();
     readLog(reader, await server.sampled_run().catch(() => ""));
-    if (reader.run && !player.wantedStep) ownRun = { run: reader.run, insteadOf: shown };
+    if (reader.run && !player.wantedStep) sampledRun = { run: reader.run, insteadOf: shown };
     showRun();
   }
 
-  const showRaceRun = () => ((ownRun = null), showRun());
+  const showRaceRun = () => ((sampledRun = null), showRun());
 
   /* Opens a run at a rejection that a coin decided, or else at the first rejection. */
   function beginRun(next) {
@@ -92,7 +92,7 @@ function mountStepper(element, props, server, player) {
   const isGreedy = () => isGreedyRun(run);
   const hasQuestion = () => view.choice.rule != null || view.choice.k != null || view.choice.coins != null;
 
-  /* Computes what `draw` shows of the cycle, with the choices of the visitor's what-if question if there is one. */
+  /* Computes what the tab shows of the cycle, under the visitor's what-if choices. */
   function computeCycle() {
     const cycle = cycles()[view.cycle],
       recorded = recordedVerdict(cycle, rule()),
@@ -150,7 +150,7 @@ function mountStepper(element, props, server, player) {
     clearTimer = setTimeout(() => part.announce.replaceChildren(), 3000);
   }
 
-  /* Scrolls to the sentence after the visitor took a step, if the sentence is off the screen. */
+  /* Scrolls to the sentence if it is off the screen. */
   function scrollToSentence() {
     const { top } = part.tell.getBoundingClientRect(),
       barTop = part.bar.getBoundingClientRect().top;
@@ -215,14 +215,14 @@ function mountStepper(element, props, server, player) {
             }),
           ]
         : [
-            ownRun ? fillText(texts.beside, { prompt: run.header.prompt }) : texts.hint,
+            sampledRun ? fillText(texts.beside, { prompt: run.header.prompt }) : texts.hint,
             ...["res", "bon"].flatMap(createShortcut),
-            ...(ownRun ? [" ", createPress(texts.shortcuts.race, "sd-link", showRaceRun)] : linkToSampled()),
+            ...(sampledRun ? [" ", createPress(texts.shortcuts.race, "sd-link", showRaceRun)] : linkToSampled()),
           ]),
     );
   }
 
-  /* Creates a link to the next cycle that ends in `state` (replacement or bonus). The search is circular. */
+  /* Creates a link to the next cycle that ends in `state` (replacement or bonus). */
   function createShortcut(state) {
     const all = cycles(),
       order = all.map((_, i) => (view.cycle + 1 + i) % all.length),
@@ -230,7 +230,7 @@ function mountStepper(element, props, server, player) {
     return target === undefined ? [] : [" ", createPress(texts.shortcuts[state], "sd-link", () => goTo(target, "own"))];
   }
 
-  /* Creates a link to a run in which coins decide, if this run is greedy. A saved page has no server that sends it. */
+  /* Creates a link to a run in which coins decide, if this run is greedy. A saved page has no server. */
   function linkToSampled() {
     if (!isGreedy() || !server) return [];
     const load = async () => {
@@ -279,7 +279,7 @@ function mountStepper(element, props, server, player) {
     if (!player.wantedStep || !run) return;
     const { cycle, node } = player.wantedStep;
     player.wantedStep = null;
-    if (ownRun || run !== player.run()) showRaceRun();
+    if (sampledRun || run !== player.run()) showRaceRun();
     goTo(cycle - 1, node);
   }
 

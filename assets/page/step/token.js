@@ -3,7 +3,7 @@
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 import { FIRST_CHOICE, REJECTION_SAMPLING } from "#page/step/judge.js";
 
-/* Describes the token that the target adds: its origin, its distribution and, if the trace holds it, the token. */
+/* Describes the token that the target adds. `sample` is null if the trace holds none. */
 export function targetTokenOf(cycle, verdict, recorded) {
   if (cycle.served)
     return (
@@ -54,7 +54,7 @@ function residualSample(drafts, node, isSameRule) {
   return (isSameRule && residual && olderSiblings.every((draft) => draft.u != null) && residual.sample) || null;
 }
 
-/* Lists the sub-steps of a cycle: each is a name, or the index of the draft that is judged in this sub-step. */
+/* Lists the sub-steps of a cycle: each is a name, or the index of the judged draft. */
 export function stepsOf(cycle, verdict, states, targetToken) {
   if (!cycle.drafts.length) return ["check", "own", "commit"];
   const late = verdict.rule !== BLOCK_VERIFICATION && states.includes("dis");

@@ -124,6 +124,5 @@ export function createTrials({ texts, view, current, isGreedy }) {
     return chart;
   }
 
-  /* Draws the coin if the trial has one, or else the test without a coin. */
   return (draft, trial, width) => (trial.u != null ? drawCoin : drawPlainTest)(draft, trial, width);
 }

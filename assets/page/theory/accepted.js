@@ -1,4 +1,4 @@
-/* Draws the distribution of accepted drafts per cycle, its mean, and the α above which one drafted token pays. */
+/* Shows how many drafts are accepted per cycle, the mean, and the break-even acceptance rate. */
 
 import { html } from "#page/race/html.js";
 import { svgText, svgLine, svgRect } from "#page/race/svg.js";
@@ -106,7 +106,7 @@ export function createAcceptedDrafts({ texts, part, settings, createFrame, measu
     );
   }
 
-  /* Turns indices, which follow an underscore, into subscripts. */
+  /* Turns the index after an underscore into a subscript. */
   const createSubscripts = (row) =>
     row.split(/_(\d+|\w(?:\+1)?)/).map((piece, i) => (i % 2 ? html("sub", {}, piece) : piece));
 

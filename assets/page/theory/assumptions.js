@@ -1,4 +1,4 @@
-/* Draws how well the run fits an assumption of the formulas: that α is the same at every position of a draft. */
+/* Draws the acceptance rate by position in the draft. The formulas assume the same rate everywhere. */
 
 import { svgText, svgLine } from "#page/race/svg.js";
 import { fillText } from "#page/race/text.js";

@@ -23,7 +23,7 @@ export const createBarCell = (share, strong) =>
       class: strong ? "sd-th-strong" : null,
     }),
   );
-/* Creates a table in a box that scrolls, also by keyboard, because the table is wider than the screen of a phone. */
+/* Creates a table in a box that scrolls, because a phone's screen is narrower. */
 export const createScrollTable = (heads, rows) =>
   html("div", { class: "sd-th-scroll", tabindex: "0" }, createTable("sd-th-table", Object.values(heads), rows));
 

@@ -64,7 +64,7 @@ export function createCurves({
     part.curves.replaceChildren(chart);
   }
 
-  /* Marks the current and the best K. The current K's label avoids the best K's point and the chart's right edge. */
+  /* Marks the current and the best K, and keeps their labels apart. */
   function paintPoints({ chart, floor, left, plotWidth }, x, y) {
     const best = findBestK(),
       current = speedupAt(settings.k),
@@ -131,7 +131,7 @@ export function createCurves({
       : texts.table.none;
   }
 
-  /* Explains what a draft one token longer than the best K would gain, and what it would cost. */
+  /* Explains what one token more than the best K would gain and cost. */
   function whyNotLonger(k) {
     if (k >= LARGEST_K) return "";
     const gained = settings.alpha ** (k + 1),

@@ -1,5 +1,5 @@
-/* Computes tokens per cycle and speed-ups. `specdec/figures/theory.py` defines the letters and cites the papers. A cost
- * of 1 is the cost of a plain step. */
+/* Computes tokens per cycle and speed-ups. `specdec/figures/theory.py` defines the letters and cites the papers. Costs
+ * are in plain steps. */
 
 export const expectedTokens = (alpha, k) => (alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha));
 
@@ -19,7 +19,7 @@ export const speedup = (alpha, k, c, v = 1, o = 0) => expectedTokens(alpha, k) /
 export const accountedSpeedup = (tau, drafted, c, v, o, share = 1, step = 1) =>
   tau / (share * (drafted * c + v) + (1 - share) * step + o);
 
-export const growingCost = (v, at) => (k) => 1 + ((v - 1) * k) / at; // a pass's cost, linear in k: v at k = `at`
+export const growingCost = (v, at) => (k) => 1 + ((v - 1) * k) / at; // linear in k: 1 at k = 0, v at k = `at`
 
 /** @param {number | ((k: number) => number)} v */
 export function bestK(alpha, c, v = 1, o = 0, largest = 32) {

@@ -1,5 +1,4 @@
-/* Draws the beginning of the tab: why a verification pass costs little more than a plain step, when speculation loses,
- * the best K at a glance, how the temperature changes acceptance, and how often each rule accepts a draft. */
+/* Draws the beginning of the tab, from the memory wall to the chance of acceptance under different rules. */
 
 import { html, createHeadRow, createRow } from "#page/race/html.js";
 import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
@@ -18,7 +17,7 @@ import { formatTimes, findById, formatSeconds, formatBytes } from "#page/theory/
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
   COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
-/* Holds [p, q] at temperature 1 for two examples: target and drafter agree on the likeliest token, or they do not. */
+/* Holds two examples of [p, q] at temperature 1. In `agree`, p and q have the same likeliest token. */
 const EXAMPLES = {
   agree: [
     [0.5, 0.25, 0.15, 0.1],
@@ -32,7 +31,7 @@ const EXAMPLES = {
 const TEMPERATURES = [0, 0.5, 1, 2];
 
 export function createOpening({ texts, part, settings, widths, speedupAt }, { machines, models }) {
-  /* Draws the memory wall as pairs of bars: the time to read weights and KV cache, and the time to compute. */
+  /* Draws two bars for each pass: the time to read memory, and the time to compute. */
   function paintWall() {
     const machine = toMachine(findById(machines, settings.machine)),
       target = toModel(findById(models, settings.target)),
@@ -94,7 +93,7 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
     );
   }
 
-  /* Builds a table of the best K and its speed-up by α and c, a drafted token's cost. A check costs a plain step. */
+  /* Builds a table of the best K and its speed-up. A check costs as much as a plain step. */
   function buildMap() {
     const cell = (alpha, c) => {
       const k = bestK(alpha, c);
@@ -154,8 +153,8 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
     part.heat.replaceChildren(chart);
   }
 
-  /* Draws three charts of the chance that a token is drafted and accepted. In the first two, the draft is drawn from q:
-   * under rejection sampling, and under sample and match. In the third, the draft is the likeliest token of q. */
+  /* Charts the chance that a token is drafted and accepted, under three rules. In `chosen`, the draft is the likeliest
+   * token of q; in the others, it is drawn from q. */
   function paintRules() {
     const [p, q] = EXAMPLES.agree,
       width = widths.rules,

@@ -72,7 +72,7 @@ export function createPrediction({ texts, part, widths, measured: measuredRun })
     return chart;
   }
 
-  /* Explains what the formula leaves out, step by step from the prediction to the measurement. */
+  /* Explains the gap between prediction and measurement. */
   function explainGap(measured, formula, low, high) {
     const labels = texts.measured,
       isInside = measured.speedup >= low && measured.speedup <= high,

@@ -1,6 +1,4 @@
-/* Shows what the formulas predict, with sliders, and how well a measured run agrees.
- *
- * The run comes from the player. */
+/* Shows what the formulas predict, with sliders, and how well a measured run agrees. */
 
 import { createChoice, findParts } from "#page/race/html.js";
 import { fillText, joinSentences } from "#page/race/text.js";
@@ -41,7 +39,7 @@ function mountTheory(element, props, player) {
     context: 512,
   };
   const SLIDERS = { alpha: 2, k: 0, c: 3, v: 2, o: 3 }; // the number of digits that each slider shows
-  const widths = {}; // widths of the charts, measured when the page's size changes; 0 in a closed fold
+  const widths = {}; // widths of the charts in px; 0 in a closed fold
   /** @type {any} */
   let measured = null;
 
@@ -61,7 +59,7 @@ function mountTheory(element, props, player) {
     speedupAt,
     findBestK,
   };
-  /* Maps the name of a part of the page to the function that paints it. */
+  /* Maps the name of a part to the function that paints it. */
   const painters = Object.assign(
     createOpening(page, hardware),
     ...[createCurves, createPrediction, createAcceptedDrafts, createAssumptions].map((create) => create(page)),

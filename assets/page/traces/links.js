@@ -1,7 +1,7 @@
 /* Writes the link to the settings of a run. */
 
 /* Returns an address that fills in the settings of a run. Omits settings at their usual value, unless marked `main`.
- * For a server's run, the address has only the prompt and sampling settings, because the server decides the rest. */
+ * A server's run has only a prompt and sampling settings. */
 export function settingsLink(run, base, rules, settings) {
   const { header } = run,
     started = run.lanes[run.names[0]].started || {},

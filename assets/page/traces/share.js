@@ -1,8 +1,6 @@
-/* Puts a run into a link. Leaves out what can be computed again, and the distributions over tokens, which are most of a
- * log. Compresses the rest and encodes it as text that an address can hold.
+/* Puts a run into a link, compressed and without its distributions over tokens.
  *
- * `packLog` turns a log into a list, and `unpackLog` turns the list back into a log. A link is untrusted: it is
- * inflated only up to a limit, and its log is checked like any opened file. */
+ * A link is untrusted: it is inflated only up to a limit, and its log is checked like any opened file. */
 
 const PREFIX = "run=";
 export const MAX_FRAGMENT = 8000; // characters of a fragment that chats and browsers accept
@@ -18,8 +16,8 @@ const readLines = (log) =>
     .map((line) => JSON.parse(line));
 const isChain = (parents) => parents.every((parent, i) => parent === i - 1);
 
-/* Packs a position. Rounds its numbers to four digits, unless the decision would then be reversed. A position with an h
- * (block verification) keeps all digits. */
+/* Packs a position. Rounds its numbers to four digits, unless this reverses the decision. A position with an h (block
+ * verification) keeps all digits. */
 function packPosition({ token, piece, status, p, q, u, h }) {
   const exact = [p, q, u, h].map((x) => x ?? null),
     rounded = exact.map(roundProbability),

@@ -7,8 +7,6 @@ import { createFragment, carriesRun, readFragment } from "#page/traces/share.js"
 import { settingsLink } from "#page/traces/links.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
-/* ---- the buttons --------------------------------------------------------------------------------------------- */
-
 function mountTraces(element, props, server, player) {
   const texts = JSON.parse(props.words),
     rules = JSON.parse(props.rules),
@@ -21,7 +19,7 @@ function mountTraces(element, props, server, player) {
     answeredRun = player.run(), // the run that the shown answer is about
     isLoadingLink = false;
 
-  /* Returns a link to the run, or only to its settings if the run is too long for a link or has not ended. */
+  /* Returns a link to the run or, if that is impossible, to its settings. */
   async function share() {
     const run = player.run(),
       settings = settingsLink(run, base, rules, settingList),
@@ -50,7 +48,7 @@ function mountTraces(element, props, server, player) {
       history.replaceState(history.state, "", location.pathname + location.search); // the hash contains the other run
   }
 
-  /* Calls a Python function and uses its answer, unless a later call has been made meanwhile. */
+  /* Calls a Python function. Ignores the answer if a later call was made meanwhile. */
   async function askPython(question, text, use) {
     const number = ++askNumber;
     showAnswer({ said: texts.wait });
@@ -80,7 +78,6 @@ function mountTraces(element, props, server, player) {
       askPython("make_page", [player.log(), base], (answer) => answer.page && save(answer.page, "text/html", ".html"));
   }
 
-  /* Copies a text and shows it. */
   async function copyAndShow(text, succeeded, failed) {
     part.copy.value = text;
     part.share.hidden = false;
@@ -138,7 +135,7 @@ function mountTraces(element, props, server, player) {
     });
   }
 
-  /* Opens the run in the address. `server.open_trace` checks it, as it checks a file. */
+  /* Opens the run in the address. `server.open_trace` checks it. */
   async function receiveLink() {
     try {
       if (isRunLive()) throw new Error(texts.running);
@@ -169,7 +166,7 @@ function mountTraces(element, props, server, player) {
     const lid = /** @type {HTMLElement | null} */ (
       document.querySelector('.sd-lid[aria-controls="deeds"][aria-expanded="false"]')
     );
-    if (lid) lid.click(); // the answer on the file appears there
+    if (lid) lid.click(); // the answer appears there
     takeFile(event.dataTransfer.files[0]);
   }
 

@@ -83,7 +83,7 @@ def training(name: str, how: str) -> str:
 
 
 def controls(name: str) -> str:
-    """List the variants of a method that have weights of their own in the family, with the sizes of those weights."""
+    """List a method's variants that have weights of their own, with their sizes."""
     others = [m for m in METHODS.values() if m.variant_of == name and not m.tree and m.embedded]
     names, sizes = of_drafters("name"), {m.name: menu.parameters(menu.FAMILY / m.folder) for m in others}
     return ", ".join(f"{names[variant]} ({menu.size(count)})" for variant, count in sizes.items() if count)

@@ -21,8 +21,8 @@ def drawn(
 ) -> gr.HTML:
     """Add a component that the module `name` draws.
 
-    By default, `words` are the `strings` of the part of `name` after its last slash. The script reads `properties` from
-    `props`, and can trigger `events`. Pass a `template` if the page must contain words before any script runs.
+    By default, the `words` of "race/player" are `strings("player")`. The script reads `properties` from `props`, and
+    can trigger `events`. Pass a `template` if the page must contain words before any script runs.
 
     Objects and lists are sent as JSON text, because Gradio would wrap them in slow proxies.
     """
@@ -46,7 +46,7 @@ def as_json(content: Any) -> str:
 
 
 def mounting(name: str, events: Sequence[str]) -> str:
-    """Write the script that Gradio runs when it has drawn the component. Gradio allows only events that it names.
+    """Write the script that mounts a component. Gradio allows only events that this script names.
 
     The import map of `scripts.py` resolves the module.
     """

@@ -21,7 +21,7 @@ BROWSER_SETTINGS = ("drafter", "k")  # besides those for sampling, the browser's
 def engine(beside_sampling: Mapping[str, Any], instant: Mapping[str, Any]) -> gr.Radio:
     """Add the choice of the engine.
 
-    Fields of `beside_sampling` that the browser's engine does not have are hidden while that engine is chosen.
+    Fields that the browser's engine does not have are hidden while it is chosen.
     `instant` holds the arguments of events that do not wait in Gradio's queue.
     """
     words = strings("page")["settings"]["engine"]
@@ -52,5 +52,5 @@ def engine(beside_sampling: Mapping[str, Any], instant: Mapping[str, Any]) -> gr
 
 
 def for_visitor(leads: bool) -> Any:
-    """Update the choice: a teacher, who `leads` a class, begins with the server's engine."""
+    """Update the choice: a visitor who goes first in the queue begins with the server's engine."""
     return gr.update(value=OWN) if leads and limits().in_browser else gr.skip()

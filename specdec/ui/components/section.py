@@ -64,12 +64,12 @@ def downloads(filename: str, texts: Callable[[], dict[str, str]]) -> gr.HTML:
 
 
 def notice(name: str = "notice") -> gr.HTML:
-    """Add a line for the current state, the progress, or an error in the input or in a link."""
+    """Add a line for the current state, the progress, or an error."""
     return drawn("shared/notice", "", {}, elem_id=name, wrong=False, stopped="", share=1.0)
 
 
 def tell(words: str, wrong: bool = False, stopped: str = "", share: float = 1.0) -> Any:
-    """Update the line of `notice`. If the finished `share` of the work is below 1, a progress bar shows the share.
+    """Update the line of `notice`. A progress bar shows a `share` below 1.
 
     `stopped` replaces `words` if the work is stopped before the next update.
     """

@@ -34,7 +34,7 @@ def traces() -> gr.HTML:
         server_functions=[bind_language(answer) for answer in (open_trace, audit_trace, make_page)],
         rules=menu.RULE_KEYS,
         settings=for_links(),
-        limit=limits().body // 2,  # half: a trace's many quotes need a backslash each in the request's JSON
+        limit=limits().body // 2,  # half, because JSON escapes each quote of a trace
     )
 
 

@@ -1,7 +1,7 @@
 """Cache the answers that are the same for every visitor: the page of each language, its scripts and fonts.
 
 Without the cache, Gradio renders a page of a megabyte and compresses about seventy files for each visitor, which takes
-half a second of processor time. With the cache it takes a few milliseconds.
+half a second of processor time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .language import LANGUAGE_AT
 FOLDERS = ("/assets/", "/static/")  # their files' names change with their content, or with Gradio's version
 MOST_ANSWERS = 250  # the pages and their files are 80; visitors can add pages by invented host names
 ENCODINGS: dict[str, Callable[[bytes], bytes]] = {"br": partial(brotli.compress, quality=9), "gzip": gzip.compress}
-PARTLY = {"range", "if-none-match"}  # requests with these headers bypass the cache: they can get a part of a file
+PARTLY = {"range", "if-none-match"}  # requests with these headers bypass the cache
 # Gradio writes the page's own address into the page. It takes the address from these headers, which a proxy may set.
 ADDRESS = ("host", "x-forwarded-host", "x-forwarded-proto", "x-gradio-server")
 

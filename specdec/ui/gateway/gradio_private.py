@@ -45,8 +45,8 @@ def wrap(demo: gr.Blocks, wrapper: Callable[[Any], Any]) -> None:
 class Messages(LRUCache[str, Any]):
     """The messages of the newest sessions. Messages for any other session are dropped.
 
-    Without this, a message for a missing session ends Gradio's one loop, which serves all visitors. A session can be
-    missing because its name is empty, its visitor has left, or more than MOST_SESSIONS newer sessions came.
+    Without this, a message for a missing session ends Gradio's one loop, which serves all visitors. A session is
+    missing, for example, if its visitor has left.
     """
 
     def __missing__(self, session: str) -> Any:
@@ -79,8 +79,8 @@ def before_app(page: bytes, screen: bytes) -> bytes:
 def scripts() -> list[str]:
     """List the scripts that the page waits for, by their names in Gradio's folder `assets`, the entry first.
 
-    The modules import each other. Without this list, a browser finds a script only when it has loaded the one that
-    imports it. If a new version of Gradio is built differently, fewer scripts are listed, and the page loads later.
+    Without this list, a browser finds a script only when it has loaded the one that imports it. If a new version of
+    Gradio is built differently, fewer scripts are listed, and the page loads later.
     """
     assets = FRONTEND / "assets"
     entry = ENTRY.search((FRONTEND / "index.html").read_text(encoding="utf-8"))

@@ -47,7 +47,7 @@ class Guard:
             return
         try:
             receive = await self.admit(scope, receive)
-        except HTTPException as refusal:  # its detail says what to do
+        except HTTPException as refusal:
             response = JSONResponse({"detail": refusal.detail}, refusal.status_code, {"Connection": "close"})
             await response(scope, receive, send)
             return
@@ -107,7 +107,7 @@ def check_structure(body: bytes) -> None:
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:
-    """Make a `receive` that returns the body in one piece, and later messages, such as a disconnect, as they come."""
+    """Make a `receive` that returns the body in one piece, and then any later messages."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -120,7 +120,7 @@ def allowed_hosts(listening: str) -> list[str]:
     """List the host names that the page answers to; any name if strangers may visit it anyway.
 
     This prevents DNS rebinding, where an attacker makes the host name of a page resolve to this machine. Gradio's
-    `strict_cors` and FastAPI's strict content types refuse requests that pages with other host names send.
+    `strict_cors` and FastAPI's strict content types refuse cross-site requests.
     """
     if limits().any_host:
         return ["*"]
@@ -131,6 +131,6 @@ def allowed_hosts(listening: str) -> list[str]:
 
 
 def trusted_proxies() -> str:
-    """List the proxies whose X-Forwarded-For and -Proto are trusted: SPECDEC_PROXIES, by default a Space's own."""
+    """List the proxies whose X-Forwarded-For and -Proto are trusted."""
     named = os.environ.get(PROXIES, PROXIES_OF_A_SPACE if SPACE in os.environ else "")
     return ",".join(str(ipaddress.ip_network(name.strip(), False)) for name in named.split(",") if name.strip())

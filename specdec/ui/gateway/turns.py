@@ -1,7 +1,7 @@
 """Queue the visitors who want to use the machine. Every waiting visitor sees about how long the wait will be.
 
 Addresses take turns, so that an address with many requests delays mainly itself. Requests of one address are served in
-order. An address can have about half of the places, because a whole class behind a router may share the address.
+order. An address can have about half of the places, because a whole class may share one address.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ WEIGHT_OF_LAST = 0.3  # weight of the last turn in the expected duration of a tu
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A place in the queue. A ticket that `leads` goes before all others. Its turn began at `since` (`time.monotonic`).
+    """A place in the queue. A ticket that `leads` goes before all others.
 
-    Tickets are served by `round`: each round has one ticket of every address (start-time fair queueing, Goyal et al.
-    1996).
+    Each `round` serves one ticket of every address (start-time fair queueing, Goyal et al. 1996).
     """
 
     kind: str
     address: str
     leads: bool
     round: int
-    since: float | None = None
+    since: float | None = None  # start of the ticket's turn, by `time.monotonic`
 
 
 class Turns:
-    """A queue for one machine. `expected` are the initial guesses of the seconds that a turn of each kind takes."""
+    """A queue for one machine. `expected` maps each kind to a first guess of a turn's seconds."""
 
     def __init__(self, expected: dict[str, float]) -> None:
         self._expected = dict(expected)

@@ -16,10 +16,10 @@ LEADS = "specdec.leads"  # in class mode, scope[LEADS] says whether the teacher 
 
 
 class RateLimit:
-    """Limits the runs of an address in a minute. It stores the time and the address of each run in the last minute."""
+    """Limits the runs of an address in a minute."""
 
     def __init__(self) -> None:
-        self._runs = deque[tuple[float, str]]()
+        self._runs = deque[tuple[float, str]]()  # time and address, oldest first
         self._lock = threading.Lock()
 
     def wait_s(self, address: str) -> float:

@@ -1,5 +1,4 @@
-"""The tab Guide: questions and misconceptions, the glossary, and notes for teachers. The module also builds the guided
-tour, which is outside of the tabs because it switches between them."""
+"""The tab Guide, and the guided tour. The tour is outside of the tabs, because it switches between them."""
 
 from __future__ import annotations
 

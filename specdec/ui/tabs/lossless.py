@@ -1,8 +1,7 @@
 """The tab Lossless?: recorded and live certificates, with or without a planted mistake.
 
-The script is `assets/page/lossless/lossless.js`. The component's value is the live certificate as JSON. The script
-fetches the recorded certificates of a pair when they are first shown. The script's event `submit`, with the request as
-data, starts a live certificate, and its event `stop` ends it.
+The script is `assets/page/lossless/lossless.js`. The component's value is the live certificate as JSON. The script's
+event `submit` starts a live certificate, and its event `stop` ends it.
 """
 
 from __future__ import annotations

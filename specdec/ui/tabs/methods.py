@@ -28,7 +28,7 @@ def build(tab: gr.Tab) -> None:
             with gr.Column(scale=1, min_width=280):
                 lines(results.findings(rows), elem_classes="sd-findings", elem_id="findings")
         plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
-        tab.select(lambda: results.chart(rows), None, plot, **INSTANT)  # not earlier: importing plotly is slow
+        tab.select(lambda: results.chart(rows), None, plot, **INSTANT)  # importing plotly is slow
     with gr.Column(elem_classes="sd-methods sd-folds"):
         with folded("cards", words["open"]):
             cards()

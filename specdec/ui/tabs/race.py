@@ -46,13 +46,13 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
 
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
-    """Build the fields, in the order of `SETTINGS`, and the buttons. Fields except drafter and K start with `shown`."""
+    """Build the fields and the buttons. `shown` holds the settings of the run on screen."""
     words, shown_family, target = strings("page")["settings"], shown.get("family", EMBEDDED), presets.host_pair()
     shown = without_choices(shown)
     if target == EMBEDDED and shown_family in menu.families():
         target = shown_family
     text = shown.get("prompt", prompts()["story"][0])
-    if target != shown_family and menu.answers(target):  # `shown` is another model's run; a chat model needs a question
+    if target != shown_family and menu.answers(target):  # a chat model needs a question
         text = prompts()["qa"][0]
     prompt = gr.Textbox(
         text,
@@ -89,7 +89,7 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
     with gr.Column(elem_classes="sd-fold", elem_id="deeds"):
         traces()
     explain(drafter, rule, family, peer)
-    # Only when the visitor changes the target: code that fills in a target also fills in a drafter, which must stay.
+    # Not on `change`, because code that fills in the target also fills in the drafter.
     by_hand = [family.input, family.select, family.blur]
     gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], **INSTANT)
     with lids:
@@ -202,7 +202,7 @@ def filled_in(settings: dict[str, Any]) -> list[Any]:
 def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fields: dict[str, Any]) -> None:
     """Add two rows of examples: texts to continue, and questions. Only the row that fits the target is visible.
 
-    A click on an example plays its recording. The fields take the settings of that run, or of a file that is opened.
+    A click on an example plays its recording, and fills in the settings of that run.
     """
     family, drafter = fields["family"], fields["drafter"]
     inputs, outputs = [fields["prompt"], drafter, family], [screen, line, *fields.values()]
@@ -232,8 +232,7 @@ def fitting(family: Any) -> list[Any]:
 def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
     """Play the recorded run of the first example of this kind.
 
-    If there is none, if its prompt is already filled in, or if another model is chosen, fill in the next example
-    instead. Then the player keeps its run, and the notice says that the example is not recorded.
+    If there is none, or if its prompt is already filled in, fill in the next example instead.
     """
     examples, recorded, ours = prompts()[kind], menu.family_of(kind), menu.is_ours(family)
     other_model = not ours and family != recorded and menu.answers(family) == menu.answers(recorded)
@@ -310,12 +309,12 @@ def connect(
 
 
 def tried(event: gr.EventData) -> tuple[Any, Any]:
-    """Set drafter and K after a click on the advice below a slow run: another K, or the default drafter."""
+    """Set drafter and K after a click on the advice below a slow run."""
     return (gr.skip(), event.k) if event.k else (DEFAULT_DRAFTER, 0)
 
 
 def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield updates of the page for one live run, with the growing log. A refused input only changes the notice."""
+    """Yield updates of the page for one live run. A refused input only changes the notice."""
     try:
         if engine == BROWSER:  # the script of that engine did not handle the click
             raise InputError(strings("page")["errors"]["browser"])
