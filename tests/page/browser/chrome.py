@@ -195,7 +195,8 @@ def cut_off(page):
 
 def axe_violations(page, *rules):
     """A paragraph for each of the rules, by default all, that the page breaks: where, and what axe measured there."""
-    lines, options = [], {"runOnly": {"type": "rule", "values": rules}} if rules else {}
+    lines = []
+    options = {"resultTypes": ["violations"]} | ({"runOnly": {"type": "rule", "values": rules}} if rules else {})
     for one in axe.Axe().run(page, options=options).response["violations"]:
         lines.append(f"{one['id']}: {one['help']}")
         for node in one["nodes"]:
