@@ -36,7 +36,7 @@ class DraftModelDrafter(ChainDrafter):
             raise ValueError(f"the text is longer than the {self.capacity} tokens that the draft model reads")
         pending = self._catch_up(tokens)
         if k == 0 and pending[:-1]:
-            self.step(pending[:-1])  # reads the text without drafting
+            self.step(pending[:-1])  # only fills the cache
         return self.chain(pending, min(k, self.capacity - len(tokens) + 1), params, sampler)
 
     def step(self, pending: list[int]) -> Tensor:

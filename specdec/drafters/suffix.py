@@ -13,13 +13,13 @@ from .base import CopyingDrafter
 
 
 class SuffixDrafter(CopyingDrafter):
-    """Tries all suffixes of the text, and drafts the continuation with the most expected accepted tokens.
+    """Looks up suffixes of the text, and drafts the continuation with the most expected accepted tokens.
 
     The paper builds a suffix tree. This class lists the places where a suffix occurred before. A continuation takes
     the most frequent next token at each step; the token's share is the fraction of places where it comes next. The
     product of the shares so far is the token's chance of acceptance. The sum of these chances is the expected number of
     accepted tokens. The continuation ends where the chance falls below `floor`, or at
-    min(`k`, `factor` · (length of the suffix) + `offset`) tokens. The paper drafts as many tokens as the suffix has.
+    min(`k`, `factor` · (length of the suffix) + `offset`) tokens.
     """
 
     name = "suffix"
@@ -30,7 +30,7 @@ class SuffixDrafter(CopyingDrafter):
         super().__init__()
         self.factor, self.offset, self.floor = factor, offset, floor
         self._ends: defaultdict[int, list[int]] = defaultdict(list)  # token -> the index after each of its occurrences
-        self._indexed = 0  # how many tokens of the text are in `_ends`
+        self._indexed = 0  # length of the text in the last call
 
     def copied(self, text: Sequence[int], k: int) -> list[int]:
         for end in range(max(1, self._indexed), len(text)):
@@ -41,7 +41,7 @@ class SuffixDrafter(CopyingDrafter):
         for length, ends in reversed(self._suffixes(text)):
             depth = min(k, self.factor * length + self.offset)
             if score >= depth:
-                break  # a score is at most its depth, and shorter suffixes have smaller depths
+                break  # a score is at most its depth, and no shorter suffix has a larger depth
             if len(ends) == occurrences:
                 continue  # the suffix that is one token longer occurred at the same places
             occurrences = len(ends)

@@ -41,7 +41,7 @@ def free_memory() -> int | None:
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
         limits.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
-    with contextlib.suppress(OSError, ValueError, StopIteration):  # without a limit, memory.max is "max"
+    with contextlib.suppress(OSError, ValueError, StopIteration):  # int("max") fails: no limit
         most, used, stat = (Path(f"/sys/fs/cgroup/memory.{name}").read_text() for name in ("max", "current", "stat"))
         cached = next(line for line in stat.splitlines() if line.startswith("inactive_file"))  # freed when needed
         limits.append(int(most) - int(used) + int(cached.split()[1]))

@@ -17,7 +17,7 @@ from torch import Tensor
 from ..types import Kind, Proposal, Trial, Verdict
 
 Test = Callable[[Tensor, Tensor, Tensor], Tensor]  # p, q, u [K] -> which drafts pass, bool [K]
-HEAD = 5  # a packed record begins with this many numbers for the whole cycle
+HEAD = 5  # a packed record begins with this many numbers of the cycle; those of its drafts follow
 
 
 def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ def unnormalised_residual(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
 def draw(weights: Tensor, u: Tensor) -> Tensor:
     """Draw a token with the uniform number `u` [1], by inverting the cumulative sum of `weights`.  # [V] -> [1]
 
-    The first count is the token's id. It is too large if u * total rounds up to total; the second count limits it.
+    The token's id is the number of sums ≤ u · total. If u · total rounds up, the second count limits it.
     """
     sums = weights.double().cumsum(0)
     total = sums[-1:]
@@ -133,7 +133,7 @@ class Record:
 
 
 def numbers(seed: int, lengths: int, k: int) -> Tensor:
-    """Draw a run's random numbers: a row for every length that its text can have.  # float64 [lengths, 1 + 2 K]
+    """Draw a run's random numbers. A cycle after i tokens of text uses row i.  # float64 [lengths, 1 + 2 K]
 
     A row has one number for the target's own token, K for coins, and K for the drafter. The host draws the numbers, so
     that a seed gives the same numbers on every device.

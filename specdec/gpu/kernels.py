@@ -1,7 +1,7 @@
 """Implement `ops.Operations` as Triton kernels: a layer needs four launches besides its four matrix products.
 
 A small model's step takes as long as launching its kernels, so there should be few. RMSNorm has no kernel of its own:
-the kernel after a matrix product applies the norm's factor.
+its factor scales a whole row, so the kernel after the next matrix product applies it.
 
 Attention is split along the keys (Flash-Decoding), since a few queries would leave most of a GPU idle. The host does
 not know the text's length, so each split computes which keys it reads.
@@ -19,7 +19,7 @@ from .ops import Operations, Sight
 
 CHUNK = 1024  # numbers of a row that `norm_factor` loads at a time
 MAX_BLOCK = 512  # the largest number of SwiGLU outputs that one program computes
-TILE = 2**14  # bytes of keys that an attention program loads at a time
+TILE = 2**14  # bytes of keys that an attention program loads at a time, about
 PROGRAMS = 256  # number of attention programs that fill a large GPU
 MAX_SPLITS = 32  # per KV head
 MAX_ROWS = {torch.float32: 16, torch.bfloat16: 32}  # queries of an attention program; more do not fit its registers
@@ -82,7 +82,7 @@ def attend_kernel(
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
-    """Attend with up to `ROWS` queries to one split of the keys of one KV head.
+    """Compute attention of up to `ROWS` queries over one split of one KV head's keys.
 
     For each query, store the highest score, the sum of exp(score - highest), and the sum of values with these weights.
     """

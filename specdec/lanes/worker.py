@@ -2,9 +2,9 @@
 
 In one process, the page and the engine would share the interpreter's lock, which made runs a tenth slower. The engine's
 process answers one call at a time. If it dies, or is killed after a long silence, that call fails and the next call
-starts a new process. After an error from which CUDA cannot recover, the process ends itself.
+starts a new process. When no later run can succeed, the process ends itself.
 
-Calls are numbered, so that a call can drop answers that an abandoned earlier call still sends.
+Calls are numbered, so that late answers to an abandoned call are dropped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class WorkerDied(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Facts of the loaded models and of the machine, and the drafter and depth of the coming run.
+    """Facts of the loaded models and of the machine, and the drafter and K of the coming run.
 
     `speedup` is the expected speed-up; 0 if no costs were measured.
     """

@@ -1,6 +1,6 @@
 """Read a model's files: a folder in the Hub's layout (config.json, safetensors), or a GGUF file.
 
-If a file is missing, damaged or unexpected, a ValueError names the file or the tensor in one sentence.
+If a file is missing or damaged, a ValueError names the file or the tensor in one sentence.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def open_weights(place: Path) -> Mapping[str, Tensor]:
 
 
 def for_shapes(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Return `weights`, or for a GGUF file meta tensors of the same shapes, so that no data is read."""
+    """Return tensors with the shapes of `weights`, without reading the data of a GGUF file."""
     return weights.meta_tensors if isinstance(weights, gguf.Stored) else weights
 
 

@@ -1,7 +1,7 @@
 """Read a Hub model's config.json for our own decoder, and refuse models that the decoder would compute wrongly.
 
-If a file leaves out fields, transformers' config class for its model type reads the file first and adds the defaults.
-Complete files, such as those of the embedded family, are read without transformers.
+transformers' config class reads most files first, and adds defaults for missing fields. Complete files of a Llama, such
+as the embedded family's, are read without transformers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FULL = "full_attention"
 
 @dataclass(frozen=True)
 class Config:
-    """The fields that determine the computation, named as in current config.json files on the Hub."""
+    """The fields that determine the computation. The names are the Hub's where it has one."""
 
     model_type: str
     vocab_size: int
@@ -101,11 +101,11 @@ class Config:
 def is_ours(config: Mapping[str, Any]) -> bool:
     """Return whether our own decoder, rather than transformers, reads a model with this config.json."""
     kind = config.get("model_type")
-    return kind is None or kind in FAMILIES  # `Config.parse` reports a missing type
+    return kind is None or kind in FAMILIES  # `Config.parse` raises the error for a missing type
 
 
 def is_complete(data: Mapping[str, Any]) -> bool:
-    """Return whether a Llama's config.json needs no defaults. With rotary scaling, the answer is False."""
+    """Return whether this is a Llama's config.json with all fields, and without rotary scaling."""
     return (
         data.get("model_type") == "llama"
         and all(data.get(name) is not None for name in COMPLETE)

@@ -17,14 +17,14 @@ from .grouped import CODE_TYPES, GROUP, Grouped, INT7, rounded
 from .native import Blocked, runs_on
 
 WIDE = 2**17  # entries of a float32 matrix; with fewer, MKL is faster than oneDNN
-PACKED_ROWS = 16  # oneDNN packs a matrix for inputs with so many rows; most passes have fewer
+PACKED_ROWS = 16  # oneDNN packs a matrix for inputs of this many rows
 ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # None in builds of torch without oneDNN
 
 
 class Dequantised(NamedTuple):
-    """A `Grouped` matrix converted to numbers, for devices without a kernel for codes. Inputs are rounded to 8 bits."""
+    """A quantised (`Grouped`) matrix converted back to floats, for devices without a kernel for quantised weights."""
 
-    weights: Tensor  # [in, out], already multiplied by the factors of the outputs
+    weights: Tensor  # [in, out], with the factors of the outputs included
     before: Tensor | None = None  # factors of the inputs
 
     @classmethod
@@ -82,7 +82,7 @@ def pack_weight(
     """Convert a matrix [out, in] to the layout that multiplies fastest: that of `native.cpp`, oneDNN's, or [in, out].
 
     Inputs and outputs have `dtype`. Weights are rounded to `stored`, if given: to codes (`CODE_TYPES`) or to 16 bits.
-    Products multiply inputs by `before` and outputs by `after`.
+    `before` has a factor for each input, and `after` one for each output.
     """
     weight_dtype = dtype if stored is None or stored in CODE_TYPES else stored
     if isinstance(matrix, Tensor) and stored in CODE_TYPES and matrix.shape[1] % GROUP == 0:
@@ -103,7 +103,7 @@ def pack_weight(
 
 
 def draft_dtype(device: str, target: torch.dtype | None = None) -> torch.dtype | None:
-    """Return the dtype to which to round a draft's matrices, or None. `target` is the target's `stored`."""
+    """Return the dtype to which a draft's matrices are rounded, or None. `target` is the target's."""
     return (INT7 if target == INT7 else torch.int8) if runs_on(device) else None
 
 

@@ -84,8 +84,8 @@ class LaneAudit:
 def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
     """Audit the lanes in the header's order, then lanes that the header does not name.
 
-    `events` come from `Trace.load`, which has checked them, or from the engine. Raises ValueError if the parents of a
-    draft do not form a tree.
+    `events` come from `Trace.load`, which has checked them, or from the engine. Raises ValueError if the `parents` of
+    a cycle's draft form no tree.
     """
     by_lane: dict[str, list[Event]] = {lane: [] for lane in lanes}
     for event in (events := list(events)):
@@ -111,7 +111,7 @@ def faultless(audits: Iterable[LaneAudit]) -> bool:
 def are_complete(events: Iterable[Event]) -> bool:
     """Whether distributions list every token that was drafted or drawn.
 
-    In traces of the first versions they list only the likeliest tokens; such traces lack samples and `Verified.bonus`.
+    Traces of the first versions list only the likeliest tokens, and have neither samples nor `Verified.bonus`.
     """
     checks = [event for event in events if isinstance(event, Verified)]
     return any(event.bonus or any(x.target and x.target.sample for x in event.positions) for event in checks)
@@ -179,7 +179,7 @@ class Auditor:
             if status not in (None, x.status):
                 values = {"draft": label(x), "status": TranslatableText(x.status), "other": TranslatableText(status)}
                 yield TranslatableText("{draft} is recorded as {status}, but by its rule it is {other}", **values)
-                return  # later decisions differ because of this one
+                return  # later decisions may differ because of this one
 
     def check_draw(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         target_token, verified, children = cycle.target_token, cycle.verified, cycle.tree.children(cycle.tip)

@@ -146,9 +146,9 @@ def causal_mask(count: int, device: torch.device, dtype: torch.dtype) -> Tensor:
 
 
 def directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
-    """Return principal directions of `rows`, and a scale that gives coordinates a mean square of 1.
+    """Return principal directions of `rows`, and the factor that gives the rows' coordinates a mean square of 1.
 
-    Random directions fill up to `count`. Shapes: [n, width] -> [count, width], a number.
+    If there are fewer than `count`, random directions are added. Shapes: [n, width] -> [count, width], a number.
     """
     rows = rows.float().cpu()
     principal = torch.linalg.eigh(rows.T @ rows).eigenvectors.T.flip(0)[:count]

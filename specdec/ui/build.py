@@ -65,7 +65,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
 
 
 def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
-    """Store settings and tab in the address, and the run on `screen` in the browser's session storage."""
+    """Keep settings and tab in the page's address, and the run that `screen` shows in session storage."""
     usual = {name: field.value for name, field in fields.items()}
     drawn("shared/keep", words={}, names=list(fields), usual=usual, tabs=list(TABS), rules=menu.RULE_KEYS)
     changes = [field.change for field in fields.values()]
@@ -90,7 +90,7 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], engines
         ]
 
     done = demo.load(follow, None, [tabs, line, engines, *fields.values()], **race.INSTANT)
-    if limits().in_browser:  # repeat: Gradio loses an update that arrives while a field is first drawn
+    if limits().in_browser:  # sent again: Gradio loses updates while it first draws a field
         done = done.then(lambda: engine.for_visitor(has_queue_priority()), None, engines, **race.INSTANT)
     done.then(None, engines, None, js=engine.ENGINE_CHOSEN, **race.INSTANT)
 

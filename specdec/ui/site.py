@@ -1,7 +1,7 @@
 """Write the page as files that any web server can serve. It has the app's tabs, and computes runs in the browser.
 
-Gradio's components become markup, and `assets/page/site/host.js` replaces Gradio for their scripts. The answers of
-Python functions are computed beforehand. Browsers forbid a page that is opened from disk to fetch files. Therefore data
+Gradio's components become markup, whose scripts `assets/page/site/host.js` mounts. The answers of Python functions are
+computed beforehand. Browsers forbid a page that is opened from disk to fetch files. Therefore data
 are scripts that set `specdec[NAME]`, and the import map contains the modules.
 """
 
@@ -81,7 +81,7 @@ def earlier(folder: Path) -> list[Path]:
 
 
 def document(sheet: Sheet, version: str, base: str) -> str:
-    """Write the page itself, in the current language."""
+    """Return the HTML of the page, in the current language."""
     words, scripts = strings("site"), ("assets/modules.js", f"{begin()}.js", f"{sheet.data}/page.js")
     parts = {
         "language": TAGS[language()],
@@ -114,7 +114,7 @@ def shared() -> dict[str, str]:
 
 
 def quoted(text: str) -> str:
-    """Write the text as a JavaScript string in single quotes, so that a log's many double quotes are not escaped."""
+    """Return the text as a JavaScript string in single quotes, so that a log's many double quotes are not escaped."""
     return "'" + text.translate(MARKS) + "'"
 
 

@@ -17,7 +17,7 @@ from .corpus import Split
 END = "<|endoftext|>"
 VOCABULARY = 4096
 MIXTURE = {"story": 0.42, "code": 0.46, "facts": 0.12}
-# More than half of the texts for heads were written by the target ("own"), because heads must predict the target.
+# Heads must predict the target, so they learn mostly from texts that the target wrote ("own").
 DRAFT_MIXTURE = {"story": 0.16, "code": 0.16, "facts": 0.08, "own": 0.6}
 
 
@@ -41,7 +41,7 @@ def train_tokenizer(corpus: dict[str, Split], out: Path) -> None:
 
 
 def encode(tokenizer: PreTrainedTokenizerFast, documents: list[str]) -> np.ndarray:
-    """Encode documents as one stream of ids, in which each document begins with END."""
+    """Encode documents as one stream of ids. END, which is also the BOS token, stands before each document."""
     backend = tokenizer.backend_tokenizer
     end = backend.token_to_id(END)
     ids = [[end, *encoding.ids] for encoding in backend.encode_batch_fast(documents, add_special_tokens=False)]
@@ -59,7 +59,7 @@ def window(stream: np.ndarray, length: int, dice: random.Random) -> np.ndarray:
 def batches(
     streams: dict[str, np.ndarray], mixture: dict[str, float], rows: int, length: int, dice: random.Random, device: str
 ) -> Iterator[tuple[torch.Tensor, int]]:
-    """Yield endless batches of windows [rows, length], with their numbers of tokens."""
+    """Yield batches of windows [rows, length] without end, each with its number of tokens."""
     while True:
         names = dice.choices(list(mixture), list(mixture.values()), k=rows)
         ids = np.stack([window(streams[name], length, dice) for name in names]).astype(np.int64)

@@ -21,8 +21,8 @@ export function cornerBox(corner, panel, viewport) {
   return { left, top, right: left + panel.width, bottom: top + panel.height };
 }
 
-/* Chooses a corner where the panel covers neither `widget` nor `keepFree`; prefers `lastPlace`. If no corner fits,
- * chooses "sheet", which lies along the bottom of the window. */
+/* Chooses a corner where the panel covers neither `widget` nor `keepFree`; prefers `lastPlace`. If none fits, or
+ * the window is narrow, chooses "sheet", which lies along the bottom of the window. */
 export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widget) {
   if (viewport.width < NARROW_PX) return "sheet";
   const isFree = (corner) =>
@@ -30,7 +30,8 @@ export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widge
   return lastPlace && lastPlace !== "sheet" && isFree(lastPlace) ? lastPlace : CORNERS.find(isFree) || "sheet";
 }
 
-/* Returns how far to scroll to show `widget` between `top` and `bottom`. A widget that is too tall begins at `top`. */
+/* Returns how far to scroll to centre `widget` between `top` and `bottom`; 0 if it is there already. Begins a tall one at
+ * `top`. */
 export function scrollDistance(widget, top, bottom) {
   if (widget.top >= top && widget.bottom <= bottom) return 0;
   return widget.top - top - Math.max(0, (bottom - top - (widget.bottom - widget.top)) / 2);

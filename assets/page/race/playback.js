@@ -49,7 +49,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   /* Returns whether cycles pass slowly enough for their motion to be seen. */
   const isSlow = () => view.slowdown >= 200 || isSlowMotion(countCyclesBy(speculativeOf(view.run).cycles, view.timeMs));
 
-  /* Commits a cycle in slow motion: time stands still while the verdicts move and the visitor reads the sentence. */
+  /* Commits a cycle in slow motion: time stops while its verdicts move and the visitor reads about it. */
   function commitInSlowMotion(cycle) {
     const { settleMs, readMs } = FIRST_CYCLES[countCyclesBy(speculativeOf(view.run).cycles, cycle.endMs) - 1],
       willHold = view.rejectionPause === "armed" && findFirstRejection(view.run) === cycle;
@@ -99,7 +99,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     if (shouldPlay) view.frameId = requestAnimationFrame(advance);
   }
 
-  /* Pauses the first replay once, at its first rejection, and plays on if the visitor does not take over. */
+  /* Pauses a recording once, at its first rejection, and plays on if the visitor does not take over. */
   function holdAt(ms) {
     Object.assign(view, { timeMs: ms, playing: false, rejectionPause: "holding", settleProgress: 1, pauseMs: 0 });
     draw();

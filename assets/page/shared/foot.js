@@ -1,4 +1,4 @@
-/* Makes our API link press Gradio's button. That button is hidden, as its label follows the browser's language. */
+/* Makes our API link press Gradio's button. That button is hidden because its label is in the browser's language, not the page's. */
 
 export function mount(element) {
   /** @type {HTMLElement} */ (element.querySelector("a")).addEventListener("click", (event) => {

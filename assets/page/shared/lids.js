@@ -8,7 +8,7 @@ export function mount(element, props) {
     [drafterNames, order] = [props.names, props.order].map((text) => JSON.parse(text));
   const [settings, more] = element.querySelectorAll("button");
 
-  /* Writes the chosen settings on their lid. `values` is in the order of the table of settings. */
+  /* Writes the chosen settings on their lid. `values` has the order of the table in `settings.py`. */
   function writeLid(values) {
     const valueText = (name) => {
       const value = values[order.indexOf(name)];

@@ -115,7 +115,7 @@ export function createResidualCharts({ texts, view, current }) {
     ].filter(Boolean);
   }
 
-  /* Explains why the replacement is not sampled from p itself. The drafted token would then be written too often: with
+  /* Explains why the replacement is not sampled from p itself: then the drafted token would be written too often, with
    * probability min(p, q) + (1 − β) p. */
   function explainResidual({ p, q, piece }, beta) {
     const values = {

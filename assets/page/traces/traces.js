@@ -14,7 +14,7 @@ function mountTraces(element, props, server, player) {
     root = element.querySelector(".sd-traces");
   const part = findParts(root);
   const base = location.href.split(/[?#]/, 1)[0];
-  player.share = share; // the finish of a race has a link button, too
+  player.share = share; // the summary of a finished race has a link button, too
   let askNumber = 0,
     answeredRun = player.run(), // the run that the shown answer is about
     isLoadingLink = false;
@@ -166,7 +166,7 @@ function mountTraces(element, props, server, player) {
     const lid = /** @type {HTMLElement | null} */ (
       document.querySelector('.sd-lid[aria-controls="deeds"][aria-expanded="false"]')
     );
-    if (lid) lid.click(); // the answer appears there
+    if (lid) lid.click(); // opens the fold in which the answer appears
     takeFile(event.dataTransfer.files[0]);
   }
 

@@ -21,10 +21,10 @@ def drawn(
 ) -> gr.HTML:
     """Add a component that the module `name` draws.
 
-    By default, the `words` of "race/player" are `strings("player")`. The script reads `properties` from `props`, and
+    `words` default to the strings of the last part of `name`. The script reads `properties` from `props`, and
     can trigger `events`. Pass a `template` if the page must contain words before any script runs.
 
-    Objects and lists are sent as JSON text, because Gradio would wrap them in slow proxies.
+    Most objects and lists are sent as JSON text, because Gradio would wrap them in slow proxies.
     """
     properties["words"] = strings(name.rpartition("/")[2]) if words is None else words
     texts = {
@@ -46,7 +46,7 @@ def as_json(content: Any) -> str:
 
 
 def mounting(name: str, events: Sequence[str]) -> str:
-    """Write the script that mounts a component. Gradio allows only events that this script names.
+    """Write the script that mounts a component. Gradio lets it trigger only events that stand in this script.
 
     The import map of `scripts.py` resolves the module.
     """
