@@ -1,4 +1,4 @@
-"""Describe a cycle: both models' distributions at each draft. Meanwhile the lane's clock pauses."""
+"""Describe a cycle: both models' distributions at each draft. The lane's clock is stopped meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
 def verification(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> dict[str, Any]:
-    """Return the fields of `Verified` except times. `noise` draws samples; without it, there are no distributions."""
+    """Return fields of `Verified`: `positions`, and with `noise`, which draws samples, the distributions and `p`."""
     fields: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
     if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
@@ -41,9 +41,9 @@ def verification(
 def positions(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> tuple[Position, ...]:
-    """Return one entry for each drafted token. Without `noise`, it has only the token, its status, p, q, u and h."""
+    """Return one entry for each drafted token. Without `noise`, an entry has only token, status, p, q, u and h."""
     trials = {trial.node: trial for trial in verdict.trials}
-    with_coin = {trial.node for trial in verdict.trials if trial.u is not None}  # tests without a coin have no residual
+    with_coin = {trial.node for trial in verdict.trials if trial.u is not None}  # without coins, there is no residual
     described, block_weight, distributions = [], 1.0, proposal.distributions(rows)
     chances = block_chances(proposal, rows) if noise is not None else iter(())
     for node, status in enumerate(statuses(proposal, verdict)):
@@ -73,7 +73,7 @@ def positions(
 
 
 def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
-    """For each token of a chain, yield the chance that block verification accepts the block up to it (`Position.h`)."""
+    """For each token of a chain, yield the chance that block verification accepts the block up to it (`block`)."""
     if not proposal.is_chain:
         return
     weight, last, distributions = 1.0, len(proposal) - 1, proposal.distributions(rows)
@@ -111,7 +111,7 @@ def likeliest(probs: Tensor) -> list[int]:
 
 
 def distribution(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int]) -> Distribution:
-    """Return the probabilities of `tokens`, the likeliest first, and the sum of all other probabilities."""
+    """Return the probabilities of `tokens`, the likeliest first, the sum of all others, and the entropy."""
     shown = list(tokens)
     pairs = sorted(zip((-probs[shown]).tolist(), shown, strict=True))
     top = tuple(Candidate(token, piece(token), round(-value, 7)) for value, token in pairs if value < 0.0)

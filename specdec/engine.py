@@ -103,7 +103,7 @@ class Executor(Protocol):
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
         """Draft up to depth `k` after `tokens`, verify, and cache the accepted path. The first call is the prefill.
 
-        An exception ends the run. Other failures of the drafter only leave the cycle without a draft.
+        An exception ends the run. If only the drafter fails, the cycle has no draft.
         """
         ...
 
@@ -256,8 +256,8 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
             proposal, verdict = cycle.proposal, cycle.verdict
             if proposal.tokens:
                 pieces = tuple(map(task.piece, proposal.tokens))
-                ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
-                yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, ends)
+                step_ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
+                yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, step_ends)
             # The clock is stopped while the cycle is described. An error here adds no token.
             details = cycle.describe(noise if task.details else None)
             emitted = verdict.emitted(proposal)

@@ -32,7 +32,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """The most probable tokens of a distribution, the probability of all others together, and its entropy in nats.
+    """The likeliest and some other tokens, the probability of all further tokens together, and the entropy in nats.
 
     `sample` is a token drawn only for display, with `SharedNoiseSampler`.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EMBEDDED = "embedded"  # the family that comes with the package
 ROUNDED = {"embedded:bfloat16": "bfloat16", "embedded:int8": "int8"}  # targets with the same weights in fewer bits
 RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
-IN_BROWSER = {  # the drafters that assets/page/engine/worker.js implements, by family
+IN_BROWSER = {  # the drafters that assets/page/engine/worker.js runs, by family
     EMBEDDED: ("draft_model", "prompt_lookup", "none"),
     "smollm2": ("prompt_lookup", "none"),
 }

@@ -106,7 +106,7 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, MIN_TEMPERATURE)
     if not 0 < params.top_k < logits.shape[-1]:
         return apply_top_p(normalised(logits.softmax(dim=-1)), params.top_p)
-    # Ids are sorted, so that top-p drops the highest id among equal tokens.
+    # Ids are sorted, so that top-p drops the highest of equally likely ids.
     keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
     distribution = apply_top_p(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
     return torch.zeros_like(logits).scatter_(-1, keep, distribution)

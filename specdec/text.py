@@ -54,7 +54,7 @@ class Pieces:
         return content.replace(SENTENCEPIECE_SPACE, " ").encode()
 
     def piece(self, token: int) -> str:
-        """Return the token's text for display; if its bytes are not valid UTF-8, they are written as <0xF0>."""
+        """Return the token's text for display. If its bytes are not valid UTF-8, each is shown in hex, like <0xF0>."""
         if token in self._special:
             return str(self._tokenizer.id_to_token(token))
         data = self.bytes(token)

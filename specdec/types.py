@@ -151,7 +151,7 @@ class Proposal:
         return is_chain(self.parents)
 
     def distributions(self, rows: Tensor) -> Tensor:
-        """Return q of each token. `rows` gives the dtype and width of one-hot rows.  # [n, V]"""
+        """Return q of each token. If one-hot, it has the dtype, device and width of `rows`.  # [n, V]"""
         if self.probs is not None:
             return self.probs
         distributions = rows.new_zeros((len(self), rows.shape[1]))

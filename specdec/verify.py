@@ -26,7 +26,7 @@ class Rule(Protocol):
 
     name: str
     lossless: bool
-    trees: bool = True  # False if the rule judges chains only
+    trees: bool = True  # judges trees, not only chains
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict: ...
 
@@ -72,5 +72,5 @@ class RejectionSampling(Rule):
         return residual(p, q, token)
 
     def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
-        # The key holds the level of the last accepted token in the tree.
+        # Levels count from 0, depths from 1.
         return sampler.categorical(p, ("own", proposal.depth(node) - 1))

@@ -139,8 +139,8 @@ def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
                 what = f"{ast.unparse(place)} → {new}"
                 what = f"{parent.arg}={what}" if isinstance(parent, ast.keyword) else what
                 seen[file, function, what] += 1
-                again = seen[file, function, what]
-                what += f" ({again})" if again > 1 else ""
+                count = seen[file, function, what]
+                what += f" ({count})" if count > 1 else ""
                 result.append(Mutant(file, function, what, place.lineno, replaced(source, place, new)))  # type: ignore[attr-defined]
     return result
 
@@ -213,8 +213,8 @@ def run_tests(mutant: Mutant) -> int:
     sys.meta_path.insert(0, MutantImporter())  # type: ignore[arg-type]
     os.chdir(ROOT)
     options = ["-x", "-n0", "-p", "no:cacheprovider", "-o", f"timeout={TEST_SECONDS}"]
-    tests = sorted(TESTS, key=lambda name: f"test_{mutant.file}.py" != name)
-    return int(pytest.main([*options, *(f"tests/{name}" for name in tests)]))
+    tests = sorted(TESTS, key=lambda test: f"test_{mutant.file}.py" != test)
+    return int(pytest.main([*options, *(f"tests/{test}" for test in tests)]))
 
 
 def try_mutants(files: Sequence[str] = FILES, seconds: float = math.inf) -> list[Figure]:

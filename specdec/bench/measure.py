@@ -25,7 +25,7 @@ Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison 
 
 @dataclass(frozen=True)
 class Case:
-    """The settings that one line of the table measures."""
+    """A drafter and the settings to measure it with."""
 
     drafter: str
     domain: str
@@ -54,10 +54,10 @@ def measure_pairs(
     tick: Callable[[], object] = lambda: None,
     seed: int = 0,
 ) -> dict[Case, Pairs]:
-    """Measure cases of one temperature against plain decoding. A round runs all cases on all prompts.
+    """Measure cases of one domain and temperature against plain decoding. A round runs all cases on all prompts.
 
     The baseline of a speculative run is the faster of two plain runs, one before and one after it. Round i uses the
-    seed `seed` + i; round 0 is a warm-up. `tick` is called after each case.
+    seed `seed` + i; round 0 is a warm-up. `tick` is called after each pair.
     """
     collected: dict[Case, Pairs] = {case: [] for case in cases}
     for repeat in range(repeats + 1):

@@ -1,4 +1,4 @@
-"""Define all commands except `run`. Each command imports what it needs only when it is called."""
+"""Define all commands except `run`. Each command imports slow modules only when it is called."""
 
 from __future__ import annotations
 

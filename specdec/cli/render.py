@@ -34,7 +34,7 @@ COUNTED = {
     "totals": "totals only: tokens that arrived together are taken for one cycle",
     None: "none: the server drafted nothing",
 }
-# Control characters except tab and newline, line separators, and marks that can reverse a line.
+# Control characters (not tab and newline), line separators, and marks that can reverse a line.
 CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -49,7 +49,7 @@ def tell(sentence: str) -> None:
 def print_run(
     prompt: str, events: Iterable[Event], target: str = "", precision: str = "", is_chat: bool = False, note: str = ""
 ) -> list[Event]:
-    """Print a run as it goes on, then its figures. If `is_chat`, the answer begins on a new line.
+    """Print a run as it goes on, then its figures. If `is_chat`, the answer begins after a blank line.
 
     `note` says which drafter and K were chosen by default.
     """
@@ -98,7 +98,7 @@ def report(
     spec, plain = comparison.speculative, comparison.plain
     started = {event.lane: event for event in events if isinstance(event, Started)}
     failed = {event.lane: " ".join(event.reason.split()) for event in events if isinstance(event, Failed)}
-    first = started.get("speculative")
+    settings = started.get("speculative")
     has_plain = server is None or "plain" in started
     busy = BUSY if comparison.machine_busy or (server is None and machine.busy()) else ""
     rows = [("target", target), ("target in", precision + OTHER_TARGET * (precision not in ("", "float32")))]
@@ -106,13 +106,13 @@ def report(
         depth = f", at most {server.k} tokens drafted a cycle" if server.k else ""
         rows += [("server", f"{server.kind} {server.version}, model {server.model}{depth}")]
         rows += [("cycles", COUNTED[spec.counted])]
-    elif first is not None:
-        params = f"K = {first.k}, T = {first.params.temperature:g}, seed {first.params.seed}"
-        lossless = "lossless" if first.lossless else "LOSSY: the text no longer follows the target's distribution"
+    elif settings is not None:
+        params = f"K = {settings.k}, T = {settings.params.temperature:g}, seed {settings.params.seed}"
+        lossless = "lossless" if settings.lossless else "LOSSY: the text no longer follows the target's distribution"
         rows += [
-            ("drafter", f"{first.drafter}, {params}"),
+            ("drafter", f"{settings.drafter}, {params}"),
             ("by default", note),
-            ("verification", f"{first.rule}, {lossless}"),
+            ("verification", f"{settings.rule}, {lossless}"),
         ]
     rows += [
         ("speculative", figure(spec.tokens_per_second, 1, "tokens/s")),

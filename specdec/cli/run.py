@@ -1,4 +1,4 @@
-"""Run `specdec run "Once upon a time"`: one race in the terminal, with coloured text and figures."""
+"""Run `specdec run PROMPT`: one race in the terminal, with coloured text and figures."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class AdaptiveDrafter:
         return self.stops and self.stop(confidence, index)
 
     def _depth(self, k: int) -> int:
-        """Return the depth with the most expected tokens per time.
+        """Return the depth with the most expected tokens per time, or `k` if `should_stop` can end the draft.
 
         Return 0 while plain decoding is faster. Now and then return 1 nevertheless, to see whether that changed.
         """

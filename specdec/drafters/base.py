@@ -137,7 +137,7 @@ class Head(Protocol):
         ...
 
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Append each feature and the next token to the cache; return states.  # [n, hidden], n -> [n, hidden]"""
+        """Add a cache entry for each feature and next token; return states.  # [n, hidden] -> [n or slots, hidden]"""
         ...
 
 
@@ -170,7 +170,7 @@ class HeadDrafter(Generic[H]):
         return list(tokens[start + 1 : length + 1])
 
     def forward(self, pending: list[int]) -> Tensor:
-        """Read the pending tokens with their features; return the head's states after them.  # [n, hidden]"""
+        """Read the pending tokens with their features; return the head's states after them.  # [n or slots, hidden]"""
         states = self.head.forward(self._features, pending, self._cache)
         self._from_target = min(self._cache.length, self.view.cache.length)
         return states

@@ -45,7 +45,7 @@ class BlockHead:
         taps: Sequence[int],
         stored: torch.dtype | None = None,
     ) -> None:
-        """Round matrices to `stored`, unless it is None. Raises ValueError if `weights` do not fit `target`."""
+        """Round matrices to `stored`, except lookup tables. Raises ValueError if `weights` do not fit `target`."""
         check_tensors(weights, head_tensors(config, weights, target, len(taps)))
         self.slots, self.taps = 1 + len(weights["slots.weight"]), tuple(taps)
         # Slots can lie beyond the target's context.
@@ -75,7 +75,7 @@ class BlockHead:
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
         """Append features of the text to the cache; return the block's states.  # [n, hidden] -> [slots, hidden]
 
-        The block follows the last of `tokens`, which has no features yet.
+        The block begins at the last of `tokens`, which has no features yet.
         """
         normed = self.decoder.rms_normalise
         self.decoder.remember(features, cache)

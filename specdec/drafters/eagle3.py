@@ -28,7 +28,7 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import HeadChainDrafter, HeadDrafter, siblings
 
-WIDTH = 3  # the most children of a node, and the most expanded nodes of a level
+BREADTH = 3  # the most children of a node, and the most expanded nodes of a level
 DEPTH = 8  # levels of a tree
 NODES = 7  # nodes of a tree; the target reads one row more. On a CPU, more than 8 rows are slow
 
@@ -72,8 +72,8 @@ class Eagle3Head:
     ) -> None:
         """Make the head from `weights`, named as in the authors' checkpoints. Raises ValueError if they do not fit.
 
-        With `norm_before_residual`, as in `speculators`, the input is the normed feature. Matrices are
-        rounded to the dtype `stored`, if given.
+        With `norm_before_residual`, as in `speculators`, the input is the normed feature. Matrices,
+        except embeddings, are rounded to the dtype `stored`, if given.
         """
         weights = with_output_matrix(weights, target)
         width = target.width
@@ -97,7 +97,7 @@ class Eagle3Head:
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
     def new_cache(self, capacity: int) -> StaticCache:
-        return self.decoder.new_cache(capacity + WIDTH * DEPTH)  # with room for a tree's expanded nodes
+        return self.decoder.new_cache(capacity + BREADTH * DEPTH)  # with room for a tree's expanded nodes
 
     def fuse(self, states: Mapping[int, Tensor], places: slice | Tensor) -> Tensor:
         """Make the features of the tokens at `places` from the target's states there.  # [n, hidden]"""
@@ -195,11 +195,11 @@ class Eagle3Drafter(HeadChainDrafter[Eagle3Head]):
         return self.head.logits(self.extend(pending))
 
 
-def drawn_widths(k: int) -> list[int]:
+def draws_per_level(k: int) -> list[int]:
     """Return how many tokens to draw on each level, for at most NODES tokens on at most `k` levels."""
     depth = min(k, NODES)
     siblings_per_level, remainder = divmod(NODES - depth, depth)
-    return [min(WIDTH, 1 + siblings_per_level + (level < remainder)) for level in range(depth)]
+    return [min(BREADTH, 1 + siblings_per_level + (level < remainder)) for level in range(depth)]
 
 
 @dataclass(slots=True)
@@ -229,13 +229,13 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
         return self._likeliest(pending, k) if params.temperature == 0.0 else self._drawn(pending, k, params, sampler)
 
     def _drawn(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        parent, widths = -1, drawn_widths(k)
+        parent, counts = -1, draws_per_level(k)
         drafted, parents, distributions, seconds = list[int](), list[int](), list[Tensor](), list[float]()
         started = time.perf_counter()
-        for level, width in enumerate(widths):
+        for level, count in enumerate(counts):
             logits = self.head.logits(self.extend(pending))
             distribution, first = probabilities(logits, params)[0], len(drafted)
-            for token, q in siblings(distribution, width, sampler, level):
+            for token, q in siblings(distribution, count, sampler, level):
                 drafted.append(token)
                 parents.append(parent)
                 distributions.append(q)
@@ -253,10 +253,10 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
         root = self._features[-1:]
         states = self.extend(pending)
         for level in range(min(k, DEPTH)):
-            if level:  # read all expanded nodes again, which is cheaper than a cache with a tree mask
+            if level:  # read all expanded nodes again, which is cheaper than masks over cached nodes
                 expanded += frontier
                 states = self._read_tree(root, pending[-1], [nodes[i] for i in expanded], expanded)[-len(frontier) :]
-            candidates = self.head.candidates(states, WIDTH)
+            candidates = self.head.candidates(states, BREADTH)
             for parent, state, scores, ids in zip(frontier, states, *candidates, strict=True):
                 above = nodes[parent].score if level else 0.0
                 nodes += [
@@ -265,7 +265,7 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
             best = sorted(range(len(nodes)), key=lambda i: -nodes[i].score)[:NODES]
             times.append(time.perf_counter())
             # No child scores higher than its parent, so only the best nodes are expanded.
-            frontier = [i for i in best if nodes[i].level == level][:WIDTH]
+            frontier = [i for i in best if nodes[i].level == level][:BREADTH]
             if not frontier:
                 break
         best = sorted(best)

@@ -46,10 +46,10 @@ class MedusaHeads:
         The default `tree` is TREE, cut to the number of heads. Raises ValueError if the weights do not fit `target`.
         """
         count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
-        layers = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
-        width, output_name = target.width, f"{layers}.weight"
-        shapes: dict[str, tuple[int, ...]] = {f"{i}.linear.weight": (width, width) for i in range(layers)}
-        shapes |= {f"{i}.linear.bias": (width,) for i in range(layers)}
+        block_count = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
+        width, output_name = target.width, f"{block_count}.weight"
+        shapes: dict[str, tuple[int, ...]] = {f"{i}.linear.weight": (width, width) for i in range(block_count)}
+        shapes |= {f"{i}.linear.bias": (width,) for i in range(block_count)}
         if f"0.{output_name}" in weights:
             shapes[output_name] = (target.vocabulary, width)
         check_tensors(weights, {f"{head}.{name}": shape for head in range(count) for name, shape in shapes.items()})
@@ -64,7 +64,7 @@ class MedusaHeads:
 
         self.blocks = [
             (of_all_heads(f"{i}.linear.weight").transpose(1, 2).contiguous(), of_all_heads(f"{i}.linear.bias")[:, None])
-            for i in range(layers)
+            for i in range(block_count)
         ]
         outputs = [weights[f"{head}.{output_name}"].float() for head in range(count)] if output_name in shapes else []
         self.outputs = [pack_weight(output, target.dtype, target.device, stored) for output in outputs]
@@ -126,14 +126,14 @@ class MedusaTreeDrafter:
             return Proposal()
         started = time.perf_counter()
         logits = self.heads.logits(last_state(self.view), max(map(len, paths)))
-        width = 1 + max(map(max, paths))
+        ranks = 1 + max(map(max, paths))
         choices: list[list[tuple[int, Tensor | None]]]
         if params.temperature == 0.0:
-            choices = [[(token, None) for token in best] for best in logits.topk(width).indices.tolist()]
+            choices = [[(token, None) for token in best] for best in logits.topk(ranks).indices.tolist()]
         else:
             rows = enumerate(probabilities(logits, params))
-            choices = [[*siblings(distribution, width, sampler, level)] for level, distribution in rows]
-        # If a distribution has fewer tokens than `width`, its last ranks have no token.
+            choices = [[*siblings(distribution, ranks, sampler, level)] for level, distribution in rows]
+        # If a distribution has fewer tokens than `ranks`, its last ranks have no token.
         paths = [path for path in paths if all(rank < len(choices[level]) for level, rank in enumerate(path))]
         node_of = {(): -1, **{path: node for node, path in enumerate(paths)}}
         chosen = [choices[len(path) - 1][path[-1]] for path in paths]

@@ -38,7 +38,7 @@ class Share:
 class Calibration:
     """Predicts how often tokens of a given confidence are accepted, with a logistic curve that is fitted in the run.
 
-    This is Platt scaling. The curve starts raised, because unsure drafts are accepted more often than they say.
+    This is Platt scaling. It starts raised, because unsure tokens are accepted more often than their confidence says.
     """
 
     LEVEL = 0.5

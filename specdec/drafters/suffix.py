@@ -1,7 +1,7 @@
 """Suffix decoding: find earlier copies of the text's last tokens, and draft what followed them most often.
 
 It needs no model. It compares up to 32 tokens, while prompt lookup compares at most three. The longer the match, the
-more tokens it drafts. Oliaro et al. 2024, arXiv 2411.04975.
+more tokens it may draft. Oliaro et al. 2024, arXiv 2411.04975.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Chat:
 
 
 def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
-    """Encode a template's text. The flag is off, so that control tokens become their ids."""
+    """Encode a template's text. With the flag off, `tokenizer` turns control tokens into their ids."""
     tokenizer.encode_special_tokens = False
     try:
         return ids_of(text, tokenizer)
@@ -77,8 +77,8 @@ def template_of(place: Path) -> tuple[str, dict[str, str]]:
     if gguf_header.is_file(place):
         header = gguf_header.read_header(place)
         return header.value("tokenizer.chat_template", ""), gguf_tokenizer.controls(header)
-    table = place / TOKENIZER_CONFIG
-    facts = json.loads(table.read_bytes()) if table.is_file() else {}
+    file = place / TOKENIZER_CONFIG
+    facts = json.loads(file.read_bytes()) if file.is_file() else {}
     controls = {
         name: value["content"] if isinstance(value, dict) else value
         for name, value in facts.items()

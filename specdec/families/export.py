@@ -59,8 +59,8 @@ def export(family: str, out: Path) -> list[Path]:
 def unpacked(folder: Path) -> tuple[dict[str, Any], Weights]:
     """Read config.json and the tensors. Packed tensors become float32; if dtypes then differ, all become float32."""
     weights = read_weights(folder)
-    kinds = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
-    dtype = kinds.pop() if len(kinds) == 1 else torch.float32
+    dtypes = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
+    dtype = dtypes.pop() if len(dtypes) == 1 else torch.float32
     weights = {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
     return read_json(folder / "config.json") | {"dtype": str(dtype).removeprefix("torch.")}, weights
 
@@ -84,7 +84,7 @@ def medusa_config(config: dict[str, Any], weights: Weights, target: dict[str, An
 
 
 def medusa_names(weights: Weights) -> Weights:
-    """Rename the authors' 1.0.linear.bias to vLLM's blocks.1.layers.0.bias, and 1.2.weight to lm_heads.1.weight."""
+    """Rename the tensors for vLLM: block b of head h becomes blocks.h.layers.b, its output matrix lm_heads.h."""
     blocks, outputs = re.compile(r"(\d+)\.(\d+)\.linear\.(\w+)"), re.compile(r"(\d+)\.\d+\.weight")
     return {
         outputs.sub(r"lm_heads.\1.weight", blocks.sub(r"blocks.\1.layers.\2.\3", name)): tensor

@@ -1,7 +1,7 @@
 """Read the tokenizer in a GGUF file. Its ids equal those of the model's tokenizer.json on the Hub.
 
-Byte-level tokenizers (SmolLM2, Qwen, Llama 3) are read here: transformers would not split SmolLM2's numbers into
-digits. It converts SentencePiece tokenizers (Llama 2, Mistral).
+transformers converts SentencePiece tokenizers (Llama 2, Mistral). Byte-level tokenizers (SmolLM2, Qwen, Llama 3) are
+read here, because transformers would not split SmolLM2's numbers into digits.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ def load_tokenizer(header: Header) -> Tokenizer:
             header.path.parent, gguf_file=header.path.name
         ).backend_tokenizer
         return loaded
-    split = header.value("tokenizer.ggml.pre", "")
-    if kind != "gpt2" or split not in SPLITS:
-        raise ValueError(f"its tokenizer is of the kind {kind} {split}; supported are {', '.join(SPLITS)}")
-    words = header.value("tokenizer.ggml.tokens")
-    kinds = header.value("tokenizer.ggml.token_type", [1] * len(words))
+    split_name = header.value("tokenizer.ggml.pre", "")
+    if kind != "gpt2" or split_name not in SPLITS:
+        raise ValueError(f"its tokenizer is of the kind {kind} {split_name}; supported are {', '.join(SPLITS)}")
+    texts = header.value("tokenizer.ggml.tokens")
+    types = header.value("tokenizer.ggml.token_type", [1] * len(texts))
     # Padding rows, which the converter calls [PAD…], are left out.
-    table = {word: i for i, word in enumerate(words) if not (kinds[i] == UNUSED and word.startswith("[PAD"))}
-    tokenizer = byte_level(SPLITS[split], table, header.value("tokenizer.ggml.merges"))
-    controls = [word for word, i in table.items() if kinds[i] == CONTROL]
-    tokenizer.add_special_tokens([AddedToken(word, special=True, normalized=False) for word in controls])
-    user_defined = [word for word, i in table.items() if kinds[i] == USER_DEFINED]
-    tokenizer.add_tokens([AddedToken(word, normalized=False) for word in user_defined])
-    begins = header.value("tokenizer.ggml.add_bos_token", SPLITS[split] == LLAMA3)
+    table = {text: i for i, text in enumerate(texts) if not (types[i] == UNUSED and text.startswith("[PAD"))}
+    tokenizer = byte_level(SPLITS[split_name], table, header.value("tokenizer.ggml.merges"))
+    controls = [text for text, i in table.items() if types[i] == CONTROL]
+    tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in controls])
+    user_defined = [text for text, i in table.items() if types[i] == USER_DEFINED]
+    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in user_defined])
+    begins = header.value("tokenizer.ggml.add_bos_token", SPLITS[split_name] == LLAMA3)
     if begins and (first := control(header, "bos")):
         tokenizer.post_processor = processors.TemplateProcessing([first, "$A"], special_tokens=[(first, table[first])])
     return tokenizer
@@ -87,7 +87,7 @@ def controls(header: Header) -> dict[str, str]:
 
 def end_tokens(header: Header) -> frozenset[int]:
     """Return the tokens that end a text or an answer."""
-    words = header.value("tokenizer.ggml.tokens")
+    texts = header.value("tokenizer.ggml.tokens")
     named = (header.fields.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom"))
-    marked = (i for i, word in enumerate(words) if word in ENDS)
+    marked = (i for i, text in enumerate(texts) if text in ENDS)
     return frozenset(token for token in (*named, *marked) if token is not None)

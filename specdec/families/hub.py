@@ -1,4 +1,4 @@
-"""Find checkpoints in the Hub's cache, or fetch them from the Hub in a child process that can be stopped at any moment.
+"""Find checkpoints in the Hub's cache, or download them. `fetch` does so in a child process that can be stopped.
 
 The next attempt continues a stopped download. Only data files are kept, never code. The page's process starts the
 downloads, so this module does not import torch.
@@ -202,7 +202,7 @@ def download_smollm2(progress: Progress) -> None:
 def fill(file: Path, url: str, digest: str, progress: Progress, headers: dict[str, str] | None = None) -> None:
     """Download `url` to `file`, continuing an earlier attempt. Raises ValueError if its SHA-256 is not `digest`.
 
-    This is needed because `snapshot_download` (2.4, November 2026) does not resume a download.
+    This is needed because huggingface_hub's `snapshot_download` (2.4, November 2026) does not resume a download.
     """
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import WeakFileLock

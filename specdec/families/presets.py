@@ -20,7 +20,7 @@ from . import chat, hub
 from .smollm2 import NAME as SMOLLM2
 
 SEPARATOR = " + "
-TARGET_ONLY = tuple(m.name for m in METHODS.values() if not m.part)  # methods that need only the target
+TARGET_ONLY = tuple(m.name for m in METHODS.values() if not m.part)  # methods that copy tokens, or draft nothing
 ALONE = ("suffix", "prompt_lookup", QUANTISED)  # methods that a target without a draft can use, the best first
 PUBLISHED = methods_sharing_parts(DRAFT_MODEL, "medusa", "eagle3")  # methods that published drafts use
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)

@@ -56,7 +56,7 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
 def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any:
     """Load the drafter in `folder` for `target`. Raises ValueError if it does not fit."""
     weights = open_weights(folder)
-    # Only our own heads are rounded, because their files are packed in 8 bits anyway.
+    # Heads are rounded only if their file is packed in 8 bits, as ours are.
     stored = draft_dtype(target.device) if is_packed(folder) else None
     return load_head(folder, weights, target, stored) or draft_model(folder, weights, target, tokenizer)
 
@@ -64,7 +64,7 @@ def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any
 def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None) -> Any:
     """Load a drafter that uses the target's states or embeddings. Return None if the tensors are of another kind.
 
-    Matrices are rounded to the dtype `stored`.
+    Each kind of head says which matrices it rounds to the dtype `stored`.
     """
     names = {name.removeprefix("model.") for name in weights}
     is_medusa = any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names)
@@ -114,7 +114,7 @@ def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
 
 
 def medusa(weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None) -> MedusaHeads:
-    """Load the heads of Medusa 1. Count heads and blocks by the tensors, because config.json is often wrong."""
+    """Load the heads of Medusa 1. Heads and blocks are counted by the tensors, because config.json is often wrong."""
     renamed = {MEDUSA_PREFIX.sub("", name): w for name, w in weights.items()}
     outputs = {name: w[: target.vocabulary] for name, w in renamed.items() if ".linear." not in name}  # without padding
     return MedusaHeads(renamed | outputs, target, stored=stored)

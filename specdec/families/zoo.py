@@ -39,8 +39,8 @@ from . import chat, hub, presets, published
 EMBEDDED = ASSETS / "family"
 # The precisions of a target. Browsers use the last two. With `gguf`, the weights stay packed as in the GGUF file.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": GGUF}
-SMALL = 100_000_000  # bytes of weights; smaller models compute in float32 (`fastest_dtype`)
-# Cores that are left to other programs. All threads of a matrix product wait for the slowest one.
+SMALL = 100_000_000  # bytes of weights; on a CPU, models up to this size compute in float32
+# Cores that are left to other programs, because a matrix product waits for its slowest thread.
 spared_cores = 0
 _loaded: dict[tuple[str, torch.dtype | None, str], Family] = {}
 _lock = threading.Lock()
@@ -227,9 +227,9 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
             reduced = published.load_head(path, read_weights(path), target, stored_draft)
             drafts[draft] = reduced or Transformer.load(path, dtype, device, stored_draft)
         family = Family(name, target, tokenizer, drafts)
-        for place in dict.fromkeys(m.folder for m in METHODS.values() if m.kind == "heads" and m.folder):
-            if (folder / place).is_dir():
-                part = published.load_head(folder / place, read_weights(folder / place), target, stored_draft)
+        for subfolder in dict.fromkeys(m.folder for m in METHODS.values() if m.kind == "heads" and m.folder):
+            if (path := folder / subfolder).is_dir():
+                part = published.load_head(path, read_weights(path), target, stored_draft)
                 family.drafters |= {method.name: LoadedMethod(method, part) for method in methods_for(part, target)}
     return autotune(family)
 
@@ -301,8 +301,8 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
     for name, place in places:
         with prefix_errors(name):
             file_bytes += stored_bytes(place)
-    wide = torch.bfloat16.itemsize  # bytes per weight in most files. Int8 counts the same: embeddings stay wide
-    needed = hub.MORE * file_bytes * max(dtype.itemsize, wide) / wide
+    bytes_per_weight = torch.bfloat16.itemsize  # in most files. Int8 counts as much: embeddings stay in float32
+    needed = hub.MORE * file_bytes * max(dtype.itemsize, bytes_per_weight) / bytes_per_weight
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:
         raise hub.too_large(str(places[0][0]), needed, free)
@@ -349,9 +349,9 @@ def tune_threads(family: Family, passes: int = 4) -> int:
     cache = family.target.new_cache(64)
     for count, times in seconds.items() if len(counts) > 1 else ():
         torch.set_num_threads(count)
-        for width in (1, 2, 5) * passes:
+        for length in (1, 2, 5) * passes:
             start = time.perf_counter()
-            family.target.forward([0] * width, cache, rows=width)
+            family.target.forward([0] * length, cache, rows=length)
             times.append(time.perf_counter() - start)
             cache.keep(0)
     best = min(seconds, key=lambda count: median(seconds[count] or [0.0]))

@@ -24,7 +24,7 @@ MIN_PASSES = 8  # with fewer passes, mean and median are not compared
 
 @dataclass
 class LaneStats:
-    """The sums of one lane's run. Cycle 0, the prefill, counts only in `tokens`, `ids` and `seconds`."""
+    """The sums of one lane's run. Cycles, drafts and passes are counted without cycle 0, the prefill."""
 
     cycles: int = 0
     tokens: int = 0

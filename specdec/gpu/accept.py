@@ -113,11 +113,11 @@ class Record:
     finite: bool
 
     @classmethod
-    def unpack(cls, numbers: list[float]) -> Record:
-        """Unpack the numbers that `packed` made."""
-        accepted, token, limit, sound, finite = numbers[:HEAD]
-        k, n = (len(numbers) - HEAD) // 4, int(limit)
-        drafted, p, q, u = (tuple(numbers[HEAD + k * i : HEAD + k * i + n]) for i in range(4))
+    def unpack(cls, values: list[float]) -> Record:
+        """Unpack what `packed` made."""
+        accepted, token, limit, sound, finite = values[:HEAD]
+        k, n = (len(values) - HEAD) // 4, int(limit)
+        drafted, p, q, u = (tuple(values[HEAD + k * i : HEAD + k * i + n]) for i in range(4))
         return cls(int(accepted), int(token), tuple(map(int, drafted)), p, q, u, sound != 0.0, finite != 0.0)
 
     def verdict(self, distribution: Tensor | None = None) -> Verdict:

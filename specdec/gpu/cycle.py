@@ -55,8 +55,8 @@ class Cycle:
         self.text = torch.zeros(size, dtype=torch.long, device=device)
         self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))  # limit: see `accept`
         self.drafted = torch.zeros_like(self.text[:k])
-        self._text = Text(self.text, self.length, self.drafted, self.target, k)
-        self.steps = steps_of(draft, self._text)
+        self._text_state = Text(self.text, self.length, self.drafted, self.target, k)
+        self.steps = steps_of(draft, self._text_state)
         self.numbers = torch.zeros(size, 1 + 2 * k, dtype=torch.float64, device=device)  # a row per text length
         self.sound = torch.ones(1, dtype=torch.bool, device=device)  # whether the draft's logits are finite
         dtype = torch.float64 if target.dtype == torch.float64 else torch.float32  # of distributions
@@ -153,7 +153,7 @@ class Cycle:
     def _draft(self, bucket: int, k: int) -> None:
         self.limit.copy_((self.end - self.length - 1).clamp(min=0, max=k))  # no drafts beyond the end
         if self.steps is None:
-            drafted, exists = look_up(self._text, bucket)
+            drafted, exists = look_up(self._text_state, bucket)
             self.drafted.copy_(drafted)
             self.limit.mul_(exists)
             return
@@ -191,9 +191,9 @@ class Cycle:
         outcome = accept(rows, drafted, distributions, uniform[1 : 1 + k], uniform[:1], self.limit, self.test)
         finite = logits.amax(-1).sum(0, keepdim=True).isfinite()
         record = packed(outcome, drafted, uniform[1 : 1 + k], self.limit, self.sound, finite)
-        offsets = self._offsets[: k + 1]  # text after the target's own token is overwritten later
+        offsets = self._offsets[: k + 1]
         emitted = torch.where(offsets < outcome.accepted, torch.cat([drafted, outcome.token]), outcome.token)
-        self.text.index_copy_(0, self.length + offsets, emitted)
+        self.text.index_copy_(0, self.length + offsets, emitted)  # places after the own token are overwritten later
         self.rows[: len(rows)].copy_(rows)
         self.record[: len(record)].copy_(record)
         self.length.add_(outcome.accepted + 1)
@@ -212,7 +212,7 @@ class Cycle:
             self._seen = self._host_length + self.steps.valid_drafts(record.accepted, k)
         self._host_length += record.accepted + 1
         *marks, _ = self._marks.values()
-        self.prefill_seconds, self.draft_seconds, self.verify_seconds = starmap(seconds, pairwise(marks))
+        self.prefill_seconds, self.draft_seconds, self.verify_seconds = starmap(seconds_between, pairwise(marks))
         return record
 
     def _mark(self, moment: str) -> None:
@@ -224,7 +224,7 @@ class Cycle:
             self._marks[moment] = time.perf_counter()
 
 
-def seconds(a: Mark, b: Mark) -> float:
+def seconds_between(a: Mark, b: Mark) -> float:
     if isinstance(a, torch.cuda.Event) and isinstance(b, torch.cuda.Event):
         return float(a.elapsed_time(b)) / 1000.0
     assert isinstance(a, float) and isinstance(b, float)

@@ -61,14 +61,14 @@ class Steps:
 
     def __init__(self, text: Text) -> None:
         self.text, self.k = text, text.depth
-        self.reach = len(text.tokens)  # the whole text, so that nothing is left to catch up
+        self.reach = len(text.tokens)  # by default, there is nothing to catch up
         self.ids = torch.arange(text.target.model.vocabulary, device=text.tokens.device)
 
     def prefill(self, prompt: Sequence[int]) -> None:
         """Read the prompt, after the target has read it."""
 
     def catch_up(self, first: int, last: int, bucket: int) -> None:
-        """Read the tokens from `first` to below `last`. These numbers vary, so no graph captures this."""
+        """Read the tokens from `first` to below `last`. Their number varies, so no graph captures this."""
 
     def valid_drafts(self, accepted: int, k: int) -> int:
         """Return how many of the `accepted` tokens the drafter's own cache already holds."""

@@ -105,12 +105,12 @@ class StaticDecoder:
         last = len(model.layers) if last is None else last
         places = self.places(start, len(source))
         angles = self._angles.index_select(0, places)
-        masks = {window: self.ops.sight(places, bucket, window, model.dtype) for window in model._windows}
+        sights = {window: self.ops.sight(places, bucket, window, model.dtype) for window in model._windows}
         x = source if source.is_floating_point() else F.embedding(source, model.embedding)
         for i, layer in enumerate(model.layers[first:last], first):
             if i in states:
                 states[i].index_copy_(0, places, x)
-            self._block(x, layer, self.cache.data[i], angles, masks[layer.window], normed_input)
+            self._block(x, layer, self.cache.data[i], angles, sights[layer.window], normed_input)
             normed_input = None
         if last in states:
             states[last].index_copy_(0, places, x)

@@ -19,7 +19,7 @@ from .ops import Operations, Sight
 
 CHUNK = 1024  # numbers of a row that `norm_factor` loads at a time
 MAX_BLOCK = 512  # the largest number of SwiGLU outputs that one program computes
-TILE = 2**14  # bytes of keys that an attention program loads at a time, about
+TILE = 2**14  # an attention program loads about this many bytes of keys at a time
 PROGRAMS = 256  # number of attention programs that fill a large GPU
 MAX_SPLITS = 32  # per KV head
 MAX_ROWS = {torch.float32: 16, torch.bfloat16: 32}  # queries of an attention program; more do not fit its registers

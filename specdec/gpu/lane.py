@@ -47,7 +47,7 @@ def generate(task: Task) -> Generator[Event, None, None]:
 def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, None]:
     """Run `task` as `generate` does, but raise ValueError if no `Cycle` can run it.
 
-    `cycle` must have been made for a task with the same `key_of`. No other run takes it.
+    `cycle` must have been made for a task with the same `key_of`. It is not stored in `_idle`.
     """
     if reason := reason_against(task):
         raise ValueError(reason)
@@ -115,7 +115,7 @@ class CudaExecutor:
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
-        """Prepare a cycle for the run. If the run raises an error, the cycle is dropped with its graphs."""
+        """Prepare a cycle for the run. If the run fails or is stopped, the cycle is dropped with its graphs."""
         key, self.limit = key_of(self.task), limit
         with releasing_memory():
             self.device_cycle = cycle = self.callers_cycle or _idle.pop(key, None) or new_cycle(self.task)

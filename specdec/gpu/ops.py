@@ -66,10 +66,10 @@ class Operations:
             product.mul_(self._factor(stream))
         if layer.qkv_bias is not None:
             product.add_(layer.qkv_bias)
-        all_heads, rotated_heads = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
-        destination = rotated = all_heads[:, :rotated_heads]
-        if layer.head_norm is not None:  # `all_heads` saves a kernel; the normed values are dropped
-            rotated = rms_normalise(all_heads, self.head_floor)[:, :rotated_heads] * layer.head_norm.transpose(0, 1)
+        all_heads, rotated_count = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
+        destination = rotated = all_heads[:, :rotated_count]
+        if layer.head_norm is not None:  # norming V as well saves a kernel; normed V is dropped
+            rotated = rms_normalise(all_heads, self.head_floor)[:, :rotated_count] * layer.head_norm.transpose(0, 1)
         rotated = rotated.float()
         apply_rope(rotated.transpose(0, 1), angles)
         if rotated is not destination:

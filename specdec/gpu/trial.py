@@ -101,11 +101,11 @@ def difference(
         queries_out = ops.rotate(product, residual_stream, layer, angles, written_cache, places)
         y = ops.attend(queries, cache, ops.sight(places, bucket, layer.window, dtype))
         results.append((queries_out, written_cache, y, ops.gate(gate_up, residual_stream)))
-    return float(torch.stack([relative(a, b) for a, b in zip(*results, strict=True)]).max())  # NaN if any is NaN
+    return float(torch.stack([relative_error(a, b) for a, b in zip(*results, strict=True)]).max())  # NaN if any is NaN
 
 
-def relative(actual: Tensor, expected: Tensor) -> Tensor:
-    """Return the largest relative error. An entry's error is divided by its size plus the root mean square of all."""
+def relative_error(actual: Tensor, expected: Tensor) -> Tensor:
+    """Return the largest relative error. An error is divided by |entry| plus the root mean square of all entries."""
     exact = expected.double()
     return ((actual.double() - exact).abs() / (exact.abs() + exact.square().mean().sqrt())).max()
 

@@ -1,7 +1,7 @@
 """Choose the drafter and draft depth of a run that leaves them open: those with the highest expected speed-up.
 
 The expected speed-up is a cycle's tokens divided by its cost (Leviathan et al. 2022, theorem 3.8). The acceptance rate
-is read from the drafter's config.json, if training wrote it there. Costs are measured in short runs, once per family.
+is read from the drafter's config.json, if training wrote it there. Costs are measured in short runs, once per drafter.
 """
 
 from __future__ import annotations

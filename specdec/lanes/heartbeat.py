@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
 
-HEARTBEAT_S = 0.25  # a heartbeat is a None, which a generator yields after so many seconds without an item
+HEARTBEAT_S = 0.25  # a heartbeat is a None, which a generator yields after this many seconds without an item
 T = TypeVar("T")
 
 

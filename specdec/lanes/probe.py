@@ -62,16 +62,16 @@ def measure(family: Family, name: str) -> Costs:
         raise ValueError(f"{name} drafted nothing while its costs were measured, so its depth cannot be chosen")
     step = median(comparison.step or 0.0 for comparison in comparisons)
     draft_costs, pass_costs = ({k: median(s) / step for k, s in seconds.items()} for seconds in (drafts, passes))
-    per_level, start = fit_line(draft_costs)
+    per_level, fixed = fit_line(draft_costs)
     deepest = max(drafts)
     sampled = [cycle.draft for cycle in cycles_of(events_of(family, name, deepest, SAMPLED)) if cycle.depth == deepest]
     sampling = median(sampled) / step - draft_costs[deepest] if sampled else 0.0
     return Costs(
         round(per_level, 4),
-        tuple(round(cost, 4) for cost in interpolated(pass_costs)),
+        tuple(round(cost, 4) for cost in interpolate(pass_costs)),
         round(median(comparison.overhead or 0.0 for comparison in comparisons), 4),
         round(max(0.0, sampling / deepest), 4),
-        round(start, 4),
+        round(fixed, 4),
     )
 
 
@@ -99,10 +99,10 @@ def fit_line(drafts: dict[int, float]) -> tuple[float, float]:
     return max(0.0, slope), max(0.0, fixed)
 
 
-def interpolated(passes: dict[int, float]) -> list[float]:
+def interpolate(passes: dict[int, float]) -> list[float]:
     """Return the costs of verification passes for depths 0, 1, …, interpolated between the measured depths.
 
-    Depth 0, a plain decoding step, costs 1.0. A deeper draft never costs less than a shallower one.
+    Depth 0, a plain decoding step, costs 1.0. No pass costs less than one for a shallower draft.
     """
     depths = sorted(passes)
     costs = np.interp([0, *DEPTHS], [0, *depths], [1.0, *(passes[depth] for depth in depths)])

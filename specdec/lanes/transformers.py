@@ -167,7 +167,7 @@ class AssistedExecutor:
 
 
 def generate(task: Task, draft: FolderModel | None, max_tokens: int, streamer: Any) -> None:
-    """Call transformers' `generate` with K drafted tokens in every cycle and the sampling of the other lanes."""
+    """Call transformers' `generate` with K drafted tokens in every cycle and the other lanes' sampling settings."""
     from transformers import GenerationConfig
 
     params, device = task.params, torch.device(unwrapped(task.target).device)

@@ -1,7 +1,7 @@
 """Write a model's weights to one file for the browser, which runs `native.cpp` compiled to WebAssembly.
 
 The file contains `SPD1`, the length of the header, the header in JSON, then the tensors at multiples of 64 bytes. The
-tensors have the layout of `native.cpp`, so `assets/page/engine/model.js` passes on only their offsets.
+tensors have the layout of `native.cpp`, so `assets/page/engine/model.js` needs only their offsets.
 Matrices are 7-bit codes (`grouped.py`), or the codes of a GGUF file. Embeddings are bfloat16. For a GGUF file they are
 left out: the browser reads them from the output matrix.
 """
@@ -78,7 +78,7 @@ def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
         bias = {} if layer.qkv_bias is None else {"bias": file.put(layer.qkv_bias)}
         layers.append({name: file.matrix(matrix) for name, matrix in matrices.items()} | bias)
     facts = ("vocabulary", "context", "parameters", "width", "heads", "kv_heads")
-    head = {
+    fields = {
         "stored": "gguf" if is_gguf else "int7",
         **{name: getattr(model, name) for name in facts},
         "size": model.head_dim,
@@ -89,7 +89,7 @@ def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
         **(more or {}),
     }
     if not is_gguf:
-        head["embedding"] = file.put(model.embedding.bfloat16())
-    header = json.dumps(head, separators=(",", ":")).encode()
+        fields["embedding"] = file.put(model.embedding.bfloat16())
+    header = json.dumps(fields, separators=(",", ":")).encode()
     begin = MAGIC + struct.pack("<I", len(header)) + header
     return b"".join([begin, bytes(-len(begin) % ALIGNED), *file.chunks])

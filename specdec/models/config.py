@@ -31,7 +31,7 @@ FULL = "full_attention"
 
 @dataclass(frozen=True)
 class Config:
-    """The fields that determine the computation. The names are the Hub's where it has one."""
+    """The fields that determine the computation. Those that the Hub also has keep its names."""
 
     model_type: str
     vocab_size: int
@@ -80,8 +80,8 @@ class Config:
 
     def rotary_frequencies(self) -> tuple[Tensor, float]:
         """Return the inverse frequencies [head_dim / 2], and the factor by which cos and sin are multiplied."""
-        kind = self.rope["rope_type"]
-        if kind == "default":
+        rope_type = self.rope["rope_type"]
+        if rope_type == "default":
             steps = torch.arange(0, self.head_dim, 2, dtype=torch.float32)
             return 1.0 / self.rope["rope_theta"] ** (steps / self.head_dim), 1.0
         from transformers import LlamaConfig
@@ -94,7 +94,7 @@ class Config:
             max_position_embeddings=self.max_position_embeddings,
             rope_parameters=dict(self.rope),
         )
-        inverse, factor = ROPE_INIT_FUNCTIONS[kind](config, "cpu")
+        inverse, factor = ROPE_INIT_FUNCTIONS[rope_type](config, "cpu")
         return inverse, factor
 
 
@@ -146,9 +146,9 @@ def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
     Raises ValueError for a scaling that is not supported.
     """
     rope = {name: value for name, value in data["rope_parameters"].items() if name != "type" and value is not None}
-    kind = rope.get("rope_type")
-    if kind not in SCALINGS:
-        raise ValueError(f"rotary scaling {kind} is not among {', '.join(SCALINGS)}")
+    rope_type = rope.get("rope_type")
+    if rope_type not in SCALINGS:
+        raise ValueError(f"rotary scaling {rope_type} is not among {', '.join(SCALINGS)}")
     if rope.pop("partial_rotary_factor", 1.0) != 1.0:
         raise ValueError("partial_rotary_factor is not 1: rotating only a part of each head is not supported")
     return rope

@@ -44,10 +44,10 @@ LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_positio
 def config(header: Header) -> dict[str, Any]:
     """Derive the model's config.json from a GGUF header."""
     field, heads, width = header.of_model, header.of_model("attention.head_count"), header.of_model("embedding_length")
-    kind = header.value("general.architecture")
+    architecture = header.value("general.architecture")
     head_dim = field("attention.key_length", field("rope.dimension_count", width // heads))
     facts = {
-        "model_type": kind,
+        "model_type": architecture,
         "vocab_size": header.entries["token_embd.weight"].shape[0],
         "hidden_size": width,
         "intermediate_size": field("feed_forward_length"),
@@ -74,16 +74,16 @@ def rotary(header: Header, head_dim: int) -> dict[str, Any]:
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": header.of_model("rope.freq_base", 10_000.0)}
     if FACTORS in header.entries:
         return rope | llama3(header, head_dim, rope["rope_theta"])
-    kind = header.of_model("rope.scaling.type", "none")
+    scaling = header.of_model("rope.scaling.type", "none")
     factor = header.of_model("rope.scaling.factor", header.of_model("rope.scale_linear", 1.0))
-    if kind not in ("none", "linear") or factor != 1.0:
-        raise ValueError(f"rotary scaling ({kind}, factor {factor:g}) is not supported in GGUF files")
+    if scaling not in ("none", "linear") or factor != 1.0:
+        raise ValueError(f"rotary scaling ({scaling}, factor {factor:g}) is not supported in GGUF files")
     return rope
 
 
 def llama3(header: Header, head_dim: int, theta: float) -> dict[str, Any]:
     """Return Llama 3's rotary scaling. The file has a divisor for each frequency; the largest divisor is the factor."""
-    divisors = dequantised(header, FACTORS)
+    divisors = read_tensor(header, FACTORS)
     low, high, original = LLAMA3.values()
     factor = float(divisors.max())
     rotations = original / (2 * math.pi * theta ** (torch.arange(0, head_dim, 2) / head_dim))
@@ -101,19 +101,19 @@ class Stored(Mapping[str, Tensor]):
 
     def __init__(self, header: Header) -> None:
         self.header = header
-        self.kind = header.fields["general.architecture"]
+        self.architecture = header.fields["general.architecture"]
         self.names = {hub_name(name): name for name in header.entries if name != FACTORS}
         self.meta_tensors = {
             name: torch.empty(header.entries[gguf_name].shape, device="meta") for name, gguf_name in self.names.items()
         }
 
     def __getitem__(self, name: str) -> Tensor:
-        return self._in_hub_order(name, dequantised(self.header, self.names[name]))
+        return self._in_hub_order(name, read_tensor(self.header, self.names[name]))
 
     def _in_hub_order(self, name: str, rows: Tensor) -> Tensor:
         """Reorder a Llama's query and key rows: in GGUF, rotary pairs are adjacent; on the Hub, half a head apart."""
         match = re.search(r"self_attn\.([qk])_proj\.", name)
-        if match is None or self.kind != "llama":
+        if match is None or self.architecture != "llama":
             return rows
         heads = self.header.of_model("attention.head_count")
         if match[1] == "k":
@@ -129,20 +129,20 @@ class Stored(Mapping[str, Tensor]):
 
     def codes(self, name: str) -> Grouped:
         """Return a matrix as the file's own codes. Raises ValueError for a quantisation that `BLOCKS` lacks."""
-        return grouped(self.header, self.names[name]).rearrange(lambda rows: self._in_hub_order(name, rows))
+        return read_codes(self.header, self.names[name]).rearrange(lambda rows: self._in_hub_order(name, rows))
 
 
 def hub_name(name: str) -> str:
     """Translate a GGUF tensor name to the Hub's. Raises ValueError if no supported model has such a tensor."""
     if name in OUTSIDE_LAYERS:
         return OUTSIDE_LAYERS[name]
-    block = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
-    if block is None or block[2] not in IN_LAYERS:
+    match = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
+    if match is None or match[2] not in IN_LAYERS:
         raise ValueError(f"the file holds {name}, which no model of {', '.join(ARCHITECTURES)} has")
-    return f"model.layers.{block[1]}.{IN_LAYERS[block[2]]}.{block[3]}"
+    return f"model.layers.{match[1]}.{IN_LAYERS[match[2]]}.{match[3]}"
 
 
-def dequantised(header: Header, name: str) -> Tensor:
+def read_tensor(header: Header, name: str) -> Tensor:
     """Read one tensor and dequantise it to float32."""
     import numpy as np
     from gguf import GGMLQuantizationType, quants
@@ -161,7 +161,7 @@ def dequantised(header: Header, name: str) -> Tensor:
     return weights.view(entry.shape)
 
 
-def grouped(header: Header, name: str) -> Grouped:
+def read_codes(header: Header, name: str) -> Grouped:
     """Read a matrix without dequantising it. Raises ValueError for a quantisation that `BLOCKS` lacks.
 
     A block (`ggml-common.h`) has a scale, in Q4_1 also a minimum, and 32 codes.

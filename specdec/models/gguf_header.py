@@ -58,7 +58,7 @@ class Header:
         return value
 
     def of_model(self, name: str, default: Any = None) -> Any:
-        """Return a field of the model: `llama.block_count` for "block_count" if the model is a Llama."""
+        """Return the field `name` of the model's architecture, such as `llama.block_count`."""
         return self.value(f"{self.fields['general.architecture']}.{name}", default)
 
 

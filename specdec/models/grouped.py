@@ -2,7 +2,7 @@
 
 The inputs of a product are rounded, too: to 8 bits, in groups of 32 that share a scale. The sum over a group is then a
 sum of integers, which is fast, and exact in any order. Each row is rounded on its own, so its result does not depend on
-the other rows of a pass. `native.cpp` computes products in this way; this file does the same in torch.
+the other rows of a pass. `native.cpp` works in this way. `Dequantised` in `matrix.py` also rounds, but sums floats.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STEPS = 127  # the code of the largest input of a group
 TINY = 1e-30  # if all inputs of a group are smaller, they are rounded to 0
 GGUF = torch.quint4x2  # `stored=GGUF` means the codes of a GGUF file
 INT7: torch.dtype = torch.int7  # type: ignore[attr-defined]  # 7-bit codes, for a browser's relaxed SIMD
-LARGEST = {torch.int8: 127, INT7: 63}  # the code of the largest weight of a group
+LARGEST = {torch.int8: 127, INT7: 63}  # code - zero of the largest weight of a group
 CODE_TYPES = (*LARGEST, GGUF)
 
 

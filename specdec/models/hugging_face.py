@@ -130,12 +130,12 @@ def config_of(data: Mapping[str, Any]) -> Any:
 
 
 def context_of(config: Any) -> int:
-    """Return how many positions a model can read before its rotary frequencies depend on the length of the text."""
+    """Return how many positions a model can read with rotary frequencies that do not depend on the text's length."""
     limit: int = config.max_position_embeddings
     rope = getattr(config, "rope_parameters", None) or {}
-    kinds = [rope, *(value for value in rope.values() if isinstance(value, dict))]
-    changing = (kind for kind in kinds if kind.get("rope_type") in ("longrope", "dynamic"))
-    return min([limit, *(kind.get("original_max_position_embeddings") or limit for kind in changing)])
+    ropes = [rope, *(value for value in rope.values() if isinstance(value, dict))]
+    changing = (each for each in ropes if each.get("rope_type") in ("longrope", "dynamic"))
+    return min([limit, *(each.get("original_max_position_embeddings") or limit for each in changing)])
 
 
 def build(config: Any, weights: Weights, dtype: torch.dtype, device: str) -> Any:

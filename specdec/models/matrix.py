@@ -81,8 +81,8 @@ def pack_weight(
 ) -> Matrix:
     """Convert a matrix [out, in] to the layout that multiplies fastest: that of `native.cpp`, oneDNN's, or [in, out].
 
-    Inputs and outputs have `dtype`. Weights are rounded to `stored`, if given: to codes (`CODE_TYPES`) or to 16 bits.
-    `before` has a factor for each input, and `after` one for each output.
+    Inputs and outputs have `dtype`. A Tensor is rounded to `stored`, if given, but to codes (`CODE_TYPES`) only if
+    GROUP divides the number of inputs. `before` has a factor for each input, and `after` one for each output.
     """
     weight_dtype = dtype if stored is None or stored in CODE_TYPES else stored
     if isinstance(matrix, Tensor) and stored in CODE_TYPES and matrix.shape[1] % GROUP == 0:
@@ -103,7 +103,7 @@ def pack_weight(
 
 
 def draft_dtype(device: str, target: torch.dtype | None = None) -> torch.dtype | None:
-    """Return the dtype to which a draft's matrices are rounded, or None. `target` is the target's."""
+    """Return the dtype to which a draft's matrices are rounded, or None. `target` is the target's `stored`."""
     return (INT7 if target == INT7 else torch.int8) if runs_on(device) else None
 
 

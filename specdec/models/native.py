@@ -194,11 +194,11 @@ class NativeLayers:
 
         Returns None unless all matrices are `Blocked`, REGISTER divides `head_dim`, and BLOCK divides the MLP's width.
         """
-        rows = [[matrix.struct for matrix in layer if isinstance(matrix, Blocked)] for layer in matrices]
-        if not rows or head_dim % REGISTER or any(len(row) < 4 or row[3].inputs % BLOCK for row in rows):
+        layers = [[matrix.struct for matrix in layer if isinstance(matrix, Blocked)] for layer in matrices]
+        if not layers or head_dim % REGISTER or any(len(layer) < 4 or layer[3].inputs % BLOCK for layer in layers):
             return None
         structs = [
-            LayerStruct(*row, None if bias is None else bias.data_ptr()) for row, bias in zip(rows, biases, strict=True)
+            LayerStruct(*layer, None if b is None else b.data_ptr()) for layer, b in zip(layers, biases, strict=True)
         ]
         return cls((LayerStruct * len(structs))(*structs), (*matrices, *biases), heads, kv_heads, floor)
 

@@ -1,7 +1,7 @@
 """A small draft model that uses the target's embeddings and output matrix.
 
-Two small matrices convert between the widths of draft and target. The draft's file holds only these, its layers and a
-map. Like an EAGLE-3 head, the draft proposes only the tokens in the map `d2t`.
+Two small matrices convert between the widths of draft and target. The draft's file holds these, its layers, a norm and
+a map. Like an EAGLE-3 head, the draft proposes only the tokens in the map `d2t`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .checkpoint import check_tensors
 from .config import Config
 from .transformer import model_tensors, Transformer
 
-# Tensors that only such a draft model has:
+# Tensors that a plain `Transformer` lacks:
 READS = "reads.weight"  # [draft's width, target's width]: converts the target's embeddings
 WRITES = "writes.weight"  # same shape: converts the draft's states to the target's width
 MAP = "d2t"  # for each token that can be drafted: its id minus its index, as in EAGLE-3

@@ -54,7 +54,7 @@ def distributions_of_cells(row: Row, length: int, smallest: float) -> list[Joint
     """Return the distributions of the next 1, 2, … `length` tokens, each over cells.
 
     A cell holds all texts that begin with its tokens. `OTHER` stands for all tokens without cells of their own. A cell
-    without `OTHER` has at least the probability `smallest`. A cell with less than twice that is not split further.
+    without `OTHER` has at least the probability `smallest`. A cell with less than 2 · `smallest` is not split.
     """
     distributions: list[JointDistribution] = [{(): 1.0}]
     for _ in range(length):

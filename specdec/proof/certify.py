@@ -4,7 +4,7 @@
 2. By sampling: the next one to three tokens, drawn by the shipped loop, follow the target's joint distribution.
 3. Greedily: the text equals that of plain decoding, token by token.
 
-The shipped rule passes. To see the tests fail, plant any mistake of `mistakes.py` in the same loop.
+The shipped rule passes. To see a test fail, plant a mistake of `mistakes.py` in the same loop.
 `python -m tools.certificates` records the results of the shipped rule and of all mistakes.
 """
 

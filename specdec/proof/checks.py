@@ -28,7 +28,7 @@ WINDOW = 14  # tokens of each text that are shown
 
 
 class OwnDrawRecorder(FirstTokenGiven):
-    """Draws the given first token. Then stores the distribution of the first draw that is the target's own."""
+    """Draws the given first token. Then stores the distribution of the first draw whose key is "own"."""
 
     distribution: Tensor | None = None
 

@@ -1,7 +1,7 @@
 """Enumerate single cycles with deep drafts, large vocabularies or wide trees. Whole runs of them have too many paths.
 
 Target and draft are tables. Places are the draft's levels, from 0. At *free* places both rows are random, and `KINDS`
-lists how they differ. At *loose* places only the target's is. At all others one token is certain.
+lists how they differ. At *loose* places only the target's row is random. At all others one token is certain.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ def table(cycle: Cycle, text: Text) -> tuple[Row, Row]:
     if place < cycle.k and place not in (*cycle.free, *cycle.loose):
         return sure, sure
     tokens = list(range(size)) if size <= DENSE else rng.sample(range(size), SOME)
-    p, q = (normalised(tokens, weights) for weights in weights_of_pair(cycle.kind, len(tokens), rng))
+    p, q = (normalise(tokens, weights) for weights in weights_of_pair(cycle.kind, len(tokens), rng))
     return p, q if place in cycle.free else sure
 
 
-def normalised(tokens: list[int], weights: list[float]) -> Row:
+def normalise(tokens: list[int], weights: list[float]) -> Row:
     total = math.fsum(weights)
     return {token: weight / total for token, weight in zip(tokens, weights, strict=True) if weight}
 

@@ -68,7 +68,7 @@ class Mistake:
     rule: Callable[[], Rule] | None = None
     drafter: Callable[[LanguageModel[Any]], Drafter] | None = None
     target: Callable[[LanguageModel[Any], SamplingParams], LanguageModel[Any]] | None = None
-    first_token_shows: bool = True  # whether even the first token has a wrong distribution
+    first_token_shows: bool = True  # whether even a cycle's first token has a wrong distribution
     needs_point_mass: bool = False  # the mistake shows only if drafts are point masses, as in prompt lookup
     least_k: int = 1  # with a smaller K, the output distribution is still right
 

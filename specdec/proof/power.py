@@ -1,7 +1,7 @@
 """Estimate how many draws at one place of a text are needed to notice each known mistake.
 
 A vocabulary of thousands cannot be enumerated, so only the likeliest few tokens are listed, and one more token stands
-for all others. This can only lower the estimated power. All random paths of one cycle over these tokens give the
+for all others. This can only raise the estimates. All random paths of one cycle over these tokens give the
 distribution with a mistake.
 """
 
@@ -149,7 +149,7 @@ def power(
     temperature: float,
     alarm: float,
 ) -> dict[str, int | None]:
-    """Return how many draws show each known mistake in 999 of 1,000 samples; None if no number of draws does.
+    """Return how many draws show each known mistake in 999 of 1,000 samples; None if no number in `GRID` does.
 
     The test compares with `distributions`. Its false-alarm rate is `alarm`.
     """
@@ -175,7 +175,7 @@ def growing(wrong: JointDistribution, right: JointDistribution) -> tuple[float, 
 
 
 def is_shown(growth: float, variance: float, first: list[float], cells: list[float], alarm: float, n: int) -> bool:
-    """Return whether n draws are enough, as in `draws_needed`. `first` and `cells` are ascending cell probabilities."""
+    """Return whether n draws are enough (see `draws_needed`). `first` (first token) and `cells`: ascending chances."""
     large = [len(chances) - bisect.bisect_left(chances, SMALLEST / n) for chances in (first, cells)]
     degrees = large[1] - large[0]
     if degrees < 1:

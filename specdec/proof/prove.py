@@ -2,9 +2,9 @@
 
 `specdec prove` proves the shipped loop under any of its rules. `specdec prove my_verify.py` judges a file that defines
 `verify(tokens, p, q, sampler)`: `tokens` are the K drafted ids; `p` [K + 1, V] and `q` [K, V] are the target's and the
-draft's probabilities (float64). It returns the accepted tokens and exactly one more. All randomness must come from
-`sampler.categorical(probs, key)` and `sampler.accept(p, q, key) -> (accepted, u)`, with any key. `verify` cannot read
-u: the sampler has already compared it with p / q.
+draft's probabilities (float64). `verify` returns the accepted tokens and exactly one more. All randomness must come
+from `sampler.categorical(probs, key)` and `sampler.accept(p, q, key) -> (accepted, u)`, with any key. `verify` cannot
+read u: the sampler has already compared it with p / q.
 """
 
 from __future__ import annotations
@@ -125,9 +125,9 @@ def judge_here(path: Path, out: TextIO | None = None) -> int:
     rule, worst = UserRule(load(path), path.name), 0.0
     print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation", file=out)
     try:
-        for line, error in judge_chains(rule):
-            print(f"{line}  {error:.3g}", file=out, flush=True)
-            worst = max(worst, error)
+        for line, tv in judge_chains(rule):
+            print(f"{line}  {tv:.3g}", file=out, flush=True)
+            worst = max(worst, tv)
     except TooManyPaths as error:
         raise ValueError(f"{path.name} asks for too many random numbers to walk every path: {error}") from error
     except (Exception, SystemExit) as error:
@@ -190,7 +190,7 @@ def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[
 
 
 def prove_rule(rule: str = "rejection") -> int:
-    """Prove a shipped rule by its name in `RULES`; print the result. Return 0 if it is lossless, else 1."""
+    """Prove the shipped rule of this key in `RULES`; print the result. Return 0 if it is lossless, else 1."""
     loops, cycles = [*cases(rule), *deep_loops(rule)], groups(RULES[rule].trees)
     proved, total, worst = list[Case](), 0, 0.0
     for case in tqdm(loops, unit="toy", leave=False):

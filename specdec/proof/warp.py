@@ -16,7 +16,7 @@ def warped(logits: Sequence[float], params: SamplingParams) -> list[float]:
     """Return the probability of each token id.
 
     Tokens are taken from the likeliest down; of equally likely tokens, the lower id comes first. At temperature 0 only
-    one is taken, otherwise up to `top_k`. Of these, top-p keeps the first that reach its share.
+    one is taken, otherwise up to `top_k`. Of these, top-p keeps the fewest that sum to `top_p` of their total.
     """
     most = 1 if params.temperature == 0.0 else params.top_k or len(logits)
     likeliest = heapq.nsmallest(most, range(len(logits)), key=lambda token: -logits[token])

@@ -11,7 +11,7 @@ from ..types import SamplingParams, TranslatableText
 
 
 class ServerError(ValueError):
-    """A server cannot be reached, or its answer is wrong. `sentence` is the message, without the API key."""
+    """A server cannot be used as requested. `sentence` is the message, without the API key."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
         self.sentence = reason if isinstance(reason, TranslatableText) else TranslatableText(reason, **values)

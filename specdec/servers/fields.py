@@ -31,8 +31,8 @@ def integers(value: Any, name: str = "token ids") -> tuple[int, ...]:
     return tuple(integer(item, name) for item in listed(value, name))
 
 
-def integer(value: Any, name: str, most: int = MAX_ID) -> int:
-    if type(value) is not int or not 0 <= value < most:
+def integer(value: Any, name: str) -> int:
+    if type(value) is not int or not 0 <= value < MAX_ID:
         raise unreadable(name)
     return value
 

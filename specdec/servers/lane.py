@@ -72,7 +72,7 @@ def _race(
 
 
 def tokens(server: Server, prompt: str) -> tuple[int, ...]:
-    """Return the ids of a prompt in the chat template. Raises ServerError if they fill the context."""
+    """Return a prompt's ids in the chat template. Raises ServerError if it fills the context or has lone surrogates."""
     if has_lone_surrogate(prompt):
         raise ServerError("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
     ids = server.tokenize_chat(prompt)
@@ -180,7 +180,7 @@ class Cycles:
 
 
 def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
-    """Make a drafted token's position. The first `accepted` are accepted, the next is rejected, others discarded."""
+    """Make a draft's position. The first `accepted` tokens are accepted, the next rejected, others discarded."""
     token = tokens[node] if node < len(tokens) else None
     row = distribution(token) if token is not None and node <= accepted else None
     if node >= accepted:

@@ -21,7 +21,7 @@ class Step:
 
 
 def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) -> tuple[list[Step], Counted | None]:
-    """Return all steps, the prefill first, and how they were counted: `Counted`, or None if nothing was drafted."""
+    """Return all steps, the prefill first, and how they were counted; None means that nothing was drafted."""
     blocks = blocks_of(chunks)
     if not blocks:
         return [], None

@@ -38,9 +38,9 @@ class Deadline(threading.Event):
             with contextlib.suppress(OSError):
                 open_socket.shutdown(socket.SHUT_RDWR)
 
-    def connected(self, event: str, info: dict[str, Any]) -> None:
+    def connected(self, name: str, info: dict[str, Any]) -> None:
         """Remember the socket of a request. httpx calls this through its extension `trace`."""
-        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+        if name.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._sockets.add(info["return_value"].get_extra_info("socket"))
             if self.is_set():  # it was set before this request had a socket
                 self.set()

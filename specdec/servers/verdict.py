@@ -19,7 +19,7 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
     contexts = result["contexts"]  # in a context, `red` says which tests failed; the first one tests the first token
     if error is not None:
         return verdict(UNKNOWN, error.sentence)
-    idle = idleness(contexts)
+    idle = describe_idleness(contexts)
     different, failing = greedy_differences(contexts), [context for context in contexts if any(context.get("red", ()))]
     if result["reference"] == "weights" and any(context["red"][0] for context in failing):
         return verdict(
@@ -66,7 +66,7 @@ def verdict(name: str, *sentences: str) -> dict[str, Any]:
     return {"verdict": name, "sentences": list(sentences), "status": STATUS[name]}
 
 
-def idleness(contexts: Sequence[Any]) -> list[str]:
+def describe_idleness(contexts: Sequence[Any]) -> list[str]:
     """Return a sentence if the server drafted or accepted nothing in its greedy texts, or in its sampled texts."""
     for mode in ("greedy", "sampled"):
         drafted, accepted = speculated(contexts, [mode]) or (1, 1)

@@ -19,7 +19,7 @@ from .base import Chunk, Ending, Facts, ServerError, Token
 from .fields import at
 from .stream import Client
 
-AT_ONCE = 64  # texts in one request
+AT_ONCE = 64  # most texts in one request
 POSITION = re.compile(r'vllm:spec_decode_num_accepted_tokens_per_pos_total\{[^}\n]*position="(\d{1,3})"')
 NO_TEMPLATE = "default chat template is no longer allowed"  # part of transformers' error for a model without one
 PLACEHOLDER = "token_id:"  # vLLM writes it before an id that stands in place of a token's text
@@ -64,7 +64,7 @@ class VLLM:
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
         raw = params.temperature == 1.0 and params.top_k == 0 and params.top_p == 1.0
-        exact = params.temperature == 0.0 or raw  # otherwise the reported distribution is not the sampled one
+        exact = params.temperature == 0.0 or raw  # otherwise the reported distribution may not be the sampled one
         options = {"stream": True, "stream_options": {"include_usage": True}, "logprobs": top}
         reason: FinishReason | None = None
         last: Any = None

@@ -127,7 +127,7 @@ class Auditor:
         self.cycles = list(cycles(events, result.lane))
         if self.started:
             result.server = self.started.server
-            # A server does not report its rule. The first versions had only rejection sampling and did not record it.
+            # A server does not report its rule. The first traces lack theirs: it was always rejection sampling.
             result.rule = "" if result.server else self.started.rule or REJECTION
             result.lossless = self.started.lossless if result.rule in LOSSLESS else None
             if self.started.guided:

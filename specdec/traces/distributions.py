@@ -1,7 +1,7 @@
 """Check that the recorded distributions of a cycle agree with the numbers of its decisions and draws.
 
 A recorded distribution lists the likeliest tokens, and all tokens that the cycle drafted or drew. `rest` is the sum of
-all other probabilities. `target` and `draft` list the same tokens, except that each leaves out tokens of probability 0.
+all other probabilities. A position's `target` and `draft` list the same tokens, but omit those of probability 0.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def agree(a: Distribution, b: Distribution) -> bool:
 
 def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
     """Return the residual's mass m = Σ max(0, w p − q) at `x`; None if the trace lacks it."""
-    weight, h = cycle.weight_before(x), cycle.positions[x.node - 1].h  # both belong to the prefix before x
+    weight, h = cycle.weight_before(x), cycle.positions[x.node - 1].h  # of the prefix before x; if it is empty, w = 1
     if weight == 1.0:
         return None if x.overlap is None else 1.0 - x.overlap
     return None if h is None or h >= 1.0 else h * (1.0 - weight) / (1.0 - h)  # from h = m / (m + 1 - w)
 
 
 def is_residual(residual: Distribution, cycle: AuditedCycle, x: Position) -> bool:
-    """Return whether `residual` is max(0, w p − q) at `x`, normalised. If the sum is nearly 0, it can also be p."""
+    """Return whether `residual` is max(0, w p − q) at `x`, normalised, or p if that sums to nearly 0."""
     mass = residual_mass(cycle, x)
     if mass is None or x.target is None or x.draft is None:
         return True
@@ -89,8 +89,8 @@ def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText
     if row is None or not rule:
         return
     holds, last = agree(distribution, row), rejected[-1] if rejected and rule in (REJECTION, BLOCK) else None
+    # Without a coin, the draw may also come from p: transformers judges prompt lookup in this way.
     if last and (last.u is not None or not holds):
-        # transformers judges prompt lookup without a coin, and draws from p.
         holds = is_residual(distribution, cycle, last)
     if not holds:
         yield TranslatableText("the target's own token was drawn from another distribution than the verdict requires")

@@ -40,7 +40,7 @@ class TraceError(ValueError):
 
 @dataclass(frozen=True)
 class Header:
-    """Says what ran, and where. `source` is "live" or "recorded". `lanes`: first the speculative one, last "plain"."""
+    """Says what ran where. `source` is "live" or "recorded". The first of `lanes` is speculative, any "plain" last."""
 
     run: str
     source: str

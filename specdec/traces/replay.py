@@ -22,7 +22,7 @@ NEAR = 1e-5  # relative tolerance for typical acceptance, whose limit depends on
 
 
 class NotRecorded(Exception):
-    """The trace lacks a number on which every decision of the cycle depends."""
+    """The trace lacks a number without which the cycle cannot be judged."""
 
 
 class ReplayedSampler(Sampler):
@@ -48,7 +48,7 @@ class ReplayedSampler(Sampler):
         return u * q < p, u
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
-        """Return the next token of the text. It matters only to rules that draw it before they look at the draft."""
+        """Return the target's next draw. It matters only to rules that draw before they look at the draft."""
         positions, children = self.cycle.positions, self.cycle.tree.children(self._node)
         token = (*self.cycle.committed.tokens, None)[self._drawn]  # None: the text ended before this draw
         if self.rule == NOISE:
@@ -75,7 +75,7 @@ class ReplayedTypical(TypicalAcceptance):
 
 
 def replay_statuses(cycle: AuditedCycle, name: str) -> list[Status | None] | None:
-    """Return the status of each draft by the rule `name`, None if it cannot be told. An unknown rule returns None."""
+    """Return each draft's status by the rule `name`, or None where it is unclear. Returns None for an unknown rule."""
     kind = next((kind for kind in RULES.values() if kind.name == name), None)
     if kind is None:
         return None

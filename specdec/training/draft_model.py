@@ -39,12 +39,12 @@ class DraftModel(Draft):
     def __init__(self, target: Target, draft_ids: Tensor, width: int = WIDTH, layers: int = LAYERS) -> None:
         super().__init__(target, draft_ids)
         self.width, self.heads = width, max(1, width // HEAD_DIM)
-        reads, self.reads_scale = directions(self.embedding[draft_ids], width)
-        writes, scale = directions(self.target_rows, width)
+        reads, self.reads_scale = principal_directions(self.embedding[draft_ids], width)
+        writes, scale = principal_directions(self.target_rows, width)
         self.writes_scale = scale * START_SCALE * width**-0.5
         self.reads, self.writes = nn.Parameter(reads), nn.Parameter(writes)
         self.blocks = [Layer(width, INNER * width) for _ in range(layers)]
-        self.layers = nn.ModuleList(self.blocks)
+        self.layers = nn.ModuleList(self.blocks)  # registers their parameters
         self.norm = nn.Parameter(torch.ones(width))
         self.to(target.device)
 
@@ -109,7 +109,7 @@ class DraftModel(Draft):
 
 
 def llama_config(vocabulary: int, width: int, inner: int, layers: int, heads: int, kv_heads: int) -> dict[str, Any]:
-    """Return the part of a drafter's config.json that describes its layers."""
+    """Return the entries of config.json that both kinds of drafters have."""
     return {
         "vocab_size": vocabulary,
         "hidden_size": width,
@@ -145,7 +145,7 @@ def causal_mask(count: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     return torch.full((count, count), float("-inf"), dtype=dtype, device=device).triu(1)
 
 
-def directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
+def principal_directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
     """Return principal directions of `rows`, and the factor that gives the rows' coordinates a mean square of 1.
 
     If there are fewer than `count`, random directions are added. Shapes: [n, width] -> [count, width], a number.

@@ -1,8 +1,8 @@
 """Define the EAGLE-3 head (arXiv 2503.01840) for training; `drafters/eagle3.py` runs the trained head.
 
 The paper calls its method *training-time test*: from every token, training takes several steps, as drafting does. The
-first step reads the target's features. Each later step reads the head's previous output. All steps read the text's
-tokens. Each step predicts one token further ahead.
+first step reads the target's features. Each later step reads the state of the step before it, and predicts one token
+further ahead. All steps read the text's tokens.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_
 from .loss import Draft, Reading
 
 STEPS = 4  # steps of training-time test; must be below `examples.EARLIEST`
-QUERIES_PER_KEY = 3  # query heads that share a key head, where possible
+QUERIES_PER_KEY = 3  # query heads that share a key head, if the number of query heads is divisible by 3
 
 
 class Eagle3(Draft):
@@ -45,7 +45,7 @@ class Eagle3(Draft):
         self.to(target.device)
 
     def forward(self, tokens: Tensor, features: Tensor) -> list[Tensor]:
-        """Return the states of each step; `outputs()` maps them to logits. State i of step s predicts token i + s + 2.
+        """Return the states of each step, before the matrix `outputs()`. State i of step s predicts token i + s + 2.
 
         # [rows, n], [rows, n, taps · width] -> steps × [rows, n, width]
         """

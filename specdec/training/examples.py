@@ -78,7 +78,7 @@ class Examples:
             yield self.batch(self.offsets[which], self.lengths[which])
 
     def shuffled(self, tokens: int, dice: random.Random) -> Iterator[Batch]:
-        """Yield endless batches of about `tokens` tokens. Rows are similarly long texts, or windows over several."""
+        """Yield batches of about `tokens` tokens without end: texts of similar length, or windows over several."""
         total = len(self.tokens)
         while True:
             order = np.array(dice.sample(range(len(self)), len(self)))
@@ -110,13 +110,13 @@ def groups(ordered: Numbers, lengths: Numbers, tokens: int) -> list[Numbers]:
 def save(texts: Sequence[Text], path: Path) -> None:
     """Write a file of texts, completely or not at all."""
     tokens = np.concatenate([np.array(text.tokens, dtype=np.int64) for text in texts])
-    kind = np.uint16 if tokens.max() < 2**16 else np.uint32
+    dtype = np.uint16 if tokens.max() < 2**16 else np.uint32
     lengths = np.array([len(text.tokens) for text in texts], dtype=np.uint32)
     starts = np.array([text.start for text in texts], dtype=np.uint32)
 
     def write(new: Path) -> None:
         with new.open("wb") as file:
-            np.savez_compressed(file, tokens=tokens.astype(kind), lengths=lengths, starts=starts)
+            np.savez_compressed(file, tokens=tokens.astype(dtype), lengths=lengths, starts=starts)
 
     write_whole(path, write)
 

@@ -18,8 +18,8 @@ MUON_LR = 6e-3
 WEIGHT_DECAY = 0.05  # of the matrices
 WARM_UP = 0.01  # share of the time during which the rates rise
 STEADY = 0.4  # share of the time after which the rates begin to fall
-FINAL = 0.02  # final rate, as a share of the highest
-AVERAGED = 0.998  # decay of the running mean of the weights; this mean is measured and exported
+FINAL = 0.02  # first and final rate, as a share of the highest
+AVERAGED = 0.998  # largest decay of the running mean of the weights; this mean is measured and exported
 REPORTS = 20  # number of measurements; REPORT_MIN_S and REPORT_MAX_S limit their interval
 REPORT_MIN_S = 10.0
 REPORT_MAX_S = 60.0
@@ -56,8 +56,8 @@ def fit(
     """Train for `seconds`, from the checkpoint if it exists, and leave the model with its averaged weights.
 
     Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. At
-    intervals and at the end, this writes a checkpoint that includes `extra`, and calls `measure` while the model has
-    the averaged weights.
+    the start, at intervals and at the end, this calls `measure` while the model has the averaged weights. From the
+    first step on, it also writes a checkpoint that includes `extra`.
     """
     device = next(model.parameters()).device
     others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]

@@ -69,7 +69,7 @@ def hidden_states(
 
 
 def attention_mask(start: int, end: int, window: int | None, device: torch.device) -> Tensor | None:
-    """Return a mask, True where a token may attend, or None if none is needed besides `is_causal`.  # bool [end - start, end]"""
+    """Return where a token may attend; None if `is_causal` is enough.  # bool [end - start, end]"""
     has_many_tokens = end - start > 1
     if (window is None or end <= window) and not (start and has_many_tokens):
         return None

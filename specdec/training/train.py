@@ -103,11 +103,11 @@ def train(
     )
     dtype, size = precision(device), BATCH_TOKENS[kind]
 
-    def reading(batch: Batch) -> Reading:
+    def read(batch: Batch) -> Reading:
         return read_batch(model, batch, draft.taps, dtype)
 
-    evaluation = HeldOut(model, map(reading, examples.select(held_out).in_order(size)), draft_ids)
-    batches = ((reading(batch), len(batch.places)) for batch in train_set.shuffled(size, random.Random(seed)))
+    evaluation = HeldOut(model, map(read, examples.select(held_out).in_order(size)), draft_ids)
+    batches = ((read(batch), len(batch.places)) for batch in train_set.shuffled(size, random.Random(seed)))
     best, figures = exported_overlap(out) if saved else -1.0, dict[str, Any]()
 
     def measure(progress: Progress) -> None:
@@ -146,7 +146,7 @@ def load_target(target: str, device: str) -> zoo.Family:
 
 def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
     """Let `writer` write texts until `stop()`, and save them in `folder`."""
-    shard, texts, tokens = list[Text](), 0, 0
+    shard, text_count, token_count = list[Text](), 0, 0
 
     def save() -> None:
         if shard:
@@ -156,8 +156,8 @@ def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
     tell(f"writing examples, {writer.rows:,} at once")
     for written in writer.texts(stop):
         shard += written
-        texts, tokens = texts + len(written), tokens + answer_tokens(written)
-        tell(f"examples: {texts:,} written, with {tokens:,} tokens of answers")
+        text_count, token_count = text_count + len(written), token_count + answer_tokens(written)
+        tell(f"examples: {text_count:,} written, with {token_count:,} tokens of answers")
         if answer_tokens(shard) >= SHARD_TOKENS:
             save()
     save()

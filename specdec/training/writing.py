@@ -60,7 +60,7 @@ class Writer:
         self.used = {text.lower() for lists in questions.values() for texts in lists.values() for text in texts}
 
     def texts(self, stop: Stop) -> Iterator[list[Text]]:
-        """Yield lists of texts until `stop()`. Incomplete answers are cut off there."""
+        """Yield lists of texts until `stop()`, which cuts off unfinished answers."""
         for prompts, temperatures in self.requests(stop):
             if stop():
                 break

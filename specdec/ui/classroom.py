@@ -57,7 +57,7 @@ POLICY = (
 class Room:
     """The state of a class: the run that the teacher's page shows, its moment, the question and the votes.
 
-    Only the server's one event loop changes this state. `host` is the address at which phones can reach this machine.
+    Only the event loop changes it, so it needs no lock. `host` is the address at which phones can reach this machine.
     """
 
     host: str
@@ -181,7 +181,7 @@ class Classroom:
                 Route(f"{PATH}/teach", self.teach, methods=["POST"]),
                 Route(f"{PATH}/vote", self.vote, methods=["POST"]),
             ],
-            exception_handlers={ValueError: refused},
+            exception_handlers={ValueError: bad_request},
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -194,7 +194,7 @@ class Classroom:
         await (self.routes if in_class else self.app)(scope, receive, send)
 
     def with_cookie(self, send: Send) -> Send:
-        """Send the secret as a cookie with the teacher's page, so that every request of the page contains it."""
+        """Return a `send` that sets the secret as a cookie, so that every request of the teacher's page contains it."""
         cookie = Response()
         cookie.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")
 
@@ -258,7 +258,7 @@ async def body(request: Request) -> dict[str, Any]:
     return sent
 
 
-async def refused(request: Request, error: Exception) -> Response:
+async def bad_request(request: Request, error: Exception) -> Response:
     return PlainTextResponse(str(error), 400)
 
 

@@ -47,7 +47,7 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     bound.apply_defaults()
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
-    if values["peer"] and drafter == DEFAULT_DRAFTER:  # transformers cannot run SmolLM2's draft model
+    if values["peer"] and drafter == DEFAULT_DRAFTER:  # transformers runs a draft model, but not SmolLM2's
         runs_draft_model = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.SMOLLM2
         drafter = values["drafter"] = DRAFT_MODEL if runs_draft_model else LOOKUP
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:

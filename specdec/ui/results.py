@@ -61,11 +61,11 @@ def places(rows: list[Row]) -> list[tuple[str, float]]:
 
 def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
     """Return the headings by column, and for each method a row of speed-ups."""
-    columns = {f"{name} {degree}": f"{domain(name)}, {at(degree)}" for name, degree in places(rows)}
+    columns = {f"{name} {temperature}": f"{domain(name)}, {at(temperature)}" for name, temperature in places(rows)}
     by_place = {(row["drafter"], row["domain"], row["temperature"]): row["measured_speedup"] for row in rows}
     drafters = dict.fromkeys(row["drafter"] for row in rows)
-    cells = [[method(drafter), *(by_place.get((drafter, *place)) for place in places(rows))] for drafter in drafters]
-    return {"method": strings("methods")["table"]["columns"]["method"]} | columns, cells
+    table = [[method(drafter), *(by_place.get((drafter, *place)) for place in places(rows))] for drafter in drafters]
+    return {"method": strings("methods")["table"]["columns"]["method"]} | columns, table
 
 
 def chart(rows: list[Row]) -> Any:
@@ -96,7 +96,7 @@ def chart(rows: list[Row]) -> Any:
 
 
 def findings(rows: list[Row]) -> list[str]:
-    """Say which methods are fastest, how many are slower than plain decoding, and whether the highest α always wins."""
+    """Say which methods are fastest, how many rows are slower than plain decoding, and if the highest α always wins."""
     words = strings("methods")["findings"]
     fastest = {place: best(rows, place, "measured_speedup") for place in places(rows)}
     texts = []

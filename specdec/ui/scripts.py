@@ -45,7 +45,7 @@ def folder() -> str:
 
 
 def link_modules() -> str:
-    """Write the markup for a page of the app: the import map, and preload links for the first screen's modules."""
+    """Write the markup for a page of the app: the import map, and preload links for the modules of `FIRST`."""
     preloads = "".join(
         f'<link rel="modulepreload" href=".{folder()}/{name}">' for name in sources() if name.startswith(FIRST)
     )

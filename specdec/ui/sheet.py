@@ -42,8 +42,8 @@ def merged(words: dict[str, Any], replacements: dict[str, Any]) -> dict[str, Any
 class Sheet:
     """The page in the current language. English is at the root of the site, other languages are in folders.
 
-    `runs` has the files of recorded runs by kind of prompt and drafter. `begin` is the first screen's file. `engine`
-    lists the files that the browser's engine loads, by family.
+    `runs` has the files of recorded runs by kind of prompt and drafter. `begin` is the file of the first screen's
+    run. `engine` lists the files that the browser's engine loads, by family.
     """
 
     def __init__(self, runs: Runs, begin: str, engine: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, speaking, 
 from .theme import STYLES
 
 MADE = ".specdec-site.json"  # lists the site's files; a folder with this list may be overwritten
-MARKS = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r"})  # escapes for `quoted`
+ESCAPES = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r"})  # for `quoted`
 
 
 def write(
@@ -41,13 +41,13 @@ def write(
     `models` makes a family's model files (`families.browser.files`). `base` is the future address of the page, which
     link previews need. Raises ValueError if the folder cannot be created, or contains files but no earlier site.
     """
-    old_files = earlier(folder)
+    old_files = earlier_files(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)  # before the models, which take a minute to make
     except OSError as error:
         raise ValueError(f"{folder} cannot be created: {error.strerror}; name a folder that can be written") from error
     engine = {family: models(family) for family in families}
-    texts = shared()
+    texts = shared_files()
     for page_language in LANGUAGES:
         with speaking(page_language):
             sheet = Sheet(recorded_runs(), begin(), {family: listed(family, parts) for family, parts in engine.items()})
@@ -69,7 +69,7 @@ def write(
     return sum(map(len, files.values()))
 
 
-def earlier(folder: Path) -> list[Path]:
+def earlier_files(folder: Path) -> list[Path]:
     """List the files of an earlier site in the folder. Raises ValueError if it has files but no earlier site."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; name a folder")
@@ -95,7 +95,7 @@ def document(sheet: Sheet, version: str, base: str) -> str:
     return filled("site/index.html", parts)
 
 
-def shared() -> dict[str, str]:
+def shared_files() -> dict[str, str]:
     """Return the texts of the files that all languages share, by file name."""
     files = {
         "assets/site.css": "".join(asset(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
@@ -115,7 +115,7 @@ def shared() -> dict[str, str]:
 
 def quoted(text: str) -> str:
     """Return the text as a JavaScript string in single quotes, so that a log's many double quotes are not escaped."""
-    return "'" + text.translate(MARKS) + "'"
+    return "'" + text.translate(ESCAPES) + "'"
 
 
 def recorded_runs() -> dict[str, dict[str, str]]:

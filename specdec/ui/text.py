@@ -106,13 +106,13 @@ def _engine(language: str) -> dict[str, str]:
 
 
 def _file(name: str, language: str) -> Path:
-    translated = TEXT / language / name
-    return translated if translated.exists() else TEXT / ENGLISH / name
+    path = TEXT / language / name
+    return path if path.exists() else TEXT / ENGLISH / name
 
 
 @functools.cache
 def prompts() -> dict[str, list[str]]:
-    """Read the example prompts by kind. They are always English, the only language of the embedded models."""
+    """Read the example prompts by kind. They are always English, the language of the recorded models."""
     examples: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
     return examples | {kind: lists["page"] for kind, lists in questions().items()}
 

@@ -63,7 +63,7 @@ def report(options: Options) -> dict[str, Any]:
 
 
 def write(folder: Path, family: str, options: Options) -> None:
-    """Write all files that the page fetches."""
+    """Write the page and the files that it fetches."""
     model_files, all_prompts = files(family), prompts()
     fields = ("kind", "prompts", "drafter", "k", "tokens", "repeats")
     rows = [

@@ -75,8 +75,8 @@ def about(at: Scale) -> Iterator[Row]:
     versions = {name: installed for name in packages if (installed := version(name))}
     yield {**machine.describe(), "driver": driver(), "cuda": torch.version.cuda, **versions}
     source = torch.empty(at.copied_bytes, dtype=torch.uint8, device=at.device)
-    target = torch.empty_like(source)
-    seconds = median(shapes.time_once(lambda: target.copy_(source), at.device) for _ in range(10))
+    destination = torch.empty_like(source)
+    seconds = median(shapes.time_once(lambda: destination.copy_(source), at.device) for _ in range(10))
     yield {"copy_gbps": 2 * at.copied_bytes / seconds / 1e9}
 
 
@@ -141,8 +141,8 @@ def embedded(at: Scale) -> Iterator[Row]:
         prompts = [prompt for kind in PROMPTS.values() for prompt in kind[: at.prompts]]
         identical = sum(is_greedy_text_identical(family, prompt, at.tokens) for prompt in prompts)
         cases = [Case("draft_model", "story", 0.8, 4)]
-        (row,) = measure(family, PROMPTS["story"][: at.prompts], cases, at)
-        yield {**row, "prompts": len(prompts), "identical": identical}
+        (figures,) = measure(family, PROMPTS["story"][: at.prompts], cases, at)
+        yield {**figures, "prompts": len(prompts), "identical": identical}
 
 
 def is_greedy_text_identical(family: zoo.Family, prompt: str, tokens: int) -> bool:

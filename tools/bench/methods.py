@@ -1,4 +1,4 @@
-"""Measure the embedded family for README and docs: its drafters, and transformers on the same files."""
+"""Measure a family for README and docs: its drafters, and transformers on the same files."""
 
 from __future__ import annotations
 

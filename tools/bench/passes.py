@@ -43,7 +43,7 @@ def report(options: Options) -> dict[str, Any]:
     for name in ("float32", "bfloat16"):
         lanes["transformers", name] = transformers_pass(load_model(file, PRECISIONS[name], "cpu"), prompt)
     memory = torch.ones(max(size.values()) // 4)
-    rows = []
+    entries = []
     for threads in (1, 2):
         torch.set_num_threads(threads)
         if find_spec("llama_cpp"):
@@ -52,12 +52,12 @@ def report(options: Options) -> dict[str, Any]:
         reading: dict[str, list[float]] = {}
         for _ in tqdm(range(options.repeats + 1), desc=f"{threads} threads"):
             for lane, run in lanes.items():
-                seconds.setdefault(lane, []).append([timed(run, rows) for rows in (*[1] * WARM, *ROWS)][WARM:])
+                seconds.setdefault(lane, []).append([time_pass(run, rows) for rows in (*[1] * WARM, *ROWS)][WARM:])
             for name, count in size.items():
                 part = memory[: count // 4]
-                reading.setdefault(name, []).append(timed(lambda _, part=part: torch.dot(part, part), 1))  # type: ignore[misc]
+                reading.setdefault(name, []).append(time_pass(lambda _, part=part: torch.dot(part, part), 1))  # type: ignore[misc]
         for (engine, name), (_, *rounds) in seconds.items():
-            row = {
+            entry = {
                 "engine": engine,
                 "precision": name,
                 "threads": threads,
@@ -66,14 +66,14 @@ def report(options: Options) -> dict[str, Any]:
                 "megabytes": size[name] / 1e6,
                 "reading_ms": 1e3 * median(reading[name][1:]),
             }
-            print(*row.values())
-            rows.append(row)
+            print(*entry.values())
+            entries.append(entry)
     version = metadata.version("llama-cpp-python") if find_spec("llama_cpp") else None
-    return {"rows": rows, "models": {"family": smollm2.NAME}, "llama_cpp_python": version}
+    return {"rows": entries, "models": {"family": smollm2.NAME}, "llama_cpp_python": version}
 
 
-def timed(run: Pass, rows: int) -> float:
-    """Return the median of a pass's duration in seconds."""
+def time_pass(run: Pass, rows: int) -> float:
+    """Return the median duration of `TIMES` passes."""
     seconds = []
     for _ in range(TIMES):
         start = time.perf_counter()

@@ -1,7 +1,7 @@
 """Measure models of published shapes with random weights, since the time of a cycle does not depend on the weights.
 
 Acceptance does depend on the weights, so it is synthetic: each drafted token is accepted with probability α. Every
-row of a report is marked as synthetic.
+row that `measure` yields is marked as synthetic.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def load_pair(name: str, device: str) -> tuple[Transformer, Transformer]:
 def random_model(shape: dict[str, Any], seed: int, device: str) -> Transformer:
     """Make a model with normal weights of standard deviation 0.02, and norms of 1."""
     config, dtype = Config.parse(shape), torch.bfloat16 if device == "cuda" else torch.float32
-    width, inner, size = config.hidden_size, config.intermediate_size, config.head_dim
-    queries, keys = config.num_attention_heads * size, config.num_key_value_heads * size
+    width, inner, head_dim = config.hidden_size, config.intermediate_size, config.head_dim
+    queries, keys = config.num_attention_heads * head_dim, config.num_key_value_heads * head_dim
     generator = torch.Generator(device).manual_seed(seed)
 
     def normal(*size: int) -> torch.Tensor:
@@ -142,11 +142,11 @@ def random_model(shape: dict[str, Any], seed: int, device: str) -> Transformer:
     norms = {
         "input_layernorm": width,
         "post_attention_layernorm": width,
-        "self_attn.q_norm": size,
-        "self_attn.k_norm": size,
+        "self_attn.q_norm": head_dim,
+        "self_attn.k_norm": head_dim,
     }
     for i in range(config.num_hidden_layers):
-        weights |= {f"model.layers.{i}.{name}.weight": normal(*shape) for name, shape in matrices.items()}
+        weights |= {f"model.layers.{i}.{name}.weight": normal(*size) for name, size in matrices.items()}
         weights |= {f"model.layers.{i}.{name}.weight": torch.ones(length) for name, length in norms.items()}
     return Transformer(config, weights, dtype, device)
 

@@ -142,8 +142,8 @@ def machines(reports: list[Any]) -> str:
     rows = []
     for report in reports:
         machine, provenance = report["machine"], report["provenance"]
-        layers = "C++" if provenance["models"].get("kernels") == "native" else "torch"
-        start = [machine["cpu"], str(machine["cores"]), layers, provenance["measured"][:10], provenance["commit"]]
+        language = "C++" if provenance["models"].get("kernels") == "native" else "torch"
+        start = [machine["cpu"], str(machine["cores"]), language, provenance["measured"][:10], provenance["commit"]]
         gains = (f"{report['headline'][name]['speedup']:.2f}×" for name in ("greedy", "sampled"))
         same, *ratios = compare_with_transformers(report)
         rows.append([*start, *gains, *(f"{ratio:.1f}×" for ratio in ratios), same])

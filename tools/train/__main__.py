@@ -227,9 +227,9 @@ def run_stages(options: Options) -> int:
     if options.stage not in (*STAGES, "all"):
         raise ValueError(f"there is no stage {options.stage!r}; choose from {', '.join((*STAGES, 'all'))}")
     build = Build(replace(options, device=resolve_device(options.device)))
-    record = build.out / "provenance.json"
+    path = build.out / "provenance.json"
     for name in STAGES if options.stage == "all" else (options.stage,):
-        if not record.exists() or name not in json.loads(record.read_text()):
+        if not path.exists() or name not in json.loads(path.read_text()):
             STAGES[name](build)
     return 0
 

@@ -26,18 +26,18 @@ class Attention(Projections):
     def forward(self, x: Tensor, text: Tensor, places: TensorPair, text_places: TensorPair, masked: Tensor) -> Tensor:
         """Attend from the slots `x` [rows, blocks, slots, hidden] to `text` [rows, n, hidden] and to their own blocks.
 
-        `x` and `text` are normed; places are (cos, sin). `masked` [blocks · slots, n] is True for unread text.
+        `x` and `text` are normed; places are (cos, sin). `masked` [blocks · slots, n] is True for text a slot ignores.
         """
         rows, blocks, slots, _ = x.shape
 
-        def heads(projection: nn.Linear, y: Tensor) -> Tensor:
+        def by_head(projection: nn.Linear, y: Tensor) -> Tensor:
             return projection(y).view(rows, -1, self.heads, projection.weight.shape[0] // self.heads).transpose(1, 2)
 
         def by_block(y: Tensor) -> Tensor:
             return y.unflatten(2, (blocks, slots))
 
-        q, k = apply_rotary_pos_emb(heads(self.q_proj, x), heads(self.k_proj, x), *places)
-        v, text_v, text_k = heads(self.v_proj, x), heads(self.v_proj, text), heads(self.k_proj, text)
+        q, k = apply_rotary_pos_emb(by_head(self.q_proj, x), by_head(self.k_proj, x), *places)
+        v, text_v, text_k = by_head(self.v_proj, x), by_head(self.v_proj, text), by_head(self.k_proj, text)
         text_k = apply_rotary_pos_emb(text_k, text_k, *text_places)[0]
         q = q * q.shape[-1] ** -0.5
         before = (q @ text_k.transpose(2, 3)).masked_fill(masked, float("-inf"))

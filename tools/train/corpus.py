@@ -16,7 +16,7 @@ from . import facts
 
 HOLD_OUT_ONE_IN = 50
 BLOCKLIST = Path(__file__).with_name("blocklist.txt")
-# Folders of tables, fixtures and generated data, which are not typical Python.
+# Not typical Python (tests, tables, generated data), or not the library's own code (site-packages, ensurepip).
 SKIPPED_FOLDERS = {"site-packages", "test", "tests", "idle_test", "encodings", "pydoc_data", "ensurepip"}
 
 

@@ -13,7 +13,7 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from specdec.models.device import multiplies_bfloat16
 from specdec.training.loss import DECAY, VARIATION
 
-# Below 1, because people decode greedily or at low temperatures.
+# The loss compares distributions at this temperature. It is low, because people decode greedily or at low ones.
 TEMPERATURE = 0.7
 
 TensorPair = tuple[Tensor, Tensor]

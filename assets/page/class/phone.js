@@ -83,7 +83,7 @@ export function mount(element, props, player, playerProps, handlers) {
     if (view.state.cursor && view.state.cursor.closed && !player.moment().closed) handlers.ended();
   }
 
-  /* Shows the moment that the teacher's page sent. Glides forward to a near moment. */
+  /* Shows the moment that the teacher's page sent. While that page plays, glides forward to a near moment. */
   function glideTo(cursor) {
     cancelAnimationFrame(view.frame);
     if (!cursor) return;

@@ -105,7 +105,7 @@ function mountPanel(element, props, player, secret) {
   /* -- questions -- */
 
   /** @type {any} */
-  let openQuestion = null; // { answer, at }: `at` is the time that shows the answer, or null
+  let openQuestion = null; // { answer, at }: `at`: when the replay shows the answer; null for the quiz
 
   /* Moves the player and sends the moment, because a hidden player dispatches no "sd-drawn". */
   function moveTo(timeMs) {

@@ -1,4 +1,4 @@
-/* Runs a model of the Llama architecture in WebAssembly. The layers are compiled from `specdec/models/native.cpp`, and
+/* Runs a model of the Llama architecture in WebAssembly. Its code is compiled from `specdec/models/native.cpp`.
  * `specdec/models/browser.py` writes the model's file. The logits equal, bit for bit, those of `native.cpp`. */
 
 const MAGIC = 0x31445053, // "SPD1"
@@ -15,8 +15,8 @@ const wasiStub = new Proxy({}, { get: () => () => 0 }),
   instantiate = (module, memory) =>
     WebAssembly.instantiate(module, { wasi_snapshot_preview1: wasiStub, env: { memory } });
 
-/** Loads the compiled layers, which all models of a page share. For a build with threads, calls `startThread` for each
- * thread after the first. `startThread` must pass its argument to `serveAsThread` in a worker and await `ready`.
+/** Loads the compiled code, which all models of a page share. For a build with threads, calls `startThread` for each
+ * thread after the first. `startThread` must pass its argument to `serveAsThread` in a worker, and wait for `ready()`.
  * @param {BufferSource} binary @param {number} [threads] @param {(message: any) => Promise<any>} [startThread] */
 export async function loadLayers(binary, threads = 1, startThread) {
   const module = await WebAssembly.compile(binary),
@@ -48,9 +48,9 @@ export class Model {
   constructor(wasm, file) {
     const view = new DataView(file);
     if (file.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new Error("the file holds no model weights");
-    const headLength = view.getUint32(4, true),
-      head = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, headLength))),
-      weightsBegin = Math.ceil((8 + headLength) / ALIGNED) * ALIGNED;
+    const headerLength = view.getUint32(4, true),
+      head = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, headerLength))),
+      weightsBegin = Math.ceil((8 + headerLength) / ALIGNED) * ALIGNED;
     this.wasm = wasm;
     this.head = head;
     this.vocabulary = head.vocabulary;
@@ -142,7 +142,7 @@ export class Model {
     );
   }
 
-  /* Writes the tokens' embeddings, from a bfloat16 table or, if the file has none, from the output matrix. */
+  /* Writes the tokens' embeddings to `states`, from a bfloat16 table or, if there is none, from the output matrix. */
   embed(tokens, states) {
     const { width, embedding } = this.head;
     if (embedding === undefined)

@@ -55,7 +55,7 @@ export class Random {
   }
 }
 
-/* Draws tokens, and accepts or rejects drafts, at random. Callers also pass a key, which this sampler ignores. */
+/* Draws tokens, and accepts or rejects drafts, at random. Callers also name each draw, which this sampler ignores. */
 export class RandomSampler {
   /** @param {number} seed */
   constructor(seed) {

@@ -89,8 +89,8 @@ export function entropy(probs) {
   return sum;
 }
 
-/** Returns h, the chance that block verification accepts a prefix. `weight` is the prefix's product of p/q, capped at 1
- * after each token. @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
+/** Returns h, the chance that block verification accepts a prefix. `p` and `q` follow it. `weight` is its p/q product,
+ * capped at 1 after each token. @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
 export function blockChance(weight, p, q) {
   let mass = 0;
   for (let i = 0; i < p.length; i++) mass += Math.max(0, weight * p[i] - q[i]);

@@ -112,7 +112,7 @@ export class Tokenizer {
   }
 }
 
-/* Turns tokens into text that can be shown at once: never half a character, and never a part of a stop string. */
+/* Turns tokens into text that can be shown at once. Holds back half characters and what may begin a stop string. */
 export class TextStream {
   /** @param {(token: number) => Uint8Array} bytes @param {string[]} stop */
   constructor(bytes, stop) {

@@ -60,8 +60,8 @@ async function load(familyFiles, base) {
     return content.buffer;
   };
   const [module, tokenizerFile, ...modelFiles] = await Promise.all(files.map(fetchFile)),
-    layers = await loadLayers(module, threadCount, startThread),
-    [targetModel, draftModel = null] = modelFiles.map((file) => new Model(layers, file));
+    wasm = await loadLayers(module, threadCount, startThread),
+    [targetModel, draftModel = null] = modelFiles.map((file) => new Model(wasm, file));
   return {
     target: targetModel,
     draft: draftModel,
@@ -69,7 +69,7 @@ async function load(familyFiles, base) {
   };
 }
 
-/* Runs passes over 1 to k + 1 tokens for `WARM_MS`, so that the browser optimizes the layers' code before the run. */
+/* Runs passes over 1 to k + 1 tokens for `WARM_MS`, so that the browser optimizes the code before the run. */
 function warmUp({ target, draft }, k, usesDraftModel) {
   const cache = target.newCache(64),
     draftCache = usesDraftModel && draft.newCache(64),

@@ -30,8 +30,8 @@ export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widge
   return lastPlace && lastPlace !== "sheet" && isFree(lastPlace) ? lastPlace : CORNERS.find(isFree) || "sheet";
 }
 
-/* Returns how far to scroll to centre `widget` between `top` and `bottom`; 0 if it is there already. Begins a tall one at
- * `top`. */
+/* Returns how far to scroll so that `widget` is centred between `top` and `bottom` or, if too tall, begins at `top`.
+ * Returns 0 if it already lies between them. */
 export function scrollDistance(widget, top, bottom) {
   if (widget.top >= top && widget.bottom <= bottom) return 0;
   return widget.top - top - Math.max(0, (bottom - top - (widget.bottom - widget.top)) / 2);

@@ -1,7 +1,6 @@
-/* Defines the steps of the tour. Each step presses buttons and moves sliders as a visitor would, so the tour works with
- * any recorded run and needs no model. */
+/* Defines the steps of the tour. They use the page's own buttons and sliders, and need no model. */
 
-/* A step acts in a tab only when this element is visible. */
+/* Selects for each tab the element that must be visible before a step acts in the tab. */
 export const READY = {
   race: ".sd-player",
   step: ".sd-step[data-state=ready] [data-part=rail] li",

@@ -1,4 +1,4 @@
-/* Runs the guided tour: it opens the tabs, points at widgets, and does each task or waits for the visitor to do it. */
+/* Runs the guided tour: it opens the tabs, points at widgets, and sets tasks. *Show me* does a task for the visitor. */
 
 import { findParts } from "#page/race/html.js";
 import { isOver, speculativeOf, findFirstRejection, replayEnd } from "#page/race/run.js";
@@ -157,8 +157,8 @@ function mountTour(element, props, server, player) {
       panel = part.panel.getBoundingClientRect();
     part.ring.hidden = !widget;
     const box = widget ? widget.getBoundingClientRect() : { left: 0, right: 0, top: 0, bottom: 0 };
-    const alsoVisible = STEPS[view.step].keepFree && visible(STEPS[view.step].keepFree),
-      place = choosePlace(box, panel, viewport, view.place, alsoVisible ? alsoVisible.getBoundingClientRect() : box),
+    const keepFree = STEPS[view.step].keepFree && visible(STEPS[view.step].keepFree),
+      place = choosePlace(box, panel, viewport, view.place, keepFree ? keepFree.getBoundingClientRect() : box),
       sheet = place === "sheet" ? panel.height : 0;
     if (place !== view.place || view.sheet !== sheet) {
       Object.assign(view, { place, sheet });

@@ -9,7 +9,7 @@ const info = (text) => ({ __type__: "update", info: text || "" });
  *   rules: Record<string, string>,
  *   peers: Record<string, string>,
  *   same: Record<string, string>,
- * }} texts `drafters`: lines by family, rule and drafter; `same`: a family with equal lines
+ * }} texts `drafters`: lines by family, rule and drafter; `same`: maps a family to another with the same lines
  */
 export const handler =
   ({ drafters, rules, peers, same }) =>

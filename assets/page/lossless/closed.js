@@ -38,25 +38,25 @@ export function createClosedForm(texts, setCheck) {
       baseline = 150,
       hatch = createHatch(),
       chart = svgRoot(width, 176, texts.closed.aria, hatch.defs);
-    const highest = Math.max(...allRows.flatMap(([, p, distribution]) => [p, distribution || 0])),
+    const highest = Math.max(...allRows.flatMap(([, p, writtenP]) => [p, writtenP || 0])),
       heightOf = (v) => (v / highest) * 118,
       barWidth = Math.min(34, columnWidth * 0.34);
-    allRows.forEach(([piece, p, distribution], i) => {
+    allRows.forEach(([piece, p, writtenP], i) => {
       const middle = (i + 0.5) * columnWidth,
-        difference = distribution === null ? 0 : distribution - p,
+        difference = writtenP === null ? 0 : writtenP - p,
         isSame = Math.abs(difference) <= EXACT;
       chart.append(
         svgRect(middle - barWidth - 1, baseline - heightOf(p), barWidth, heightOf(p), {
           class: "sd-f-target",
         }),
       );
-      if (distribution !== null)
+      if (writtenP !== null)
         chart.append(
           svgRect(
             middle + 1,
-            baseline - heightOf(distribution),
+            baseline - heightOf(writtenP),
             barWidth,
-            heightOf(distribution),
+            heightOf(writtenP),
             isSame ? { class: "sd-f-acc sd-o-acc" } : { fill: hatch.fill, class: "sd-s-rej" },
           ),
         );
@@ -64,7 +64,7 @@ export function createClosedForm(texts, setCheck) {
         chart.append(
           svgText(
             middle,
-            baseline - heightOf(Math.max(p, distribution)) - 7,
+            baseline - heightOf(Math.max(p, writtenP)) - 7,
             (difference > 0 ? "+" : "−") + Math.abs(difference).toFixed(Math.abs(difference) < 0.005 ? 3 : 2),
             "sd-b",
             "middle",

@@ -1,14 +1,14 @@
 /* Interprets the certificate of a pair: which checks pass, and what that means. Uses no DOM, so Node can test it. */
 
 export const EXACT = 1e-9, // probabilities that differ by at most this much count as equal
-  FALSE_ALARM = 1e-9, // a sample with a lower p-value fails the check
+  FALSE_ALARM = 1e-9, // the check fails if the bound on a sample's p-value is below this
   NEAR_TIE = 0.05; // logits that differ by at most this much are a near tie
 export const FIRST_MISTAKES = 8; // so many mistakes are always shown; the others are in a fold
 
 /* Returns the sample of `draws` draws, or else the latest. A sample is [draws, figures by text length]. */
 export const sampleAt = (certificate, draws) =>
   certificate.sampled.find(([count]) => count === draws) || certificate.sampled[certificate.sampled.length - 1] || null;
-export const isImplausible = ([, , , , pValue]) => pValue !== null && pValue < FALSE_ALARM;
+export const isImplausible = ([, , , , pBound]) => pBound !== null && pBound < FALSE_ALARM;
 export const isExact = (certificate) => certificate.closed.error !== null && certificate.closed.error <= EXACT;
 
 /* Returns which checks pass. `sampled` is null if no sample was drawn. */

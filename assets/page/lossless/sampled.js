@@ -12,7 +12,7 @@ export function createSampled(texts, setCheck) {
   function paintSampled(certificate, requestedDraws) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
-      // the exact distances of a mistake; null if its distribution is undefined
+      // the exact distances of a mistake whose distribution is defined; otherwise null
       enumerated = certificate.mistake && certificate.closed.error !== null ? certificate.exact : null,
       { sampled: passed } = checksOf(certificate, requestedDraws),
       draws = formatCount(sample ? sample[0] : 0),

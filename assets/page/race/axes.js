@@ -27,7 +27,7 @@ export function drawTimeAxis(chart, { span, window = span, x, width, y, top = nu
   });
 }
 
-/* Returns the end of the time axis in ms. Until the run is over, estimates when the other lanes will end. */
+/* Returns the end of the time axis in ms. Until the run is over, estimates when plain lane and peer will end. */
 export function timeAxisEnd(run, end) {
   const [speculative, ...others] = lanesOf(run),
     endMs = Math.max(end, speculative.endMs, ...others.map((lane) => lane.endMs), EPS);

@@ -40,7 +40,7 @@ export function createCards(texts, root, part, view, markTouched) {
     part.card.hidden = true;
   }
 
-  /* Shows the card of a token, unless the replay has not reached the token yet (state "fut"). */
+  /* Shows the card of a token. A token that the replay has not reached (state "fut") has no card. */
   const showToken = (item, pinned) =>
     item.shownState !== "fut" &&
     showCard(item.node, item.draft ? createDraftCard(item) : createTargetCard(item), pinned);

@@ -11,15 +11,15 @@ export function createColumnChart(texts, part, view) {
   function layoutColumns(width, right) {
     const cycles = speculativeOf(view.run).cycles,
       slots = Math.max(cycles.length, 8);
-    return { cycles, slots, width, step: (width - right) / slots, right };
+    return { cycles, slots, width, columnPx: (width - right) / slots, right };
   }
 
-  function cycleAxis(chart, layout, y, current) {
+  function drawCycleAxis(chart, layout, y, current) {
     const step = niceStep(layout.slots, layout.width > 300 ? 5 : 4);
     for (let i = 0; i < layout.cycles.length; i++)
       if (i === 0 || (i + 1) % step === 0)
         chart.append(
-          svgText(i * layout.step + layout.step / 2, y, String(i + 1), i === current ? "sd-b" : "", "middle"),
+          svgText(i * layout.columnPx + layout.columnPx / 2, y, String(i + 1), i === current ? "sd-b" : "", "middle"),
         );
     chart.append(svgText(layout.width - layout.right + 4, y, texts.charts.cycle));
   }
@@ -31,18 +31,18 @@ export function createColumnChart(texts, part, view) {
     const row = clamp(Math.floor(160 / (tallest + deepest)), 5, 17),
       baseline = 18 + tallest * row,
       height = baseline + deepest * row + 36,
-      pad = layout.step > 8 ? 3 : layout.step > 4 ? 1 : 0,
+      pad = layout.columnPx > 8 ? 3 : layout.columnPx > 4 ? 1 : 0,
       hatch = createHatch(),
       bars = createBarPaths(),
       marks = [];
     const drawCell = (i, level, state, isDone) => {
-      const x = i * layout.step + pad / 2,
+      const x = i * layout.columnPx + pad / 2,
         y = level > 0 ? baseline - level * row : baseline + (-level - 1) * row + 6;
-      bars.add(isDone ? state : "ghost", x, y + 1, layout.step - pad, row - 2, 2);
-      if (isDone && layout.step - pad > 11 && row > 12 && state !== "rej" && STATE_MARKS[state])
+      bars.add(isDone ? state : "ghost", x, y + 1, layout.columnPx - pad, row - 2, 2);
+      if (isDone && layout.columnPx - pad > 11 && row > 12 && state !== "rej" && STATE_MARKS[state])
         marks.push(
           svgText(
-            x + (layout.step - pad) / 2,
+            x + (layout.columnPx - pad) / 2,
             y + row / 2 + 4,
             state === "bon" ? "+" : STATE_MARKS[state],
             "sd-cell",
@@ -83,15 +83,15 @@ export function createColumnChart(texts, part, view) {
       svgLine(0, baseline + 3, plotWidth, baseline + 3, "sd-ax"),
       svgLine(0, baseline - row, plotWidth, baseline - row, "sd-dots"),
     );
-    const level = figures.tau == null ? null : baseline - figures.tau * row,
-      overlaps = level != null && Math.abs(level - (baseline - row)) < 12;
+    const tauY = figures.tau == null ? null : baseline - figures.tau * row,
+      overlaps = tauY != null && Math.abs(tauY - (baseline - row)) < 12;
     chart.append(svgText(plotWidth + 4, baseline - row + (overlaps ? 14 : 4), texts.charts.plain));
-    if (level != null)
+    if (tauY != null)
       chart.append(
-        svgLine(0, level, plotWidth, level, "sd-mean"),
-        svgText(plotWidth + 4, level + (overlaps ? -2 : 4), "τ " + toFixed(figures.tau, 1), "sd-b"),
+        svgLine(0, tauY, plotWidth, tauY, "sd-mean"),
+        svgText(plotWidth + 4, tauY + (overlaps ? -2 : 4), "τ " + toFixed(figures.tau, 1), "sd-b"),
       );
-    cycleAxis(chart, layout, height - 6, figures.speculative.passes - 1);
+    drawCycleAxis(chart, layout, height - 6, figures.speculative.passes - 1);
     part.bars.replaceChildren(chart);
   }
 

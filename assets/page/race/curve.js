@@ -53,7 +53,7 @@ export function createCurve(texts, part, view) {
       x,
       width,
       y: height - 8,
-      count: view.widths.gantt > 500 ? 9 : 5,
+      count: width > 500 ? 9 : 5,
     });
     for (const [lane, cls] of [
       [plain, "sd-line-b"],

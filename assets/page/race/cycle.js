@@ -9,5 +9,5 @@ export const firstTokenMs = (cycle) => Math.min(cycle.endMs, ...cycle.drafts.map
 /* Returns the depth of a cycle's draft tree. */
 export const depthOf = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
 
-/* Returns whether a random number decides about a draft: p / q lies between 0.1 and 0.9. */
+/* Returns whether both verdicts on a draft are likely: p / q lies between 0.1 and 0.9. */
 export const isCoinDecided = ({ p, q }) => p > 0.1 * q && p < 0.9 * q;

@@ -22,7 +22,7 @@ export function createLanes(texts, part, view) {
   const laneBoxes = () => [part.lane0, part.lane1, part.lane2];
   const hasDrafts = (laneIndex) => laneIndex !== 1; // all lanes but the plain one
 
-  /* Shortens the prompt to its last words, because the lane's text continues them. */
+  /* Shortens the prompt to the end of its last line, which the lane's text continues. */
   function lastWords(prompt) {
     const last = prompt.split("\n").pop();
     return makeVisible(last.length > PROMPT_LENGTH ? "… " + last.slice(4 - PROMPT_LENGTH).trimStart() : last);
@@ -117,11 +117,11 @@ export function createLanes(texts, part, view) {
     const [state] = more,
       inText = !["rej", "dis", "cut"].includes(state),
       isPartial = text === "" && piece !== ""; // a later token completes its character
-    (inText ? splitAtBreak(text || piece) : [piece]).forEach((text, i) => {
-      const node = addPiece(laneIndex, parent, text, ...more);
+    (inText ? splitAtBreak(text || piece) : [piece]).forEach((segment, i) => {
+      const node = addPiece(laneIndex, parent, segment, ...more);
       if (isPartial) node.querySelector(".sd-token-text").replaceChildren();
       if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // only the first part has a mark
-      if (inText && /\n/.test(text)) parent.append(html("br"));
+      if (inText && /\n/.test(segment)) parent.append(html("br"));
     });
   }
 

@@ -13,9 +13,9 @@ export function countCyclesBy(cycles, ms) {
   return low;
 }
 
-/* Counts the tokens that the prefill and the first `cycles` cycles of a lane wrote. */
-export const countTokens = (lane, cycles) =>
-  (lane.prefill ? lane.prefill.pieces.length : 0) + (cycles ? lane.cycles[cycles - 1].totals.tokens : 0);
+/* Counts the tokens that the prefill and the first `cycleCount` cycles of a lane wrote. */
+export const countTokens = (lane, cycleCount) =>
+  (lane.prefill ? lane.prefill.pieces.length : 0) + (cycleCount ? lane.cycles[cycleCount - 1].totals.tokens : 0);
 
 /* Returns the median and the longest time between two arrivals of tokens, in ms. */
 export function gapsOf(lane, ms) {
@@ -49,7 +49,7 @@ export function figuresAt(run, ms) {
     measured = !serverOf(speculativeLane),
     serverTotals = speculativeLane.finished && speculativeLane.finished.drafted ? speculativeLane.finished : null;
   const plainPassMs = plain.passes ? plain.endMs / plain.passes : 0;
-  const inPlainPasses = (ms, n) => (plainPassMs && n ? ms / n / plainPassMs : null);
+  const inPlainPasses = (totalMs, n) => (plainPassMs && n ? totalMs / n / plainPassMs : null);
   return {
     speculative,
     plain,
@@ -105,7 +105,7 @@ function medianOf(values) {
 }
 
 /* Compares a lane with the plain lane. Returns `at`, the index of the first different token or -1, and the
- * number of compared tokens. Compares pieces if a server reports no token ids. */
+ * number of compared tokens. Compares pieces if a server leaves out a token's id. */
 export function findDivergence(run, lane = speculativeOf(run)) {
   if (!plainOf(run)) return { at: -1, compared: 0 };
   const all = (lane, kind) =>

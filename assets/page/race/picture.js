@@ -33,14 +33,14 @@ export function summarize(texts, run) {
         time: formatDuration(lane.endMs),
       }),
     }));
-  const name = !plain
+  const titleKey = !plain
     ? "title_alone"
     : figures.speculative.written === figures.plain.written && !serverOf(speculative)
       ? "title"
       : "title_unequal";
   return {
     headline: headline(texts, run, figures),
-    title: fillText(serverOf(speculative) && plain ? texts.server.title : texts.finish[name], {
+    title: fillText(serverOf(speculative) && plain ? texts.server.title : texts.finish[titleKey], {
       n: figures.speculative.written,
       m: figures.plain.written,
       ks: figures.speculative.passes,
@@ -52,7 +52,7 @@ export function summarize(texts, run) {
   };
 }
 
-/* Returns a headline that says which lane was faster. Returns "" if the lanes cannot be compared. */
+/* Says which lane was faster, or that the machine was busy. Returns "" if the lanes cannot be compared. */
 function headline(texts, run, figures) {
   const { params, rule, lossless } = speculativeOf(run).started || {},
     headlines = texts.finish.headline;

@@ -128,8 +128,8 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     if (!view.run) return;
     const cycles = speculativeOf(view.run).cycles,
       done = countCyclesBy(cycles, view.timeMs),
-      target = clamp(done + direction, 0, cycles.length);
-    jump(direction > 0 && done === cycles.length ? replayEnd(view.run) : target ? cycles[target - 1].endMs : 0);
+      wanted = clamp(done + direction, 0, cycles.length);
+    jump(direction > 0 && done === cycles.length ? replayEnd(view.run) : wanted ? cycles[wanted - 1].endMs : 0);
   }
 
   /* Returns the state of the replay. Another page can show the same moment with `showMoment`. */

@@ -1,4 +1,4 @@
-/* Calls `draw` when the player or its charts enter or leave the screen, and `redraw` when a width or the font changes. */
+/* Calls `draw` when the player or its charts enter or leave the screen, and `redraw` when a width or font changes. */
 
 /* Measures the charts and returns whether a width changed. Keeps the old widths while the player's tab is hidden. */
 function measureWidths(part, view) {

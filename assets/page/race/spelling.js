@@ -1,6 +1,6 @@
 /* Extends tokens to whole words for the page's sentences, because a token can be a part of a word. */
 
-// matches the letters of scripts that put spaces between words
+// Latin, Cyrillic and Greek put spaces between words; marks and digits continue a word
 const LETTER = /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{M}\p{N}]/u;
 const MAX_LENGTH = 24; // characters
 

@@ -24,8 +24,8 @@ export function shortenPiece(piece, widthPx) {
   return label.length > maxLength ? label.slice(0, maxLength - 1) + "…" : label;
 }
 
-/* Returns a drafter's entry in `methods`. For `eagle3:FOLDER` this is the entry for `eagle3`; for
- * `adaptive:NAME` it is the entry for NAME. */
+/* Returns a drafter's entry in `methods`, or that of the longest part of its name before a colon (`eagle3:FOLDER`).
+ * For a wrapper (`adaptive:NAME`), NAME is looked up instead. */
 export function methodOf(methods, name) {
   const [prefix, ...rest] = name.split(":"),
     wraps = Object.hasOwn(methods, prefix) && methods[prefix].kind === "wrapper";

@@ -95,10 +95,10 @@ export function createTokenCards(texts, view) {
         noCoinText: labels.not_needed,
         note: u == null ? labels.longer : null,
       };
-    const without = Object.hasOwn(labels.without_coin, rule)
+    const noCoinNote = Object.hasOwn(labels.without_coin, rule)
       ? labels.without_coin[rule]
       : judged && u == null && labels.without_coin.other;
-    if (without) return { note: judged ? without : null };
+    if (noCoinNote) return { note: judged ? noCoinNote : null };
     return {
       label: labels.chance,
       chance: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,

@@ -56,7 +56,7 @@ export function createChip(texts, piece, state, tag = "button", status = texts.s
   if (STATE_MARKS[state]) node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
   return node;
 }
-/* Returns the words for a token's state. Only block verification draws coins for discarded tokens. */
+/* Returns the words for a token's state. A discarded draft that has a coin (block verification) has its own words. */
 export const statusOf = (texts, state, { draft }) =>
   state === "dis" && draft.u != null ? texts.status.late : texts.status[state];
 

@@ -7,11 +7,11 @@ import { fillText } from "#page/race/text.js";
 
 const MAX_CHEAP_PASSES = 1.35; // a check is called cheap if it takes at most this many times a plain pass
 
-const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were trained only on English
-  OTHER_SCRIPT = /[^\p{Script=Latin}\P{L}]/u; // a letter of another script
+const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were trained on little but English
+  OTHER_SCRIPT = /[^\p{Script=Latin}\P{L}]/u; // a letter that is not Latin
 
-/* Uses the totals of a finished run, or the figures so far. Returns "" if the line would contradict the run's final
- * sentence. */
+/* Uses the totals of a finished run, or the figures so far. Returns "" for a server's run, or if the line would
+ * contradict the final sentence. */
 export function explainSpeed(texts, run, timeMs) {
   const speculative = speculativeOf(run);
   if (isServed(run)) return "";

@@ -61,7 +61,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
   /** @type {Record<string, any>} */
   const filesOf = {},
     agreedTo = {};
-  let number = 0,
+  let runNumber = 0,
     family = "",
     log = "",
     isRunning = false,
@@ -76,12 +76,12 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
     stopped = false;
     setRunning(true);
     showNotice(texts.begin);
-    const myNumber = ++number;
+    const myNumber = ++runNumber;
     family = request.family;
     try {
       const familyFiles = (filesOf[family] ||= await files(family)),
         size = sumBytes(familyFiles);
-      if (myNumber !== number || !isRunning) return;
+      if (myNumber !== runNumber || !isRunning) return;
       if (size > ASK_ABOVE_BYTES && !agreedTo[family]) {
         agreedTo[family] = true;
         showNotice(fillPlaceholders(texts.agree, { size: (size / 1e6).toFixed(0) }));
@@ -92,9 +92,9 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
         worker.onmessage = takeMessage;
         worker.onerror = () => takeMessage({ data: { wrong: log ? "broken" : "missing" } });
       }
-      worker.postMessage({ run: request, number, files: familyFiles, base: String(base) });
+      worker.postMessage({ run: request, number: runNumber, files: familyFiles, base: String(base) });
     } catch {
-      if (myNumber === number && isRunning) takeMessage({ data: { wrong: "missing" } });
+      if (myNumber === runNumber && isRunning) takeMessage({ data: { wrong: "missing" } });
     }
   }
 

@@ -73,7 +73,7 @@ function server(part) {
   );
 }
 
-/* Opens a text that has the form of a run. Does not check the run's decisions, as Python would. */
+/* Opens a text that has the form of a run. Unlike Python, does not check the run's decisions. */
 async function openTrace(text) {
   const log = readTrace(text, page.limit);
   return log ? { log, said: texts.opened } : { said: texts.unreadable, wrong: true };
@@ -120,14 +120,14 @@ function toggleFold(heading) {
 
 /* ---- recorded runs -------------------------------------------------------------------------------------------- */
 
-const drafter = find("#drafter"),
+const drafterMenu = find("#drafter"),
   PLAYER = page.parts.find(({ script }) => script === "race/player").at;
 let playNumber = 0,
   pressedTab = "";
 
 const showNotice = (value, wrong = false, share = 1) =>
     update(+find("#notice [data-at]").dataset.at, { value, wrong, share }),
-  prompt = find("#prompt textarea"),
+  promptField = find("#prompt textarea"),
   kindOf = (prompt) => Object.keys(page.runs).find((kind) => page.runs[kind].prompt === prompt);
 
 /* Returns the file of the drafter's recorded run, or else of the usual drafter's run. */
@@ -162,7 +162,7 @@ function showSettings(log) {
   const kind = kindOf(settings.prompt),
     names = Object.keys(kind ? page.runs[kind].files : {}),
     shown = names.includes(settings.drafter) ? names : [...names, settings.drafter];
-  prompt.value = settings.prompt;
+  promptField.value = settings.prompt;
   ownRuns.showSettings(settings, shown);
   const detail = page.order.map((name) => settings[name] ?? "");
   window.dispatchEvent(new CustomEvent("sd-settings", { detail }));
@@ -170,10 +170,10 @@ function showSettings(log) {
 }
 
 /* Writes a recorded run into the address. The first screen's run and the visitor's own runs have no address. */
-function setAddress(kind, drafter) {
+function setAddress(kind, drafterName) {
   const url = new URL(location.href),
-    hasAddress = kind && page.runs[kind].files[drafter] && fileOf(kind, drafter) !== page.begin,
-    settings = hasAddress ? { prompt: page.runs[kind].prompt, drafter } : { prompt: "", drafter: "" };
+    hasAddress = kind && page.runs[kind].files[drafterName] && fileOf(kind, drafterName) !== page.begin,
+    settings = hasAddress ? { prompt: page.runs[kind].prompt, drafter: drafterName } : { prompt: "", drafter: "" };
   for (const [key, value] of Object.entries(settings))
     value ? url.searchParams.set(key, value) : url.searchParams.delete(key);
   if (url.href !== location.href) history.replaceState(history.state, "", url);
@@ -237,14 +237,14 @@ document.addEventListener("click", (event) => {
     example = node.closest("[data-kind]");
   if (tab) openTab((pressedTab = tab.id.replace(/-button$/, "")));
   if (heading) toggleFold(heading);
-  if (example) play(example.dataset.kind, drafter.value);
+  if (example) play(example.dataset.kind, drafterMenu.value);
   if (node.closest("#run")) {
     playNumber++; // ignores a recorded run that is still loading
     ownRuns.press();
   }
 });
-drafter.addEventListener("change", () => {
-  const kind = kindOf(prompt.value);
-  if (kind && page.runs[kind].files[drafter.value]) play(kind, drafter.value);
+drafterMenu.addEventListener("change", () => {
+  const kind = kindOf(promptField.value);
+  if (kind && page.runs[kind].files[drafterMenu.value]) play(kind, drafterMenu.value);
 });
 begin();

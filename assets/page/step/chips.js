@@ -16,7 +16,7 @@ export function createChips(page) {
       : nodes;
   }
 
-  /* Returns whether a draft's verdict is shown. Unjudged drafts are shown with the last judged one. */
+  /* Returns whether a draft's verdict is shown. Unjudged drafts show their state with the last verdict. */
   function isRevealed(node) {
     const { verdict, stepIndex, steps } = current(),
       turn = verdict.order.indexOf(node),

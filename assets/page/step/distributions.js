@@ -8,10 +8,10 @@ export const MAX_ROWS = 6; // tokens with a row of their own in a chart; all oth
 export const prefixWeightOf = ({ rule, weight }) => (rule === BLOCK_VERIFICATION ? weight : 1);
 
 /* Returns `complete`, the tokens with both p and q; `partial`, the tokens with only p or only q; and `rest`, the sums
- * of p, q and min(p, q) over all tokens that are not complete. Multiplies each p of complete tokens by `weight`. */
+ * of p, q and min(p, q) over all tokens that are not complete. Each p, save in `partial`, is multiplied by `weight`. */
 export function distributionsOf(draft, weight = 1) {
   const target = draft.target,
-    draftRow = draft.draft,
+    drafter = draft.draft,
     rows = new Map(),
     listSameTokens = Boolean(target && target.sample); // older traces have no samples, and their lists differ
   const addRow = (token, piece) =>
@@ -20,10 +20,10 @@ export function distributionsOf(draft, weight = 1) {
       token,
       piece,
       p: probabilityIn(target, token, listSameTokens),
-      q: probabilityIn(draftRow, token, listSameTokens),
+      q: probabilityIn(drafter, token, listSameTokens),
     });
   addRow(draft.token, draft.piece);
-  for (const distribution of [target, draftRow])
+  for (const distribution of [target, drafter])
     for (const entry of distribution ? distribution.top : []) addRow(entry.token, entry.piece);
   Object.assign(rows.get(draft.token), { p: draft.p, q: draft.q });
   const allRows = [...rows.values()],

@@ -76,7 +76,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
             : "–",
         ),
       ];
-    const values = !trial
+    const verdictText = !trial
       ? states[node] === "acc"
         ? texts.grid.with_it
         : states[node] === "cut"
@@ -87,7 +87,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
           ? texts.grid.kept
           : texts.grid.not_kept
         : "u " + formatApart(trial.u, trial.chance).join(trial.accepted ? " < " : " ≥ ");
-    return [createNodeChip(node, states[node], "span"), html("span", {}, values)];
+    return [createNodeChip(node, states[node], "span"), html("span", {}, verdictText)];
   }
 
   return paintGrid;

@@ -68,7 +68,7 @@ export function judge(cycle, choice, ranRule) {
   const coin = (node) =>
     choice.coins && choice.coins[node] != null ? choice.coins[node] : (drafts[node].u ?? coinFor(cycle.number, node));
   const draws = ranRule === SAMPLE_AND_MATCH ? targetDraws(cycle) : {},
-    bySample = bySamples(choice.rule === SAMPLE_AND_MATCH ? draws : {});
+    bySample = createSampleRule(choice.rule === SAMPLE_AND_MATCH ? draws : {});
   const verify = {
     [REJECTION_SAMPLING]: byCoins,
     [SAMPLE_AND_MATCH]: bySample,
@@ -119,8 +119,8 @@ function byCoins(drafts, rawProbabilities, coin) {
   });
 }
 
-/* Accepts the token that the target sampled after the parent. */
-function bySamples(draws) {
+/* Returns the rule that accepts the token that the target sampled after the parent. */
+function createSampleRule(draws) {
   return (drafts, rawProbabilities) =>
     acceptOnly(drafts, rawProbabilities, (draft) => draws[draft.parent] || firstSiblingOf(drafts, draft).target.sample);
 }

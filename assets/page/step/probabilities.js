@@ -12,11 +12,11 @@ const isSameToken = (a, b) => (a.token === UNNAMED || b.token === UNNAMED ? a.pi
 export function createProbabilityBars({ texts, current }) {
   function drawBars(draft, width) {
     const { shown, rest } = rowsToShow(draft, (current().targetToken || {}).sample),
-      rows = [...shown, { rest: true, ...rest }],
+      rows = [...shown, { isRest: true, ...rest }],
       left = 84,
       rowHeight = 33,
       highest = Math.max(1e-6, ...rows.flatMap((row) => [row.p || 0, row.q || 0])),
-      x = (v) => (v / highest) * (width - left - 52);
+      widthOf = (v) => (v / highest) * (width - left - 52);
     const chart = svgRoot(width, rows.length * rowHeight + 6, texts.position.bars_aria);
     rows.forEach((row, i) => {
       const y = i * rowHeight,
@@ -26,8 +26,8 @@ export function createProbabilityBars({ texts, current }) {
         svgText(
           0,
           y + 18,
-          row.rest ? texts.rest : shortenPiece(row.piece, left),
-          row.rest ? "" : i ? "sd-tk" : "sd-tk sd-b",
+          row.isRest ? texts.rest : shortenPiece(row.piece, left),
+          row.isRest ? "" : i ? "sd-tk" : "sd-tk sd-b",
         ),
       );
       for (const [value, barClass, offset] of [
@@ -35,10 +35,10 @@ export function createProbabilityBars({ texts, current }) {
         [row.q, "sd-f-draft sd-s-draft", 14],
       ]) {
         if (value != null)
-          chart.append(svgRect(left, y + offset, x(value), 11, { class: barClass, "stroke-width": 0.6 }));
+          chart.append(svgRect(left, y + offset, widthOf(value), 11, { class: barClass, "stroke-width": 0.6 }));
         chart.append(
           svgText(
-            left + (value == null ? 0 : x(value)) + 6,
+            left + (value == null ? 0 : widthOf(value)) + 6,
             y + offset + 10,
             value == null ? "·" : formatChance(value),
             offset === 2 ? cls : i === 0 ? "sd-b" : "",
@@ -64,8 +64,8 @@ export function createProbabilityBars({ texts, current }) {
       sampleRow = token.sample && rows.findIndex((entry) => isSameToken(entry, token.sample));
     if (token.sample && sampleRow < 0) rows.push({ ...token.sample, prob: token.sample.prob ?? 0 });
     const rowHeight = 26,
-      rest = Math.max(0, 1 - rows.reduce((sum, entry) => sum + entry.prob, 0)),
-      allRows = [...rows, { piece: null, prob: rest }],
+      restProb = Math.max(0, 1 - rows.reduce((sum, entry) => sum + entry.prob, 0)),
+      allRows = [...rows, { piece: null, prob: restProb }],
       highest = Math.max(...allRows.map((entry) => entry.prob)),
       chart = svgRoot(width, allRows.length * rowHeight, labels.row);
     allRows.forEach((entry, i) => {

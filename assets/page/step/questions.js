@@ -168,15 +168,15 @@ export function createQuestions(page, focusedNode) {
     const { left, width } = strip.getBoundingClientRect(),
       highest = Number(part.coin.max),
       { cycle } = page.current(),
-      moves = new AbortController();
+      drag = new AbortController();
     let isDragging = event.pointerType !== "touch"; // a finger may be starting to scroll
     const moveCoin = ({ clientX }) => {
       isDragging ||= Math.abs(clientX - event.clientX) > DRAG_PX;
-      if (page.current().cycle !== cycle) moves.abort();
+      if (page.current().cycle !== cycle) drag.abort();
       else if (isDragging) askCoin(clamp((clientX - left) / width, 0, highest));
     };
-    addEventListener("pointermove", moveCoin, moves);
-    for (const type of ["pointerup", "pointercancel"]) addEventListener(type, () => moves.abort(), moves);
+    addEventListener("pointermove", moveCoin, drag); // the option that it reads is `drag.signal`
+    for (const type of ["pointerup", "pointercancel"]) addEventListener(type, () => drag.abort(), drag);
     event.preventDefault(); // otherwise a drag would select text
     moveCoin(event);
   }

@@ -13,17 +13,17 @@ export function createResidualCharts({ texts, view, current }) {
   /* Draws p and q of each token: what they share, and by how much one is higher. */
   function drawAreas(draft, weight, width) {
     const { shown, rest } = rowsToShow(draft, sampledToken(), weight),
-      rows = [...shown.filter((row) => row.p != null && row.q != null), { rest: true, ...rest }],
+      rows = [...shown.filter((row) => row.p != null && row.q != null), { isRest: true, ...rest }],
       columnWidth = width / rows.length,
       baseline = 186,
       hatch = createHatch(),
       chart = svgRoot(width, 214, texts.own.areas_aria, hatch.defs);
-    const highest = Math.max(1e-6, ...rows.map((row) => (row.rest ? row.p + row.q - row.min : Math.max(row.p, row.q)))),
+    const highest = Math.max(1e-6, ...rows.map(({ isRest, p, q, min }) => (isRest ? p + q - min : Math.max(p, q)))),
       heightOf = (v) => (v / highest) * 150;
     rows.forEach((row, i) => {
       const x = i * columnWidth + 3,
         barWidth = columnWidth - 6,
-        shared = row.rest ? row.min : Math.min(row.p, row.q),
+        shared = row.isRest ? row.min : Math.min(row.p, row.q),
         surplus = row.p - shared,
         deficit = row.q - shared;
       chart.append(svgRect(x, baseline - heightOf(shared), barWidth, heightOf(shared), { class: "sd-f-acc" }));
@@ -54,8 +54,8 @@ export function createResidualCharts({ texts, view, current }) {
         svgText(
           x + barWidth / 2,
           baseline + 17,
-          row.rest ? texts.rest_short : shortenPiece(row.piece, columnWidth),
-          row.rest ? "" : "sd-tk",
+          row.isRest ? texts.rest_short : shortenPiece(row.piece, columnWidth),
+          row.isRest ? "" : "sd-tk",
           "middle",
         ),
       );
@@ -65,7 +65,7 @@ export function createResidualCharts({ texts, view, current }) {
   }
 
   /* Charts the residual max(0, weight · p − q) and the token sampled from it. */
-  function drawSurpluses(draft, weight, width, likeliest) {
+  function drawSurpluses(draft, weight, width, likeliestText) {
     const labels = texts.own,
       notation = texts.notation[view.notation],
       distributions = distributionsOf(draft, weight),
@@ -102,7 +102,7 @@ export function createResidualCharts({ texts, view, current }) {
     drawStrip(chart, distributions, width, top);
     const values = sampledToken()
       ? fillTemplate(labels.falls, { own: createMark("res", sampledToken().piece) })
-      : [likeliest];
+      : [likeliestText];
     return [
       chart,
       html("p", { class: "sd-so" }, ...values),
@@ -115,8 +115,8 @@ export function createResidualCharts({ texts, view, current }) {
     ].filter(Boolean);
   }
 
-  /* Explains why the replacement is not sampled from p itself: then the drafted token would be written too often, with
-   * probability min(p, q) + (1 − β) p. */
+  /* Explains why the replacement is not sampled from p itself. If it were, the drafted token would be written too
+   * often, with probability min(p, q) + (1 − β) p. */
   function explainResidual({ p, q, piece }, beta) {
     const values = {
       x: formatPiece(piece),
@@ -134,10 +134,10 @@ export function createResidualCharts({ texts, view, current }) {
         .map((row) => ({ ...row, share: (row.p - row.q) / distributions.surplus }))
         .sort((a, b) => b.share - a.share);
     const wideShares = shares.filter((row) => row.share * width > 16 || (sample && row.token === sample.token)),
-      rest = Math.max(0, 1 - wideShares.reduce((sum, row) => sum + row.share, 0));
+      restShare = Math.max(0, 1 - wideShares.reduce((sum, row) => sum + row.share, 0));
     let x = 0;
     chart.append(svgText(0, top + 20, texts.own.scaled, "sd-k"));
-    for (const row of [...wideShares, { share: rest }]) {
+    for (const row of [...wideShares, { share: restShare }]) {
       const barWidth = row.share * width,
         sampled = sample && row.token === sample.token;
       if (barWidth < 0.5 && !sampled) continue;

@@ -1,7 +1,7 @@
 /* Shows one cycle in sub-steps: draft, check, judge, replacement or bonus, commit. Also answers what-if questions.
  *
  * This file holds the state of the tab: run, cycle, sub-step, question. judge.js computes the verdicts, and other files
- * draw the parts of the tab. The run comes from the player. No text is parsed as HTML. */
+ * draw the parts of the tab. No text is parsed as HTML. */
 
 import { html, createButton, findParts } from "#page/race/html.js";
 import { speculativeOf, findFirstRejection, isGreedy as isGreedyRun } from "#page/race/run.js";
@@ -37,7 +37,7 @@ function mountStepper(element, props, server, player) {
     timer: /** @type {any} */ (0),
   };
   let sampledRun = /** @type {any} */ (null), // shown instead of the first screen's greedy run
-    hasLoaded = false,
+    requested = false,
     run = /** @type {any} */ (null),
     current = /** @type {any} */ (null),
     clearTimer = /** @type {any} */ (0);
@@ -47,7 +47,7 @@ function mountStepper(element, props, server, player) {
   function showRun() {
     const shown = player.run();
     if (sampledRun && sampledRun.insteadOf !== shown) sampledRun = null;
-    if (!hasLoaded && server && player.isFirst() && isGreedyRun(shown) && !player.wantedStep) return loadSampledRun();
+    if (!requested && server && player.isFirst() && isGreedyRun(shown) && !player.wantedStep) return loadSampledRun();
     const next = sampledRun ? sampledRun.run : shown;
     if (!next || !speculativeOf(next).cycles.length) {
       root.dataset.state = "empty";
@@ -63,7 +63,7 @@ function mountStepper(element, props, server, player) {
   /* Loads a run with temperature > 0, in which coins decide. */
   async function loadSampledRun() {
     if (!root.clientWidth) return;
-    hasLoaded = true;
+    requested = true;
     const shown = player.run(),
       reader = createReader();
     readLog(reader, await server.sampled_run().catch(() => ""));
@@ -226,8 +226,8 @@ function mountStepper(element, props, server, player) {
   function createShortcut(state) {
     const all = cycles(),
       order = all.map((_, i) => (view.cycle + 1 + i) % all.length),
-      target = order.find((i) => all[i].targetToken && all[i].targetToken.state === state);
-    return target === undefined ? [] : [" ", createPress(texts.shortcuts[state], "sd-link", () => goTo(target, "own"))];
+      index = order.find((i) => all[i].targetToken && all[i].targetToken.state === state);
+    return index === undefined ? [] : [" ", createPress(texts.shortcuts[state], "sd-link", () => goTo(index, "own"))];
   }
 
   /* Creates a link to a run in which coins decide, if this run is greedy. A saved page has no server. */

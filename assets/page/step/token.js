@@ -47,7 +47,7 @@ export function targetTokenOf(cycle, verdict, recorded) {
 
 const isSameVerdict = (a, b) => a.rule === b.rule && String(a.path) === String(b.path);
 
-/* Returns the recorded sample of the residual; null if the rule differs, or if an earlier sibling was not judged. */
+/* Returns the recorded sample of the residual; null if this rule did not run, or an earlier sibling was not judged. */
 function residualSample(drafts, node, isSameRule) {
   const { residual, parent } = drafts[node],
     olderSiblings = drafts.slice(0, node).filter((draft) => draft.parent === parent);

@@ -16,8 +16,8 @@ export function createTransport(page) {
   }
 
   const moveCycles = (direction) => {
-    const target = view.cycle + direction;
-    if (target >= 0 && target < cycles().length) page.goTo(target, cycles()[target].drafts.length ? "draft" : "check");
+    const next = view.cycle + direction;
+    if (next >= 0 && next < cycles().length) page.goTo(next, cycles()[next].drafts.length ? "draft" : "check");
   };
 
   function paint() {

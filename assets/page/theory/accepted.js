@@ -55,14 +55,14 @@ export function createAcceptedDrafts({ texts, part, settings, createFrame, measu
       equations = range(Math.max(0, settings.k - 3), settings.k)
         .reverse()
         .map((j) => `E_${j} = ${toFixed(expectedAccepted(settings.alpha, settings.k, j))}`),
-      first = expectedAccepted(settings.alpha, settings.k),
+      meanAccepted = expectedAccepted(settings.alpha, settings.k),
       values = {
         n: settings.k,
         p: toFixed(settings.alpha),
-        first: toFixed(first),
-        tokens: toFixed(first + 1),
+        first: toFixed(meanAccepted),
+        tokens: toFixed(meanAccepted + 1),
       };
-    const chain = equations.join("  →  ") + (settings.k > 3 ? "  →  …  →  E_0 = " + toFixed(first) : ""),
+    const chain = equations.join("  →  ") + (settings.k > 3 ? "  →  …  →  E_0 = " + toFixed(meanAccepted) : ""),
       ms = measured ? measured.passMs : null,
       unit = ms ? ms / 1000 : 1;
     const rate = throughput(settings.alpha, settings.k, settings.c * unit, (settings.v + settings.o) * unit),

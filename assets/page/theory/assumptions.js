@@ -43,9 +43,9 @@ export function createAssumptions({ texts, part, createFrame, measured: measured
     });
     drawTicks(
       frame,
-      measured.judgedAt.map((count, i) => [
+      measured.judgedAt.map((judged, i) => [
         x(i),
-        step > 58 ? fillText(texts.positions.tick, { i: i + 1, n: count }) : i + 1,
+        step > 58 ? fillText(texts.positions.tick, { i: i + 1, n: judged }) : i + 1,
       ]),
       texts.positions.axis,
     );

@@ -76,9 +76,9 @@ export function createCurves({
             measured: formatTimes(measured().speedup),
           })
         : formatTimes(current),
-      labelsLeft = settings.k < best || pointX > left + plotWidth - 130,
-      alignsEnd = labelsLeft && pointX > left + (settings.usesRun ? 250 : 130),
-      offsetY = labelsLeft && !alignsEnd ? 24 : -12, // without space on the left, the label goes right, below the curve
+      goesLeft = settings.k < best || pointX > left + plotWidth - 130,
+      alignsEnd = goesLeft && pointX > left + (settings.usesRun ? 250 : 130),
+      offsetY = goesLeft && !alignsEnd ? 24 : -12, // without space on the left, the label goes right, below the curve
       offsetX = alignsEnd ? -12 : 12,
       bestAheadPx = best ? (x(best) - pointX) * Math.sign(offsetX) : 0; // > 0: on the label's side
     if (best) chart.append(svgDot(x(best), y(speedupAt(best)), 4.5, "sd-dot-b"));

@@ -1,5 +1,4 @@
-/* Computes tokens per cycle and speed-ups. `specdec/figures/theory.py` defines the letters and cites the papers. Costs
- * are in plain steps. */
+/* Computes tokens per cycle and speed-ups. `specdec/figures/theory.py` defines the letters and cites the papers. */
 
 export const expectedTokens = (alpha, k) => (alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha));
 

@@ -55,7 +55,7 @@ export function freeRows(machine, model, bits, batch, context) {
         readingSeconds(machine, model, bits, batch, middle, context);
     [low, high] = isFree ? [middle, high] : [low, middle];
   }
-  return low; // rows that a pass can compute while it reads memory
+  return low; // rows per sequence that a pass can compute while it reads memory
 }
 
 /* Returns `plain`, the seconds of a plain step. `c` (a draft model's step) and `v` (a check) are multiples of it. */

@@ -14,7 +14,7 @@ export function measureRun(run) {
     drafting = cycles.filter((cycle) => cycle.drafting);
   if (!sums.judged || figures.c == null || figures.v == null || !figures.speedup) return null;
   const { drafter = "", k: requestedK = 0, params } = lane.started || {},
-    countBeyond = (depthOf) => (place) => cycles.filter((cycle) => depthOf(cycle) > place).length;
+    countBeyond = (countOf) => (place) => cycles.filter((cycle) => countOf(cycle) > place).length;
   const places = Array.from({ length: Math.max(...cycles.map((cycle) => cycle.judged)) }, (_, place) => place);
   const judgedAt = places.map(countBeyond((cycle) => cycle.judged)),
     acceptedAt = places.map(countBeyond((cycle) => cycle.accepted));

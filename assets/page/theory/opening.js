@@ -53,7 +53,7 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
       rowHeight = left ? 44 : 62,
       offsetY = left ? 0 : 18,
       highest = Math.max(reading, computing(rows)),
-      x = (v) => (v / highest) * (width - left - 4);
+      widthOf = (v) => (v / highest) * (width - left - 4);
     const bars = [
         [texts.wall_first.write, computing(1), 1],
         [fillText(texts.wall_first.check, values), computing(rows), rows],
@@ -63,13 +63,13 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
       const y = i * rowHeight + offsetY;
       chart.append(
         svgText(0, left ? y + 19 : y - 4, name, "sd-k"),
-        svgRect(left, y, x(reading), 14, { class: "sd-f-target" }),
+        svgRect(left, y, widthOf(reading), 14, { class: "sd-f-target" }),
         svgText(left + 8, y + 11, fillText(texts.wall_first.reads, values), "sd-th-light"),
-        svgRect(left, y + 17, Math.max(2, x(seconds)), 12, { class: "sd-th-you" }),
+        svgRect(left, y + 17, Math.max(2, widthOf(seconds)), 12, { class: "sd-th-you" }),
       );
       chart.append(
         svgText(
-          left + Math.max(2, x(seconds)) + 7,
+          left + Math.max(2, widthOf(seconds)) + 7,
           y + 27,
           fillText(texts.wall_first.computes, { time: formatSeconds(seconds), n }),
           "sd-th-mine",

@@ -38,7 +38,7 @@ function mountTheory(element, props, player) {
     batch: 1,
     context: 512,
   };
-  const SLIDERS = { alpha: 2, k: 0, c: 3, v: 2, o: 3 }; // the number of digits that each slider shows
+  const SLIDERS = { alpha: 2, k: 0, c: 3, v: 2, o: 3 }; // decimal places that each slider shows
   const widths = {}; // widths of the charts in px; 0 in a closed fold
   /** @type {any} */
   let measured = null;
@@ -159,7 +159,7 @@ function mountTheory(element, props, player) {
     part[name].oninput = () => slideTo(name, +part[name].value);
     part[name].onchange = announce;
   }
-  const announced = (act) => () => {
+  const andAnnounce = (act) => () => {
     act();
     announce();
   };
@@ -172,9 +172,9 @@ function mountTheory(element, props, player) {
       announce();
     },
   );
-  part.here.onclick = announced(useMeasured);
-  part.example.onclick = announced(() => setValues({ ...EXAMPLE, costGrows: false }));
-  part.small.onclick = announced(() =>
+  part.here.onclick = andAnnounce(useMeasured);
+  part.example.onclick = andAnnounce(() => setValues({ ...EXAMPLE, costGrows: false }));
+  part.small.onclick = andAnnounce(() =>
     setValues({ alpha: 0.6, c: 0.1, v: 1, o: 0, k: bestK(0.6, 0.1), costGrows: false }),
   );
   player.addEventListener("sd-run", () => root.clientWidth && readRun());

@@ -189,7 +189,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
 
   function buildSources() {
     const { active, experts } = texts.sources,
-      origin = ({ id, link: url }) =>
+      createSource = ({ id, link: url }) =>
         html(
           "span",
           { class: "sd-sub" },
@@ -201,7 +201,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
         texts.sources.heads,
         machines.map((entry) =>
           createRow(
-            [entry.name, origin(entry)],
+            [entry.name, createSource(entry)],
             [entry.tflops, entry.gbps, entry.gb, entry.mib.toLocaleString("en")].map(String),
           ),
         ),

@@ -76,9 +76,9 @@ export function packLog(log) {
 export function unpackLog(packed) {
   const clock = {},
     openDrafts = {},
-    total = {},
-    text = {},
-    cycle = {},
+    totals = {},
+    texts = {},
+    cycles = {},
     spentSeconds = {};
   const addSpent = (name, { cycle, start, end }) => {
     if (cycle) spentSeconds[name] = (spentSeconds[name] || 0) + end - start;
@@ -92,7 +92,7 @@ export function unpackLog(packed) {
       draft = Math.max(entry.draft, spentSeconds[lane + " d"] || 0);
     return {
       ...entry,
-      text: text[lane] || "",
+      text: texts[lane] || "",
       at,
       verify,
       draft,
@@ -113,7 +113,7 @@ export function unpackLog(packed) {
       const drafted = {
         event: "drafted",
         lane,
-        cycle: cycle[lane] || 0,
+        cycle: cycles[lane] || 0,
         tokens: [],
         pieces: [],
         parents,
@@ -147,7 +147,7 @@ export function unpackLog(packed) {
           parents: draft.parents || positions.map((_, i) => i - 1),
         });
       openDrafts[lane] = { ...draft, positions };
-      const verified = { event: "verified", lane, cycle: cycle[lane] || 0, positions, ...times, p };
+      const verified = { event: "verified", lane, cycle: cycles[lane] || 0, positions, ...times, p };
       addSpent(lane + " v", verified);
       return verified;
     }
@@ -158,10 +158,10 @@ export function unpackLog(packed) {
     openDrafts[lane] = null;
     const allPieces = [...acceptedDrafts.map(({ piece }) => piece), ...pieces],
       readable = ownText === 0 ? allPieces.join("") : ownText;
-    total[lane] = (total[lane] || 0) + allPieces.length;
-    text[lane] = (text[lane] || "") + readable;
-    const number = cycle[lane] || 0;
-    cycle[lane] = number + 1;
+    totals[lane] = (totals[lane] || 0) + allPieces.length;
+    texts[lane] = (texts[lane] || "") + readable;
+    const number = cycles[lane] || 0;
+    cycles[lane] = number + 1;
     return {
       event: "committed",
       lane,
@@ -171,7 +171,7 @@ export function unpackLog(packed) {
       accepted,
       kind: KINDS[kind],
       text: readable,
-      total: total[lane],
+      total: totals[lane],
       at: advance(lane, elapsed),
     };
   });
@@ -180,9 +180,9 @@ export function unpackLog(packed) {
 
 /* Returns whether two logs hold the same run: the same events in the same order, with equal texts and verdicts. */
 export function isSame(log, other) {
-  const keyOf = (text) =>
+  const keyOf = (jsonl) =>
     JSON.stringify(
-      readLines(text).map(({ event, lane, cycle, tokens, pieces, positions, text }) => [
+      readLines(jsonl).map(({ event, lane, cycle, tokens, pieces, positions, text }) => [
         event,
         lane,
         cycle,

@@ -14,7 +14,7 @@ function mountTraces(element, props, server, player) {
     root = element.querySelector(".sd-traces");
   const part = findParts(root);
   const base = location.href.split(/[?#]/, 1)[0];
-  player.share = share; // the summary of a finished race has a link button, too
+  player.share = share; // `race/finish.js` calls it after a race
   let askNumber = 0,
     answeredRun = player.run(), // the run that the shown answer is about
     isLoadingLink = false;
@@ -49,11 +49,11 @@ function mountTraces(element, props, server, player) {
   }
 
   /* Calls a Python function. Ignores the answer if a later call was made meanwhile. */
-  async function askPython(question, text, use) {
+  async function askPython(name, argument, use) {
     const number = ++askNumber;
     showAnswer({ said: texts.wait });
     try {
-      const answer = await server[question](text);
+      const answer = await server[name](argument);
       if (number !== askNumber) return;
       if (use) use(answer);
       showAnswer(answer);

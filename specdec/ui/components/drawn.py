@@ -21,10 +21,10 @@ def drawn(
 ) -> gr.HTML:
     """Add a component that the module `name` draws.
 
-    `words` default to the strings of the last part of `name`. The script reads `properties` from `props`, and
-    can trigger `events`. Pass a `template` if the page must contain words before any script runs.
+    By default, `words` are the page's texts for the last part of `name`. The script reads `properties` from `props`,
+    and can trigger `events`. Pass a `template` if the page must contain words before any script runs.
 
-    Most objects and lists are sent as JSON text, because Gradio would wrap them in slow proxies.
+    Dicts and lists in `properties`, except `server_functions`, are sent as JSON, because Gradio's proxies are slow.
     """
     properties["words"] = strings(name.rpartition("/")[2]) if words is None else words
     texts = {
@@ -35,7 +35,7 @@ def drawn(
     return gr.HTML(
         value,
         html_template=template or (PAGE / f"{name}.html").read_text(encoding="utf-8"),
-        js_on_load=mounting(name, events),
+        js_on_load=mount_script(name, events),
         apply_default_css=False,
         **properties | texts,
     )
@@ -45,7 +45,7 @@ def as_json(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
-def mounting(name: str, events: Sequence[str]) -> str:
+def mount_script(name: str, events: Sequence[str]) -> str:
     """Write the script that mounts a component. Gradio lets it trigger only events that stand in this script.
 
     The import map of `scripts.py` resolves the module.

@@ -18,10 +18,10 @@ ENGINE_CHOSEN = handler("changed", event="sd-engine")  # informs the script `sha
 BROWSER_SETTINGS = ("drafter", "k")  # besides those for sampling, the browser's engine has only these
 
 
-def engine(beside_sampling: Mapping[str, Any], instant: Mapping[str, Any]) -> gr.Radio:
+def engine(fields: Mapping[str, Any], instant: Mapping[str, Any]) -> gr.Radio:
     """Add the choice of the engine.
 
-    Fields that the browser's engine does not have are hidden while it is chosen.
+    `fields` has the settings beside sampling. Those that the browser's engine lacks are hidden while it is chosen.
     `instant` holds the arguments of events that do not wait in Gradio's queue.
     """
     words = strings("page")["settings"]["engine"]
@@ -35,18 +35,18 @@ def engine(beside_sampling: Mapping[str, Any], instant: Mapping[str, Any]) -> gr
         visible=len(offered) > 1,
         elem_id="engine",
     )
-    shown = {setting: field.visible for setting, field in beside_sampling.items()}
+    shown = {setting: field.visible for setting, field in fields.items()}
 
     def choose(name: str) -> list[Any]:
-        fields = [gr.update(visible=is_shown(setting, name)) for setting in shown]
-        return [gr.update(info=words[f"about_{name}"]), *fields]
+        updates = [gr.update(visible=is_shown(setting, name)) for setting in shown]
+        return [gr.update(info=words[f"about_{name}"]), *updates]
 
     def is_shown(setting: str, name: str) -> bool:
         return shown[setting] and (name == OWN or setting in BROWSER_SETTINGS)
 
-    for setting, field in beside_sampling.items():
+    for setting, field in fields.items():
         field.visible = is_shown(setting, first)
-    chosen.change(choose, chosen, [chosen, *beside_sampling.values()], **instant)
+    chosen.change(choose, chosen, [chosen, *fields.values()], **instant)
     chosen.change(None, chosen, None, js=ENGINE_CHOSEN, **instant)
     return chosen
 

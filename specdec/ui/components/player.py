@@ -1,7 +1,7 @@
 """Add the player: a component whose scripts, in `assets/page/race/`, draw a run's log.
 
 Its value is the run as a growing NDJSON text. Gradio sends only what was added. The template is static, because Gradio
-would run values in a template as code. The script writes a run's text by `textContent`.
+would run values in a template as code. The script writes a run's text by `textContent`, never as markup.
 """
 
 from __future__ import annotations

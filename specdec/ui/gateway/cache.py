@@ -22,7 +22,7 @@ from .language import LANGUAGE_AT
 FOLDERS = ("/assets/", "/static/")  # their files' names change with their content, or with Gradio's version
 MOST_ANSWERS = 250  # the pages and their files are 80; visitors can add pages by invented host names
 ENCODINGS: dict[str, Callable[[bytes], bytes]] = {"br": partial(brotli.compress, quality=9), "gzip": gzip.compress}
-PARTLY = {"range", "if-none-match"}  # requests with these headers bypass the cache
+BYPASS = {"range", "if-none-match"}  # requests with these headers bypass the cache
 # Gradio writes the page's own address into the page. It takes the address from these headers, which a proxy may set.
 ADDRESS = ("host", "x-forwarded-host", "x-forwarded-proto", "x-gradio-server")
 
@@ -41,7 +41,7 @@ class Cache:
         method, path = scope.get("method", ""), scope.get("path", "")
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         is_page = path in LANGUAGE_AT and method in ("GET", "HEAD")
-        is_file = path.startswith(FOLDERS) and method == "GET" and not PARTLY & {*headers}
+        is_file = path.startswith(FOLDERS) and method == "GET" and not BYPASS & {*headers}
         if path == PREVIEW and method in ("GET", "HEAD"):
             await FileResponse(PICTURE, headers={"Cache-Control": "max-age=86400"})(scope, receive, send)
         elif is_page and method == "HEAD":

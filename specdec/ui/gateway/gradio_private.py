@@ -1,4 +1,4 @@
-"""Contain all uses of undocumented parts of Gradio. requirements.txt names the versions that have these parts.
+"""Contain uses of undocumented parts of Gradio. requirements.txt names the versions that have these parts.
 
 Undocumented names of elements in the browser are not here: the scripts in `assets/page` use them.
 """

@@ -61,10 +61,10 @@ class Guard:
         if "transfer-encoding" not in headers and headers.get("content-length", "0") == "0":
             return receive
         address = network_of((scope.get("client") or ("",))[0])
-        return replaying(await self.read_body(receive, address), receive)
+        return replay_body(await self.read_body(receive, address), receive)
 
     async def read_body(self, receive: Receive, address: str) -> bytes:
-        """Read the whole body. Raises HTTPException if it is too large, too slow, or has too many values."""
+        """Read the whole body. Raises HTTPException if it exceeds a limit or breaks off."""
         most, pieces, size, began = limits().body, list[bytes](), 0, time.monotonic()
         try:
             while True:
@@ -106,7 +106,7 @@ def check_structure(body: bytes) -> None:
         raise HTTPException(413, "The request holds too many values. Send a trace as one text.")
 
 
-def replaying(body: bytes, receive: Receive) -> Receive:
+def replay_body(body: bytes, receive: Receive) -> Receive:
     """Make a `receive` that returns the body in one piece, and then any later messages."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

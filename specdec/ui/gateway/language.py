@@ -42,6 +42,6 @@ def preferred(accepted: str) -> str:
 
 
 def supported(tag: str) -> str:
-    """Return `zh` for `zh-CN;q=0.9`; "" for a language that the page does not have."""
+    """Return the language of a tag such as `zh-CN;q=0.9`; "" for a language that the page does not have."""
     language = re.split("[-;]", tag.strip().lower())[0]
     return language if language in LANGUAGES else ""

@@ -55,7 +55,7 @@ class Turns:
             return ticket
 
     def before(self, ticket: Ticket) -> tuple[int, float]:
-        """Return the number of tickets before this one, and the expected wait in seconds. If 0, its turn begins."""
+        """Return how many tickets are ahead, and the expected wait in seconds. If none is, this one's turn begins."""
         with self._lock:
             order = sorted(self._line, key=lambda ticket: (ticket.since is None, not ticket.leads, ticket.round))
             now, ahead = time.monotonic(), order[: order.index(ticket)]

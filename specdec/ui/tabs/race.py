@@ -24,7 +24,7 @@ from ..request import check, check_family, from_link, InputError, SIGNATURE
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND = 8
-# Visitors would see no progress in Gradio's queue, so it has no limit. They wait in the queue of `session` instead.
+# Gradio starts every run at once. Visitors wait in the queue of `session` instead, which shows them their place.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
@@ -232,7 +232,7 @@ def fitting(family: Any) -> list[Any]:
 def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
     """Play the recorded run of the first example of this kind.
 
-    If there is none, or if its prompt is already filled in, fill in the next example instead.
+    Fill in an example instead if there is no such run, its prompt stands there, or another fitting target is chosen.
     """
     examples, recorded, ours = prompts()[kind], menu.family_of(kind), menu.is_ours(family)
     other_model = not ours and family != recorded and menu.answers(family) == menu.answers(recorded)
@@ -337,7 +337,7 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
 def batches(news: Iterator[session.News]) -> Iterator[session.News]:
     """Join lines, so that there are few updates a second at any speed of the engine.
 
-    Empty lines are passed on, too, because Gradio notices only at an update that a visitor has left.
+    News without text is passed on, too, because Gradio notices only at an update that a visitor has left.
     """
     text, last = "", time.monotonic()
     for item in news:
