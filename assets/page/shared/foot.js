@@ -1,4 +1,4 @@
-/* Makes our API link press Gradio's button. That button is hidden because its label is in the browser's language, not the page's. */
+/* Makes our API link press Gradio's hidden button, whose label is not in the language of the page. */
 
 export function mount(element) {
   /** @type {HTMLElement} */ (element.querySelector("a")).addEventListener("click", (event) => {
