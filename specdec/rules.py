@@ -55,8 +55,8 @@ class BlockVerification(Rule):
     """Judges a chain as one block. In expectation it accepts at least as many tokens as rejection sampling.
 
     From Sun et al. 2024 (arXiv 2403.10444). A prefix of i tokens has the weight w_i = min(1, w_{i-1} p/q), w_0 = 1. It
-    passes with probability h_i (`block_chance`), the whole draft with h_n = w_n. The longest prefix that passes is
-    accepted. After i < n accepted tokens, the target's own is drawn from max(0, w_i p - q), normalised; else from p.
+    passes with probability h_i: h_n is w_n, and for i < n, h_i is `block_chance`. The longest prefix that passes is
+    accepted. The next token is drawn from norm(max(0, w_i p - q)) if i < n, and from p if the whole draft passed.
     """
 
     name = "block verification"

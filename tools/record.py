@@ -32,10 +32,10 @@ SEED = 7
 class Options:
     """Record a run of every drafter in every domain, for the page to play without a model."""
 
-    drafters: tuple[str, ...] = option((), "drafters to record; all of the family by default", positional=True)
+    drafters: tuple[str, ...] = option((), "drafters to record; by default the family's, and adaptive", positional=True)
     tokens: int = option(48, "new tokens per run")
-    out: Path = option(ASSETS / "traces", "one folder per drafter, one file per domain")
-    family: str = option(EMBEDDED, "family to record; smollm2: its answers", choices=(EMBEDDED, SMOLLM2))
+    out: Path = option(ASSETS / "traces", "a folder per drafter (none for the draft model), a file per domain")
+    family: str = option(EMBEDDED, "family to record; smollm2 answers questions", choices=(EMBEDDED, SMOLLM2))
     temperature: float = option(TEMPERATURE, "temperature of the runs; 0 is greedy")
 
 

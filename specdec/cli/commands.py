@@ -19,7 +19,7 @@ Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
 KEY = "SPECDEC_SERVER_KEY"  # the environment variable that has a server's key
 Drafts = Annotated[list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")]
 FamilyName = Annotated[str, Option(help="'embedded', or a folder with target/ and tokenizer/")]
-Plain = Annotated[str, Option(help="with --server: the address of a server of the same model without speculation")]
+Plain = Annotated[str, Option(help="the address of a second server: same model, no speculation")]
 
 
 def app(
@@ -173,7 +173,7 @@ def train(
 
 
 def bench(
-    suite: Annotated[str, Option(help="embedded, methods, pair")] = "embedded",
+    suite: Annotated[str, Option(help="what to measure: embedded, methods or pair")] = "embedded",
     family: FamilyName = EMBEDDED,
     target: Annotated[
         str | None, Option(help="of --suite pair: smollm2, a name on the Hub, a folder, a GGUF file")
@@ -184,7 +184,7 @@ def bench(
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
     k: Annotated[list[int], Option("-k", min=1, max=MAX_DRAFT_TOKENS, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
-    dtype: Annotated[Precision | None, Option(help="the target's; each type has its own distribution")] = None,
+    dtype: Annotated[Precision | None, Option(help="of the target; another type has other probabilities")] = None,
     drafter: Annotated[list[str], Option(help="measure only this drafter; can be repeated")] = [],  # noqa: B006
 ) -> int:
     """Measure drafters; print a table of figures and, as the last line, JSON."""
@@ -212,7 +212,7 @@ def site(
     base: Annotated[str, Option(help="the future address of the site, for previews of links")] = "",
     smollm2: Annotated[bool, Option(help="include SmolLM2, 100 MB that a visitor can choose to fetch")] = False,
 ) -> None:
-    """Write the page as files for any host, with recorded runs, certificates and figures, and runs in the browser."""
+    """Write the page as files for any host, with recorded runs and figures. New runs are computed in the browser."""
     import shlex
 
     from ..families.browser import files

@@ -46,7 +46,7 @@ class Chat:
 
 
 def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
-    """Encode a template's text. With the flag off, `tokenizer` turns control tokens into their ids."""
+    """Encode a template's text. While `encode_special_tokens` is False, control tokens become their ids."""
     tokenizer.encode_special_tokens = False
     try:
         return ids_of(text, tokenizer)
@@ -69,7 +69,7 @@ def load_chat(place: Path) -> Chat | None:
         raise ValueError(f"the chat template cannot be rendered: {' '.join(str(error).split())[:200]}") from error
     if not prompt or MESSAGE in after:
         raise ValueError("the chat template does not contain the prompt exactly once")
-    return Chat(before, after, f" {MESSAGE} " not in spaced)
+    return Chat(before, after, spaced != f"{before} {MESSAGE} {after}")
 
 
 def template_of(place: Path) -> tuple[str, dict[str, str]]:

@@ -37,10 +37,10 @@ from ..types import Costs
 from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
-# The precisions of a target. Browsers use the last two. With `gguf`, the weights stay packed as in the GGUF file.
+# The precisions of a target. Browsers use only the last two. `gguf` keeps the weights packed as in the GGUF file.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": GGUF}
 SMALL = 100_000_000  # bytes of weights; on a CPU, models up to this size compute in float32
-# Cores that are left to other programs, because a matrix product waits for its slowest thread.
+# Cores that are left to other programs, because a thread that shares its core delays a whole matrix product.
 spared_cores = 0
 _loaded: dict[tuple[str, torch.dtype | None, str], Family] = {}
 _lock = threading.Lock()
@@ -129,7 +129,7 @@ class Family:
 
     @property
     def precision(self) -> str:
-        """The number format of the target's matrices. Each format makes a different target."""
+        """The number format of the target's matrices. Another format gives other probabilities."""
         return precision_name(self.target.stored)
 
     def describe(self) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def facts_of(model: LoadedModel) -> dict[str, Any]:
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
     """Return a family. `name` is "embedded", a key of `ROUNDED`, a folder, or a pair (`presets.parse_pair`).
 
-    The first call loads the family. Only one pair stays loaded. If `dtype` is None, the key or `fastest_dtype` decides.
+    The first call loads the family. Only one pair stays loaded. Without `dtype`, `ROUNDED` or `fastest_dtype` decides.
     torch.int8 rounds the target's matrices to 8 bits. It raises ValueError on a GPU, or if transformers runs the model.
     `device` is "cpu", "cuda" or "auto" (`resolve_device`).
     """
@@ -193,7 +193,7 @@ def folder_of(name: str) -> Path:
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
     """Return the dtype in which a target of precision `dtype` computes, and the dtype of its matrices.
 
-    They differ for our C++ layers, which read matrices in bfloat16 or 8 bits, but compute in float32.
+    They differ on a CPU, where codes, and bfloat16 in our C++ layers, are computed with in float32.
     """
     if dtype in CODE_TYPES and torch.device(device).type != "cpu":
         raise ValueError(f"{precision_name(dtype)} runs only on a CPU; leave out --dtype or --device")
@@ -301,7 +301,7 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
     for name, place in places:
         with prefix_errors(name):
             file_bytes += stored_bytes(place)
-    bytes_per_weight = torch.bfloat16.itemsize  # in most files. Int8 counts as much: embeddings stay in float32
+    bytes_per_weight = torch.bfloat16.itemsize  # as in most files; int8 needs as much: embeddings stay in float32
     needed = hub.MORE * file_bytes * max(dtype.itemsize, bytes_per_weight) / bytes_per_weight
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:
@@ -327,7 +327,7 @@ def autotune(family: Family) -> Family:
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
     """Return bfloat16 if the hardware or `native.cpp` multiplies it, else float32. On a CPU, small models get float32.
 
-    On a CPU, products of small matrices are slower in bfloat16: 192 × 576 numbers take 27 µs, and in float32 6 µs.
+    On a CPU, a product with a small matrix [192, 576] takes 27 µs in bfloat16, and 6 µs in float32.
     """
     if device != "cpu":
         return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32

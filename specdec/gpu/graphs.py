@@ -134,13 +134,13 @@ class StaticDecoder:
 class Graphs:
     """Captures each step at its first use, and replays it afterwards. The step's tensors must stay in place.
 
-    After one failed capture, every step runs without a graph, and `reason` says why. The graphs share
-    one memory pool, which each step overwrites. So a step must write its results to tensors from outside this pool.
+    After a failed capture, every step runs without a graph, and `reason` says why. The graphs share one
+    memory pool, which each step overwrites. So a step must write its results to tensors from outside this pool.
     Each `Graphs` captures on a CUDA stream of its own (`lend`).
     """
 
     broken = ""  # why this process can capture no more graphs; "" if it can
-    spoiled = False  # whether it is `broken` because memory ran out: `lanes/worker.py` then ends the process
+    spoiled = False  # whether memory ran out in that capture; `lanes/worker.py` then ends the process
 
     def __init__(self, device: str) -> None:
         self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"

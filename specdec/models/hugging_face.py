@@ -1,7 +1,7 @@
 """Use transformers for models that our own decoder does not support: Gemma, GPT-2, Phi, OLMo, mixtures of experts …
 
-Every causal language model of transformers can run if its cache keeps all tokens, so that rejected tokens can be rolled
-back. Drafts must be chains, not trees. Code that comes with a checkpoint is never run.
+A causal language model of transformers can run if its cache keeps all tokens, so that rejected ones can be removed.
+Drafts must be chains, not trees. Code that comes with a checkpoint is never run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FullCache:
         self.inner = DynamicCache()
 
     def keep(self, length: int, path: Sequence[int] = ()) -> None:
-        """Keep the first `length` positions and the `len(path)` positions after them. `path` must be a chain."""
+        """Keep the first `length + len(path)` positions. `path` must be a chain: 0, 1, 2, …"""
         self.length = length + len(path)
         for layer in self.inner.layers:
             layer.keys, layer.values = (tensor[:, :, : self.length] for tensor in (layer.keys, layer.values))
@@ -58,7 +58,7 @@ class HuggingFaceModel:
         self.depth: int = config.num_hidden_layers
         self.parameters: int = self.model.num_parameters()
         self._arguments = signature(type(self.model).forward).parameters
-        self._cache_name = "cache" if "cache" in self._arguments else "past_key_values"  # before transformers 5.24
+        self._cache_name = "cache" if "cache" in self._arguments else "past_key_values"  # the latter before 5.24
         self._check_rollback()
 
     @classmethod
@@ -94,7 +94,7 @@ class HuggingFaceModel:
 
     @torch.inference_mode()
     def _check_rollback(self) -> None:
-        """Check that the cache can be rolled back, because a config does not say whether it can.
+        """Check that the cache can be rolled back, because a config does not always say so.
 
         Raises ValueError unless short passes with a roll-back between them give the logits of one long pass.
         """
@@ -130,7 +130,7 @@ def config_of(data: Mapping[str, Any]) -> Any:
 
 
 def context_of(config: Any) -> int:
-    """Return how many positions a model can read with rotary frequencies that do not depend on the text's length."""
+    """Return the longest text that a model reads before its rotary frequencies begin to change with the length."""
     limit: int = config.max_position_embeddings
     rope = getattr(config, "rope_parameters", None) or {}
     ropes = [rope, *(value for value in rope.values() if isinstance(value, dict))]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 FILE = "packed.safetensors"
-ROWS = "rows"  # written to the metadata of FILE: one scale for each row
+ROWS = "rows"  # in the metadata of FILE, this says that each row has one scale
 
 
 def is_packed(folder: Path) -> bool:

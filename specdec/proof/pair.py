@@ -22,7 +22,7 @@ from .mistakes import Mistake
 from .toys import ByPrefix, run_loop, TableModel
 from .warp import warped
 
-LENGTH = 3  # tokens of the joint distribution
+LENGTH = 3  # next tokens, whose joint distribution is compared
 GREEDY_K = 4  # drafted tokens per cycle in the greedy check
 TOY_GREEDY = 24  # tokens of the toy pair's greedy text
 GREEDY = 48  # tokens of the embedded pair's greedy text
@@ -59,7 +59,7 @@ class ModelPair:
     """Holds a target, its draft model, and the `text` that they continue, which has at least two tokens.
 
     The first `control` tokens of the text are control tokens, which are not shown.
-    K is 2, so that a draft's first token is not also its last.
+    K is 2, because some mistakes are harmless at K = 1.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ModelPair:
         self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
 
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
-        """Make a task that draws the text's last token in the prefill (see `FirstTokenGiven`), then `length` more."""
+        """Make a task without the text's last token, which `FirstTokenGiven` draws first; `length` more follow."""
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
         drafter = drafter_of(mistake, self.draft)
         task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)
@@ -159,11 +159,11 @@ class FirstTokenGiven(Sampler):
 
 
 def rounded(value: float | Tensor) -> float | None:
-    """Round to four digits; None for nan and infinity, which JSON does not have."""
+    """Round to four significant digits; None for nan and infinity, which JSON does not have."""
     return float(f"{float(value):.4g}") if math.isfinite(float(value)) else None
 
 
 def next_tokens(pair: ModelPair, mistake: Mistake | None) -> Callable[[Sampler], tuple[int, ...]]:
-    """Return a function that decodes the next three tokens with a sampler. It returns () after an error."""
+    """Return a function that takes a sampler and returns the next three tokens, or () if the run fails."""
     run = run_loop(lambda: pair.task(mistake, pair.k, LENGTH))
     return lambda sampler: run(FirstTokenGiven(sampler, pair.text[-1]))[1:]

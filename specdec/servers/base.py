@@ -90,7 +90,7 @@ class Server(Protocol):
     def stream(
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        """Yield a text as it arrives, then `Ending`. `top`: the size of `Token.top`. `close()` ends the request."""
+        """Yield a text as it arrives, then `Ending`; `top` is the size of `Token.top`. Closing it ends the request."""
         ...
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:

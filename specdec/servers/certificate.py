@@ -45,7 +45,7 @@ DRAWS = 3_000  # texts to sample after each prompt
 BATCH = 50  # texts per request
 GREEDY = 64  # tokens per greedy text
 TOP = 20  # log-probabilities to request for each token; vLLM's default maximum
-MIN_PROBABILITY = 1e-6  # assumed for the second-best token if the server reports only one
+MIN_PROBABILITY = 1e-6  # assumed for the second-best token if only one is listed
 STRIDE = 1_000  # distance between the seeds of two requests: the texts of one request use seed, seed + 1, …
 REPORT_EVERY_S = 2.0
 # The prompts whose continuations are tested. Different distributions show different mistakes.
@@ -128,7 +128,7 @@ class Examination:
         self.reference = "weights" if self.weights else "log-probabilities"
 
     def run(self, contexts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        # ALARM is divided among all tests: in each context, each server is tested on the first 1, 2, … tokens.
+        # ALARM is divided among all tests: one for each context, each server, and each length of text.
         self.alarm = ALARM / (2 * len(contexts) * self.params.max_tokens)
         for name, text in contexts.items():
             self.contexts.append(Context(name, self.tokenize(text), result={"name": name, "text": text}))
@@ -245,7 +245,7 @@ class Examination:
         yield self.state(f"the server: {context.name}")
 
     def draw(self, server: Server, context: Context, texts: Counter[tuple[int, ...]]) -> Iterator[int]:
-        """Sample texts for one context and add them to `texts`. Yield the number of texts every few seconds."""
+        """Sample texts for one context and add them to `texts`. Yield their number, every few seconds."""
         while (done := texts.total()) < self.draws:
             params = replace(self.params, seed=self.fresh_seed())
             batch = server.sample(context.prompt, params, min(self.batch, self.draws - done))

@@ -41,13 +41,14 @@ def say(error: str, **values: Any) -> str:
 def check(*settings: Any, **named: Any) -> RunRequest:
     """Return the checked request. Raises InputError for the first setting that is wrong.
 
-    Settings come in the order of `SETTINGS`, or by name. `peer` becomes False if transformers cannot do this run.
+    Settings come in the order of `SETTINGS`, or by name. `peer` becomes False if transformers cannot do this run. With
+    `peer`, the default drafter becomes one that transformers has.
     """
     bound = SIGNATURE.bind(*settings, **named)
     bound.apply_defaults()
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
-    if values["peer"] and drafter == DEFAULT_DRAFTER:  # transformers runs a draft model, but not SmolLM2's
+    if values["peer"] and drafter == DEFAULT_DRAFTER:
         runs_draft_model = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.SMOLLM2
         drafter = values["drafter"] = DRAFT_MODEL if runs_draft_model else LOOKUP
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
@@ -145,7 +146,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class CertificateRequest:
-    """A checked request for a certificate. With `mistake` "" the rule is correct. `text` is for the pair "embedded"."""
+    """A checked request for a certificate. `mistake` "" means the correct rule. `text` is for the pair "embedded"."""
 
     pair: str
     mistake: str
@@ -174,7 +175,7 @@ def check_certificate(
 def from_link(query: Mapping[str, str], default_family: str = EMBEDDED) -> tuple[dict[str, Any], str]:
     """Return the valid settings of a link by name, and a sentence about the others.
 
-    If the link has no family, its drafter must be one that `default_family` has.
+    Without a valid family in the link, its drafter must be one that `default_family` has.
     """
     good: dict[str, Any] = {}
     wrong = [translated(GONE[f"--{name}"]) for name in query if f"--{name}" in GONE]

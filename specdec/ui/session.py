@@ -40,7 +40,7 @@ LOOK_EVERY_S = 0.5  # how often a waiting visitor checks the queue, or another v
 TRACES = ASSETS / "traces"
 CERTIFICATES = ASSETS / "certificates.json"
 FIRST = ("coding", "tips", "story")  # the first recorded runs: a greedy one for the first screen, then two sampled ones
-WARM_AFTER_S = 1.0  # the browser loads the first screen meanwhile
+WARM_AFTER_S = 1.0  # how long `warm` waits, so that the browser gets the first screen first
 EXPECTED_S = {"run": 6.0, "certificate": 15.0}  # initial guesses of the duration of a turn
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ def certify(request: CertificateRequest) -> Iterator[News]:
     """Sample a certificate live. Each update is the whole certificate so far, as JSON. Closing the iterator ends it."""
     with place_in_line("certificate") as ticket:
         yield from wait(ticket)
-        yield News("notice", notice("loading" if request.pair == EMBEDDED and not _loaded else "certifying"))
+        yield News("notice", notice("loading" if {request.pair, EMBEDDED} - _loaded == {EMBEDDED} else "certifying"))
         arguments = request.pair, request.text, request.mistake, request.draws, request.seed
         for state in within(limits().seconds, _worker.call("certify", *arguments)):
             yield News("lines", json.dumps(state, ensure_ascii=False)) if state else HEARTBEAT
@@ -192,7 +192,7 @@ def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prep
                 else:
                     yield News("notice", sentences(remark, notice(item))) if item else HEARTBEAT
     except ValueError as error:
-        # These errors already say what is wrong with the models.
+        # These errors say already what is wrong with the pair that the visitor or the host named.
         if isinstance(error.args[0], TranslatableText) or presets.parse_pair(request.family):
             raise
         log.exception("the models cannot be loaded")
@@ -215,7 +215,7 @@ def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, 
     """Yield a run as the lines of a trace. Raises TimeoutError at the deadline."""
     header = ""
     for event in within(limits().seconds, events):
-        if event is not None and not header:  # before the first event, the engine can still refuse the prompt
+        if event is not None and not header:  # not earlier: the engine can still refuse the prompt
             kind = kind_of(request.prompt)
             header = live_header(request.prompt, ready.models, kind, request.peer, ready.machine).line()
             yield News("lines", header)
@@ -261,7 +261,7 @@ def sampled_run(_: Any = None) -> str:
 def warm() -> None:
     """Start the worker and download the host's pair, a moment after the first visit.
 
-    Models are loaded only in a run, because loading measures speeds and needs an idle machine.
+    Models are loaded only in a run, because costs are measured right after loading, on an idle machine.
     """
     timer = threading.Timer(WARM_AFTER_S, _start_and_fetch)
     timer.daemon = True

@@ -42,8 +42,8 @@ def merged(words: dict[str, Any], replacements: dict[str, Any]) -> dict[str, Any
 class Sheet:
     """The page in the current language. English is at the root of the site, other languages are in folders.
 
-    `runs` has the files of recorded runs by kind of prompt and drafter. `begin` is the file of the first screen's
-    run. `engine` lists the files that the browser's engine loads, by family.
+    `runs` has the files of recorded runs by kind of prompt and drafter. `begin` names the run that is shown first, as
+    `traces/KIND`. `engine` lists the files that the browser's engine loads, by family.
     """
 
     def __init__(self, runs: Runs, begin: str, engine: Mapping[str, Any]) -> None:
@@ -117,7 +117,7 @@ class Sheet:
         """Describe a component to `host.js`, which mounts it."""
         props, instead = {**block.props, "value": block.value}, self.words["instead"].get(name)
         if name == "shared/keep":
-            props["names"] = "[]"  # no settings, because `host.js` writes the address itself
+            props["names"] = "[]"  # `host.js` writes the settings into the address
         elif name == "race/player":
             props["value"] = ""  # `host.js` loads the log from a separate file
         elif name == "traces/traces":

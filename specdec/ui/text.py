@@ -112,7 +112,7 @@ def _file(name: str, language: str) -> Path:
 
 @functools.cache
 def prompts() -> dict[str, list[str]]:
-    """Read the example prompts by kind. They are always English, the language of the recorded models."""
+    """Read the example prompts by kind. They are always English, the language that the recorded models know."""
     examples: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
     return examples | {kind: lists["page"] for kind, lists in questions().items()}
 

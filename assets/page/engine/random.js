@@ -55,7 +55,7 @@ export class Random {
   }
 }
 
-/* Draws tokens, and accepts or rejects drafts, at random. Callers also name each draw, which this sampler ignores. */
+/* Draws tokens, and accepts or rejects drafts, at random. Callers pass a name for each draw, too, which is ignored. */
 export class RandomSampler {
   /** @param {number} seed */
   constructor(seed) {

@@ -111,7 +111,7 @@ export function mount(element, props) {
     links.forEach((link) => link.setAttribute("aria-current", "false"));
   }
 
-  /* Opens the sub-page that holds the section of `hash`. */
+  /* Opens the sub-page that holds the section of `hash`, or the first one. */
   function goTo(hash) {
     const name = hash.slice(1),
       pageIndex = PAGES.findIndex((names) => names.includes(name));
@@ -134,7 +134,7 @@ export function mount(element, props) {
     const link = event.target.closest(`a[href^="${GUIDE_URL}"]`);
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    location.hash = link.hash; // because of Gradio's base URL, the link itself would leave this page
+    location.hash = link.hash; // Gradio's base URL would make the link leave this page
     goTo(link.hash);
   });
   window.addEventListener("hashchange", () => goTo(location.hash));

@@ -1,7 +1,7 @@
 /* Reads a run that `log.js` built: finds its lanes, and whether it is over, greedy, or a server's. Uses no DOM. */
 
 export const EPS = 1e-6, // ms; times that differ by less count as equal
-  UNNAMED = -1; // the id of a token that a server does not name
+  UNNAMED = -1; // stands for the id of a token of which a server reports only the text
 export const BLOCK_VERIFICATION = "block verification",
   SHARED_NOISE = "shared noise"; // the page has special texts for these two rules
 
@@ -26,7 +26,7 @@ export const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] :
 export const serverOf = (lane) => (lane && lane.started && lane.started.server) || "";
 export const isServed = (run) => Boolean((run.header.models || {}).server || serverOf(speculativeOf(run)));
 export const countMethodOf = (lane) => (lane.finished && lane.finished.counted) || "";
-/* Returns whether the lane reports which drafts were accepted in each cycle. */
+/* Returns whether the drafts of each cycle are known. */
 export const reportsDrafts = (lane) =>
   !serverOf(lane) || ["exact", "merged"].includes(countMethodOf(lane)) || isPlainServer(lane);
 /* Returns whether the lane belongs to a server that does not speculate. */

@@ -41,8 +41,8 @@ const SAMPLING = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // the
 
 const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // with these values the page chooses; any run matches them
 
-/* Returns whether the run on show has another prompt or other settings than `values`. Compares only the prompt of a
- * server's run. An adaptive drafter chooses K itself. */
+/* Returns whether the run on show has another prompt or other settings than `values`. Of a server's
+ * run, only the prompt counts. K does not count with an adaptive drafter, which chooses it. */
 export function hasOtherSettings(run, names, values, ruleKeys = {}) {
   const started = run.lanes[run.names[0]].started || {},
     { models = {}, prompt } = run.header,

@@ -1,11 +1,11 @@
-/* Draws the tokens of the open cycle as chips. A chip shows no verdict before the sub-step that judges it. */
+/* Draws the tokens of the selected cycle as chips. A chip shows no verdict before the sub-step that judges it. */
 
 import { createChip } from "#page/race/tokens.js";
 
 export function createChips(page) {
   const { view, playerTexts, current } = page;
 
-  /* Lists the drafts to show: all drafts of a chain, but only the judged drafts of a tree, which can be large. */
+  /* Lists the drafts to show: all drafts of a chain up to the chosen K, but only the judged drafts of a tree. */
   function listNodes() {
     const { cycle, states, verdict } = current(),
       nodes = cycle.drafts.map((_, node) => node).filter((node) => states[node] !== "out");
@@ -16,7 +16,7 @@ export function createChips(page) {
       : nodes;
   }
 
-  /* Returns whether a draft's verdict is shown. Unjudged drafts show their state with the last verdict. */
+  /* Returns whether a draft's verdict is shown. A draft that is never judged shows its state after the last verdict. */
   function isRevealed(node) {
     const { verdict, stepIndex, steps } = current(),
       turn = verdict.order.indexOf(node),

@@ -274,7 +274,7 @@ function mountStepper(element, props, server, player) {
     questions = createQuestions(page, evidence.focusedNode),
     transport = createTransport(page);
 
-  /* Opens the draft that the race wrote to `player.wantedStep`, perhaps before this tab was mounted. */
+  /* Opens the draft in `player.wantedStep`, which another tab wrote, perhaps before this one was mounted. */
   function openWantedStep() {
     if (!player.wantedStep || !run) return;
     const { cycle, node } = player.wantedStep;

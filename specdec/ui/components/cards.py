@@ -53,7 +53,7 @@ def picture(name: str, text: str) -> Markup:
 
 
 def weights(method: Method) -> str:
-    """Say how many weights the method adds to the target; "" if the family lacks these weights."""
+    """Say how many weights the method adds to the target; "" if the family lacks weights that it needs."""
     words = strings("methods")["cards"]
     target = menu.parameters(menu.FAMILY / "target")
     if method.part == EXIT and menu.has_weights(method.name):
