@@ -1,4 +1,4 @@
-"""Describe a cycle: both models' distributions at each draft. The lane's clock is stopped meanwhile."""
+"""Describe a cycle: both models' distributions at each drafted token. The lane's clock is stopped meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
 def verification(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> dict[str, Any]:
-    """Return fields of `Verified`: `positions`, and with `noise`, which draws samples, the distributions and `p`."""
+    """Return fields of `Verified`: `positions`; with `noise`, also `distribution`, `p` and, for a chain, `bonus`."""
     fields: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
     if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
@@ -41,7 +41,7 @@ def verification(
 def positions(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> tuple[Position, ...]:
-    """Return one entry for each drafted token. Without `noise`, an entry has only token, status, p, q, u and h."""
+    """Return one entry for each drafted token. Without `noise`, only node, token, piece, status, p, q, u, h are set."""
     trials = {trial.node: trial for trial in verdict.trials}
     with_coin = {trial.node for trial in verdict.trials if trial.u is not None}  # without coins, there is no residual
     described, block_weight, distributions = [], 1.0, proposal.distributions(rows)
@@ -73,7 +73,7 @@ def positions(
 
 
 def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
-    """For each token of a chain, yield the chance that block verification accepts the block up to it (`block`)."""
+    """Yield `Position.block` of each token of a chain: the chance that the block up to it passes block verification."""
     if not proposal.is_chain:
         return
     weight, last, distributions = 1.0, len(proposal) - 1, proposal.distributions(rows)
@@ -83,7 +83,7 @@ def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
 
 
 def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]) -> Tensor:
-    """Return p [V] in the test of `node`: the target's row, or the residual after earlier, judged siblings."""
+    """Return p [V] in the test of `node`: the target's row, or the residual after its earlier siblings in `judged`."""
     p = rows[proposal.parents[node] + 1]
     for sibling in proposal.children(proposal.parents[node]):
         if sibling >= node:

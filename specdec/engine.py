@@ -84,7 +84,7 @@ class CycleResult:
 
     proposal: Proposal
     verdict: Verdict
-    describe: Callable[[Sampler | None], dict[str, Any]]  # noise -> the fields of `Verified` except times
+    describe: Callable[[Sampler | None], dict[str, Any]]  # noise -> positions and distributions for `Verified`
     draft_s: float
     verify_s: float
     prefill_s: float = 0.0  # the drafter's own pass over the prompt, which comes before its first draft
@@ -92,9 +92,9 @@ class CycleResult:
 
 
 class Executor(Protocol):
-    """Computes the cycles of one run, on the host or on a GPU."""
+    """Computes the cycles of one run."""
 
-    eager: str | None  # why a GPU ran without captured graphs; only final when the run is over
+    eager: str | None  # why a GPU ran without captured graphs; can change until the run is over
 
     def allocated(self, limit: int) -> contextlib.AbstractContextManager[None]:
         """Allocate memory for a text of at most `limit` tokens, for the time of the `with` block."""
@@ -258,7 +258,7 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
                 pieces = tuple(map(task.piece, proposal.tokens))
                 step_ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
                 yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, step_ends)
-            # The clock is stopped while the cycle is described. An error here adds no token.
+            # Describe before committing, so that an error adds no token. The clock is stopped meanwhile.
             details = cycle.describe(noise if task.details else None)
             emitted = verdict.emitted(proposal)
             pieces = tuple(map(task.piece, emitted))
@@ -269,7 +269,7 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
 
 
 class HostExecutor:
-    """Runs drafter, target and rule one after the other, in plain PyTorch."""
+    """Runs drafter, target and rule one after the other."""
 
     def __init__(self, task: Task, sampler: Sampler | None = None, eager: str | None = None) -> None:
         self.task, self.drafter, self.eager = task, task.drafter, eager
@@ -293,7 +293,7 @@ class HostExecutor:
         verified = time.perf_counter()
         rows = probabilities(logits, task.params)
         verdict = task.rule.verify(proposal, rows, self.sampler)
-        cache.keep(len(tokens), verdict.path)  # removes the rejected drafts
+        cache.keep(len(tokens), verdict.path)  # removes drafts off this path
         details = partial(describe.verification, proposal, rows, verdict, task.piece)
         return CycleResult(proposal, verdict, details, drafted - start, verified - drafted, failure=failure)
 

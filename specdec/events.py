@@ -98,7 +98,7 @@ class Drafted:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """One pass of the target over the pending tokens and the draft, and its verdict on each drafted token."""
+    """One pass of the target over the pending tokens and the draft, and the verdict on each drafted token."""
 
     lane: str
     cycle: int
@@ -128,7 +128,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An error. If it is `fatal`, the lane ends. Otherwise only this cycle has no draft."""
+    """An error. If it is `fatal`, the lane ends. Otherwise it goes on, and this cycle has no draft."""
 
     lane: str
     cycle: int
@@ -138,8 +138,8 @@ class Failed:
     at: float
 
 
-# How the cycles of a server's lane were counted. exact: each chunk of the server's stream is one step. merged: chunks
-# were split into steps by the server's counts. totals: each chunk counts as one cycle.
+# How the cycles of a server's lane were counted. exact: each chunk of its stream is one cycle. merged: its list of
+# steps splits chunks into cycles. totals: no such list fits, and each chunk is taken for one cycle.
 Counted = Literal["exact", "merged", "totals"]
 FinishReason = Literal["length", "end", "stop", "context", "failed"]
 

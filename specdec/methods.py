@@ -23,8 +23,8 @@ IN_BROWSER = {  # the drafters that assets/page/engine/worker.js runs, by family
     EMBEDDED: ("draft_model", "prompt_lookup", "none"),
     "smollm2": ("prompt_lookup", "none"),
 }
-LOSSY = frozenset({"typical"})
-CHAINS_ONLY = frozenset({"block"})
+LOSSY = frozenset({"typical"})  # rules
+CHAINS_ONLY = frozenset({"block"})  # rules that judge no trees
 ADAPTIVE = "adaptive"
 DRAFT_MODEL = "draft_model"
 LOOKUP = "prompt_lookup"
@@ -226,8 +226,8 @@ METHODS = {method.name: method for method in IN_MENU_ORDER}
 
 def inner_drafter(name: str) -> str:
     """Return the name of the drafter that `adaptive` or `adaptive:NAME` wraps; "" for any other name."""
-    kind, _, inner = name.partition(":")
-    return (inner or DRAFT_MODEL) if kind == ADAPTIVE else ""
+    outer, _, inner = name.partition(":")
+    return (inner or DRAFT_MODEL) if outer == ADAPTIVE else ""
 
 
 def find_method(name: str) -> Method | None:

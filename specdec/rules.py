@@ -16,7 +16,7 @@ from .verify import RejectionSampling, Rule
 
 
 class SampleAndMatch(Rule):
-    """The target samples a token at each node that it reaches; a child is accepted if it is the same token.
+    """Samples the target's token after each accepted prefix, and accepts a drafted token that equals it.
 
     The text consists only of the target's samples, so the rule is lossless for any drafter and does not need q. It
     accepts a token drawn from q with probability Σ p·q; rejection sampling accepts it with Σ min(p, q). SpecInfer
@@ -54,9 +54,9 @@ class SharedNoise(SampleAndMatch):
 class BlockVerification(Rule):
     """Judges a chain as one block. In expectation it accepts at least as many tokens as rejection sampling.
 
-    From Sun et al. 2024 (arXiv 2403.10444). A prefix of i tokens has the weight w_i = min(1, w_{i-1} p/q), w_0 = 1. It
-    passes with probability h_i: h_n is w_n, and for i < n, h_i is `block_chance`. The longest prefix that passes is
-    accepted. The next token is drawn from norm(max(0, w_i p - q)) if i < n, and from p if the whole draft passed.
+    From Sun et al. 2024 (arXiv 2403.10444). The first i of n drafted tokens have the weight w_i = min(1, w_{i-1} p/q),
+    with w_0 = 1, and pass with probability h_i: h_n is w_n, and for i < n, h_i is `block_chance`. The longest prefix
+    that passes, of i tokens, is accepted. The next token is drawn from norm(max(0, w_i p - q)), or from p if i = n.
     """
 
     name = "block verification"

@@ -1,6 +1,6 @@
-"""Turn logits into probabilities, and draw tokens. Every random number comes from the sampler that is passed in.
+"""Turn logits into probabilities, and draw tokens with a `Sampler`.
 
-Greedy decoding has no code path of its own: at temperature 0 the distribution is one-hot, and nothing else changes.
+Greedy decoding samples from one-hot distributions, which `probabilities` returns at temperature 0.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from torch import Tensor
 from .types import SamplingParams
 
 MAX_SORTED_WHOLE = 1024  # tokens; for a longer row on a CPU, it is faster to sort only the likely tokens
-SUM_TOLERANCE = 1e-6  # float32 error of a sum of probabilities
-MIN_NORMALISED = 2**14  # tokens; on a CPU, a float32 softmax over longer rows does not sum to 1
-MIN_TEMPERATURE = 1e-30  # lower ones are raised to it, because float32 rounds much lower ones to 0
+SUM_TOLERANCE = 1e-6  # bounds the float32 error of a sum of probabilities
+MIN_NORMALISED = 2**14  # tokens; on a CPU, a float32 softmax over so many sums to 1 only roughly
+MIN_TEMPERATURE = 1e-30  # lower ones are raised to it, because float32 would round the lowest to 0
 
 
 class Sampler(Protocol):
@@ -35,7 +35,7 @@ class Sampler(Protocol):
         ...
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
-        """Accept with probability min(1, p/q). Also return the coin u: accepted if u·q < p."""
+        """Accept with probability min(1, p/q). Also return the coin u in [0, 1), which accepts if u·q < p."""
         ...
 
 
@@ -106,14 +106,14 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, MIN_TEMPERATURE)
     if not 0 < params.top_k < logits.shape[-1]:
         return apply_top_p(normalised(logits.softmax(dim=-1)), params.top_p)
-    # Ids are sorted, so that top-p drops the highest of equally likely ids.
+    # Ids are sorted, so that top-p drops the highest ids first among equally likely ones.
     keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
     distribution = apply_top_p(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
     return torch.zeros_like(logits).scatter_(-1, keep, distribution)
 
 
 def normalised(probs: Tensor) -> Tensor:
-    """On a CPU, normalise long rows of `probs` [n, V] in place. The acceptance test `u q < p` needs sums of one."""
+    """On a CPU, normalise long rows of `probs` [n, V] in place, because the test `u q < p` needs sums of 1."""
     if probs.shape[-1] < MIN_NORMALISED or probs.device.type != "cpu":
         return probs
     return probs.div_(probs.sum(dim=-1, keepdim=True))
@@ -181,7 +181,7 @@ def residual(p: Tensor, q: Tensor | None, token: int) -> Tensor:
 
 
 def block_chance(weight: float, p: Tensor, q: Tensor) -> float:
-    """Return the chance h = m/(m+1-w) that a prefix of weight w passes. m = Σ max(0, w p - q) at the next position."""
+    """Return block verification's chance h = m/(m+1-w) to keep a prefix of weight w; m = Σ max(0, w p - q) after it."""
     mass = float((weight * p - q).clamp(min=0.0).sum())
     return mass / (mass + 1.0 - weight) if weight < 1.0 else 1.0
 

@@ -41,7 +41,7 @@ class Setting:
     default: Any
     help: str  # in English
     low: float = 0
-    fixed_high: float = 0
+    fixed_high: float = 0  # `high`, if `bound` is empty
     step: float = 0
     bound: str = ""  # the field of `Exposure` that gives `high`
     above: bool = False  # the value must be above `low`, not equal
@@ -97,7 +97,7 @@ SETTINGS = {
             "stop", str, "", "strings that end the text, one per line", label="stop_strings",
             flag=Flag(list[str], [], "a string that ends the text; may be repeated"),
         ),
-        Setting("rule", str, RULES[0], f"{', '.join(RULES)}; typical is lossy", sampling=False),
+        Setting("rule", str, RULES[0], f"the verification rule: {', '.join(RULES)}; typical is lossy", sampling=False),
         Setting(
             "family", str, EMBEDDED, "the target", sampling=False, label="target",
             flag=Flag(str, EMBEDDED, "'embedded', or a folder with target/ and tokenizer/"),

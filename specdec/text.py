@@ -75,7 +75,7 @@ BYTE_OF = byte_of_character()
 
 
 class TextStream:
-    """Turns tokens into text to show immediately. Incomplete characters and possible stop strings are held back."""
+    """Turns a stream of tokens into text. Incomplete characters and possible stop strings are held back."""
 
     def __init__(self, token_bytes: Callable[[int], bytes], stop: Sequence[str] = ()) -> None:
         self._bytes, self._stop = token_bytes, tuple(stop)

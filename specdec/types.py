@@ -16,7 +16,7 @@ Kind = Literal["resampled", "bonus"]
 MAX_TOKENS = 4096
 MAX_STOPS = 4
 MAX_STOP_LENGTH = 64  # characters
-MAX_DRAFT_TOKENS = 64  # also the largest K; `exposure.Exposure.k` limits visitors further
+MAX_DRAFT_TOKENS = 64  # limits K and the size of trees; `exposure.Exposure.k` limits visitors further
 MIN_SEED = -(2**63)  # torch.Generator accepts seeds from MIN_SEED to MAX_SEED
 MAX_SEED = 2**64 - 1
 TYPICAL_EPSILON = 0.09  # ε and δ of typical acceptance (`rules.TypicalAcceptance`)
@@ -151,7 +151,7 @@ class Proposal:
         return is_chain(self.parents)
 
     def distributions(self, rows: Tensor) -> Tensor:
-        """Return q of each token. If one-hot, it has the dtype, device and width of `rows`.  # [n, V]"""
+        """Return q of each token; if `probs` is None, one-hot rows like those of `rows`.  # [n, V]"""
         if self.probs is not None:
             return self.probs
         distributions = rows.new_zeros((len(self), rows.shape[1]))
@@ -217,7 +217,7 @@ class Trial:
     """The test of one drafted token. Rejection sampling accepts it if u·q < p.
 
     Only block verification sets `h`: the prefix up to this token passes if u < h. The token is also accepted if a
-    longer prefix has passed. `u` is None if no coin was tossed.
+    longer prefix passes. `u` is None if no coin was tossed.
     """
 
     node: int

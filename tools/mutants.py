@@ -36,11 +36,11 @@ TESTS = (
 TEST_SECONDS = 60  # time limit of a test; without a mutant, each takes less than a fifth of it
 CPU_FACTOR = 3  # limit of a test run, as a multiple of the CPU time that it takes without a mutant
 MEMORY = 6 * 2**30  # limit of a test run in bytes; without a mutant, the tests need a quarter of it
-COMPARED = {
+OTHER_COMPARISON = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
-COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
+OTHER_OPERATION = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
 SORTED_WHOLE = "if the likely tokens do not reach top_p, the whole row is sorted"
 SORTED_ALIKE = "the limit affects only speed: both ways to sort give the same result"
 # Mutants that behave like the original: (function, change) -> the reason.
@@ -103,12 +103,12 @@ class Mutant:
 
 
 def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Yield each change: the node to replace, and the text to put in its place."""
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
-        yield node, ast.unparse(ast.Compare(node.left, [COMPARED[type(node.ops[0])]()], node.comparators))
-    elif isinstance(node, ast.BinOp) and type(node.op) in COMPUTED:
+    """Yield each change to `node`: the part to replace, and the text to put in its place."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OTHER_COMPARISON:
+        yield node, ast.unparse(ast.Compare(node.left, [OTHER_COMPARISON[type(node.ops[0])]()], node.comparators))
+    elif isinstance(node, ast.BinOp) and type(node.op) in OTHER_OPERATION:
         if not isinstance(node.left, ast.Constant | ast.JoinedStr):
-            yield node, ast.unparse(ast.BinOp(node.left, COMPUTED[type(node.op)](), node.right))
+            yield node, ast.unparse(ast.BinOp(node.left, OTHER_OPERATION[type(node.op)](), node.right))
     elif isinstance(node, ast.BoolOp):
         yield node, ast.unparse(ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values))
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
@@ -141,11 +141,11 @@ def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
                 seen[file, function, what] += 1
                 count = seen[file, function, what]
                 what += f" ({count})" if count > 1 else ""
-                result.append(Mutant(file, function, what, place.lineno, replaced(source, place, new)))  # type: ignore[attr-defined]
+                result.append(Mutant(file, function, what, place.lineno, replace_node(source, place, new)))  # type: ignore[attr-defined]
     return result
 
 
-def replaced(source: bytes, place: Any, replacement: str) -> str:
+def replace_node(source: bytes, place: Any, replacement: str) -> str:
     """Return the source with the text `replacement` in place of the node `place`."""
     lines = source.splitlines(keepends=True)
     start = sum(map(len, lines[: place.lineno - 1])) + place.col_offset
@@ -155,7 +155,7 @@ def replaced(source: bytes, place: Any, replacement: str) -> str:
 
 
 def function_of(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
-    """Return the function or method that contains the node, as Class.method; "" at the top of a file."""
+    """Return the class and function that contain the node, as Class.method; "" at the top of a file."""
     names: list[str] = []
     while node := parents.get(node):  # type: ignore[assignment]
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -1,7 +1,7 @@
 """Run `specdec bench`: print a table of measured figures and, as the last line, JSON.
 
 The suite *embedded* measures drafters that transformers also has, and `adaptive`. The suite *methods* measures all
-drafters of the family, and *pair* all drafters of your own pair (`--target`, `--draft`). A target with a chat template
+drafters of the family; the suite *pair*, those of your own pair (`--target`, `--draft`). A target with a chat template
 gets questions as prompts; other targets get texts to continue.
 """
 

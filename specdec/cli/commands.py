@@ -164,7 +164,7 @@ def train(
     width: Annotated[int, Option(min=64, max=4_096, help="of a draft model")] = 256,
     layers: Annotated[int, Option(min=1, max=64, help="of a draft model")] = 4,
 ) -> None:
-    """Train a drafter for a target, on texts that the target writes. The result is a folder for --draft."""
+    """Train a drafter on texts that the target writes, or on --examples. The result is a folder for --draft."""
     from ..training.train import train as run
 
     sizes = {"width": width, "layers": layers}
@@ -176,15 +176,15 @@ def bench(
     suite: Annotated[str, Option(help="what to measure: embedded, methods or pair")] = "embedded",
     family: FamilyName = EMBEDDED,
     target: Annotated[
-        str | None, Option(help="of --suite pair: smollm2, a name on the Hub, a folder, a GGUF file")
+        str | None, Option(help="the target of --suite pair: smollm2, a name on the Hub, a folder, a GGUF file")
     ] = None,
     draft: Drafts = [],  # noqa: B006
-    device: Annotated[Device, Option(help="cuda for an NVIDIA GPU, or auto")] = "cpu",
+    device: Annotated[Device, Option(help="where to measure: cpu, cuda, or auto: an NVIDIA GPU, if any")] = "cpu",
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
     k: Annotated[list[int], Option("-k", min=1, max=MAX_DRAFT_TOKENS, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
-    dtype: Annotated[Precision | None, Option(help="of the target; another type has other probabilities")] = None,
+    dtype: Annotated[Precision | None, Option(help="precision of the target; it changes its probabilities")] = None,
     drafter: Annotated[list[str], Option(help="measure only this drafter; can be repeated")] = [],  # noqa: B006
 ) -> int:
     """Measure drafters; print a table of figures and, as the last line, JSON."""

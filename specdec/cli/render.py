@@ -74,7 +74,7 @@ def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
     verified = next((e for e in reversed(events_so_far) if isinstance(e, Verified) and e.lane == event.lane), None)
     shown = AuditedCycle(None, verified, event).shown()
     pieces = ((strip_control_characters(piece), status) for piece, status in shown)
-    return "".join(styled(piece, status, colour) if status else piece for piece, status in pieces)
+    return "".join(style(piece, status, colour) if status else piece for piece, status in pieces)
 
 
 def strip_control_characters(text: str) -> str:
@@ -82,7 +82,7 @@ def strip_control_characters(text: str) -> str:
     return CONTROL_CHARACTERS.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
 
 
-def styled(piece: str, status: str, colour: bool) -> str:
+def style(piece: str, status: str, colour: bool) -> str:
     codes, mark = STYLES[status]
     piece = piece or "□"  # a server does not report which token was rejected
     # Line breaks of discarded and rejected tokens are shown as ↵, since these tokens are not part of the text.

@@ -70,7 +70,7 @@ def run(
         Precision | None,
         Option(help="the target's number type (changes its distribution); int8 rounds matrices [default: by size]"),
     ] = None,
-    device: Annotated[Device, Option(help="cuda: an NVIDIA GPU; auto: a GPU if there is one")] = "cpu",
+    device: Annotated[Device, Option(help="where models run; auto: an NVIDIA GPU, if any")] = "cpu",
     server: Annotated[
         str | None, Option(help="instead of our engine: the address of a vLLM or llama.cpp server to watch")
     ] = None,

@@ -117,7 +117,7 @@ class ChainDrafter:
 def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float:
     """Return how confident the draft is in a token: its probability in `distribution` [V], if it was sampled.
 
-    For a greedy token, it is a softmax of `logits` [1, V] over only two tokens: this one and the best other one.
+    A greedy token's confidence is a softmax over two of the `logits` [1, V]: its own and the largest other one.
     Over all tokens, the softmax can be small even if the target agrees.
     """
     if distribution is not None:
@@ -137,7 +137,7 @@ class Head(Protocol):
         ...
 
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Add a cache entry for each feature and next token; return states.  # [n, hidden] -> [n or slots, hidden]"""
+        """Add a cache entry for each feature; return states after `tokens`.  # [n, hidden] -> [n or slots, hidden]"""
         ...
 
 

@@ -31,7 +31,7 @@ W2 = "markov_head.markov_w2.weight"
 
 
 class BlockHead:
-    """Denoises `slots` slots at once, and corrects each slot's logits by the token before the slot.
+    """Denoises all slots at once, and corrects each slot's logits by the token before the slot.
 
     The first slot's input is the embedding of the text's last token. Every other slot's input is a learned vector. The
     last token has no features yet, so the features of the token before it are added to all inputs.

@@ -29,8 +29,8 @@ from ..types import Proposal, SamplingParams
 from .base import HeadChainDrafter, HeadDrafter, siblings
 
 BREADTH = 3  # the most children of a node, and the most expanded nodes of a level
-DEPTH = 8  # levels of a tree
-NODES = 7  # nodes of a tree; the target reads one row more. On a CPU, more than 8 rows are slow
+DEPTH = 8  # the most levels of a greedy tree
+NODES = 7  # the most nodes of a tree; with the text's last token they make 8 rows, and more are slow on a CPU
 
 
 def default_taps(layers: int) -> tuple[int, int, int]:
@@ -72,8 +72,8 @@ class Eagle3Head:
     ) -> None:
         """Make the head from `weights`, named as in the authors' checkpoints. Raises ValueError if they do not fit.
 
-        With `norm_before_residual`, as in `speculators`, the input is the normed feature. Matrices,
-        except embeddings, are rounded to the dtype `stored`, if given.
+        With `norm_before_residual`, as in `speculators`, the input is the normed feature. `pack_weight`
+        describes `stored`, the dtype of all matrices except embeddings.
         """
         weights = with_output_matrix(weights, target)
         width = target.width
@@ -140,9 +140,9 @@ OPTIONAL = ("embed_tokens.weight", "d2t", "t2d")
 
 
 def head_tensors(
-    config: Config, weights: Mapping[str, Tensor], width: int, taps: int, vocabulary: int
+    config: Config, weights: Mapping[str, Tensor], width: int, tap_count: int, vocabulary: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of a head's tensors, except OPTIONAL. `weights` may have biases and QK-norm."""
+    """Return names and shapes of a head's tensors, except OPTIONAL. Biases and QK-norm are those of `weights`."""
     config = replace(
         config,
         biases=tuple(f"{part}_proj" for part in "qkvo" if f"midlayer.self_attn.{part}_proj.bias" in weights),
@@ -150,7 +150,7 @@ def head_tensors(
     )
     layer = {"hidden_norm.weight": (width,)} | layer_tensors(config, 2 * width)
     return {
-        "fc.weight": (width, width * taps),
+        "fc.weight": (width, width * tap_count),
         "norm.weight": (width,),
         "lm_head.weight": (vocabulary, width),
         **{f"midlayer.{name}": shape for name, shape in layer.items()},
@@ -158,7 +158,7 @@ def head_tensors(
 
 
 def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[str, Tensor]:
-    """Return weights with an output matrix. If they have `WRITES` instead, multiply the target's output rows by it."""
+    """Return weights with an output matrix; with WRITES and MAP, it is made from the target's output rows."""
     complete = dict(weights)
     if (writes := complete.pop(WRITES, None)) is not None and MAP in complete:
         complete["lm_head.weight"] = output_rows(target, draft_vocabulary(complete, target)) @ writes.float().T

@@ -42,7 +42,7 @@ class MedusaHeads:
         tree: Tree | None = None,
         stored: torch.dtype | None = None,
     ) -> None:
-        """Prepare the heads. Their own output matrices are rounded to the dtype `stored`.
+        """Prepare the heads. Output matrices of their own are rounded to the dtype `stored`, if given.
         The default `tree` is TREE, cut to the number of heads. Raises ValueError if the weights do not fit `target`.
         """
         count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
@@ -112,7 +112,7 @@ class MedusaDrafter(ChainDrafter):
 
 
 class MedusaTreeDrafter:
-    """Drafts a tree of fixed shape: each head's best tokens if greedy, otherwise tokens drawn without replacement."""
+    """Drafts the tree to depth K: each head's best tokens if greedy, otherwise tokens drawn without replacement."""
 
     name = "medusa:tree"
 

@@ -1,8 +1,8 @@
 """Decide when a draft is long enough, by the expected number of accepted tokens and by the costs.
 
-One more drafted token costs time. In that time, decoding at its recent `Rate` would yield rate × marginal cost tokens.
-So the token pays off if the chance that it is accepted is larger than this number. SpecDec++ (arXiv 2405.19715) and
-Leviathan et al., section 3, make the same comparison.
+One more drafted token costs time. In that time, decoding at its recent `Rate` would yield rate × time tokens. So the
+token pays off if the chance that it is accepted is larger than this number. See SpecDec++ (arXiv 2405.19715) and
+Leviathan et al., section 3.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Share:
 class Calibration:
     """Predicts how often tokens of a given confidence are accepted, with a logistic curve that is fitted in the run.
 
-    This is Platt scaling. It starts raised, because unsure tokens are accepted more often than their confidence says.
+    This is Platt scaling. It starts above the confidence of unsure tokens, because they are accepted more often.
     """
 
     LEVEL = 0.5
@@ -85,10 +85,7 @@ class Rate:
 
 
 class DraftLengthController:
-    """Decides after each drafted token whether the draft ends, and learns how reliable the draft's confidence is.
-
-    The draft includes the token after which it ends.
-    """
+    """Decides after each drafted token whether the draft ends, and learns how reliable the draft's confidence is."""
 
     def __init__(self, rate: Rate) -> None:
         self.rate = rate

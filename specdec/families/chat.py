@@ -1,7 +1,7 @@
 """Chat templates: the text that a model trained on conversations expects before and after a prompt.
 
-A template is a Jinja program in the checkpoint. When a model is loaded, transformers renders it in a sandbox. Special
-tokens come only from the template, never from a prompt. This module does not import torch.
+A template is a Jinja program in the checkpoint. When a model is loaded, transformers renders it in a sandbox. Control
+tokens come only from the template, never from a prompt.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Fetched:
 
 
 def find(name: str | Path) -> Path:
-    """Return the path of a model: a folder, a GGUF file, or a name on the Hub, which is downloaded if necessary.
+    """Return the path of model `name`: a folder, a GGUF file, or a name on the Hub, which is downloaded if necessary.
 
     Raises ValueError if it cannot be found or downloaded.
     """
@@ -226,12 +226,12 @@ def main(memory: int, names: Sequence[str]) -> None:
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()
-    progress, finished, result = Progress(), threading.Event(), dict[str, Any](ended=True)
+    progress, ended, result = Progress(), threading.Event(), dict[str, Any](ended=True)
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "w")  # the pipe that `fetch` reads
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print goes to stderr
 
     def report() -> None:
-        while not finished.wait(REPORT_EVERY_S):
+        while not ended.wait(REPORT_EVERY_S):
             state = {"name": progress.name, "done": progress.done, "total": progress.total}
             print(json.dumps(state), file=sink, flush=True)
 
@@ -247,7 +247,7 @@ def main(memory: int, names: Sequence[str]) -> None:
             sentence = error.args[0]
             result = {"template": sentence.template, "values": sentence.values}
             break
-    finished.set()
+    ended.set()
     reporter.join()
     print(json.dumps(result), file=sink, flush=True)
 

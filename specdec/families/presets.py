@@ -20,7 +20,7 @@ from . import chat, hub
 from .smollm2 import NAME as SMOLLM2
 
 SEPARATOR = " + "
-TARGET_ONLY = tuple(m.name for m in METHODS.values() if not m.part)  # methods that copy tokens, or draft nothing
+TARGET_ONLY = tuple(m.name for m in METHODS.values() if not m.part)  # without weights: they copy tokens or draft none
 ALONE = ("suffix", "prompt_lookup", QUANTISED)  # methods that a target without a draft can use, the best first
 PUBLISHED = methods_sharing_parts(DRAFT_MODEL, "medusa", "eagle3")  # methods that published drafts use
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
@@ -97,7 +97,7 @@ def host_pair() -> str:
 def allowed_pairs() -> tuple[str, ...] | None:
     """Return the pairs that a visitor may name (SPECDEC_PAIRS, separated by commas); None if any is allowed.
 
-    If others can reach the page, the default is only the host's own pair, because any other would be downloaded.
+    Without SPECDEC_PAIRS, a page that others can reach allows only the host's pair, since any other is a download.
     """
     names = os.environ.get("SPECDEC_PAIRS")
     if names is None and limits().any_pair:

@@ -1,6 +1,6 @@
 """Load models and drafters, published ones and our own. Drafters are recognised by the names of their tensors.
 
-Supported: EAGLE-3 (from the authors, SGLang or `speculators`), Medusa 1, MTP layers, block drafters and draft models.
+Supported: EAGLE-3, Medusa 1, MTP layers, block drafters, and draft models, also with the target's embeddings.
 Anything else, or a drafter that does not fit the target, raises ValueError with the reason. Checkpoints run no code.
 """
 
@@ -62,9 +62,9 @@ def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any
 
 
 def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None) -> Any:
-    """Load a drafter that uses the target's states or embeddings. Return None if the tensors are of another kind.
+    """Load a drafter that uses the target's states or embeddings. Return None if `weights` hold no such drafter.
 
-    Each kind of head says which matrices it rounds to the dtype `stored`.
+    The class of each kind decides which of its matrices are rounded to the dtype `stored`.
     """
     names = {name.removeprefix("model.") for name in weights}
     is_medusa = any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names)
@@ -101,16 +101,16 @@ def eagle3(
     return Eagle3Head(layer, tensors, target, taps, norm_first, stored)
 
 
-def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
+def eagle3_taps(config: Mapping[str, Any], depth: int) -> tuple[int, ...]:
     """Return the layers whose inputs are fused.
 
-    In configs of `speculators`, i means the input of layer i, as here. In those of SpecForge and Model Optimizer, which
-    have the key `architectures`, i means the output of layer i.
+    In a list at the top level (`speculators`), i means the input of layer i, as here. In one under `eagle_config`
+    (SpecForge, Model Optimizer), i means the output of layer i if the config has the key `architectures`.
     """
     key = "eagle_aux_hidden_state_layer_ids"
-    inputs, outputs = config.get(key), section(config, "eagle_config").get(key)
-    after = not inputs and bool(outputs and config.get("architectures"))
-    return checked_taps(inputs or outputs or default_taps(layers), layers, after)
+    top_level, nested = config.get(key), section(config, "eagle_config").get(key)
+    after = not top_level and bool(nested and config.get("architectures"))
+    return checked_taps(top_level or nested or default_taps(depth), depth, after)
 
 
 def medusa(weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None) -> MedusaHeads:
@@ -186,7 +186,7 @@ def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
 
 
 def shared_vocabulary(target: LoadedModel, tokenizer: Tokenizer) -> int:
-    """Return how many ids have a token. A model's matrices can have more rows, as padding."""
+    """Return one more than the tokenizer's highest id. A model's matrices can have more rows, as padding."""
     return min(target.vocabulary, 1 + max(tokenizer.get_vocab(with_added_tokens=True).values()))
 
 

@@ -1,6 +1,6 @@
 """Load models by name: the embedded family, a folder that `tools.train` wrote, or a pair of a target and its drafters.
 
-All runs share a loaded family. They do not change its models; only measured costs are added.
+All runs share a loaded family, and do not change its models.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..types import Costs
 from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
-# The precisions of a target. Browsers use only the last two. `gguf` keeps the weights packed as in the GGUF file.
+# The precisions of a target. `gguf` keeps the codes of a GGUF file. The browser's engine has only `int7` and `gguf`.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": GGUF}
 SMALL = 100_000_000  # bytes of weights; on a CPU, models up to this size compute in float32
 # Cores that are left to other programs, because a thread that shares its core delays a whole matrix product.
@@ -129,7 +129,7 @@ class Family:
 
     @property
     def precision(self) -> str:
-        """The number format of the target's matrices. Another format gives other probabilities."""
+        """The number format of the target's matrices."""
         return precision_name(self.target.stored)
 
     def describe(self) -> dict[str, Any]:
@@ -165,13 +165,13 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
     """Return a family. `name` is "embedded", a key of `ROUNDED`, a folder, or a pair (`presets.parse_pair`).
 
     The first call loads the family. Only one pair stays loaded. Without `dtype`, `ROUNDED` or `fastest_dtype` decides.
-    torch.int8 rounds the target's matrices to 8 bits. It raises ValueError on a GPU, or if transformers runs the model.
-    `device` is "cpu", "cuda" or "auto" (`resolve_device`).
+    `device` is "cpu", "cuda" or "auto" (`resolve_device`). Raises ValueError for a dtype of `CODE_TYPES` on a GPU, or
+    if transformers runs the model.
     """
     device = resolve_device(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
-    rounded = f"{name}:{precision_name(dtype)}"
-    name = rounded if rounded in ROUNDED else name
+    rounded_name = f"{name}:{precision_name(dtype)}"
+    name = rounded_name if rounded_name in ROUNDED else name
     with _lock:
         if (name, dtype, device) not in _loaded:
             if pair := presets.parse_pair(name):
@@ -193,7 +193,7 @@ def folder_of(name: str) -> Path:
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
     """Return the dtype in which a target of precision `dtype` computes, and the dtype of its matrices.
 
-    They differ on a CPU, where codes, and bfloat16 in our C++ layers, are computed with in float32.
+    They differ only on a CPU: a target of codes, or of bfloat16 in our C++ layers, computes in float32.
     """
     if dtype in CODE_TYPES and torch.device(device).type != "cpu":
         raise ValueError(f"{precision_name(dtype)} runs only on a CPU; leave out --dtype or --device")
@@ -301,7 +301,7 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
     for name, place in places:
         with prefix_errors(name):
             file_bytes += stored_bytes(place)
-    bytes_per_weight = torch.bfloat16.itemsize  # as in most files; int8 needs as much: embeddings stay in float32
+    bytes_per_weight = torch.bfloat16.itemsize  # of most files; int8 needs as much, as embeddings stay in float32
     needed = hub.MORE * file_bytes * max(dtype.itemsize, bytes_per_weight) / bytes_per_weight
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:
@@ -340,7 +340,7 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
 def tune_threads(family: Family, passes: int = 4) -> int:
     """Time short passes with several numbers of threads, and set the fastest. Many threads slow down small matrices.
 
-    A number in OMP_NUM_THREADS is an upper limit, as it is for torch.
+    A number in OMP_NUM_THREADS is an upper limit.
     """
     most, limit = machine.cores() - spared_cores, os.environ.get("OMP_NUM_THREADS", "")
     most = max(1, min(most, int(limit)) if limit.isdecimal() else most)

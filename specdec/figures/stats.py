@@ -41,7 +41,7 @@ class LaneStats:
     eager: str | None = None  # why the lane ran on a GPU without captured graphs
     server: str = ""  # the server that computed the lane, if any
     counted: Counted | None = None  # how a server's cycles were counted
-    sums: tuple[int, int] | None = None  # (drafted, accepted), if a server reports only these sums
+    sums: tuple[int, int] | None = None  # (drafted, accepted) of a server that does not report each cycle
     ids: list[int] = field(default_factory=list)
 
     @classmethod
@@ -101,12 +101,12 @@ class LaneStats:
             level = depths[position.node] - 1
             passed += [False] * (level + 1 - len(passed))
             passed[level] |= position.status == "accepted"
-        for depth, accepted in enumerate(passed):
-            if depth == len(self.judged_at):
+        for level, accepted in enumerate(passed):
+            if level == len(self.judged_at):
                 self.judged_at.append(0)
                 self.accepted_at.append(0)
-            self.judged_at[depth] += 1
-            self.accepted_at[depth] += accepted
+            self.judged_at[level] += 1
+            self.accepted_at[level] += accepted
 
     @property
     def judged(self) -> int:
@@ -178,14 +178,14 @@ class Comparison:
 
     @property
     def is_measured_here(self) -> bool:
-        """Whether our engine measured the speed-up. Two servers may run on different machines."""
+        """Whether our engine measured the speed-up, with no server in either lane."""
         return self.measured_speedup is not None and not (self.speculative.server or self.plain.server)
 
     @property
     def machine_busy(self) -> bool:
         """Whether the measured speed-up cannot be trusted: it exceeds its upper bound τ, or pass times vary too much.
 
-        False for servers. `Trace.summary` and `race/measure.js` also consider the load before the run.
+        False if a server computed a lane. `Trace.summary` and `race/measure.js` also consider the load before the run.
         """
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
         if speedup is None or not self.is_measured_here:
@@ -260,9 +260,9 @@ def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
 
 
 def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
-    """Summarise several races: acceptance pooled over all cycles, medians of costs, rates and speed-ups.
+    """Summarise several races: acceptance pooled over all cycles, medians of costs, times, speeds and speed-ups.
 
-    Rates are tokens per second after the first token. An unknown figure is None.
+    Speeds are tokens per second after the first token. An unknown figure is None.
     """
     lanes = [run.speculative for run in runs]
     accepted = sum(lane.accepted for lane in lanes)

@@ -83,7 +83,7 @@ def unnormalised_residual(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
 def draw(weights: Tensor, u: Tensor) -> Tensor:
     """Draw a token with the uniform number `u` [1], by inverting the cumulative sum of `weights`.  # [V] -> [1]
 
-    The token's id is the number of sums ≤ u · total. If u · total rounds up, the second count limits it.
+    The id is the number of sums ≤ u · total; if that product rounds up to total, it is the last token with a weight.
     """
     sums = weights.double().cumsum(0)
     total = sums[-1:]

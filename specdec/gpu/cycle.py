@@ -53,14 +53,14 @@ class Cycle:
         device = target.device
         self.target = target_for(draft, target, size)
         self.text = torch.zeros(size, dtype=torch.long, device=device)
-        self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))  # limit: see `accept`
+        self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))  # limit: usable drafts
         self.drafted = torch.zeros_like(self.text[:k])
         self._text_state = Text(self.text, self.length, self.drafted, self.target, k)
         self.steps = steps_of(draft, self._text_state)
-        self.numbers = torch.zeros(size, 1 + 2 * k, dtype=torch.float64, device=device)  # a row per text length
+        self.numbers = torch.zeros(size, 1 + 2 * k, dtype=torch.float64, device=device)  # random, a row per text length
         self.sound = torch.ones(1, dtype=torch.bool, device=device)  # whether the draft's logits are finite
         dtype = torch.float64 if target.dtype == torch.float64 else torch.float32  # of distributions
-        # Whether drafted tokens are sampled from a distribution. If not, they are point masses.
+        # Whether drafted tokens are sampled from a distribution. If not, q is a point mass.
         self.samples_drafts = self.steps is not None and params.temperature > 0.0
         self.rows = torch.zeros(k + 1, target.vocabulary, dtype=dtype, device=device)
         self.distributions = torch.zeros_like(self.rows[: k if self.samples_drafts else 0])
@@ -193,13 +193,13 @@ class Cycle:
         record = packed(outcome, drafted, uniform[1 : 1 + k], self.limit, self.sound, finite)
         offsets = self._offsets[: k + 1]
         emitted = torch.where(offsets < outcome.accepted, torch.cat([drafted, outcome.token]), outcome.token)
-        self.text.index_copy_(0, self.length + offsets, emitted)  # places after the own token are overwritten later
+        self.text.index_copy_(0, self.length + offsets, emitted)  # what follows the target's token is overwritten later
         self.rows[: len(rows)].copy_(rows)
         self.record[: len(record)].copy_(record)
         self.length.add_(outcome.accepted + 1)
 
     def _read(self, k: int) -> Record:
-        """Wait for the device and read the record of the cycle. In `run`, the host waits nowhere else."""
+        """Wait for the device, and read the record of the cycle."""
         self._mark("verified")
         for host, result in zip(self._host, self._results, strict=False):
             host.copy_(result, non_blocking=True)

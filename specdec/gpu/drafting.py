@@ -1,7 +1,7 @@
 """Draft on the device with fixed shapes and tensors that stay in place, so that CUDA graphs can capture the steps.
 
-Each class computes the same logits as its drafter in `drafters/`. The drafter reads only new tokens. The class here
-always reads the same number of last tokens, even those that it has read before.
+Each class computes the same logits as its drafter in `drafters/`. A drafter reads only new tokens. Here the first step
+of a draft always reads the same number of last tokens, even those that it has read before.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class Text:
     """A text on the device. The target's cache holds all tokens except the last."""
 
     tokens: Tensor  # [capacity + K + 1, rounded up]
-    length: Tensor  # [1]; at least 2 if there is a draft
+    length: Tensor  # [1]; at least 2 when a draft begins
     drafted: Tensor  # [K], the current draft
     target: StaticDecoder
     depth: int  # K: a cycle adds at most K + 1 tokens
 
 
 class Steps:
-    """Drafts token by token.
+    """Computes the logits of a draft.
 
-    The first step of a draft reads the last `reach` tokens of the text. After cycles without a draft, `catch_up` must
-    first read the tokens before them. `ids[i]` is the target's id of token i of the draft's vocabulary.
+    When a draft begins, all tokens before the text's last `reach` must have been read; after cycles without a draft,
+    `catch_up` reads them. `ids[i]` is the target's id of token i of the draft's vocabulary.
     """
 
     reach: int
@@ -75,7 +75,7 @@ class Steps:
         return 0
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
-        """Yield logits `k` times: after the text, then after each token that the caller has drafted into `drafted`.
+        """Yield logits `k` times: after the text, then after each token that the caller writes to `text.drafted`.
 
         Attention reads the first `bucket` positions of the cache (`graphs.py`). Logits have shape [1, V of the draft].
         """
@@ -180,8 +180,8 @@ class Eagle3Steps(Steps):
         return states.index_select(0, last - start)
 
     def _read(self, features: Tensor, tokens: Tensor, start: Tensor, bucket: int) -> Tensor:
-        hidden, pairs = self.head.inputs(features, tokens)
-        return self.decoder.run_layers(hidden, start, bucket, normed_input=pairs)
+        stream, normed = self.head.inputs(features, tokens)
+        return self.decoder.run_layers(stream, start, bucket, normed_input=normed)
 
 
 def depth_of(draft: Draft, k: int) -> int:
@@ -210,7 +210,7 @@ def steps_of(draft: Draft, text: Text) -> Steps | None:
 
 
 def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:
-    """Draft as `PromptLookupDrafter` does: copy what followed the last few tokens (3, 2 or 1) before.
+    """Draft as `PromptLookupDrafter` does: copy what follows an earlier occurrence of the last 3, 2 or 1 tokens.
 
     Returns the copied tokens [K], and whether the last token occurs earlier at all, bool [1].
     """

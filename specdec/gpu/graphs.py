@@ -132,15 +132,15 @@ class StaticDecoder:
 
 
 class Graphs:
-    """Captures each step at its first use, and replays it afterwards. The step's tensors must stay in place.
+    """Captures each step at its first use, and replays it afterwards.
 
-    After a failed capture, every step runs without a graph, and `reason` says why. The graphs share one
-    memory pool, which each step overwrites. So a step must write its results to tensors from outside this pool.
-    Each `Graphs` captures on a CUDA stream of its own (`lend`).
+    If a capture fails, except for lack of memory, every step runs without a graph, and `reason` says why. The graphs
+    share one memory pool, which each step overwrites. So a step must write its results to tensors from outside this
+    pool. Each `Graphs` captures on a CUDA stream of its own (`lend`).
     """
 
-    broken = ""  # why this process can capture no more graphs; "" if it can
-    spoiled = False  # whether memory ran out in that capture; `lanes/worker.py` then ends the process
+    broken = ""  # why this process can capture no more graphs after a failed capture; "" if it can
+    spoiled = False  # whether memory ran out in the failed capture; `lanes/worker.py` then ends the process
 
     def __init__(self, device: str) -> None:
         self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"

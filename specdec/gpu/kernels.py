@@ -3,8 +3,8 @@
 A small model's step takes as long as launching its kernels, so there should be few. RMSNorm has no kernel of its own:
 its factor scales a whole row, so the kernel after the next matrix product applies it.
 
-Attention is split along the keys (Flash-Decoding), since a few queries would leave most of a GPU idle. The host does
-not know the text's length, so each split computes which keys it reads.
+Attention is split along the keys (Flash-Decoding), since a few queries would leave most of a GPU idle. A captured graph
+serves texts of many lengths, so each split computes which keys it reads.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from torch import Tensor, view_as_real
 from ..models.transformer import Floor, Layer
 from .ops import Operations, Sight
 
-CHUNK = 1024  # numbers of a row that `norm_factor` loads at a time
+CHUNK = 1024  # `norm_factor` loads at most this many numbers of a row at a time
 MAX_BLOCK = 512  # the largest number of SwiGLU outputs that one program computes
-TILE = 2**14  # an attention program loads about this many bytes of keys at a time
+TILE = 2**14  # an attention program loads at most about this many bytes of keys at a time
 PROGRAMS = 256  # number of attention programs that fill a large GPU
-MAX_SPLITS = 32  # per KV head
+MAX_SPLITS = 32  # of the keys of a KV head
 MAX_ROWS = {torch.float32: 16, torch.bfloat16: 32}  # queries of an attention program; more do not fit its registers
 
 
@@ -42,7 +42,7 @@ def rotate_kernel(
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, SIZE: tl.constexpr, HALF: tl.constexpr, WIDTH: tl.constexpr,
     CHUNK: tl.constexpr, NORMALISE: tl.constexpr, BIAS: tl.constexpr, HEAD_NORM: tl.constexpr,
 ):  # fmt: skip
-    """Apply bias, QK-norm and rotary embeddings to one head of one token. Write keys and values to the cache."""
+    """Apply RMSNorm's factor, bias, QK-norm and rotary embeddings to a token's head. Cache keys and values."""
     row, head = tl.program_id(0), tl.program_id(1)
     i = tl.arange(0, HALF)  # pairs of neighbouring entries, padded to a power of two
     valid = i < SIZE // 2
@@ -222,6 +222,6 @@ def chunk(stream: Tensor | None) -> int:
     return min(CHUNK, power_of_two(width(stream)))
 
 
-def norm_args(floor: Floor, width: int) -> tuple[float, float]:
+def norm_args(floor: Floor, row_width: int) -> tuple[float, float]:
     """Return the arguments `scale` and `floor` of `norm_factor` for rows of that width."""
-    return (1.0 / width, floor) if isinstance(floor, float) else (1.0, float(floor) ** 2)
+    return (1.0 / row_width, floor) if isinstance(floor, float) else (1.0, float(floor) ** 2)

@@ -93,7 +93,7 @@ def capacity(task: Task) -> int:
 
 
 class EagerExecutor(HostExecutor):
-    """Runs as `HostExecutor`, but drops the idle cycles if memory runs out."""
+    """Runs as `HostExecutor`, but drops the idle `Cycle`s if memory runs out."""
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
@@ -115,7 +115,7 @@ class CudaExecutor:
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
-        """Prepare a cycle for the run. If the run fails or is stopped, the cycle is dropped with its graphs."""
+        """Prepare a `Cycle` for the run. If the run succeeds, store the `Cycle`, unless the caller made it."""
         key, self.limit = key_of(self.task), limit
         with releasing_memory():
             self.device_cycle = cycle = self.callers_cycle or _idle.pop(key, None) or new_cycle(self.task)
@@ -134,7 +134,7 @@ class CudaExecutor:
             k = self.adaptive.depth(tokens, k)
         if prefill:
             record = cycle.begin(self.task.prompt, self.limit, self.task.params.seed)
-        else:  # without an adaptive drafter K stays the same, so that all cycles use one graph
+        else:  # without an adaptive drafter K stays the same, so that cycles share graphs
             record = cycle.run(k if self.adaptive or self.stopped else None)
         if not record.finite:
             raise FloatingPointError("the target's logits are not finite")
@@ -177,14 +177,14 @@ class CudaExecutor:
 
 
 def key_of(task: Task) -> tuple[object, ...]:
-    """Return the key of the cycle that `task` needs. Tasks with equal keys can use one cycle, one after the other."""
+    """Return the key of the `Cycle` that `task` needs. Tasks with equal keys can use one `Cycle` in turn."""
     params, draft = task.params, draft_of(task)
     sampling = params.temperature, params.top_k, params.top_p
     return target_of(task), draft, depth_of(draft, task.k), capacity(task), sampling, task.details
 
 
 def new_cycle(task: Task) -> Cycle:
-    """Make a cycle. If memory runs out, drop the idle cycles and try once more."""
+    """Make a `Cycle`. If memory runs out, drop the idle ones and try once more."""
     target, draft = target_of(task), draft_of(task)
     assert isinstance(target, Transformer)
     make = functools.partial(Cycle, target, draft, task.k, capacity(task), task.params, details=task.details)
@@ -196,7 +196,7 @@ def new_cycle(task: Task) -> Cycle:
 
 @contextlib.contextmanager
 def releasing_memory() -> Iterator[None]:
-    """If memory runs out inside the `with`, drop the idle cycles, so that the next run has room."""
+    """If memory runs out inside the `with`, drop the idle `Cycle`s, so that the next run has room."""
     try:
         yield
     except torch.OutOfMemoryError:

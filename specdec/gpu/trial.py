@@ -81,13 +81,13 @@ def difference(
 ) -> float:
     """Return the largest relative difference between the results of two implementations for one layer.
 
-    `stream` [n, hidden] holds new tokens from position `start` on. `plain` computes in float32, because in bfloat16
-    torch's attention is up to 3 % wrong. With `prenormed`, `rotate` and `gate` do not apply the norm's factor.
+    `stream` [n, hidden] holds new tokens at `start` in a cache of `bucket` positions. `plain` computes in float32: in
+    bfloat16 torch's attention is up to 3 % wrong. With `prenormed`, `rotate` and `gate` do not apply the norm's factor.
     """
-    n, size, heads = len(stream), plain.head_dim, plain.heads + 2 * plain.kv_heads
+    n, size, qkv_heads = len(stream), plain.head_dim, plain.heads + 2 * plain.kv_heads
     inputs = (
         stream,
-        noise(n, heads * size, like=stream),
+        noise(n, qkv_heads * size, like=stream),
         noise(n, plain.heads, size, like=stream) * size**-0.5,
         noise(2 * plain.kv_heads, bucket, size, like=stream),
         noise(n, 2 * inner, like=stream),

@@ -20,7 +20,7 @@ DEPTHS = range(1, 9)  # each depth is measured, because costs do not grow evenly
 TOKENS = 25  # new tokens of each run
 GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
 SAMPLED = replace(GREEDY, temperature=0.8)
-# The prompt must not be short: after a longer text, a pass over several tokens costs more.
+# A short prompt would understate costs: after a longer text, a pass over several tokens costs more.
 TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound. " * 4
 
 
@@ -33,7 +33,7 @@ class Cycle(NamedTuple):
 
 
 def probe(family: Family, name: str) -> Costs:
-    """Return the costs of drafting with `name`, in units of a plain decoding step, measured once for each family."""
+    """Return the costs of drafting with `name`, in units of a plain decoding step; only the first call measures."""
     if name not in family.costs:
         family.costs[name] = measure(family, name)
     return family.costs[name]
@@ -100,7 +100,7 @@ def fit_line(drafts: dict[int, float]) -> tuple[float, float]:
 
 
 def interpolate(passes: dict[int, float]) -> list[float]:
-    """Return the costs of verification passes for depths 0, 1, …, interpolated between the measured depths.
+    """Return the costs of passes for depths 0, 1, …: interpolated between measured depths, constant beyond them.
 
     Depth 0, a plain decoding step, costs 1.0. No pass costs less than one for a shallower draft.
     """

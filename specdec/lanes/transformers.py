@@ -56,7 +56,7 @@ def usual_drafter(family: Family) -> str:
 def assisted(task: Task) -> Generator[Event, None, None]:
     """Run `task` with transformers and yield its events. Closing the iterator ends the run.
 
-    Raises ValueError for K = 0, and for a drafter or a precision that assisted generation does not support.
+    Raises ValueError for K = 0, and for a model, drafter or precision that assisted generation does not support.
     """
     if task.k == 0:
         raise ValueError("Assisted generation drafts at least one token: set K to 1 or more.")
@@ -88,7 +88,7 @@ def unwrapped(model: object) -> FolderModel:
 
 
 def library_model(model: FolderModel) -> Any:
-    """Return transformers' model with the same weights. The first run loads it."""
+    """Return transformers' model of the same checkpoint. The first run loads it."""
     if isinstance(model, HuggingFaceModel):
         return model.model
     if model not in _library_models:

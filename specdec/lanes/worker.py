@@ -1,8 +1,8 @@
 """Run the engine in its own process, so that the page does not slow it down.
 
 In one process, the page and the engine would share the interpreter's lock, which made runs a tenth slower. The engine's
-process answers one call at a time. If it dies, or is killed after a long silence, that call fails and the next call
-starts a new process. When no later run can succeed, the process ends itself.
+process answers one call at a time. If it dies, or is killed after a long silence, the current call fails and the next
+one starts a new process. When no later run can succeed, the process ends itself.
 
 Calls are numbered, so that late answers to an abandoned call are dropped.
 """
@@ -25,7 +25,7 @@ from typing import Any
 
 from .heartbeat import HEARTBEAT_S
 
-SILENCE_S = 180.0  # longer than it takes to load models and measure costs before the first answer
+SILENCE_S = 180.0  # a process silent for longer is killed; loading models and measuring costs takes less
 SPAWN = multiprocessing.get_context("spawn")
 log = logging.getLogger(__name__)
 

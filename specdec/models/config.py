@@ -19,11 +19,11 @@ from torch import Tensor
 from .checkpoint import brief, read_config
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
-NUMBERS = (
+COPIED = (
     "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads "
     "rms_norm_eps max_position_embeddings tie_word_embeddings"
 ).split()
-COMPLETE = (*NUMBERS, "head_dim", "hidden_act", "attention_bias", "mlp_bias")  # fields that `is_complete` requires
+COMPLETE = (*COPIED, "head_dim", "hidden_act", "attention_bias", "mlp_bias")  # fields that `is_complete` requires
 SCALINGS = ("default", "linear", "yarn", "llama3")  # rotary scalings that do not depend on the length of the text
 SLIDING = "sliding_attention"
 FULL = "full_attention"
@@ -68,7 +68,7 @@ class Config:
         if data["hidden_act"] != "silu":
             raise ValueError(f"the activation {data['hidden_act']} is not supported")
         return cls(
-            **{name: data[name] for name in NUMBERS},
+            **{name: data[name] for name in COPIED},
             model_type=kind,
             head_dim=data.get("head_dim") or data["hidden_size"] // data["num_attention_heads"],
             rope=rotary(data),

@@ -1,4 +1,4 @@
-"""Read a GGUF file like a checkpoint: derive a config.json from its header, and dequantise its tensors one by one.
+"""Read a GGUF file like a checkpoint: derive a config.json from its header, and read its tensors one by one.
 
 Tensor names, header fields and the row order of queries and keys follow llama.cpp's `convert_hf_to_gguf.py`. The
 package `gguf` dequantises.
@@ -36,8 +36,8 @@ OUTSIDE_LAYERS = {
     "output_norm.weight": "model.norm.weight",
     "output.weight": "lm_head.weight",
 }
-FACTORS = "rope_freqs.weight"  # the divisors of Llama 3's rotary frequencies
-BLOCKS = {"Q4_0": (4, 8, 1), "Q4_1": (4, 0, 2), "Q8_0": (8, 128, 1)}  # bits of a code, code for 0, float16s of a block
+DIVISORS = "rope_freqs.weight"  # the divisors of Llama 3's rotary frequencies
+BLOCKS = {"Q4_0": (4, 8, 1), "Q4_1": (4, 0, 2), "Q8_0": (8, 128, 1)}  # bits of a code, zero point, float16s in a block
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8_192}
 
 
@@ -72,7 +72,7 @@ def config(header: Header) -> dict[str, Any]:
 def rotary(header: Header, head_dim: int) -> dict[str, Any]:
     """Return the parameters of the rotary position embeddings. Raises ValueError if the scaling is not supported."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": header.of_model("rope.freq_base", 10_000.0)}
-    if FACTORS in header.entries:
+    if DIVISORS in header.entries:
         return rope | llama3(header, head_dim, rope["rope_theta"])
     scaling = header.of_model("rope.scaling.type", "none")
     factor = header.of_model("rope.scaling.factor", header.of_model("rope.scale_linear", 1.0))
@@ -83,13 +83,13 @@ def rotary(header: Header, head_dim: int) -> dict[str, Any]:
 
 def llama3(header: Header, head_dim: int, theta: float) -> dict[str, Any]:
     """Return Llama 3's rotary scaling. The file has a divisor for each frequency; the largest divisor is the factor."""
-    divisors = read_tensor(header, FACTORS)
+    divisors = read_tensor(header, DIVISORS)
     low, high, original = LLAMA3.values()
     factor = float(divisors.max())
     rotations = original / (2 * math.pi * theta ** (torch.arange(0, head_dim, 2) / head_dim))
     smooth = ((rotations - low) / (high - low)).clamp(0, 1)
     if not torch.allclose(divisors, 1 / ((1 - smooth) / factor + smooth), rtol=1e-3):
-        raise ValueError(f"{FACTORS} does not hold the divisors of Llama 3, and no others are supported")
+        raise ValueError(f"{DIVISORS} does not hold the divisors of Llama 3, and no others are supported")
     return {"rope_type": "llama3", "factor": factor} | LLAMA3
 
 
@@ -102,7 +102,7 @@ class Stored(Mapping[str, Tensor]):
     def __init__(self, header: Header) -> None:
         self.header = header
         self.architecture = header.fields["general.architecture"]
-        self.names = {hub_name(name): name for name in header.entries if name != FACTORS}
+        self.names = {hub_name(name): name for name in header.entries if name != DIVISORS}
         self.meta_tensors = {
             name: torch.empty(header.entries[gguf_name].shape, device="meta") for name, gguf_name in self.names.items()
         }
@@ -173,11 +173,11 @@ def read_codes(header: Header, name: str) -> Grouped:
     kind = GGMLQuantizationType(entry.kind).name
     if kind not in BLOCKS:
         raise ValueError(f"{name} is {kind}; only {', '.join(BLOCKS)} can be multiplied as stored; choose int8")
-    bits, zero, factor_count = BLOCKS[kind]
+    bits, zero, float_count = BLOCKS[kind]
     data = torch.from_numpy(np.fromfile(header.path, np.uint8, entry.size, offset=entry.start))
     blocks = data.view(math.prod(entry.shape[:-1]), entry.shape[-1] // GROUP, -1)
-    factor_bytes, codes = blocks.tensor_split([2 * factor_count], -1)
-    factors = factor_bytes.contiguous().view(torch.float16)  # [out, in / 32, factor_count]
+    float_bytes, codes = blocks.tensor_split([2 * float_count], -1)
+    floats = float_bytes.contiguous().view(torch.float16)  # [out, in / 32, float_count]
     codes = torch.cat([codes & 15, codes >> 4], -1) if bits == 4 else codes ^ 128  # int8 as uint8, where 128 means 0
-    scales, *minima = (factor.contiguous() for factor in factors.unbind(-1))
+    scales, *minima = (part.contiguous() for part in floats.unbind(-1))
     return Grouped(codes.flatten(1), scales, minima[0] if minima else None, zero, bits)

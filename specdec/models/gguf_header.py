@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
     kind: int  # ggml's number for the quantisation
     shape: tuple[int, ...]  # outputs first
-    start: int  # offset in bytes
+    start: int  # offset in the file, in bytes
     size: int  # in bytes
 
 
@@ -109,10 +109,10 @@ def read_string(file: BinaryIO) -> str:
     return file.read(read_number(file, "Q")).decode()
 
 
-def read_value(file: BinaryIO, kind: int) -> Any:
-    if kind == STRING:
+def read_value(file: BinaryIO, value_type: int) -> Any:
+    if value_type == STRING:
         return read_string(file)
-    if kind != ARRAY:
-        return read_number(file, SCALARS[kind])
+    if value_type != ARRAY:
+        return read_number(file, SCALARS[value_type])
     inner, count = read_number(file, "I"), read_number(file, "Q")
     return [read_value(file, inner) for _ in range(count)]

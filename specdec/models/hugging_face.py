@@ -1,6 +1,6 @@
 """Use transformers for models that our own decoder does not support: Gemma, GPT-2, Phi, OLMo, mixtures of experts …
 
-A causal language model of transformers can run if its cache keeps all tokens, so that rejected ones can be removed.
+A causal language model of transformers can run if its cache can be cut to any length, to remove rejected tokens.
 Drafts must be chains, not trees. Code that comes with a checkpoint is never run.
 """
 
@@ -22,7 +22,7 @@ from .device import configure_cuda
 TRIAL = 6  # tokens that `_check_rollback` reads
 # The largest error that `_check_rollback` accepts, as a share of the logits' range.
 EXACT = 1e-3  # in float32
-ROUNDED = 0.1  # in lower precision, where rounding depends on the number of rows
+ROUNDED = 0.1  # in lower precision, where rounding depends on how many tokens a pass has
 
 
 class FullCache:
@@ -94,7 +94,7 @@ class HuggingFaceModel:
 
     @torch.inference_mode()
     def _check_rollback(self) -> None:
-        """Check that the cache can be rolled back, because a config does not always say so.
+        """Check that the cache can be rolled back, because a config does not always show this.
 
         Raises ValueError unless short passes with a roll-back between them give the logits of one long pass.
         """
@@ -130,7 +130,7 @@ def config_of(data: Mapping[str, Any]) -> Any:
 
 
 def context_of(config: Any) -> int:
-    """Return the longest text that a model reads before its rotary frequencies begin to change with the length."""
+    """Return a model's context, cut where its rotary frequencies begin to change with the text's length."""
     limit: int = config.max_position_embeddings
     rope = getattr(config, "rope_parameters", None) or {}
     ropes = [rope, *(value for value in rope.values() if isinstance(value, dict))]
@@ -139,7 +139,7 @@ def context_of(config: Any) -> int:
 
 
 def build(config: Any, weights: Weights, dtype: torch.dtype, device: str) -> Any:
-    """Build transformers' model with these weights. Raises ValueError if weights are missing or superfluous."""
+    """Build transformers' model with exactly these weights. Raises ValueError if that fails."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
 
     with quiet():

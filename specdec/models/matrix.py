@@ -1,7 +1,7 @@
 """Store a model's matrices in the layout that multiplies fastest, and multiply by them.
 
-On a CPU the layout is that of `native.cpp` if `Blocked.pays`, or else that of oneDNN if `Prepacked.pays`. All other
-matrices are tensors [in, out], or `Dequantised` if they are quantised (`grouped.py`).
+A matrix becomes `Blocked` (`native.cpp`) if `Blocked.pays`. Of all others, a quantised one (`grouped.py`) becomes
+`Dequantised`, and a float one `Prepacked` (oneDNN) if `Prepacked.pays`, or else a tensor [in, out].
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Dequantised(NamedTuple):
 class Prepacked(NamedTuple):
     """A matrix in the layout that oneDNN chooses for it.
 
-    Measured with a wide float32 matrix: six rows take a third of MKL's time, and one row takes two thirds.
+    Measured with a wide float32 matrix: an input of six rows takes a third of MKL's time, one row takes two thirds.
     """
 
     packed: Tensor  # in oneDNN's own format
@@ -79,10 +79,10 @@ def pack_weight(
     before: Tensor | None = None,
     after: Tensor | None = None,
 ) -> Matrix:
-    """Convert a matrix [out, in] to the layout that multiplies fastest: that of `native.cpp`, oneDNN's, or [in, out].
+    """Convert a matrix [out, in] to the layout that multiplies fastest (see the top of this file).
 
-    Inputs and outputs have `dtype`. A Tensor is rounded to `stored`, if given, but to codes (`CODE_TYPES`) only if
-    GROUP divides the number of inputs. `before` has a factor for each input, and `after` one for each output.
+    Inputs and outputs have `dtype`. A Tensor is rounded to `stored`, but to `dtype` if `stored` is None, or if it is in
+    `CODE_TYPES` and GROUP does not divide the inputs. `before` has a factor for each input, `after` for each output.
     """
     weight_dtype = dtype if stored is None or stored in CODE_TYPES else stored
     if isinstance(matrix, Tensor) and stored in CODE_TYPES and matrix.shape[1] % GROUP == 0:
@@ -103,7 +103,7 @@ def pack_weight(
 
 
 def draft_dtype(device: str, target: torch.dtype | None = None) -> torch.dtype | None:
-    """Return the dtype to which a draft's matrices are rounded, or None. `target` is the target's `stored`."""
+    """Return a draft's `stored`: codes where `native.cpp` runs, otherwise None. `target` is the target's `stored`."""
     return (INT7 if target == INT7 else torch.int8) if runs_on(device) else None
 
 

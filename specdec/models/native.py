@@ -203,7 +203,7 @@ class NativeLayers:
         return cls((LayerStruct * len(structs))(*structs), (*matrices, *biases), heads, kv_heads, floor)
 
     def normalised(self, x: Tensor) -> Tensor:
-        """Apply RMSNorm without its weight, exactly as the layers do.  # float32 [n, hidden] -> [n, hidden]"""
+        """Divide each row x by √(|x|² + floor²), exactly as the layers do.  # float32 [n, hidden] -> [n, hidden]"""
         compiled, x = library(), contiguous(x, x.shape[-1])
         assert compiled is not None
         normed = torch.empty_like(x)
@@ -226,7 +226,7 @@ class NativeLayers:
 
         `angles` are complex [n, head_dim / 2]. `mask` [1, n, start + n] is -inf where a row must not attend. `read`, if
         given, replaces the normed input of attention in layer `first`. Layers in `cache.states` copy their input there.
-        Without `causal` and `mask`, each row attends to all. Raises ValueError if shapes do not fit.
+        Without `causal` and `mask`, each row attends to all tokens. Raises ValueError if shapes do not fit.
         """
         compiled, data = library(), cache.data
         assert compiled is not None and x.is_contiguous() and data.is_contiguous() and data.dtype == torch.float32

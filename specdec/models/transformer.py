@@ -2,7 +2,7 @@
 
 It has RMSNorm, rotary position embeddings with scaling, grouped-query attention, SwiGLU, optional QK-norm and biases,
 and tied embeddings. It reads the Hub's files or a GGUF file, has a static KV cache, and runs one sequence at a time.
-Tests compare its logits with those of transformers for every family.
+Tests compare its logits with those of transformers for each architecture.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Layer:
     """The weights of one decoder layer, arranged so that a pass needs few operations.
 
     Query, key and value are joined into one matrix, gate and up into another (layout: `matrix.py`). These two matrices
-    include the weights of the norms before them. Queries include the scale of attention scores, 1 / √head_dim.
+    include the weights of the norms before them. The query weights, or QK-norm's, include the factor 1 / √head_dim.
     """
 
     qkv: Matrix  # [hidden, (heads + 2 kv_heads) · head_dim]
@@ -60,7 +60,7 @@ class Transformer:
         device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> None:
-        """Round matrices to `stored`, if given; hidden states have `dtype`. `stored=GGUF` keeps a GGUF file's codes.
+        """Round matrices but the embedding to `stored`, if given. States have `dtype`. `GGUF` keeps a file's codes.
 
         Rounding changes the model's distribution. Verification corrects this for a draft model, but not for a target.
         """
@@ -72,7 +72,7 @@ class Transformer:
         self.width, self.depth, self.exit_layers = config.hidden_size, config.num_hidden_layers, config.exit_layers
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim = config.head_dim
-        # With a mask and grouped heads, torch would use its slowest kernel on a GPU.
+        # Pass `is_causal`, not a mask: with a mask and grouped heads, torch uses its slowest kernel on a GPU.
         self.causal_prefill = device != "cpu"
 
         def take(name: str) -> Tensor:
@@ -168,7 +168,7 @@ class Transformer:
                 biases["q_proj"] = biases["q_proj"] * scale
         present = [b for b in biases.values() if b is not None]
         out_bias = bias("o_proj")
-        padding = self._padding(self.config.intermediate_size)  # units with weights of 0 that the MLP gains
+        padding = self._padding(self.config.intermediate_size)  # units with weights of 0, added to the MLP
         gate_up = rearrange(
             lambda *halves: torch.cat([F.pad(half, (0, 0, 0, padding)) for half in halves]),
             *(take_matrix(f"{prefix}mlp.{part}_proj.weight") for part in ("gate", "up")),
@@ -240,7 +240,7 @@ class Transformer:
         return self.logits(x[count - rows :])
 
     def remember(self, features: Tensor, cache: StaticCache) -> None:
-        """Append to the cache the keys and values that each layer computes from the same `features`.  # [n, hidden]"""
+        """Append keys and values to the cache; each layer computes them from the same `features`.  # [n, hidden]"""
         start, end = cache.length, cache.length + len(features)
         normed, angles = self.rms_normalise(features), self.angles[start:end]
         for i, layer in enumerate(self.layers):
@@ -277,7 +277,7 @@ class Transformer:
         return self.own_logits(x)
 
     def own_logits(self, x: Tensor) -> Tensor:
-        """Return logits over the model's own vocabulary, smaller in a `ReducedDraft`.  # [n, hidden] -> [n, own V]"""
+        """Return logits over the model's own vocabulary (smaller in a `ReducedDraft`).  # [n, hidden] -> [n, own V]"""
         return self.logits_of(self.rms_normalise(x) if self.native is None else self.native.normalised(x))
 
     def logits_of(self, x: Tensor) -> Tensor:

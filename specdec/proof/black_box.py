@@ -73,7 +73,7 @@ def distributions_of_cells(row: Row, length: int, smallest: float) -> list[Joint
 
 
 def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[tuple[int, ...]]:
-    """Count the draws in each cell. Texts that `distribution` excludes are counted under keys that it does not have."""
+    """Count the texts in each cell. Texts that `distribution` excludes are counted under keys that it does not have."""
     prefixes = {cell[:i] for cell in distribution for i in range(len(cell))}
     totals: Counter[tuple[int, ...]] = Counter()
     for text, count in counts.items():
@@ -94,8 +94,8 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
 
     The cells of both distributions are chosen before anything is drawn, and can be small. After a prefix, questions
     ("is it this token?") decide the next token. If a question is asked n times, the number x of yes is binomial, with a
-    known probability p. G is the sum of d = 2 n KL(x / n || p) over all questions. For every n, p and t in (0, 1/2),
-    E e^(td) <= (1 - 2t)^(-c / 2) with c = 1.4, as a test computes. By Chernoff's
+    known probability p. G is the sum of d = 2 n KL(x / n || p) over all questions. With c = 1.4 and t in (0, 1/2),
+    E e^(td) <= (1 - 2t)^(-c / 2): a test computes this for many n, p and t. By Chernoff's
     inequality, P(G >= g) <= e^((w (1 + ln(g / w)) - g) / 2) for g > w, with w = c · (degrees of freedom).
     """
     draws = sum(counts.values())
@@ -117,7 +117,7 @@ def limit_after_first(degrees: int, alarm: float) -> float:
 
 
 class Witness(NamedTuple):
-    """Holds the `expected` probability of `token` after `before`, and its share `seen` among `texts` such texts."""
+    """Holds the `expected` probability of `token` after `before`, and its share `seen` in the `texts` that begin so."""
 
     before: tuple[int, ...]
     token: int
@@ -129,7 +129,7 @@ class Witness(NamedTuple):
 def witness(counts: Counts, distributions: Sequence[JointDistribution]) -> Witness | None:
     """Find the token whose share of the texts differs most clearly from its probability.
 
-    `distributions` comes from `distributions_of_cells`. Returns None if every cell ends in `OTHER`.
+    `distributions` comes from `distributions_of_cells`. Returns None without texts, or if every cell ends in `OTHER`.
     """
     best, most_surprise = None, -1.0
     shorter: list[JointDistribution] = [{(): 1.0}, *distributions]

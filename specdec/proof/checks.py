@@ -43,7 +43,7 @@ class OwnDrawRecorder(FirstTokenGiven):
 def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
     """Return the exact distribution [V] of the next token when one token is drafted.
 
-    It averages over all drafts and coins. An accepted draft has probability 1. After a rejection, the distribution of
+    It averages over all drafts and coins. If the draft is accepted, it is the next token; otherwise the distribution of
     the loop's next draw counts. If a mistake makes the loop stop before that draw, the result is nan.
     """
 
@@ -68,8 +68,8 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     shown.sort(key=lambda token: -float(p[token]))
     rows = [[pair.piece(token), rounded(p[token]), rounded(distribution[token])] for token in shown]
     rest = [rounded((values.sum() - values[shown].sum()).clamp(min=0.0)) for values in (p, distribution)]
-    wrong: JointDistribution = {(token,): chance for token, chance in enumerate(distribution.tolist()) if chance != 0.0}
-    needed = None if error <= LOSSLESS else draws_needed(wrong, pair.exact[0])
+    drawn: JointDistribution = {(token,): chance for token, chance in enumerate(distribution.tolist()) if chance != 0.0}
+    needed = None if error <= LOSSLESS else draws_needed(drawn, pair.exact[0])
     return {"error": rounded(error), "overlap": rounded(overlap(p, q)), "rows": rows, "rest": rest, "needed": needed}
 
 

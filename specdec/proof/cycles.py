@@ -1,7 +1,7 @@
 """Enumerate single cycles with deep drafts, large vocabularies or wide trees. Whole runs of them have too many paths.
 
 Target and draft are tables. Places are the draft's levels, from 0. At *free* places both rows are random, and `KINDS`
-lists how they differ. At *loose* places only the target's row is random. At all others one token is certain.
+lists how they differ. At *loose* places, and after the draft, only the target's is. Elsewhere one token is certain.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ def groups(trees: bool) -> dict[str, list[Cycle]]:
             Cycle(3, k, (at, at + 1), KINDS[number % len(KINDS)], number) for number, (k, at) in enumerate(k_and_place)
         ],
         "every depth, up to eight places where the target is random": [
-            Cycle(size, k, places[:free], KINDS[k % len(KINDS)], k, loose=places)
-            for k, (size, free) in product(depths, ((2, 4), (4, 2)))
+            Cycle(size, k, places[:free_count], KINDS[k % len(KINDS)], k, loose=places)
+            for k, (size, free_count) in product(depths, ((2, 4), (4, 2)))
             for places in [tuple(rng.sample(range(k), min(k, 8)))]
         ],
         "every depth, point masses": [Cycle(4, k, (), seed=k, how="top", loose=(k // 2, k - 1)) for k in depths],

@@ -22,7 +22,7 @@ MOST_DRAWS = 1e12  # a difference that shows only after more draws is due to rou
 
 
 class GTest(NamedTuple):
-    """G, its degrees of freedom, and a bound on the chance that exact draws have a G at least as large."""
+    """G, its degrees of freedom, and a bound on the chance of a G this large if the draws follow `exact`."""
 
     statistic: float
     degrees: int
@@ -43,7 +43,7 @@ def g_test(counts: Counts, exact: JointDistribution) -> GTest:
 
 
 def pooled(cells: list[tuple[float, float]], draws: float) -> list[tuple[float, float]]:
-    """Join cells (p, share) whose expected count p · `draws` is below `SMALLEST`. `share` is the observed share."""
+    """Join those cells (p, share of the draws) whose expected count p · `draws` is below `SMALLEST`."""
     large = [cell for cell in cells if cell[0] * draws >= SMALLEST]
     small = [cell for cell in cells if cell[0] * draws < SMALLEST]
     rest = math.fsum(p for p, _ in small), math.fsum(share for _, share in small)
@@ -103,7 +103,7 @@ def solve_limit(w: float, surprise: float) -> float:
 
 
 def distances(distributions: Sequence[JointDistribution], counts: Counts) -> list[list[float]]:
-    """Compare the drawn texts with the exact distributions of the next 1, 2, … tokens.
+    """Compare the drawn texts with the exact distributions of their first 1, 2, … tokens.
 
     For each length, returns: total variation; its mean plus 4 standard deviations in plain decoding; G, its degrees of
     freedom and its tail; and the number of draws of texts with probability 0.
@@ -148,8 +148,8 @@ def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | No
     """Estimate how many draws from `wrong` turn the G-test red in 999 of 1,000 samples; None if unrealistically many.
 
     G has f degrees of freedom. Over n draws, its mean is about f + n δ with δ = 2 KL(wrong || right), and its variance
-    is about 2 f + 4 n Var ln(wrong / right). Returns the first n at which the mean, minus three
-    standard deviations, exceeds `limit`. A text that `right` excludes turns the test red at its first draw.
+    is about 2 f + 4 n Var ln(wrong / right). Returns the first n at which the mean, minus three standard
+    deviations, exceeds `limit`. A text that `right` excludes turns the test red at its first draw.
     """
     if any(math.isnan(chance) for chance in wrong.values()):
         return None

@@ -22,7 +22,7 @@ from .mistakes import Mistake
 from .toys import ByPrefix, run_loop, TableModel
 from .warp import warped
 
-LENGTH = 3  # next tokens, whose joint distribution is compared
+LENGTH = 3  # number of next tokens whose joint distribution is compared
 GREEDY_K = 4  # drafted tokens per cycle in the greedy check
 TOY_GREEDY = 24  # tokens of the toy pair's greedy text
 GREEDY = 48  # tokens of the embedded pair's greedy text
@@ -79,7 +79,7 @@ class ModelPair:
         self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
 
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
-        """Make a task without the text's last token, which `FirstTokenGiven` draws first; `length` more follow."""
+        """Make a task whose first new token is the text's last, given by `FirstTokenGiven`; `length` more follow."""
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
         drafter = drafter_of(mistake, self.draft)
         task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)

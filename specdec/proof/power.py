@@ -30,7 +30,7 @@ from .toys import ByPrefix
 LISTED = {1: 6, 2: 5, 3: 3}  # K -> how many of the likeliest tokens are listed; two for a larger K
 MAX_ENUMERATED_K = 5  # a larger K gets the estimate for this K
 GRID = [math.ceil(10 * 1.05**i) for i in range(520)]  # numbers of draws to try, up to 1e12
-MIN_GROWTH = 1e-12  # a smaller growth of G with each draw is due to rounding
+MIN_GROWTH = 1e-12  # a smaller growth of the test's statistic G with each draw is due to rounding
 IMPOSSIBLE = 1e-12  # replaces a probability of 0, so that its logarithm is finite
 
 
@@ -124,8 +124,8 @@ class OneCycle:
         """Yield the tokens that the cycle adds after `text`, and the probability, for each random path."""
 
         def make_task() -> Task:
-            right = Task(self.target, text, self.params, drafter_of(mistake, self.draft), self.k, details=False)
-            return mistake.apply(right, self.draft)
+            task = Task(self.target, text, self.params, drafter_of(mistake, self.draft), self.k, details=False)
+            return mistake.apply(task, self.draft)
 
         def propose(sampler: Sampler) -> Proposal:
             return make_task().drafter.propose(text, self.k, self.params, sampler)
@@ -151,7 +151,7 @@ def power(
 ) -> dict[str, int | None]:
     """Return how many draws show each known mistake in 999 of 1,000 samples; None if no number in `GRID` does.
 
-    The test compares with `distributions`. Its false-alarm rate is `alarm`.
+    The test compares with the target's `distributions` of 1, 2, … tokens. Its false-alarm rate is `alarm`.
     """
     chances = [sorted(distribution.values()) for distribution in distributions]
     needed: dict[str, int | None] = {}
@@ -175,7 +175,7 @@ def growing(wrong: JointDistribution, right: JointDistribution) -> tuple[float, 
 
 
 def is_shown(growth: float, variance: float, first: list[float], cells: list[float], alarm: float, n: int) -> bool:
-    """Return whether n draws are enough (see `draws_needed`). `first` (first token) and `cells`: ascending chances."""
+    """Return whether n draws suffice (see `draws_needed`). `first` and `cells`: sorted chances, of tokens and texts."""
     large = [len(chances) - bisect.bisect_left(chances, SMALLEST / n) for chances in (first, cells)]
     degrees = large[1] - large[0]
     if degrees < 1:

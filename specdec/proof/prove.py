@@ -158,11 +158,11 @@ def judge_chains(rule: Rule) -> Iterator[tuple[str, float]]:
         yield f"single cycles ({name}): {count:,} paths", error
 
 
-def describe_scope(loops: Sequence[Case], groups: dict[str, list[Cycle]]) -> str:
+def describe_scope(loops: Sequence[Case], cycle_groups: dict[str, list[Cycle]]) -> str:
     """Describe what a proof covers."""
-    dense = [case for case in loops if case.free is None]
-    cycles = [cycle for group in groups.values() for cycle in group]
-    k, size = max(case.k for case in dense), max(case.vocabulary for case in dense)
+    all_free = [case for case in loops if case.free is None]
+    cycles = [cycle for group in cycle_groups.values() for cycle in group]
+    k, size = max(case.k for case in all_free), max(case.vocabulary for case in all_free)
     deepest, largest = max(cycle.k for cycle in cycles), max(cycle.vocabulary for cycle in cycles)
     return (
         "Every random path was walked; nothing was sampled. The proof covers:\n"
@@ -191,28 +191,28 @@ def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[
 
 def prove_rule(rule: str = "rejection") -> int:
     """Prove the shipped rule of this key in `RULES`; print the result. Return 0 if it is lossless, else 1."""
-    loops, cycles = [*cases(rule), *deep_loops(rule)], groups(RULES[rule].trees)
+    loops, cycle_groups = [*cases(rule), *deep_loops(rule)], groups(RULES[rule].trees)
     proved, total, worst = list[Case](), 0, 0.0
     for case in tqdm(loops, unit="toy", leave=False):
         with contextlib.suppress(TooManyPaths):
-            if len(case.exact_distribution()) <= PATHS:  # a path writes one text, so there are at least as many paths
+            if len(case.exact_distribution()) <= PATHS:  # each text has a path of its own, or several
                 error, count = shipped_error(case, PATHS, rule)
                 worst, total = max(worst, error), total + count
                 proved.append(case)
-    for name, error, count in single_cycles(make_rule(rule), cycles):
+    for name, error, count in single_cycles(make_rule(rule), cycle_groups):
         worst, total = max(worst, error), total + count
         print(f"single cycles ({name}): {count:,} random paths, largest total variation {error:.2g}", flush=True)
     print(
-        f"{RULES[rule].name}: {len(proved)} toys and {sum(map(len, cycles.values()))} cycles, {total:,} random paths, "
-        f"largest total variation {worst:.2g} ({len(loops) - len(proved)} larger toys left out)"
+        f"{RULES[rule].name}: {len(proved)} toys and {sum(map(len, cycle_groups.values()))} cycles, "
+        f"{total:,} random paths, largest total variation {worst:.2g} ({len(loops) - len(proved)} larger toys left out)"
     )
-    print(describe_scope(proved, cycles))
+    print(describe_scope(proved, cycle_groups))
     return 0 if worst <= EXACT else 1
 
 
-def single_cycles(rule: Rule, groups: dict[str, list[Cycle]]) -> Iterator[tuple[str, float, int]]:
+def single_cycles(rule: Rule, cycle_groups: dict[str, list[Cycle]]) -> Iterator[tuple[str, float, int]]:
     """Yield each group's name, its largest total variation, and its number of random paths."""
-    for name, cycles in groups.items():
+    for name, cycles in cycle_groups.items():
         distances, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
         yield name, max(distances), sum(counts)
 

@@ -79,8 +79,8 @@ class ByPrefix:
 class TableModel(ByPrefix):
     """A toy language model: random float64 logits for every prefix, drawn once.
 
-    `free` lists lengths of prefixes; None means all. After a prefix of any other length, one token has probability 1.
-    It is the same token for the target and the draft.
+    `free` lists the lengths of prefixes with random logits; None means all. After a prefix of any other length, one
+    token has probability 1, the same for the target and the draft.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ DRAFTERS = (*CHAINS, "sampled", "without replacement", "top")
 
 
 def cases(rule: str = "rejection") -> list[Case]:
-    """Return the cases that the tests and the command `prove` enumerate."""
+    """Return many small cases. Tests and the command `prove` enumerate those with few paths."""
     return [
         Case(vocabulary, k, length, PARAMS[p], drafter, seed=index, end=(vocabulary + k + length + p) % 3 == 0)
         for index, (vocabulary, k, length, p, drafter) in enumerate(
@@ -243,7 +243,7 @@ def cases(rule: str = "rejection") -> list[Case]:
 
 
 def deep_loops(rule: str = "rejection") -> list[Case]:
-    """Return cases with drafts of up to sixteen levels. To limit paths, only two neighbouring tokens are random."""
+    """Return cases with drafts of up to sixteen levels. To keep paths few, only two neighbouring tokens are random."""
     drafters = ("model", "top", "model", "without replacement") if RULES[rule].trees else ("model",)
     return [
         Case(3, DEEPEST, DEEPEST + 1, drafter=drafters[at % len(drafters)], seed=at, free=(at, at + 1))

@@ -95,7 +95,7 @@ class OneCoin(RejectionSampling):
 
 
 class BonusAfterRejection(RejectionSampling):
-    """If the draft's last token is rejected, counts the resampled token as accepted, and therefore adds a bonus."""
+    """Adds a bonus token even after the draft's last token was rejected."""
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         verdict = super().verify(proposal, rows, sampler)

@@ -35,7 +35,7 @@ class Token:
     """One token of a text.
 
     `logprob` is the token's log-probability in nats. `top` lists the likeliest tokens at its position, each with its
-    log-probability. `logprob` is None, and `top` is (), if the server does not report the distribution that it sampled.
+    log-probability. `logprob` is None, and `top` is (), if the server does not report the sampled distribution.
     """
 
     piece: str
@@ -46,7 +46,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Text and tokens that arrived together. `drafted` and `accepted` are running sums, None if not sent."""
+    """The next part of a text and its tokens. `drafted` and `accepted` are running sums, None if not sent."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -90,7 +90,7 @@ class Server(Protocol):
     def stream(
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        """Yield a text as it arrives, then `Ending`; `top` is the size of `Token.top`. Closing it ends the request."""
+        """Yield chunks, then `Ending`; `top` is the size of `Token.top`. Closing the generator ends the request."""
         ...
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:

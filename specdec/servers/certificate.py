@@ -1,4 +1,4 @@
-"""Test whether a server's speculative decoding is lossless, using only the texts that the server writes.
+"""Test whether a server's speculative decoding is lossless, from the texts that the server writes.
 
 For a few prompts, the server samples many short texts. Their joint distribution is compared with the target's. The
 target's distribution is computed from its weights, or read from the log-probabilities that a plain server of the same
@@ -93,7 +93,7 @@ def certify(
     contexts: Mapping[str, str] = CONTEXTS,
     batch: int = BATCH,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the certificate as it grows, ready for JSON. Only the last one has the verdict and its sentences.
+    """Yield the certificate as it grows, ready for JSON. Only the last version has the verdict and its sentences.
 
     Raises ServerError if neither `plain` nor `weights` is given.
     """
@@ -172,7 +172,7 @@ class Examination:
         context.result |= {"greedy": result, "near_tie": gap is not None and gap <= NEAR_TIE, "drafted": drafted}
 
     def stream(self, server: Server, context: Context, params: SamplingParams) -> tuple[list[Token], list[int] | None]:
-        """Return the tokens of a text, and [drafted, accepted] or None if the server does not report these counts."""
+        """Return the tokens of a text, and [drafted, accepted]. The latter is None if the server does not report it."""
         tokens, counts = list[Token](), None
         for item in server.stream(context.prompt, params):
             if isinstance(item, Chunk):

@@ -1,8 +1,8 @@
 """Turn a server's answers into lanes of events.
 
 An event's time is when its tokens arrived. Lanes run one after the other, because two servers on one machine would slow
-each other down. While a text arrives, only events that are certain are yielded. At the end of the text, the server
-reports how many tokens it drafted and accepted. `FinalTrace` has all events, rebuilt with these counts.
+each other down. While a text arrives, each chunk counts as one cycle (if the server does not speculate, each token).
+The `FinalTrace` has all events, rebuilt with any counts of drafts that the server reports at the end.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
 
 
 def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
-    """Return those steps of the last chunk that are certain."""
+    """Make the steps of the last chunk without the counts that come at the end; none if the chunk has no tokens."""
     *before, last = (chunk for chunk in chunks if chunk.tokens or chunk is chunks[-1])
     if not last.tokens or not before:
         return make_steps([last], NOT_ENDED, speculates)[0]
@@ -164,7 +164,7 @@ class Cycles:
         drafted = (accepted if step.drafted is None else step.drafted) if self.cycle else 0
         positions = tuple(position(node, accepted, step.tokens) for node in range(drafted))
         target_token = step.tokens[accepted] if accepted <= last else None
-        all_accepted = drafted == accepted  # if so, the target's token comes from its row, otherwise from the residual
+        all_accepted = drafted == accepted  # if so, the target's token comes from p, otherwise from the residual
         row = distribution(target_token) if target_token and all_accepted else None
         if positions:
             ids, pieces = tuple(x.token for x in positions), tuple(x.piece for x in positions)
@@ -180,7 +180,7 @@ class Cycles:
 
 
 def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
-    """Make a draft's position. The first `accepted` tokens are accepted, the next rejected, others discarded."""
+    """Make the `Position` of drafted token `node`: accepted if below `accepted`, rejected if equal, else discarded."""
     token = tokens[node] if node < len(tokens) else None
     row = distribution(token) if token is not None and node <= accepted else None
     if node >= accepted:

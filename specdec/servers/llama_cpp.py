@@ -58,7 +58,7 @@ class LlamaCpp:
     def stream(
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        """Yield one chunk per cycle. A cycle with a draft begins with the chunk in which the sums grow."""
+        """Yield a `Chunk` per cycle. A cycle with a draft begins with the server's chunk in which the sums grow."""
         options = {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
         cycle: Chunk | None = None
         sums, missing, count = (0, 0), 0, 0  # sums in the cycle's first chunk; tokens the cycle lacks; all tokens

@@ -11,17 +11,17 @@ from .base import Chunk, Ending, Token
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One cycle, or tokens that arrived together."""
+    """One cycle or, if the cycles are unknown, tokens that arrived together."""
 
     tokens: tuple[Token, ...]
     text: str
-    at: float
+    at: float  # seconds since the request was sent
     drafted: int | None = None  # None if the server does not report it
     accepted: int | None = None
 
 
 def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) -> tuple[list[Step], Counted | None]:
-    """Return all steps, the prefill first, and how they were counted; None means that nothing was drafted."""
+    """Return all steps, the prefill first, and how they were counted (None: nothing was drafted)."""
     blocks = blocks_of(chunks)
     if not blocks:
         return [], None
@@ -46,7 +46,7 @@ def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None)
 
 
 def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
-    """Make a block of each chunk. The first token gets its own block; text without a token joins the last block."""
+    """Make a block of each chunk. The first token gets its own block; text without a token joins the block before."""
     blocks = list[Step]()
     for chunk in chunks:
         block = Step(chunk.tokens, chunk.text, chunk.at)

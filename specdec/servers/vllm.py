@@ -95,10 +95,10 @@ class VLLM:
         return texts
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        """Return the reported probabilities. Temperature is applied only with `--logprobs-mode processed_logprobs`."""
-        return {token: math.exp(value) for token, value in self._first(prompt, params, top).items()}
+        """Return the next token's probabilities. Only `--logprobs-mode processed_logprobs` applies the temperature."""
+        return {token: math.exp(value) for token, value in self._next_logprobs(prompt, params, top).items()}
 
-    def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
+    def _next_logprobs(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         """Return the log-probabilities of the `top` likeliest tokens after `prompt`."""
         body = self._body(prompt, params) | {"max_tokens": 1, "logprobs": top, "return_tokens_as_token_ids": True}
         likeliest = at(self._choice(self._client.ask("/v1/completions", body)), "logprobs", "top_logprobs", 0)

@@ -32,7 +32,7 @@ from .cycle import (
 from .distributions import check_distributions, masses
 
 LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}
-NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that are not in the text: bytes, control tokens
+NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that may not be in the text: bytes, control tokens
 
 
 def shown(name: str) -> str:

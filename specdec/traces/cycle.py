@@ -16,7 +16,7 @@ NOISE = "shared noise"
 BLOCK = "block verification"
 TYPICAL = "typical acceptance"
 MAX_NAME = 40  # messages quote at most this many characters of a name from a trace
-ROUNDING = 2e-6  # largest error in a recorded distribution, computed in float32 and rounded to 7 decimals
+ROUNDING = 2e-6  # largest error of a recorded probability, computed in float32 and rounded to 7 decimals
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def chances(x: Position) -> tuple[float, float]:
 
 
 def is_unnamed(x: Position) -> bool:
-    """Whether `x` is a token of which a server reported neither the id nor the piece."""
+    """Return whether a server reported neither the id nor the piece of `x`."""
     return x.token == UNNAMED and not x.piece
 
 
@@ -110,7 +110,7 @@ def contradiction(cycle: AuditedCycle) -> TranslatableText | None:
     """Return how the events of a cycle contradict each other, None if they do not.
 
     The verdict must cover the whole draft, and the accepted tokens must form a path. The committed tokens must be this
-    path and one token of the target, or only a beginning of the path if the text ends inside it.
+    path and one token of the target, or a beginning of the path if the text ends with it.
     """
     event, path, tokens = cycle.committed, cycle.path, cycle.drafted.tokens if cycle.drafted else ()
     if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):

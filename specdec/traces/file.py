@@ -1,7 +1,7 @@
 """Read and write traces: one line of JSON for the header, then one for each event (NDJSON).
 
 The live stream, downloads and recordings have this same format. Traces of older versions can be read; newer ones are
-refused. A file can come from anyone, so everything in it is checked.
+refused. A file can come from anyone, so each of its lines is checked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .shape import ShapeCheck
 MAX_BYTES = 16_000_000
 MAX_LINE = 1_000_000  # characters; a parsed line can take 24 times as much memory
 MAX_LANES = 3
-MAX_EXCERPT = 120  # messages quote at most this many characters of a line or prompt
+MAX_EXCERPT = 120  # characters that are shown of an error's reason or of a prompt
 FIELDS = {"run": str, "source": str, "prompt": str, "lanes": list}  # required fields of the header
 FIELDS |= {"kind": str, "models": dict, "machine": dict, "created": str}  # optional fields
 
@@ -179,7 +179,7 @@ def dump(data: dict[str, Any]) -> str:
 
 
 def parse(content: str, number: int) -> dict[str, Any]:
-    """Parse a line. Raises TraceError if it is not a JSON object, or has NaN, infinity or lone surrogates."""
+    """Parse a line. Raises TraceError if it is too long, no JSON object, or has NaN, infinity or lone surrogates."""
     if len(content) > MAX_LINE:
         raise TraceError("line {number} is longer than {limit} characters", number=number, limit=f"{MAX_LINE:,}")
     try:
@@ -200,8 +200,8 @@ def read_header(data: dict[str, Any]) -> Header:
         values = {"schema": str(schema)[:20], "newest": SCHEMA}
         raise TraceError("the trace has schema {schema}; this version reads up to {newest}", **values)
     optional = {"kind": "", "models": {}, "machine": {}, "created": ""}
-    for name, kind in FIELDS.items():
-        if not isinstance(data.get(name, optional.get(name)), kind):
+    for name, type_ in FIELDS.items():
+        if not isinstance(data.get(name, optional.get(name)), type_):
             raise TraceError("the header lacks {name!r}, or it is of the wrong type", name=name)
     if not 1 <= len(data["lanes"]) <= MAX_LANES:
         raise TraceError("the header must name 1 to {limit} lanes", limit=MAX_LANES)

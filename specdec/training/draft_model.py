@@ -14,7 +14,7 @@ from .loss import Draft, Reading
 
 LAYERS = 4
 WIDTH = 256
-INNER = 3  # width of the MLP, relative to the model's width
+MLP_RATIO = 3  # width of the MLP / width of the model
 HEAD_DIM = 64
 EPS = 1e-5
 ROPE_THETA = 10_000.0
@@ -43,7 +43,7 @@ class DraftModel(Draft):
         writes, scale = principal_directions(self.target_rows, width)
         self.writes_scale = scale * START_SCALE * width**-0.5
         self.reads, self.writes = nn.Parameter(reads), nn.Parameter(writes)
-        self.blocks = [Layer(width, INNER * width) for _ in range(layers)]
+        self.blocks = [Layer(width, MLP_RATIO * width) for _ in range(layers)]
         self.layers = nn.ModuleList(self.blocks)  # registers their parameters
         self.norm = nn.Parameter(torch.ones(width))
         self.to(target.device)
@@ -104,12 +104,12 @@ class DraftModel(Draft):
 
     def config(self, vocabulary: int, context: int) -> dict[str, Any]:
         inner = self.blocks[0].down.shape[1]
-        shape = llama_config(vocabulary, self.width, inner, len(self.blocks), self.heads, self.heads)
-        return {"model_type": "llama", **shape, "max_position_embeddings": context}
+        entries = llama_config(vocabulary, self.width, inner, len(self.blocks), self.heads, self.heads)
+        return {"model_type": "llama", **entries, "max_position_embeddings": context}
 
 
 def llama_config(vocabulary: int, width: int, inner: int, layers: int, heads: int, kv_heads: int) -> dict[str, Any]:
-    """Return the entries of config.json that both kinds of drafters have."""
+    """Return the entries of config.json that trained draft models and EAGLE-3 heads have in common."""
     return {
         "vocab_size": vocabulary,
         "hidden_size": width,
@@ -148,7 +148,7 @@ def causal_mask(count: int, device: torch.device, dtype: torch.dtype) -> Tensor:
 def principal_directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
     """Return principal directions of `rows`, and the factor that gives the rows' coordinates a mean square of 1.
 
-    If there are fewer than `count`, random directions are added. Shapes: [n, width] -> [count, width], a number.
+    If there are fewer than `count`, random directions are added. Shapes: [n, size] -> [count, size], a number.
     """
     rows = rows.float().cpu()
     principal = torch.linalg.eigh(rows.T @ rows).eigenvectors.T.flip(0)[:count]

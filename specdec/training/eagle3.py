@@ -2,7 +2,7 @@
 
 The paper calls its method *training-time test*: from every token, training takes several steps, as drafting does. The
 first step reads the target's features. Each later step reads the state of the step before it, and predicts one token
-further ahead. All steps read the text's tokens.
+further ahead. All steps read tokens of the text, not drafted ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..models.transformer import Transformer
 from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotated, rotation, START_SCALE
 from .loss import Draft, Reading
 
-STEPS = 4  # steps of training-time test; must be below `examples.EARLIEST`
+STEPS = 4  # of training-time test; below `examples.EARLIEST`, so that each step predicts every learned token
 QUERIES_PER_KEY = 3  # query heads that share a key head, if the number of query heads is divisible by 3
 
 
@@ -33,7 +33,7 @@ class Eagle3(Draft):
         self.heads = max(1, width // HEAD_DIM)
         self.kv_heads = self.heads // QUERIES_PER_KEY if self.heads % QUERIES_PER_KEY == 0 else self.heads
         self.head_dim = width // self.heads
-        self.rows_scale *= START_SCALE * width**-0.5  # makes the first logits small
+        self.rows_scale *= START_SCALE * width**-0.5  # makes the initial logits small
         self.fc = matrix(width, len(self.taps) * width, START_SCALE)
         self.fc.data[:, -width:] += torch.eye(width)  # initially, the highest tap passes through
         self.qkv = matrix((self.heads + 2 * self.kv_heads) * self.head_dim, 2 * width)
@@ -58,7 +58,7 @@ class Eagle3(Draft):
         all_qkv, out, gate_up, down, writes = (
             weight.to(dtype) for weight in (self.qkv, self.out, self.gate_up, self.down, self.writes)
         )
-        group, outputs, later_steps = self.heads // self.kv_heads, list[Tensor](), list[tuple[Tensor, Tensor]]()
+        group, states, later_steps = self.heads // self.kv_heads, list[Tensor](), list[tuple[Tensor, Tensor]]()
         for step in range(self.steps):
             angles = cosines[step : step + count], sines[step : step + count]
             normed = F.rms_norm(state, (self.width,), self.feature_norm, EPS).to(dtype)
@@ -81,15 +81,15 @@ class Eagle3(Draft):
             state = state + F.linear(y.flatten(1, 2).transpose(1, 2).flatten(2), out)
             gate, up = F.linear(F.rms_norm(state, (self.width,), self.mlp_norm, EPS).to(dtype), gate_up).chunk(2, -1)
             state = state + F.linear(F.silu(gate) * up, down)
-            outputs.append(F.linear(F.rms_norm(state, (self.width,), self.norm, EPS).to(dtype), writes))
-        return outputs
+            states.append(F.linear(F.rms_norm(state, (self.width,), self.norm, EPS).to(dtype), writes))
+        return states
 
     def outputs(self) -> Tensor:
         return self.target_rows * self.rows_scale
 
     def predictions(self, reading: Reading) -> list[Tensor]:
-        outputs = self(reading.tokens, reading.features)  # a place p needs the state that predicts token p + 1
-        return [states.flatten(0, 1)[reading.places - step - 1] for step, states in enumerate(outputs)]
+        by_step = self(reading.tokens, reading.features)  # a place p needs the state that predicts token p + 1
+        return [states.flatten(0, 1)[reading.places - step - 1] for step, states in enumerate(by_step)]
 
     def weights(self) -> dict[str, Tensor]:
         """Return the tensors under the names of EAGLE-3's authors, but with `WRITES` instead of an output matrix."""

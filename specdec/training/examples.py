@@ -1,7 +1,7 @@
 """Store the token ids of texts that a target wrote. Each text is a prompt with its answer.
 
 A file is a NumPy archive of three arrays. `tokens` concatenates all texts, without the chat template's tokens before
-the prompt. `lengths` has the length of each text, and `starts` has the index at which its answer begins.
+the prompt. `lengths` has the length of each text, and `starts` the index in the text where its answer begins.
 """
 
 from __future__ import annotations
@@ -63,45 +63,45 @@ class Examples:
         uses = np.bincount(self.tokens[self.is_answer], minlength=vocabulary)
         return np.sort(np.argsort(-uses, kind="stable")[:count])
 
-    def batch(self, starts: Numbers, lengths: Numbers) -> Batch:
+    def batch(self, offsets: Numbers, lengths: Numbers) -> Batch:
         """Make a batch whose rows are slices of `self.tokens`."""
         columns = np.arange(-(-int(lengths.max()) // MULTIPLE) * MULTIPLE)
         valid = columns < lengths[:, None]
-        indices = np.where(valid, starts[:, None] + columns, 0)
+        indices = np.where(valid, offsets[:, None] + columns, 0)
         answers = valid & self.is_answer[indices] & (columns >= EARLIEST)
         tokens = np.where(valid, self.tokens[indices], 0).astype(np.int64)
         return Batch(tokens, np.flatnonzero(answers) - 1)
 
-    def in_order(self, tokens: int) -> Iterator[Batch]:
-        """Yield all texts once, in batches of about `tokens` tokens."""
-        for which in groups(np.argsort(self.lengths, kind="stable"), self.lengths, tokens):
+    def in_order(self, size: int) -> Iterator[Batch]:
+        """Yield all texts once, in batches of about `size` tokens."""
+        for which in groups(np.argsort(self.lengths, kind="stable"), self.lengths, size):
             yield self.batch(self.offsets[which], self.lengths[which])
 
-    def shuffled(self, tokens: int, dice: random.Random) -> Iterator[Batch]:
-        """Yield batches of about `tokens` tokens without end: texts of similar length, or windows over several."""
+    def shuffled(self, size: int, dice: random.Random) -> Iterator[Batch]:
+        """Yield batches without end, of about `size` tokens: texts of similar length, or windows over several."""
         total = len(self.tokens)
         while True:
             order = np.array(dice.sample(range(len(self)), len(self)))
             for first in range(0, len(order), POOL):
                 pool = order[first : first + POOL]
-                batches = groups(pool[np.argsort(self.lengths[pool])], self.lengths, tokens)
+                batches = groups(pool[np.argsort(self.lengths[pool])], self.lengths, size)
                 dice.shuffle(batches)
                 for which in batches:
                     if dice.random() < SHARE_OF_WINDOWS:
-                        starts = self.offsets[which][: max(1, tokens // WINDOW)]
-                        batch = self.batch(starts, np.minimum(WINDOW, total - starts))
+                        offsets = self.offsets[which][: max(1, size // WINDOW)]
+                        batch = self.batch(offsets, np.minimum(WINDOW, total - offsets))
                     else:
                         batch = self.batch(self.offsets[which], self.lengths[which])
                     if len(batch.places):
                         yield batch
 
 
-def groups(ordered: Numbers, lengths: Numbers, tokens: int) -> list[Numbers]:
-    """Split texts into groups of about `tokens` tokens after padding. `ordered` has their indices, shortest first."""
+def groups(ordered: Numbers, lengths: Numbers, size: int) -> list[Numbers]:
+    """Split texts into groups of about `size` tokens after padding. `ordered` has their indices, shortest first."""
     result = []
     last = len(ordered)
     while last:
-        count = min(last, max(1, tokens // int(lengths[ordered[last - 1]])))
+        count = min(last, max(1, size // int(lengths[ordered[last - 1]])))
         result.append(ordered[last - count : last])
         last -= count
     return result

@@ -56,8 +56,8 @@ def fit(
     """Train for `seconds`, from the checkpoint if it exists, and leave the model with its averaged weights.
 
     Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. At
-    the start, at intervals and at the end, this calls `measure` while the model has the averaged weights. From the
-    first step on, it also writes a checkpoint that includes `extra`.
+    the start, at intervals and at the end, this calls `measure` while the model has the averaged weights.
+    Once a step is made, it also writes a checkpoint each time, which includes `extra`.
     """
     device = next(model.parameters()).device
     others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]

@@ -17,7 +17,7 @@ from ..models.transformer import Transformer
 from .examples import Batch
 from .target_pass import hidden_states
 
-TEMPERATURE = 0.8  # below 1, because people decode greedily or at low temperatures
+TEMPERATURE = 0.8  # of both distributions in the loss; below 1, because people decode at low temperatures
 VARIATION = 1.0  # weight of the total variation, relative to the KL divergence
 DECAY = 0.8  # weight of a drafted token in the loss, relative to the drafted token before it
 PLACES_AT_ONCE = {"cpu": 256, "cuda": 8_192}  # places (see `Reading`) whose logits are in memory at the same time
@@ -39,7 +39,7 @@ class Reading:
 
 
 def read_batch(target: Transformer, batch: Batch, taps: Sequence[int], dtype: torch.dtype) -> Reading:
-    """Run the target over a batch in one pass, and return its states in `dtype`. This does not wait for a GPU."""
+    """Run the target over a batch in one pass, with results in `dtype`. Returns before a GPU has finished."""
     tokens, places = (to_device(torch.from_numpy(array), target.device) for array in (batch.tokens, batch.places))
     states, inputs = hidden_states(target, tokens, taps)
     with torch.no_grad():
@@ -64,7 +64,7 @@ class Draft(nn.Module):
         super().__init__()
         self.dtype = precision(target.device)  # of matrix products
         rows = output_rows(target, draft_ids)
-        self.rows_scale = float(rows.square().mean().rsqrt())  # gives the rows a root mean square of 1
+        self.rows_scale = float(rows.square().mean().rsqrt())  # times this, the rows have a root mean square of 1
         self.register_buffer("embedding", target.embedding.detach().to(self.dtype), persistent=False)
         self.register_buffer("target_rows", rows.to(self.dtype), persistent=False)
         self.register_buffer("draft_ids", draft_ids, persistent=False)

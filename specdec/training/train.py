@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save as serialised
+from safetensors.torch import save as serialise
 
 from ..families import hub, zoo
 from ..figures.machine import give_memory_back
@@ -28,7 +28,7 @@ from .loss import Draft, HeldOut, precision, read_batch, Reading
 from .writing import Stop, tokens_around, Writer
 
 METHODS = ("draft_model", "eagle3")
-VOCABULARY = 8_192  # number of different tokens that a drafter can draft
+VOCABULARY = 8_192  # a drafter can draft at most this many different tokens
 WRITING_SHARE = 0.4  # share of the time for writing examples
 HELD_OUT_EVERY = 20  # of this many examples, one is held out to measure the draft
 MAX_HELD_OUT = {"cpu": 32, "cuda": 512}
@@ -56,7 +56,7 @@ def train(
     width: int = WIDTH,
     layers: int = LAYERS,
 ) -> dict[str, Any]:
-    """Write examples, train a drafter on them, and store it in `out`. Return the last measured figures.
+    """Write examples, train a drafter on them, and store its best state in `out`. Return the last measured figures.
 
     If `texts` (the flag --examples) names files of examples, no others are written. A second call with the same `out`
     continues with the examples and weights there. Raises ValueError if the arguments or the files cannot be used.
@@ -174,9 +174,9 @@ def exported_overlap(out: Path) -> float:
 
 
 def export(draft: Draft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
-    """Write 8-bit weights and config.json, for `families/published.py`."""
+    """Write config.json and the weights, with matrices in 8 bits, for `families/published.py`."""
     config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in draft.weights().items()}
-    packed = serialised(pack_rows(weights), {"format": "pt", "packed": ROWS})
+    packed = serialise(pack_rows(weights), {"format": "pt", "packed": ROWS})
     write_whole(out / FILE, lambda path: path.write_bytes(packed))
     write_whole(out / CONFIG, lambda path: path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8"))

@@ -25,7 +25,7 @@ from ..models.transformer import Transformer
 from .examples import Text
 from .target_pass import hidden_states, new_cache
 
-TEMPERATURE = 0.8  # of sampled answers; prompts are drawn at temperature 1
+TEMPERATURE = 0.8  # of sampled answers; prompts, and texts without a prompt, are drawn at temperature 1
 LEAST_RATIO = 0.04  # min-p, applied after the temperature
 MIN_PROMPT = 3  # tokens, as for the three limits below
 MAX_PROMPT = 48
@@ -35,7 +35,7 @@ SHARE_OPENED = 0.8  # share of the target's prompts that begin with words from o
 MAX_REPETITION = 0.45  # a larger share of repeated 4-grams counts as a loop
 CHECK_EVERY = 16  # steps. Ended rows are counted only this often, because counting waits for the GPU
 MAX_ROWS = {"cpu": 64, "cuda": 8_192}
-SHARE_OF_MEMORY = 0.4  # share of the free memory for the cache of all rows
+SHARE_OF_MEMORY = 0.4  # share of the free memory for the cache and logits of all rows
 
 Stop = Callable[[], bool]
 
@@ -50,8 +50,9 @@ class Writer:
         self.dice = random.Random(seed)
         self.noise = torch.Generator(self.target.device).manual_seed(seed)
         self.before, self.after = tokens_around(family)
-        self.rows = rows or rows_that_fit(self.target, len(self.before) + len(self.after))
         self.prompts = [family.encode(prompt)[len(self.before) :][-MAX_GIVEN_PROMPT:] for prompt in prompts]
+        longest = max(map(len, self.prompts), default=MAX_PROMPT)
+        self.rows = rows or rows_that_fit(self.target, len(self.before) + longest + len(self.after))
         self.writes_prompts = not prompts and bool(self.after)
         lines = (paths.ASSETS / "openings.txt").read_text(encoding="utf-8").splitlines()
         self.openings = [family.tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
@@ -60,7 +61,7 @@ class Writer:
         self.used = {text.lower() for lists in questions.values() for texts in lists.values() for text in texts}
 
     def texts(self, stop: Stop) -> Iterator[list[Text]]:
-        """Yield lists of texts until `stop()`, which cuts off unfinished answers."""
+        """Yield lists of texts until `stop()` is true. Answers that are unfinished then are cut off."""
         for prompts, temperatures in self.requests(stop):
             if stop():
                 break
@@ -95,7 +96,7 @@ class Writer:
         return [prompt + self.after[1:] for prompt in ended if self.is_new(prompt[:-1])]
 
     def is_new(self, prompt: Sequence[int]) -> bool:
-        """Return whether the prompt looks like text and is not in `used`. If so, add it to `used`."""
+        """Return whether the prompt is readable, varied, not too short and not in `used`. If so, add it to `used`."""
         text = self.family.tokenizer.decode(list(prompt), skip_special_tokens=False).strip()
         readable = all(character.isprintable() or character == "\n" for character in text) and "\ufffd" not in text
         if len(prompt) < MIN_PROMPT or not readable or not is_varied(prompt) or text.lower() in self.used:
@@ -120,11 +121,11 @@ def tokens_around(family: Family) -> tuple[list[int], list[int]]:
     return before or [min(family.end_tokens, default=0)], after
 
 
-def rows_that_fit(target: Transformer, around: int) -> int:
-    """Return how many texts to write at once, given free memory. A template adds `around` tokens to each."""
+def rows_that_fit(target: Transformer, prompt_tokens: int) -> int:
+    """Return how many texts fit into memory at once. `prompt_tokens` come before each answer."""
     on_cuda = torch.device(target.device).type == "cuda"
     free = torch.cuda.mem_get_info()[0] if on_cuda else machine.free_memory() or 0
-    row = new_cache(target, 1, around + MAX_PROMPT + MAX_ANSWER).nbytes + 4 * target.vocabulary
+    row = new_cache(target, 1, prompt_tokens + MAX_ANSWER).nbytes + 4 * target.vocabulary
     return max(1, min(MAX_ROWS["cuda" if on_cuda else "cpu"], int(SHARE_OF_MEMORY * free / row)))
 
 

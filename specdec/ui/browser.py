@@ -56,7 +56,7 @@ def offered() -> list[str]:
 def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
     """List the path and size of every file that the browser fetches to run a family.
 
-    The relaxed SIMD build multiplies 7-bit codes. SmolLM2, whose output matrix has 8-bit codes, does without it.
+    The relaxed SIMD builds need 7-bit weights, so SmolLM2, whose output matrix has 8-bit weights, does not use them.
     """
     files = {name: {"path": f"{family}.{name}", "size": len(content)} for name, content in models.items()}
     for name, binary in layers().items():

@@ -65,7 +65,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
 
 
 def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
-    """Keep settings and tab in the page's address, and in session storage the run that `screen` shows."""
+    """Keep settings and tab in the page's address, and the run that `screen` shows in the browser tab's storage."""
     usual = {name: field.value for name, field in fields.items()}
     drawn("shared/keep", words={}, names=list(fields), usual=usual, tabs=list(TABS), rules=menu.RULE_KEYS)
     changes = [field.change for field in fields.values()]

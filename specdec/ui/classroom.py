@@ -42,7 +42,7 @@ from .text import ENGLISH, speaking, strings, TAGS
 PATH = "/class"
 COOKIE = "specdec_teach"  # contains the secret; runs that are requested with this cookie go first in the queue
 MAX_PHONES = 200
-MAX_PAUSE_S = 5.0  # between two messages to a phone
+MAX_PAUSE_S = 5.0  # between two messages of a stream
 MIN_PAUSE_S = 0.05
 STREAM_LIFETIME_S = 60.0  # then the server ends the stream, and the phone opens a new one
 PHONE_NAME = re.compile(r"[0-9a-f]{16,64}")
@@ -80,23 +80,23 @@ class Room:
         if run != self.run or part != len(self.parts):
             return False
         self.parts.append(log)
-        self.changed()
+        self.notify()
         return True
 
     def point(self, cursor: dict[str, Any]) -> None:
         """Set the moment: time `t` in ms, progress of the cycle's animation, whether the run plays, and how fast."""
         self.cursor = cursor
-        self.changed()
+        self.notify()
 
     def ask(self, question: dict[str, Any] | None) -> None:
         """Ask a question with a number of `choices`, and clear the votes; None removes the question."""
         self.question = question and question | {"id": secrets.token_hex(8)}
         self.answer, self.votes = None, {}
-        self.changed()
+        self.notify()
 
     def reveal(self, answer: dict[str, Any]) -> None:
         self.answer = answer
-        self.changed()
+        self.notify()
 
     # ---- the phones ----
 
@@ -109,7 +109,7 @@ class Room:
         if phone not in self.streams:
             return False
         self.votes[phone] = choice
-        self.changed()
+        self.notify()
         return True
 
     def admits(self, phone: str) -> bool:
@@ -121,14 +121,14 @@ class Room:
         part = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 else 0
         last_state, deadline = "", time.monotonic() + STREAM_LIFETIME_S
         self.streams[phone] += 1
-        self.changed()
+        self.notify()
         try:
             yield "retry: 300\n\n"
             while time.monotonic() < deadline:
                 changes = self.changes
                 if run != self.run or part > len(self.parts):
                     run, part = self.run, 0
-                moment = {"cursor": self.cursor, "vote": self.votes.get(phone), **self.asking(bool(self.answer))}
+                moment = {"cursor": self.cursor, "vote": self.votes.get(phone), **self.survey(bool(self.answer))}
                 state, log = json.dumps(moment), json.dumps("".join(self.parts[part:]))
                 if state == last_state and part == len(self.parts):
                     yield ":\n\n"  # an SSE comment, so that the connection stays open
@@ -140,23 +140,23 @@ class Room:
         finally:
             self.streams[phone] -= 1
             self.streams += Counter()  # removes the phones whose count is 0
-            self.changed()
+            self.notify()
 
     async def watch(self) -> AsyncIterator[str]:
         """Yield messages for the teacher's page: how many phones are connected, the question, and the votes."""
         while True:
             changes = self.changes
-            yield f"data: {json.dumps({'joined': len(self.streams), **self.asking(True)})}\n\n"
+            yield f"data: {json.dumps({'joined': len(self.streams), **self.survey(True)})}\n\n"
             await pause(changes)
 
-    def asking(self, counted: bool) -> dict[str, Any]:
-        """Return the question, its revealed answer and, if `counted`, the votes for each choice."""
+    def survey(self, with_counts: bool) -> dict[str, Any]:
+        """Return the question, its revealed answer and, if `with_counts`, the votes for each choice."""
         counts = [0] * (self.question["choices"] if self.question else 0)
         for choice in self.votes.values():
             counts[choice] += 1
-        return {"question": self.question, "answer": self.answer, "counts": counts if counted else None}
+        return {"question": self.question, "answer": self.answer, "counts": counts if with_counts else None}
 
-    def changed(self) -> None:
+    def notify(self) -> None:
         changes, self.changes = self.changes, asyncio.Event()
         changes.set()
 
@@ -239,8 +239,8 @@ class Classroom:
 
     async def vote(self, request: Request) -> Response:
         sent = await body(request)
-        counted = self.room.vote(str(sent.get("phone")), sent.get("question"), sent.get("choice"))
-        return Response(status_code=204 if counted else 429)
+        stored = self.room.vote(str(sent.get("phone")), sent.get("question"), sent.get("choice"))
+        return Response(status_code=204 if stored else 429)
 
     def is_teacher(self, secret: str) -> bool:
         return secrets.compare_digest(secret.encode(), self.room.secret.encode())

@@ -81,7 +81,7 @@ def is_offered(family: Any) -> bool:
 def drafters(family: str = EMBEDDED) -> list[str]:
     """List a family's drafters. On a GPU, tree drafters are left out.
 
-    Embedded drafters without weights are left out, except the draft model.
+    Embedded drafters whose files are missing are left out, except the draft model.
     """
     if is_ours(family):
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]

@@ -27,7 +27,7 @@ from .text import sentences, strings, translated
 
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # how many draws a certificate may have
-PAIRS = ("toy", "embedded")
+PAIRS = ("toy", "embedded")  # pairs of models that a certificate can use
 
 
 class InputError(ValueError):
@@ -39,7 +39,7 @@ def say(error: str, **values: Any) -> str:
 
 
 def check(*settings: Any, **named: Any) -> RunRequest:
-    """Return the checked request. Raises InputError for the first setting that is wrong.
+    """Return the checked request. Raises InputError if a setting is wrong.
 
     Settings come in the order of `SETTINGS`, or by name. `peer` becomes False if transformers cannot do this run. With
     `peer`, the default drafter becomes one that transformers has.
@@ -96,7 +96,7 @@ def check_prompt(prompt: Any) -> str:
 
 
 def check_family(name: Any) -> str:
-    if gone := GONE.get("--universal" if "+ ~" in str(name) else f"--family {name}"):
+    if gone := GONE.get("--universal" if "+ ~" in str(name) else f"--family {name}"):  # ~ marked a universal draft
         raise InputError(translated(gone))
     if not is_offered(name):
         error = "family" if presets.allowed_pairs() is not None else "family_or_pair"

@@ -35,7 +35,7 @@ def cells(rows: list[Row]) -> list[list[Any]]:
 
 
 def files(report: dict[str, Any]) -> dict[str, str]:
-    """Write the two downloads, "json" with the report and "csv" with its rows. Lists in CSV cells are JSON."""
+    """Write the two downloads, "json" with the report and "csv" with its rows. Nested values in CSV are JSON."""
     rows = report["rows"]
     flat = [{name: json.dumps(v) if isinstance(v, list | dict) else v for name, v in row.items()} for row in rows]
     text = json.dumps(report, ensure_ascii=False, indent=1)
@@ -69,7 +69,7 @@ def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
 
 
 def chart(rows: list[Row]) -> Any:
-    """Draw each measured speed-up with its interval: a line for each method, a colour for each of `places`."""
+    """Draw each measured speed-up with its interval: methods on the y axis, a colour for each of `places`."""
     from plotly import graph_objects
 
     words = strings("methods")["intervals"]

@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 device = "auto"  # the device of live runs; the engine's process resolves it
 _worker = Worker()
 _machine = Turns(EXPECTED_S)
-_loaded: set[str] = set()  # families that the worker has loaded
+_loaded: set[str] = set()  # families that the worker has loaded for runs
 _chosen: dict[str, Prepared] = {}  # family -> the drafter and K that were chosen by default
 _downloading = threading.Lock()  # one download at a time
 _progress: hub.Fetched | None = None  # progress of the download, for all visitors who wait for it
@@ -55,7 +55,7 @@ _progress: hub.Fetched | None = None  # progress of the download, for all visito
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One update for the page: lines of the run, or a sentence for the notice beside the button.
+    """One update for the page: lines of a run, a certificate, or a sentence for the notice beside the button.
 
     The last update has the kind `done`, `cut` (at the deadline) or `error`. `share` is the finished part of a download.
     """
@@ -98,7 +98,7 @@ def guarded(work: Callable[[R], Iterator[News]]) -> Callable[[R], Iterator[News]
 @guarded
 def run(request: RunRequest) -> Iterator[News]:
     """Run all lanes live. Closing the iterator stops the run within one cycle."""
-    remark = ""  # says how the run differs from the request
+    remark = ""  # why another family runs, and what was chosen by default
     try:
         yield from fetch(request.family)  # before the turn, so that others need not wait for the download
     except ValueError as error:
@@ -120,10 +120,10 @@ def run(request: RunRequest) -> Iterator[News]:
 
 @guarded
 def certify(request: CertificateRequest) -> Iterator[News]:
-    """Sample a certificate live. Each update is the whole certificate so far, as JSON. Closing the iterator ends it."""
+    """Sample a certificate live. An update of kind `lines` is "" or the whole certificate so far, as JSON."""
     with place_in_line("certificate") as ticket:
         yield from wait(ticket)
-        yield News("notice", notice("loading" if {request.pair, EMBEDDED} - _loaded == {EMBEDDED} else "certifying"))
+        yield News("notice", notice("certifying" if request.pair != EMBEDDED or EMBEDDED in _loaded else "loading"))
         arguments = request.pair, request.text, request.mistake, request.draws, request.seed
         for state in within(limits().seconds, _worker.call("certify", *arguments)):
             yield News("lines", json.dumps(state, ensure_ascii=False)) if state else HEARTBEAT
@@ -192,7 +192,7 @@ def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prep
                 else:
                     yield News("notice", sentences(remark, notice(item))) if item else HEARTBEAT
     except ValueError as error:
-        # These errors say already what is wrong with the pair that the visitor or the host named.
+        # The engine's own sentences, and errors of a pair that somebody named, already say what is wrong.
         if isinstance(error.args[0], TranslatableText) or presets.parse_pair(request.family):
             raise
         log.exception("the models cannot be loaded")

@@ -1,4 +1,4 @@
-"""Turn a page of the app into plain markup and data for its scripts, which `site.py` writes into files.
+"""Turn the app's page into plain markup, and data for its scripts; `site.py` writes both into files.
 
 Parts that need the server's engine are left out or replaced by a sentence.
 """

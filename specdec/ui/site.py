@@ -1,8 +1,8 @@
 """Write the page as files that any web server can serve. It has the app's tabs, and computes runs in the browser.
 
 Gradio's components become markup, whose scripts `assets/page/site/host.js` mounts. The answers of Python functions are
-computed beforehand. Browsers forbid a page that is opened from disk to fetch files. Therefore data
-are scripts that set `specdec[NAME]`, and the import map contains the modules.
+computed beforehand. A page opened from disk may not fetch files. Therefore data are scripts that set `specdec[NAME]`,
+and the import map contains the modules, except those that compute runs.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def bind_language(handler: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def strings(name: str) -> dict[str, Any]:
-    """Return the strings of one part of the page. Callers must not change them."""
+    """Return the strings of one part of the page. They are cached, so callers must not change them."""
     return _strings(name, language())
 
 
@@ -112,7 +112,7 @@ def _file(name: str, language: str) -> Path:
 
 @functools.cache
 def prompts() -> dict[str, list[str]]:
-    """Read the example prompts by kind. They are always English, the language that the recorded models know."""
+    """Read the example prompts by kind. They are always English, the language of the recorded runs' models."""
     examples: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
     return examples | {kind: lists["page"] for kind, lists in questions().items()}
 

@@ -120,6 +120,14 @@ def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family
         assert (drawn[-1] in ends) == (len(drawn) < 40) and not set(drawn[:-1]) & ends
 
 
+def test_with_longer_prompts_fewer_texts_are_written_at_once(
+    family: zoo.Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("specdec.figures.machine.free_memory", lambda: 2**27)
+    rows = [Writer(family, prompts).rows for prompts in ([], PROMPTS, [PROMPTS[0] * 40])]
+    assert 1 < rows[2] < rows[0] < rows[1]
+
+
 def test_a_chat_model_writes_the_prompts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its answers begin where the template ends; no prompt is written twice, or one that drafters are measured with."""
     family = zoo.load_pair(model_into(tmp_path / "target", 1))

@@ -44,7 +44,7 @@ DRAFTERS = {
 }
 PROMPTS = 4  # prompts of each kind
 DEADLINE_S = 1800.0  # time limit of one browser
-ISOLATION = {"Opener": "same-origin", "Embedder": "require-corp", "Resource": "cross-origin"}  # as on a static Space
+ISOLATION = {"Opener": "same-origin", "Embedder": "require-corp", "Resource": "cross-origin"}  # they allow threads
 
 
 def report(options: Options) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def write(folder: Path, family: str, options: Options) -> None:
 
 
 def engine_files() -> dict[str, bytes]:
-    """Return the engine's scripts and its layers in WebAssembly, by name."""
+    """Return the engine's scripts and its WebAssembly builds, by file name."""
     scripts = {Path(name).name: text.encode() for name, text in sources().items() if name.startswith("engine/")}
     return scripts | {f"{name}.wasm": content for name, content in layers().items()}
 

@@ -162,8 +162,8 @@ def measure_smollm2(at: Scale) -> Iterator[Row]:
     names = sorted(set(family.drafters) - {"none", "suffix"}, key=lambda name: (name not in best, name))
     for name in names if at == FULL else names[:1]:
         cases = [Case(name, "qa", 0.0, k) for k in ((4, 3, 6, 8) if name in best else (4,))]
-        for of_one_temperature in (cases, [Case(name, "qa", 0.8, 4)]):
-            yield from measure(family, prompts, of_one_temperature, replace(at, repeats=1))
+        for same_temperature in (cases, [Case(name, "qa", 0.8, 4)]):
+            yield from measure(family, prompts, same_temperature, replace(at, repeats=1))
 
 
 def generate(at: Scale) -> Iterator[Row]:

@@ -94,7 +94,7 @@ def specdec_pass(model: Transformer, prompt: list[int]) -> Pass:
 
 
 def bytes_of(model: Transformer) -> int:
-    """Return the bytes of all matrices with their scales. Raises ValueError if the layers do not run in C++."""
+    """Return the bytes of the layers' and the head's matrices with their scales. Raises ValueError if C++ is off."""
     matrices = [matrix for layer in model.layers for matrix in (layer.qkv, layer.out, layer.gate_up, layer.down)]
     size = 0
     for matrix in (*matrices, model.head):

@@ -1,4 +1,4 @@
-"""Measure transformers' own generation on the same weights, dtype, prompts and lengths, for comparison."""
+"""Measure transformers' own generation with the weights, dtype, prompts and lengths of our runs, for comparison."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def measure(
 ) -> dict[str, Any]:
     """Return tokens per second, as medians over the domains.
 
-    Our lanes take turns with those of transformers, so that slow moments slow all.
+    Our lanes take turns with those of transformers, so that slow moments of the machine slow all.
     """
     peer, identical = Peer(family), 0
     plain = partial(write, family, Case("none", "", 0.0, 0))

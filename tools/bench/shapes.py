@@ -67,7 +67,7 @@ def measure(
     for k in depths:
         accept = synthetic(SYNTHETIC_ALPHA) if k else ratio
         cycle = Cycle(target, draft if k else None, k, context + tokens, params, accept)
-        drafter = DraftModelDrafter(draft, 1)
+        drafter = DraftModelDrafter(draft, 1)  # is not run: `cycle` drafts, with its own caches
         lanes.append(Lane(k, Task(target, prompt, params, drafter, k, details=False), cycle, []))
     for repeat in range(-1, repeats):  # the first round captures CUDA graphs and warms up
         for measured in lanes:

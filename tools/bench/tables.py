@@ -219,7 +219,7 @@ def browsers(report: Any) -> str:
 
 
 def gpu(report: Any) -> str:
-    """Write the sentences about a GPU."""
+    """Write README's sentences about a GPU."""
     stages, card = report["stages"], report["machine"]["gpu"]
     plain, drafted = (row for row in stages["steps"] if "synthetic_alpha" in row and row["context"] == 128)
     (generate,) = stages["generate"]
@@ -311,7 +311,7 @@ def brief(row: Any) -> str:
 
 
 def best(report: Any, name: str, temperature: float) -> str:
-    """Write the median speed-up and each domain's best."""
+    """Write each domain's best speed-up, and the median of those domains that do not loop."""
     summary = report["headline"][name]
     by_domain: dict[str, float] = {}
     for row in report["rows"]:

@@ -1,7 +1,7 @@
 """`python -m tools.train all --corpus DIR --out DIR`: train the embedded family.
 
-The corpus: the plain text files in DIR, the code of Python's standard library, and generated facts. This package trains
-the tokenizer, the target, Medusa heads, the block drafter and the MTP layer. The code of `specdec train` trains
+The corpus: the plain text files of `--corpus`, the code of Python's standard library, and generated facts. This package
+trains the tokenizer, the target, Medusa heads, the block drafter and the MTP layer. The code of `specdec train` trains
 `draft_model` and `eagle3`, on the corpus and on texts that the target wrote.
 """
 
@@ -90,11 +90,11 @@ class Build:
         rows = max(1, options.batch_tokens // options.length)
         streams = self.streams if set(mixture) <= set(self.streams) else self.streams | {"own": self.target_texts()}
         batches = data.batches(streams, mixture, rows, options.length + 1, dice, options.device)
-        check = next(data.batches(streams, mixture, rows, options.length + 1, random.Random(-1), options.device))[0]
+        fixed = next(data.batches(streams, mixture, rows, options.length + 1, random.Random(-1), options.device))[0]
 
         @torch.no_grad()
         def measure(progress: Progress) -> None:
-            print(f"{stage}: {progress.tokens:,} tokens, {progress.seconds:.0f} s, loss {float(loss(check)):.3f}")
+            print(f"{stage}: {progress.tokens:,} tokens, {progress.seconds:.0f} s, loss {float(loss(fixed)):.3f}")
 
         checkpoint = self.out / "checkpoints" / f"{stage}.pt"
         return fit(model, matrices, loss, batches, self.seconds(stage), checkpoint, measure)

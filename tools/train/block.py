@@ -1,7 +1,7 @@
 """Train the block drafter, which drafts a whole block in one pass. In training, a block begins at every third token.
 
-A slot is a drafted token's place. The Markov correction reads the token before the slot: the true token in training,
-the drafted token in use. DFlash (arXiv 2602.06036) uses the target's output matrix. This drafter trains a copy of it.
+A slot is a drafted token's place. The Markov correction reads the token before the slot, which in training is always
+the true token. DFlash (arXiv 2602.06036) uses the target's output matrix. This drafter trains a copy of it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ STRIDE = 3  # tokens between the starts of two successive blocks
 class Attention(Projections):
     """A slot attends to the features of the text before its block, and to all slots of the block."""
 
-    def forward(self, x: Tensor, text: Tensor, places: TensorPair, text_places: TensorPair, masked: Tensor) -> Tensor:
+    def forward(self, x: Tensor, text: Tensor, rotary: TensorPair, text_rotary: TensorPair, masked: Tensor) -> Tensor:
         """Attend from the slots `x` [rows, blocks, slots, hidden] to `text` [rows, n, hidden] and to their own blocks.
 
-        `x` and `text` are normed; places are (cos, sin). `masked` [blocks · slots, n] is True for text a slot ignores.
+        `x` and `text` are normed; rotary is (cos, sin). `masked` [blocks · slots, n] is True for text a slot ignores.
         """
         rows, blocks, slots, _ = x.shape
 
@@ -36,9 +36,9 @@ class Attention(Projections):
         def by_block(y: Tensor) -> Tensor:
             return y.unflatten(2, (blocks, slots))
 
-        q, k = apply_rotary_pos_emb(by_head(self.q_proj, x), by_head(self.k_proj, x), *places)
+        q, k = apply_rotary_pos_emb(by_head(self.q_proj, x), by_head(self.k_proj, x), *rotary)
         v, text_v, text_k = by_head(self.v_proj, x), by_head(self.v_proj, text), by_head(self.k_proj, text)
-        text_k = apply_rotary_pos_emb(text_k, text_k, *text_places)[0]
+        text_k = apply_rotary_pos_emb(text_k, text_k, *text_rotary)[0]
         q = q * q.shape[-1] ** -0.5
         before = (q @ text_k.transpose(2, 3)).masked_fill(masked, float("-inf"))
         within = by_block(q) @ by_block(k).transpose(3, 4)
@@ -58,9 +58,9 @@ class Layer(nn.Module):
             LlamaRMSNorm(config.hidden_size, config.rms_norm_eps) for _ in range(2)
         )
 
-    def forward(self, x: Tensor, text: Tensor, places: TensorPair, text_places: TensorPair, masked: Tensor) -> Tensor:
+    def forward(self, x: Tensor, text: Tensor, rotary: TensorPair, text_rotary: TensorPair, masked: Tensor) -> Tensor:
         norm = self.input_layernorm
-        x = x + self.self_attn(norm(x), norm(text), places, text_places, masked)
+        x = x + self.self_attn(norm(x), norm(text), rotary, text_rotary, masked)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 

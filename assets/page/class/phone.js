@@ -3,9 +3,9 @@
 import { createButton, findParts } from "#page/race/html.js";
 import { createQuestionTexts } from "#page/class/question.js";
 
-const GLIDE_MS = 200, // duration of a glide
-  FRAME_MS = 33, // between two drawings in a glide
-  MAX_GLIDE_MS = 1500; // a phone that is farther behind jumps
+const GLIDE_MS = 200, // how long the replay takes to glide to the teacher's moment
+  FRAME_MS = 33, // between two drawings on the way there
+  MAX_GLIDE_MS = 1500; // a replay that is farther behind jumps there
 const VOTE_GAP_MS = 200,
   RETRY_MS = 4000;
 const KEY = "specdec.phone";
@@ -83,7 +83,7 @@ export function mount(element, props, player, playerProps, handlers) {
     if (view.state.cursor && view.state.cursor.closed && !player.moment().closed) handlers.ended();
   }
 
-  /* Shows the moment that the teacher's page sent. While that page plays, glides forward to a near moment. */
+  /* Shows the moment that the teacher's page sent. Glides there if that page plays and the moment is just ahead. */
   function glideTo(cursor) {
     cancelAnimationFrame(view.frame);
     if (!cursor) return;
@@ -154,12 +154,12 @@ export function mount(element, props, player, playerProps, handlers) {
     if (wasVoting) return;
     for (let sent = null; sent !== view.chosen;) {
       const vote = view.chosen,
-        answer = await fetch("class/vote", {
+        response = await fetch("class/vote", {
           method: "POST",
           body: JSON.stringify({ phone, ...vote }),
         }).catch(() => null);
-      if (answer && answer.status !== 429) sent = vote;
-      await new Promise((resolve) => setTimeout(resolve, answer ? VOTE_GAP_MS : RETRY_MS));
+      if (response && response.status !== 429) sent = vote;
+      await new Promise((resolve) => setTimeout(resolve, response ? VOTE_GAP_MS : RETRY_MS));
     }
     view.voting = false;
   }

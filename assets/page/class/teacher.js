@@ -14,7 +14,7 @@ import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const POST_GAP_MS = 200,
   RETRY_MS = 1000,
-  MAX_POST = 400000; // characters of the log in a post
+  MAX_POST = 400000; // a post has at most this many characters of the log
 const SECRET_KEY = "specdec.teach";
 
 /* Replaces a greedy first run by a sampled one, in which random draws decide. */
@@ -53,19 +53,19 @@ function mountPanel(element, props, player, secret) {
       body: JSON.stringify(body),
     });
 
-  /* Sends the class the rest of the log and the moment on show. */
+  /* Sends the class the part of the log that it lacks, and the moment on show. */
   async function send() {
     if (isSending || hasStopped) return;
     isSending = true;
     try {
       for (let next = nextPost(); next && !hasStopped; next = nextPost()) {
-        const answer = await post(next.body);
-        if (answer.status === 403) return stopTeaching();
-        if (answer.status === 409)
+        const response = await post(next.body);
+        if (response.status === 403) return stopTeaching();
+        if (response.status === 409)
           runName = ""; // the app was restarted and lacks the beginning of the run
-        else if (answer.ok) next.markSent();
-        else showNotice(fillText(labels.refused, { reason: await answer.text() }), true);
-        await waitMs(answer.ok ? POST_GAP_MS : RETRY_MS);
+        else if (response.ok) next.markSent();
+        else showNotice(fillText(labels.refused, { reason: await response.text() }), true);
+        await waitMs(response.ok ? POST_GAP_MS : RETRY_MS);
       }
     } catch {
       showNotice(labels.lost, true);
@@ -105,9 +105,9 @@ function mountPanel(element, props, player, secret) {
   /* -- questions -- */
 
   /** @type {any} */
-  let openQuestion = null; // { answer, at }: `at`: when the replay shows the answer; null for the quiz
+  let openQuestion = null; // { answer, at }: the replay shows the answer at `at` ms; for the quiz, `at` is null
 
-  /* Moves the player and sends the moment, because a hidden player dispatches no "sd-drawn". */
+  /* Moves the player and calls `send`, because a hidden player does not dispatch "sd-drawn", which would call it. */
   function moveTo(timeMs) {
     player.show({ t: timeMs });
     send();
@@ -127,7 +127,7 @@ function mountPanel(element, props, player, secret) {
     return cycle;
   }
 
-  /* Asks about a draft that a random draw decides. If there is none, asks about the rejected or the last draft. */
+  /* Asks about a draft that a random draw decides, or else about the rejected draft, or else about the last one. */
   function askKeep() {
     const { rule, server } = speculativeOf(player.run()).started || {};
     // the log of an older version names no rule; that version used rejection sampling
@@ -167,9 +167,9 @@ function mountPanel(element, props, player, secret) {
   async function postQuestion(body) {
     showNotice("");
     try {
-      const answer = await post(body);
-      if (answer.status === 403) stopTeaching();
-      else if (!answer.ok) showNotice(fillText(labels.refused, { reason: await answer.text() }), true);
+      const response = await post(body);
+      if (response.status === 403) stopTeaching();
+      else if (!response.ok) showNotice(fillText(labels.refused, { reason: await response.text() }), true);
     } catch {
       showNotice(labels.lost, true);
     }
@@ -201,7 +201,7 @@ function mountPanel(element, props, player, secret) {
     };
   }
 
-  /* Stops, because the app was restarted with another secret. */
+  /* Stops, because the app refused the secret; a restarted app has another one. */
   function stopTeaching() {
     hasStopped = true;
     sessionStorage.removeItem(SECRET_KEY);

@@ -4,7 +4,7 @@
 import { blockChance, entropy, highestIndices, overlap, residual } from "./sampling.js";
 import { Random } from "./random.js";
 
-const TOP_TOKENS = 8; // tokens listed of each distribution
+const TOP_TOKENS = 8; // how many tokens `likeliest` returns at most
 
 /* Draws a token from a distribution, only for display, with Gumbel noise. Seed and position determine the noise. */
 export class Noise {
@@ -84,7 +84,7 @@ export function createDescriber(piece, noise, length) {
   function verification({ tokens, probs }, rows, verdict) {
     const q = probs || tokens.map((token) => pointMass(rows[0].length, token)),
       chances = blockChances(tokens, rows, q);
-    const positions = tokens.map((token, i) => position(token, i, rows[i], q[i], chances, verdict));
+    const positions = tokens.map((token, i) => describePosition(token, i, rows[i], q[i], chances, verdict));
     const { distribution: drawnFrom, accepted } = verdict,
       fields = {
         positions,
@@ -95,7 +95,7 @@ export function createDescriber(piece, noise, length) {
     return { ...fields, p: rows[accepted][verdict.token], ...bonus };
   }
 
-  function position(token, i, p, q, chances, { trials, token: targetToken }) {
+  function describePosition(token, i, p, q, chances, { trials, token: targetToken }) {
     const trial = trials[i],
       status = !trial ? "discarded" : trial.accepted ? "accepted" : "rejected",
       rejected = status === "rejected" ? [targetToken] : [],

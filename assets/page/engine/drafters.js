@@ -1,5 +1,5 @@
-/* Defines the drafters, as in `specdec/drafters`. `propose(tokens, k, params, sampler)` returns a `Proposal`: a chain
- * of at most `k` tokens to follow the text `tokens`. Each run has its own instance. */
+/* Defines drafters that work like those in `specdec/drafters`. `propose(tokens, k, params, sampler)` returns a
+ * `Proposal`: a chain of at most `k` tokens to follow the text `tokens`. Each run has its own instance. */
 
 import { argmax, probabilities } from "./sampling.js";
 
@@ -75,7 +75,7 @@ export class DraftModel {
   propose(tokens, k, params, sampler) {
     let pending = tokens.slice(this.cutBack(tokens));
     if (!k) {
-      // Fill the cache although nothing is drafted. Leave out the last token, because the next call reads it.
+      // Only fill the cache. Leave out the last token, because the next call reads it in any case.
       if (pending.length > 1) this.step(pending.slice(0, -1));
       return emptyProposal();
     }
@@ -113,7 +113,7 @@ export class DraftModel {
     this.cache.release();
   }
 
-  /* Cuts the cache back to what it shares with the text. Returns the new length. */
+  /* Cuts the cache back to what it shares with the text, without the text's last token. Returns the new length. */
   cutBack(tokens) {
     let length = 0;
     while (length < tokens.length - 1 && this.cached[length] === tokens[length]) length++;

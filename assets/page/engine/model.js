@@ -1,4 +1,4 @@
-/* Runs a model of the Llama architecture in WebAssembly. Its code is compiled from `specdec/models/native.cpp`.
+/* Runs a model of the Llama architecture in WebAssembly, compiled from `specdec/models/native.cpp`.
  * `specdec/models/browser.py` writes the model's file. The logits equal, bit for bit, those of `native.cpp`. */
 
 const MAGIC = 0x31445053, // "SPD1"
@@ -179,11 +179,11 @@ function fromHalf(bits) {
 
 /* Holds the keys and values of a sequence. A rollback only sets the length; new tokens overwrite the removed ones. */
 class Cache {
-  constructor(cacheMemory, capacity, free) {
+  constructor(cacheMemory, capacity, freeBuffers) {
     this.at = cacheMemory.at;
     this.capacity = capacity;
     this.length = 0;
-    this.release = () => free.push(cacheMemory);
+    this.release = () => freeBuffers.push(cacheMemory);
   }
 
   keep(length) {

@@ -46,7 +46,7 @@ export class Tokenizer {
   /** @param {number} token @returns {Uint8Array} empty for a special token */
   bytes(token) {
     const name = this.special.has(token) ? "" : this.names[token] || "";
-    return Uint8Array.from(name, (character) => BYTES.get(character) ?? 63);
+    return Uint8Array.from(name, (character) => BYTES.get(character) ?? 63); // 63: "?"
   }
 
   /* Returns a token as the page shows it: as text, or as bytes like <0xF0> if they are not valid UTF-8. */
@@ -128,10 +128,10 @@ export class TextStream {
   }
 
   flush() {
-    const rest = this.release(this.decoder.decode()),
+    const text = this.release(this.decoder.decode()),
       held = this.held;
     this.held = "";
-    return this.stopped ? rest : rest + held;
+    return this.stopped ? text : text + held;
   }
 
   release(newText) {

@@ -86,7 +86,7 @@ function warmUp({ target, draft }, k, usesDraftModel) {
 
 const DRAFTERS = {
   draft_model: ({ draft }, capacity) => new DraftModel(draft, capacity),
-  prompt_lookup: (_, __, around) => new PromptLookup(around),
+  prompt_lookup: (_, __, templateLengths) => new PromptLookup(templateLengths),
   none: () => new NoDrafter(),
 };
 
@@ -136,7 +136,7 @@ async function run(runNumber, { prompt, family, drafter, k, params }, { files, b
   const { target, tokenizer } = models,
     { chat, ends = [END_TOKEN] } = target.head,
     tokens = tokenizer.prompt(prompt, chat, END_TOKEN),
-    around = chat && [chat.before, chat.after].map((text) => tokenizer.encode(text).length);
+    templateLengths = chat && [chat.before, chat.after].map((text) => tokenizer.encode(text).length);
   if (tokens.length >= target.context) throw { wrong: "long", n: tokens.length, limit: target.context - 1 };
   if (wantedRun !== runNumber) return;
   const draftLength = drafter === "none" ? 0 : k,
@@ -146,7 +146,7 @@ async function run(runNumber, { prompt, family, drafter, k, params }, { files, b
   const speculativeDrafter = DRAFTERS[drafter](
       models,
       Math.min(target.context, tokens.length + params.max_tokens) + k,
-      around,
+      templateLengths,
     ),
     lanes = {
       speculative: generate({

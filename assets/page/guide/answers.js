@@ -26,7 +26,7 @@ function alphaOf(accepted, k) {
 }
 
 /* Converts one of `rate` (accepted / drafted), `alpha` and `tau` into all three; returns null for an impossible value.
- * Each cycle drafts k tokens. α assumes that each is accepted with the same chance, independently of the others. */
+ * Each cycle drafts k tokens. α is the chance that a judged token is accepted, and taken to be the same for all. */
 export function convert(name, value, k) {
   if (!Number.isInteger(k) || k < 1 || k > MAX_K || !Number.isFinite(value)) return null;
   if (name === "alpha" && (value < 0 || value > 1)) return null;

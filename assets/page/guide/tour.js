@@ -27,7 +27,7 @@ function mountTour(element, props, server, player) {
 
   /* -- what the steps can do with the page -- */
 
-  const visible = (selector) =>
+  const findShown = (selector) =>
     [...document.querySelectorAll(selector)].find((node) => node.getClientRects().length) || null;
   const press = (selector) => {
     const node = document.querySelector(selector);
@@ -43,7 +43,7 @@ function mountTour(element, props, server, player) {
     press,
     slide: slideTo,
     rejectionCycle,
-    has: (selector) => Boolean(visible(selector)),
+    has: (selector) => Boolean(findShown(selector)),
     value: (selector) => Number(document.querySelector(selector).value),
     seek: (t) => slideTo(PLAYER + "scrub]", Math.min(t, replayEnd(player.run()))),
     rejectedIndex: () =>
@@ -59,7 +59,7 @@ function mountTour(element, props, server, player) {
 
   /* -- starting and ending -- */
 
-  /* Starts the tour: loads the sampled run, and saves the visitor's own run until the tour ends. */
+  /* Starts the tour. Loads the sampled run, if one is recorded; the visitor's own run returns when the tour ends. */
   async function startTour(opener) {
     view.opener = opener;
     sampledRun ||= await server.sampled_run().catch(() => "");
@@ -137,11 +137,11 @@ function mountTour(element, props, server, player) {
     const step = STEPS[view.step];
     if (!step) return;
     view.frameId = requestAnimationFrame(followWidget);
-    if (!view.hasActed && visible(READY[step.tab])) {
+    if (!view.hasActed && findShown(READY[step.tab])) {
       view.hasActed = true;
       if (step.act && speculativeOf(player.run()).cycles.length) step.act(page);
     }
-    const widget = view.hasActed ? (view.isDone && step.thenAt && visible(step.thenAt)) || visible(step.at) : null;
+    const widget = view.hasActed ? (view.isDone && step.thenAt && findShown(step.thenAt)) || findShown(step.at) : null;
     pointAt(widget && step.enclosing ? widget.closest(step.enclosing) : widget);
     if (view.hasActed && step.done && !view.isDone && step.done(page)) {
       const hadFocus = document.activeElement === part.show;
@@ -157,7 +157,7 @@ function mountTour(element, props, server, player) {
       panel = part.panel.getBoundingClientRect();
     part.ring.hidden = !widget;
     const box = widget ? widget.getBoundingClientRect() : { left: 0, right: 0, top: 0, bottom: 0 };
-    const keepFree = STEPS[view.step].keepFree && visible(STEPS[view.step].keepFree),
+    const keepFree = STEPS[view.step].keepFree && findShown(STEPS[view.step].keepFree),
       place = choosePlace(box, panel, viewport, view.place, keepFree ? keepFree.getBoundingClientRect() : box),
       sheet = place === "sheet" ? panel.height : 0;
     if (place !== view.place || view.sheet !== sheet) {
@@ -166,7 +166,7 @@ function mountTour(element, props, server, player) {
       document.documentElement.style.setProperty("--sd-sheet", sheet + "px");
     }
     if (!widget) return;
-    // This position changes when the page moves the widget, but not when the visitor scrolls.
+    // Scroll to the widget again if the page moves it. When the visitor scrolls, this position stays the same.
     const standsAt = [Math.round(box.top + scrollY), sheet].join();
     if (standsAt !== view.standsAt) Object.assign(view, { standsAt, hasScrolled: false });
     if (!view.hasScrolled) {

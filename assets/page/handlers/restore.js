@@ -3,6 +3,7 @@
 
 const MAX_AWAY_MS = 60000;
 const NO_CHANGE = { __type__: "update" };
+export let restoredLog = ""; // the run that returned, if any
 
 /**
  * Returns updates of the prompt's field and of the player.
@@ -20,11 +21,10 @@ export function restoreUpdates(prompt, run, { hash, cameBack, now }) {
     /* another page stored this text */
   }
   const addressHoldsRun = hash.startsWith("#run=");
+  restoredLog = log && !addressHoldsRun && (cameBack || now - leftAt < MAX_AWAY_MS) ? log : "";
   return [
     prompt === null ? NO_CHANGE : prompt,
-    log && !addressHoldsRun && (cameBack || now - leftAt < MAX_AWAY_MS)
-      ? { ...NO_CHANGE, value: log, ended: "kept" }
-      : NO_CHANGE,
+    restoredLog ? { ...NO_CHANGE, value: restoredLog, ended: "kept" } : NO_CHANGE,
   ];
 }
 

@@ -13,7 +13,7 @@ export function createAccount(texts, part, view, createTerm) {
       formatMs = (ms) => (ms ? formatDuration(ms) : "–"),
       formatCost = (passes) => (passes == null ? "–" : toFixed(passes) + (peer ? "" : " " + labels.passes_unit));
     const tpot = ({ tokens, endMs }) => (tokens ? formatMs(endMs / tokens) : "–"),
-      drafting = ({ draftMs, endMs }) => (endMs ? toFixed((draftMs / endMs) * 100, 0) + " %" : "–");
+      formatDraftingShare = ({ draftMs, endMs }) => (endMs ? toFixed((draftMs / endMs) * 100, 0) + " %" : "–");
     const acceptance = ({ accepted, drafted }) =>
       drafted ? toFixed(accepted / drafted) + (peer ? "" : ` (${accepted}/${drafted})`) : "–";
     const peerCell = (figure) => (reportsDrafts(peer) ? figure() : "–"); // some peers report only their tokens
@@ -68,8 +68,8 @@ export function createAccount(texts, part, view, createTerm) {
               ],
               [
                 "drafting",
-                drafting(figures.speculative),
-                peerFigures && peerCell(() => drafting(peerFigures)),
+                formatDraftingShare(figures.speculative),
+                peerFigures && peerCell(() => formatDraftingShare(peerFigures)),
                 plain && "",
               ],
             ],

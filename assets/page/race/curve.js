@@ -18,8 +18,8 @@ export function createCurve(texts, part, view) {
       [speculative, plain, peer] = lanesOf(view.run);
     if (!width) return;
     const tokensOf = (lane) => countTokens(lane, lane.cycles.length),
-      limitedLane = plain || speculative,
-      limit = (limitedLane.started && limitedLane.started.params && limitedLane.started.params.max_tokens) || 0;
+      anyLane = plain || speculative,
+      limit = (anyLane.started && anyLane.started.params && anyLane.started.params.max_tokens) || 0;
     const endMs = timeAxisEnd(view.run, end),
       maxTokens = Math.max(4, ...lanesOf(view.run).map(tokensOf), isOver(view.run) ? 0 : limit);
     const x = (ms) => left + (ms / endMs) * (width - left - 10),
@@ -72,33 +72,33 @@ export function createCurve(texts, part, view) {
   }
 
   /* Draws the legend at the lower right, because lane names beside the lines would overlap the lines. */
-  function drawLegend(chart, x, bottom, plain, peer) {
+  function drawLegend(chart, lineX, bottomY, plain, peer) {
     const rows = [
       ["sd-line-a", texts.charts.speculative],
       peer && ["sd-line-c", texts.charts.peer],
       plain && ["sd-line-b", texts.charts.plain],
     ].filter(Boolean);
     rows.forEach(([cls, name], i) => {
-      const y = bottom - (rows.length - i) * 17 + 9;
-      chart.append(svgLine(x, y, x + 24, y, cls), svgText(x + 31, y + 4, name));
+      const rowY = bottomY - (rows.length - i) * 17 + 9;
+      chart.append(svgLine(lineX, rowY, lineX + 24, rowY, cls), svgText(lineX + 31, rowY + 4, name));
     });
   }
 
   function stairPath(lane, until, x, y) {
     let d = `M${x(0).toFixed(1)} ${y(countTokens(lane, 0)).toFixed(1)}`,
-      at = 0;
+      lastMs = 0;
     lane.cycles.every((cycle, i) => {
       if (cycle.endMs > until + EPS) return false;
       d += `H${x(cycle.endMs).toFixed(1)}V${y(countTokens(lane, i + 1)).toFixed(1)}`;
-      at = cycle.endMs;
+      lastMs = cycle.endMs;
       return true;
     });
-    return until > at && at < lane.endMs ? d + `H${x(Math.min(until, lane.endMs)).toFixed(1)}` : d;
+    return until > lastMs && lastMs < lane.endMs ? d + `H${x(Math.min(until, lane.endMs)).toFixed(1)}` : d;
   }
 
   function labelNow(chart, figures, x, y, width) {
-    const at = x(view.timeMs),
-      flip = at > width - 40,
+    const nowX = x(view.timeMs),
+      flip = nowX > width - 40,
       side = flip ? -9 : 9,
       anchor = flip ? "end" : "start",
       speculativeY = y(figures.speculative.written),
@@ -106,13 +106,13 @@ export function createCurve(texts, part, view) {
       shift = Math.abs(speculativeY - plainY) < 14 ? 8 : 0,
       direction = figures.speculative.written >= figures.plain.written ? -1 : 1;
     chart.append(
-      svgLine(at, speculativeY, at, plainY, "sd-mean"),
-      svg("circle", { cx: at, cy: speculativeY, r: 3.5, class: "sd-dot-a" }),
-      svg("circle", { cx: at, cy: plainY, r: 3.5, class: "sd-dot-b" }),
+      svgLine(nowX, speculativeY, nowX, plainY, "sd-mean"),
+      svg("circle", { cx: nowX, cy: speculativeY, r: 3.5, class: "sd-dot-a" }),
+      svg("circle", { cx: nowX, cy: plainY, r: 3.5, class: "sd-dot-b" }),
     );
     chart.append(
-      svgText(at + side, speculativeY + 4 + direction * shift, String(figures.speculative.written), "sd-b", anchor),
-      svgText(at + side, plainY + 4 - direction * shift, String(figures.plain.written), "", anchor),
+      svgText(nowX + side, speculativeY + 4 + direction * shift, String(figures.speculative.written), "sd-b", anchor),
+      svgText(nowX + side, plainY + 4 - direction * shift, String(figures.plain.written), "", anchor),
     );
   }
 

@@ -2,7 +2,7 @@
  * All verdicts then appear at the same time: rejected chips drop out, and the target's own token drops in.
  *
  * `draw(cycle, progress)` draws one frame; `progress` goes from 0 to 1. Chips arrive until DRAFTED_SHARE, the pass runs
- * until PASSED_SHARE, then the verdicts move. Screen readers skip the animation, because a sentence says the same. */
+ * until PASSED_SHARE, then the verdicts move. Screen readers skip the animation; `story.js` puts it in words. */
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
@@ -12,7 +12,7 @@ import { clamp } from "#page/race/format.js";
 export const DRAFTED_SHARE = 0.4,
   PASSED_SHARE = 0.7;
 const FLASHED_SHARE = 0.76,
-  MAX_DRAFTS = 7; // at most so many drafted tokens are drawn
+  MAX_DRAFTS = 7; // most drafted tokens to draw in one cycle
 const GAP_PX = 6,
   FALL_PX = 62,
   DRAFT_BOX_PX = 74,

@@ -6,7 +6,7 @@ import { toFixed, formatSize } from "#page/race/format.js";
 import { methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
 import { showCountMethod, describeServer, formatServerName } from "#page/race/server.js";
 
-const PRECISIONS = ["bfloat16", "int8", "int7"]; // the heading names these, because rounded weights change the target
+const PRECISIONS = ["bfloat16", "int8", "int7"]; // of the target; the heading names no others
 
 const isBuiltIn = (family) => /^embedded(:|$)/.test(family || "embedded");
 const modelName = (pair) =>
@@ -99,7 +99,7 @@ export function createHeading(texts, root, part, view) {
     for (const sub of [part.sub0, part.sub1, part.sub2]) setProperty(sub, "title", sub.textContent);
   }
 
-  /* Picks the sentence on the drafter. A tree has several guesses even with k = 1. */
+  /* Picks the sentence on the drafter. `one` says "one guess per cycle", which no tree makes, even with k = 1. */
   const drafterSentence = ({ k, drafter }) =>
     k === 0
       ? texts.lane.none
@@ -140,7 +140,7 @@ export function createHeading(texts, root, part, view) {
 /* Returns whether the model is SmolLM2, unpacked to bfloat16 from a file with 4 bits per weight. */
 const isUnpackedFile = ({ family, dtype }) => family === "smollm2" && dtype === "bfloat16";
 
-const KERNELS = { native: "native", wasm: "wasm" }; // any other run was computed by torch
+const KERNELS = { native: "native", wasm: "wasm" }; // all other values of `kernels` mean torch
 
 /* Names the machine that computed the run: its GPU, or its number of cores and threads. */
 function machineName(texts, models, machine) {

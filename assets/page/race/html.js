@@ -13,7 +13,7 @@ export function createButton(label, act, cls = /** @type {string | null} */ ("sd
   node.onclick = act;
   return node;
 }
-/* Adds one button per label to `box`. Returns a function that shows the button with a given name as pressed. */
+/* Adds a button for each [name, label] to `box`. Returns a function that shows the button of a name as pressed. */
 export function createChoice(box, labels, choose) {
   for (const [name, label] of labels) {
     const node = createButton(label, () => choose(name), null);
@@ -62,8 +62,6 @@ export const setAttribute = (node, name, value) => {
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 };
 
-let idCount = 0;
-
 /* Returns the elements inside `root` that have the attribute `data-part`, keyed by its value. */
 export const findParts = (root) =>
   /** @type {any} */ (
@@ -100,4 +98,5 @@ export function saveFile(blob, run, extension) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
+let idCount = 0;
 export const createId = (name) => `sd-${name}-${idCount++}`;

@@ -91,12 +91,12 @@ export function createLanes(texts, part, view) {
     if (hasDrafts(laneIndex)) box.append(html("span", { class: "sd-gap" }));
   }
 
-  /* Prepares `tree` for a draft tree: siblings stand below each other, children to the right of their parent. Returns a
-   * function that creates the element for one draft. */
-  function growTree(tree, cycle) {
-    const nodes = { "-1": tree };
+  /* Prepares `group` for a draft tree: siblings stand below each other, children to the right of their parent. Returns
+   * a function that creates the element for one token. */
+  function growTree(group, cycle) {
+    const nodes = { "-1": group };
     setUp(
-      tree,
+      group,
       {
         class: "sd-cyc sd-tree",
         role: "group",

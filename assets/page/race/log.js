@@ -179,7 +179,7 @@ function targetTokenOf(event, verified, draftCount) {
   };
 }
 
-/* Adds a cycle to the totals so far. A check is a pass that verifies drafts. */
+/* Adds a cycle to the totals so far. `checks` and `checkMs` leave out passes without a draft. */
 function addTotals(totals, cycle) {
   const before = totals || NO_TOTALS,
     passMs = cycle.check ? cycle.check.end - cycle.check.start : 0,
@@ -197,14 +197,14 @@ function addTotals(totals, cycle) {
   };
 }
 
-/* Creates the state of `readLog`, which reads the new lines of a growing log. */
+/* Creates the state of `readLog`, which reads the new lines of a growing log and returns whether another log began. */
 export function createReader() {
   return { firstLine: null, length: 0, run: null };
 }
 
 export function readLog(reader, text) {
-  const isNew = reader.firstLine !== null && (text.length < reader.length || !text.startsWith(reader.firstLine));
-  if (isNew) Object.assign(reader, createReader());
+  const isOtherLog = reader.firstLine !== null && (text.length < reader.length || !text.startsWith(reader.firstLine));
+  if (isOtherLog) Object.assign(reader, createReader());
   let end;
   while ((end = text.indexOf("\n", reader.length)) >= 0) {
     const line = text.slice(reader.length, end);
@@ -216,5 +216,5 @@ export function readLog(reader, text) {
       console.warn("a line of the run cannot be read", error);
     }
   }
-  return isNew;
+  return isOtherLog;
 }

@@ -17,7 +17,7 @@ export function countCyclesBy(cycles, ms) {
 export const countTokens = (lane, cycleCount) =>
   (lane.prefill ? lane.prefill.pieces.length : 0) + (cycleCount ? lane.cycles[cycleCount - 1].totals.tokens : 0);
 
-/* Returns the median and the longest time between two arrivals of tokens, in ms. */
+/* Returns the median and the longest gap in ms between arrivals of tokens up to the time `ms`; null without gaps. */
 export function gapsOf(lane, ms) {
   const ends = lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).map((cycle) => cycle.endMs),
     gaps = ends.map((at, i) => at - (i ? ends[i - 1] : 0)).filter((gap) => gap > EPS);
@@ -25,7 +25,7 @@ export function gapsOf(lane, ms) {
 }
 
 /* Computes the figures of a run at the time `ms`. Costs are in plain passes: `c` for drafting a token, `v` for a pass
- * that verifies drafts. `dar` is accepted / drafted. A figure that a server does not report is null. */
+ * that verifies drafts. `dar` is accepted / drafted. A figure that cannot be computed is null. */
 export function figuresAt(run, ms) {
   const laneAt = (lane) => {
     if (!lane) return { passes: 0, last: null, ...NO_TOTALS, written: 0, endMs: 0, rate: 0 };
@@ -77,16 +77,16 @@ export function figuresAt(run, ms) {
 
 const MAX_RATIO = 1.05, // largest plausible speed-up, as a multiple of τ
   MAX_SCATTER = 1.5, // largest plausible mean time of a pass, as a multiple of the median
-  MIN_PASSES = 8;
+  MIN_PASSES = 8; // the scatter of fewer passes is ignored
 /* Returns whether the machine was too busy for a reliable speed-up. `Trace.summary` in Python has the same rule. */
 export function wasMachineBusy(run) {
   const speculative = speculativeOf(run),
     plain = plainOf(run),
     figures = figuresAt(run, Infinity);
   if (!figures.speedup || serverOf(speculative) || serverOf(plain)) return false;
-  const passTimes = (lane, drafted) =>
+  const passTimes = (lane, hasDrafts) =>
     lane.cycles
-      .filter((cycle) => cycle.check && Boolean(cycle.drafts.length) === drafted)
+      .filter((cycle) => cycle.check && Boolean(cycle.drafts.length) === hasDrafts)
       .map((cycle) => cycle.check.end - cycle.check.start);
   const isScattered = (times) =>
     times.length >= MIN_PASSES && times.reduce((sum, ms) => sum + ms, 0) / times.length > MAX_SCATTER * medianOf(times);

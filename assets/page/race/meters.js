@@ -9,10 +9,10 @@ import { fillText } from "#page/race/text.js";
 import { timeAxisEnd } from "#page/race/axes.js";
 
 export const MIN_TOKENS = 16; // a speed-up over fewer tokens is mostly noise
-const LABELLED_PX = 48; // a lower chart gets no labels
+const LABELLED_PX = 48; // a chart of less height gets no labels
 const MAX_POINTS = 240; // points in the line of a chart
 
-/* Returns the speed-up so far; null before MIN_TOKENS tokens. A run that ends with a gain hides values below 1. */
+/* Returns the speed-up so far; null before MIN_TOKENS tokens, or below 1 in a run that ended with a gain. */
 export function speedupSoFar(run, figures) {
   if (!figures.speedup || figures.speculative.written < MIN_TOKENS) return null;
   const gains = isOver(run) && (figuresAt(run, Infinity).speedup || 0) >= 1;

@@ -87,7 +87,7 @@ const tokensAt = (lane, ms) =>
     ),
   ].filter(({ piece }) => piece);
 
-/* Breaks tokens into lines. Returns each line as a list of parts with their x and width. */
+/* Breaks tokens into lines, between words if possible. Returns each line as a list of parts with their x and width. */
 function linesOf(tokens, widthOf, maxWidth) {
   const lines = /** @type {any[][]} */ ([[]]);
   let x = 0;

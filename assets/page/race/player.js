@@ -1,5 +1,5 @@
 /* Plays one run: reads a growing NDJSON log of events, and shows one to three lanes of text, a timeline and charts.
- * Text from the log enters the page only by `append` and `textContent`, because a token can be `<script>`. */
+ * Text from the log enters the page only as text, never as HTML, because a token can be `<script>`. */
 
 import { findParts, setProperty } from "#page/race/html.js";
 import {
@@ -100,7 +100,7 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-ended"));
   }
 
-  /* Shows a run that the visitor chose, as a new run even if its header is the same. */
+  /* Replaces the run on show, even if the new one has the same header. */
   function load(log, fromLink = false) {
     props.value = log;
     Object.assign(reader, createReader());
@@ -143,7 +143,7 @@ function mountPlayer(element, props, watch, trigger) {
     else if (!live && !openAtEnd) openStill();
   }
 
-  /* Scrolls to the stage, because open settings above it can push it off the screen. */
+  /* Scrolls to the stage (sentence, lanes, timeline). Open settings above can push it off the screen. */
   function showStage() {
     const { top } = part.stage.getBoundingClientRect();
     if (top < 0 || top > innerHeight / 2) part.stage.scrollIntoView({ block: "nearest" });
@@ -202,7 +202,7 @@ function mountPlayer(element, props, watch, trigger) {
     paintAccount(figures);
   }
 
-  /* Draws the animation of a cycle, or the bars at the end. Cycles that are too fast to animate are drawn finished. */
+  /* Draws the current cycle or, at the run's end, the summary. Cycles too fast to animate are drawn finished. */
   function drawFlow(figures, isComplete) {
     const cycles = speculativeOf(view.run).cycles,
       isFinished =

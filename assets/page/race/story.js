@@ -35,7 +35,7 @@ export function findWinningDepth(figures, k, otherCost) {
 }
 
 /* `view` holds the run and the time on show. `createNumbersButtons(draft)` creates the buttons that lead to a draft's
- * numbers. `triggerOf()` returns Gradio's trigger, or null on a saved page. */
+ * numbers. `triggerOf()` returns the function that triggers a Gradio event, or null on a saved page. */
 export function createStory(texts, view, createNumbersButtons, triggerOf) {
   const createMark = (state, piece) => html("mark", { class: "sd-" + state }, formatPiece(piece)),
     serverStory = createServerSentences(texts, view, createMark, createNumbersButtons);

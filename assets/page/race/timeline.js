@@ -13,8 +13,8 @@ const TOP_PX = 16,
 
 /* `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`). */
 export function createTimeline(texts, part, view) {
-  /* The strip is drawn again only when the run, the zoom or the width changes. As the replay goes on, only three things
-   * move: the strip, the line at the current time, and the veil over the future. */
+  /* The strip holds bars and axis. It is built again only when the run, the zoom or the width changes. In the replay,
+   * the strip, the line at the current time and the veil over the future move, and labels appear. */
   const strip = html("div", { class: "sd-strip" }),
     veil = html("div", { class: "sd-veil" }),
     now = html("div", { class: "sd-nowline" });
@@ -150,13 +150,13 @@ export function createTimeline(texts, part, view) {
     const left = x(cycle.check.start),
       width = x(cycle.check.end) - left,
       middle = left + width / 2,
-      parts = [];
+      labels = [];
     bars.add("sd-f-target", left, y, width - (isClose ? 1 : 0.5), BAR_PX, isClose ? 2 : 0);
-    if (!isClose && !isSpeculative) return parts;
+    if (!isClose && !isSpeculative) return labels;
     if (width > (isClose ? 16 : 9))
-      parts.push(svgText(middle, y - 4, (isClose ? "+" : "") + cycle.gained, "sd-b", "middle"));
+      labels.push(svgText(middle, y - 4, (isClose ? "+" : "") + cycle.gained, "sd-b", "middle"));
     const n = cycle.drafts.length,
-      labels = isServed(view.run)
+      wordings = isServed(view.run)
         ? isSpeculative && n
           ? [fillText(texts.server.cycle, { n }), String(n)]
           : []
@@ -167,9 +167,9 @@ export function createTimeline(texts, part, view) {
               String(n),
             ]
           : [texts.time.target_short];
-    const label = isClose && labels.find((label) => width > 8 + estimateWidth(label));
-    if (label) parts.push(svgText(middle, y + 15, label, "sd-on-target", "middle"));
-    return parts;
+    const wording = isClose && wordings.find((wording) => width > 8 + estimateWidth(wording));
+    if (wording) labels.push(svgText(middle, y + 15, wording, "sd-on-target", "middle"));
+    return labels;
   }
 
   /* Returns how many ms the close zoom shows. */

@@ -83,9 +83,9 @@ export function createTokenCards(texts, view) {
     if (serverOf(laneAt(lane))) return { served: true, note: judged ? texts.server.no_coin : null };
     if (lane === 2)
       return {
-        label: labels.chance, // a peer does not report its coins
+        label: labels.chance,
         chance: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
-        noCoinText: judged ? labels.untold : labels.never,
+        noCoinText: judged ? labels.untold : labels.never, // a peer does not report its coins
       };
     if (draft.h != null)
       return {
@@ -199,16 +199,16 @@ export function createTokenCards(texts, view) {
 
   function drawDistribution({ top, rest }, title) {
     const rows = top.slice(0, 6).map(({ piece, prob }) => ({ piece, p: prob })),
-      others = rest + top.slice(6).reduce((sum, token) => sum + token.prob, 0),
+      otherChance = rest + top.slice(6).reduce((sum, token) => sum + token.prob, 0),
       chart = drawBars(rows, [{ x: 96, title, of: "p", model: "target" }], 150, 20),
       y = 33 + rows.length * 20;
-    chart.append(svgText(0, y, texts.card.rest), svgText(96, y, formatChance(others)));
+    chart.append(svgText(0, y, texts.card.rest), svgText(96, y, formatChance(otherChance)));
     return chart;
   }
 
   /* Draws one row per token, with one bar in each column. The largest bar is `maxWidth` px wide. */
-  function drawBars(rows, columns, maxWidth, below = 0) {
-    const height = 22 + rows.length * 20 + below,
+  function drawBars(rows, columns, maxWidth, spaceBelow = 0) {
+    const height = 22 + rows.length * 20 + spaceBelow,
       titles = columns.map(({ x, title }) => svgText(x, 12, title)),
       chart = svgRoot(298, height, columns[0].title, titles),
       highest = Math.max(EPS, ...rows.flatMap((row) => columns.map(({ of }) => row[of] || 0)));

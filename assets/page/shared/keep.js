@@ -1,8 +1,9 @@
 /* Saves the settings, the open tab and the run on show. The address holds the settings and the tab. The run, and a
- * prompt that is too long for the address, go into the storage of this browser tab. `handlers/restore.js` restores them
- * when the page loads again. */
+ * prompt that is too long for the address, go into `sessionStorage`. `handlers/restore.js` restores them when the page
+ * loads again. */
 
 import { latestValues } from "#page/handlers/changed.js";
+import { restoredLog } from "#page/handlers/restore.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const RUN = "specdec.run",
@@ -39,7 +40,7 @@ function withTab(search, tab, first) {
 
 const SAMPLING = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // the sampling settings that a run records
 
-const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // with these values the page chooses; any run matches them
+const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // with these values the page chooses both, so any run matches
 
 /* Returns whether the run on show has another prompt or other settings than `values`. Of a server's
  * run, only the prompt counts. K does not count with an adaptive drafter, which chooses it. */
@@ -64,7 +65,7 @@ export function hasOtherSettings(run, names, values, ruleKeys = {}) {
 }
 
 function keepState(props, player) {
-  const firstLog = player.log(),
+  const firstLog = restoredLog ? "" : player.log(), // not stored, as the server sends it again
     [names, usual, order, ruleKeys] = [props.names, props.usual, props.tabs, props.rules].map((text) =>
       JSON.parse(text),
     );
@@ -79,7 +80,7 @@ function keepState(props, player) {
       /* the storage is full or forbidden */
     }
   };
-  /* Returns the address with a query. Keeps the fragment if it holds a run or names a section of the Guide. */
+  /* Returns the page's address with `query`. Keeps the fragment if it holds a run or names a section of the Guide. */
   function address(query) {
     const keepsHash = location.hash.startsWith("#run=") || query.get("tab") === "guide";
     return location.pathname + formatQuery(query) + (keepsHash ? location.hash : "");
@@ -125,7 +126,7 @@ function keepState(props, player) {
   });
   window.addEventListener("popstate", () => {
     const wantedTab = new URLSearchParams(location.search).get("tab") || order[0];
-    // Back changes the tab but keeps the present settings
+    // Back and Forward change the tab, but not the settings
     history.replaceState(history.state, "", address(queryWithSettings(location.search)));
     if (wantedTab === findOpenTab()) return;
     openTab = wantedTab;

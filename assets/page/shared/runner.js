@@ -60,7 +60,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
   let worker = null;
   /** @type {Record<string, any>} */
   const filesOf = {},
-    agreedTo = {};
+    wasWarned = {};
   let runNumber = 0,
     family = "",
     log = "",
@@ -82,8 +82,8 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
       const familyFiles = (filesOf[family] ||= await files(family)),
         size = sumBytes(familyFiles);
       if (myNumber !== runNumber || !isRunning) return;
-      if (size > ASK_ABOVE_BYTES && !agreedTo[family]) {
-        agreedTo[family] = true;
+      if (size > ASK_ABOVE_BYTES && !wasWarned[family]) {
+        wasWarned[family] = true;
         showNotice(fillPlaceholders(texts.agree, { size: (size / 1e6).toFixed(0) }));
         return setRunning(false);
       }

@@ -139,7 +139,7 @@ function fileOf(kind, drafterName) {
 async function play(kind, drafterName) {
   const myNumber = ++playNumber,
     [usualDrafter] = Object.keys(page.runs[kind].files),
-    names = page.drafters,
+    labels = page.drafters,
     isSubstitute = !page.runs[kind].files[drafterName] && drafterName !== Object.keys(page.drafters)[0];
   try {
     const value = await load(fileOf(kind, drafterName));
@@ -147,7 +147,7 @@ async function play(kind, drafterName) {
     find(".sd-player").load(value); // starts the run from its beginning, even if it is already shown
     showNotice(
       isSubstitute
-        ? texts.other_trace.replace("{drafter}", names[drafterName]).replace("{shown}", names[usualDrafter])
+        ? texts.other_trace.replace("{drafter}", labels[drafterName]).replace("{shown}", labels[usualDrafter])
         : "",
     );
   } catch {
@@ -209,7 +209,7 @@ function linkedFile(query) {
 
 /* ---- the beginning --------------------------------------------------------------------------------------------- */
 
-async function begin() {
+async function startPage() {
   const query = new URLSearchParams(location.search),
     theme = query.get("__theme"),
     prefersDark = matchMedia("(prefers-color-scheme: dark)").matches;
@@ -247,4 +247,4 @@ drafterMenu.addEventListener("change", () => {
   const kind = kindOf(promptField.value);
   if (kind && page.runs[kind].files[drafterMenu.value]) play(kind, drafterMenu.value);
 });
-begin();
+startPage();

@@ -1,4 +1,4 @@
-/* Draws the evidence for a sub-step's sentence: on the left distributions, on the right a draft's test or a sample. */
+/* Draws what supports a sub-step's sentence: left, distributions; right, a draft's test or the target's own token. */
 
 import { html, createLegend } from "#page/race/html.js";
 import { fillText, formatPiece } from "#page/race/text.js";

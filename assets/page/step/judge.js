@@ -1,4 +1,4 @@
-/* Computes the verdict of every rule on a cycle, from its probabilities and coins (random numbers); uses no DOM.
+/* Computes the verdict of a rule on a cycle, from its probabilities and coins (random numbers); uses no DOM.
  *
  * The engine's loop and the audit implement the rules, too. This file shares no code with them, so that a test in
  * Node can compare the three implementations. `../race/log.js` creates the cycles. */
@@ -36,12 +36,12 @@ export function whatIsMissing(cycle, rule) {
 
 const chanceOfBlock = (draft) => draft.h ?? draft.block;
 
-/* Returns a draft's first sibling, whose `target` is the target's distribution after their parent, not a residual. */
+/* Returns the first child of the draft's parent. Its `target` is the target's distribution, not a residual. */
 export const firstSiblingOf = (drafts, draft) => drafts.find(({ parent }) => parent === draft.parent);
 
-/* Returns the target's probability of each draft before any sibling was tried. If q is a point mass, the log holds p
- * divided by the mass that tried siblings left. */
-function rawProbabilities(drafts) {
+/* Returns each draft's probability in the target's distribution. Where q is a point mass, the log holds the draft's
+ * probability in the residual after the siblings tried before. */
+function findRawProbabilities(drafts) {
   const remaining = {};
   return drafts.map((draft) => {
     if (draft.q < 1) return draft.row ?? draft.p;
@@ -51,7 +51,7 @@ function rawProbabilities(drafts) {
   });
 }
 
-/* Returns a coin for a draft that has none. The same arguments give the same coin, so an answer never changes. */
+/* Returns a coin for a draft that has none. The same arguments give the same coin, so a verdict never changes. */
 function coinFor(number, node) {
   let x = (number * 0x9e3779b1 + node * 0x85ebca6b + 1) | 0;
   x = Math.imul(x ^ (x >>> 15), x | 1);
@@ -64,7 +64,7 @@ function coinFor(number, node) {
 export function judge(cycle, choice, ranRule) {
   const k = choice.k ?? Infinity,
     drafts = cycle.drafts.map((draft) => (draft.level <= k ? draft : { ...draft, parent: null })),
-    raw = rawProbabilities(cycle.drafts);
+    raw = findRawProbabilities(cycle.drafts);
   const coin = (node) =>
     choice.coins && choice.coins[node] != null ? choice.coins[node] : (drafts[node].u ?? coinFor(cycle.number, node));
   const draws = ranRule === SAMPLE_AND_MATCH ? targetDraws(cycle) : {},
@@ -106,7 +106,7 @@ function descend(drafts, accept, atOnce = false) {
 /* Accepts a draft if u·q < p. After rejected siblings, p is the draft's probability in the residual. */
 function byCoins(drafts, rawProbabilities, coin) {
   return descend(drafts, (draft, node, tried) => {
-    const rest = tried.reduce((remaining, sibling) => remaining - rawProbabilities[sibling], 1),
+    const rest = tried.reduce((mass, sibling) => mass - rawProbabilities[sibling], 1),
       u = coin(node);
     const p = !tried.length
       ? rawProbabilities[node]
@@ -119,7 +119,7 @@ function byCoins(drafts, rawProbabilities, coin) {
   });
 }
 
-/* Returns the rule that accepts the token that the target sampled after the parent. */
+/* Returns a rule that accepts a draft if the target sampled the same token there. */
 function createSampleRule(draws) {
   return (drafts, rawProbabilities) =>
     acceptOnly(drafts, rawProbabilities, (draft) => draws[draft.parent] || firstSiblingOf(drafts, draft).target.sample);
@@ -228,7 +228,7 @@ export function recordedVerdict(cycle, rule) {
   return { rule, k: Infinity, path, order, trials, tip, weight: weightsOf(drafts)[path.length] };
 }
 
-/* Returns the state of each draft: accepted, rejected, discarded, or "out", which means not drafted. */
+/* Returns each draft's state: "acc", "rej", "dis" (accepted, rejected, discarded), or "out" if it is beyond K. */
 export function statesOf(cycle, verdict) {
   const { path, trials, tip, rule, k } = verdict;
   return cycle.drafts.map((draft, node) => {

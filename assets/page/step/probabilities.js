@@ -49,7 +49,7 @@ export function createProbabilityBars({ texts, current }) {
     return chart;
   }
 
-  /* Draws the target's distribution for its own token, or for the `draft` of a server. */
+  /* Draws the target's distribution at its own token or, if given, at a server's drafted token `draft`. */
   function drawRow(width, draft = /** @type {any} */ (null)) {
     const token = draft
         ? {

@@ -117,7 +117,7 @@ export function createQuestions(page, focusedNode) {
       ranRule = page.rule(),
       reasons = [];
     for (const option of part.rule.options) {
-      // shared noise makes the target's samples depend on the draft
+      // sample and match needs samples that do not depend on the draft; with shared noise they do
       const noiseReason = ranRule === SHARED_NOISE && option.value === SAMPLE_AND_MATCH && "tied";
       const reason = cycle.drafts.length
         ? (cycle.served || option.value !== ranRule) && (noiseReason || whatIsMissing(cycle, option.value))
@@ -175,7 +175,7 @@ export function createQuestions(page, focusedNode) {
       if (page.current().cycle !== cycle) drag.abort();
       else if (isDragging) askCoin(clamp((clientX - left) / width, 0, highest));
     };
-    addEventListener("pointermove", moveCoin, drag); // the option that it reads is `drag.signal`
+    addEventListener("pointermove", moveCoin, drag); // `drag` has the option `signal`
     for (const type of ["pointerup", "pointercancel"]) addEventListener(type, () => drag.abort(), drag);
     event.preventDefault(); // otherwise a drag would select text
     moveCoin(event);

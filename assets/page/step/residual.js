@@ -10,7 +10,7 @@ import { formatFigure, createMark, createNote, createFormula } from "#page/step/
 export function createResidualCharts({ texts, view, current }) {
   const sampledToken = () => current().targetToken && current().targetToken.sample;
 
-  /* Draws p and q of each token: what they share, and by how much one is higher. */
+  /* Draws p and q of the shown tokens: what they share, and by how much one is higher. */
   function drawAreas(draft, weight, width) {
     const { shown, rest } = rowsToShow(draft, sampledToken(), weight),
       rows = [...shown.filter((row) => row.p != null && row.q != null), { isRest: true, ...rest }],
@@ -23,24 +23,24 @@ export function createResidualCharts({ texts, view, current }) {
     rows.forEach((row, i) => {
       const x = i * columnWidth + 3,
         barWidth = columnWidth - 6,
-        shared = row.isRest ? row.min : Math.min(row.p, row.q),
-        surplus = row.p - shared,
-        deficit = row.q - shared;
-      chart.append(svgRect(x, baseline - heightOf(shared), barWidth, heightOf(shared), { class: "sd-f-acc" }));
+        lower = row.isRest ? row.min : Math.min(row.p, row.q),
+        surplus = row.p - lower,
+        deficit = row.q - lower;
+      chart.append(svgRect(x, baseline - heightOf(lower), barWidth, heightOf(lower), { class: "sd-f-acc" }));
       if (surplus > 5e-4)
         chart.append(
-          svgRect(x, baseline - heightOf(shared + surplus), barWidth, heightOf(surplus), {
+          svgRect(x, baseline - heightOf(lower + surplus), barWidth, heightOf(surplus), {
             class: "sd-f-res sd-o-res",
           }),
         );
       if (deficit > 5e-4)
         chart.append(
-          svgRect(x, baseline - heightOf(shared + surplus + deficit), barWidth, heightOf(deficit), {
+          svgRect(x, baseline - heightOf(lower + surplus + deficit), barWidth, heightOf(deficit), {
             fill: hatch.fill,
             class: "sd-s-rej",
           }),
         );
-      const top = baseline - heightOf(shared + surplus + deficit) - 6,
+      const top = baseline - heightOf(lower + surplus + deficit) - 6,
         label =
           surplus > 0.004 && deficit > 0.004
             ? "±"
@@ -64,7 +64,7 @@ export function createResidualCharts({ texts, view, current }) {
     return chart;
   }
 
-  /* Charts the residual max(0, weight · p − q) and the token sampled from it. */
+  /* Charts the residual max(0, weight · p − q) and the token sampled from it. Weight < 1: block verification. */
   function drawSurpluses(draft, weight, width, likeliestText) {
     const labels = texts.own,
       notation = texts.notation[view.notation],
@@ -100,12 +100,12 @@ export function createResidualCharts({ texts, view, current }) {
         );
     }
     drawStrip(chart, distributions, width, top);
-    const values = sampledToken()
+    const sentence = sampledToken()
       ? fillTemplate(labels.falls, { own: createMark("res", sampledToken().piece) })
       : [likeliestText];
     return [
       chart,
-      html("p", { class: "sd-so" }, ...values),
+      html("p", { class: "sd-so" }, ...sentence),
       weight === 1 ? createNote(explainResidual(draft, beta)) : null,
       createFormula(
         fillText(labels.formula, {

@@ -80,9 +80,9 @@ function mountStepper(element, props, server, player) {
     const isRejected = (draft) => draft.state === "rej",
       isCoinRejected = (draft) => isRejected(draft) && isCoinDecided(draft),
       cycle = cycles().find(({ drafts }) => drafts.some(isCoinRejected)) || findFirstRejection(run),
-      all = cycle ? recordedVerdict(cycle, rule()).order : [],
-      rejected =
-        all.find((node) => isCoinRejected(cycle.drafts[node])) ?? all.find((node) => isRejected(cycle.drafts[node]));
+      order = cycle ? recordedVerdict(cycle, rule()).order : [],
+      find = (test) => order.find((node) => test(cycle.drafts[node])),
+      rejected = find(isCoinRejected) ?? find(isRejected);
     goTo(cycle ? cycle.number - 1 : 0, rejected ?? "draft", false);
   }
 
@@ -230,7 +230,7 @@ function mountStepper(element, props, server, player) {
     return index === undefined ? [] : [" ", createPress(texts.shortcuts[state], "sd-link", () => goTo(index, "own"))];
   }
 
-  /* Creates a link to a run in which coins decide, if this run is greedy. A saved page has no server. */
+  /* Creates a link to a run in which coins decide, if this run is greedy. A saved page cannot load one. */
   function linkToSampled() {
     if (!isGreedy() || !server) return [];
     const load = async () => {

@@ -30,11 +30,11 @@ export function createTrials({ texts, view, current, isGreedy }) {
   /* Draws a strip from 0 to 1: the green part accepts, the hatched part rejects, and a pin marks the coin u. */
   function drawCoin(draft, trial, width) {
     const hatch = createHatch(),
-      chance = trial.chance,
-      { u } = trial,
+      { u, chance } = trial,
+      isBlock = trial.h != null,
       chart = svgRoot(width, 96, labels.coin_aria, hatch.defs),
       [uText, chanceText] = formatApart(u, chance);
-    chart.dataset.coin = ""; // `questions.js` lets the visitor drag it
+    chart.dataset.coin = ""; // marks the chart for `questions.js`, which lets the visitor drag the coin
     chart.append(
       svgRect(0, 44, width * chance, 26, { class: "sd-f-acc sd-o-acc" }),
       svgRect(width * chance, 44, width * (1 - chance), 26, {
@@ -52,14 +52,11 @@ export function createTrials({ texts, view, current, isGreedy }) {
         svgText(width - 10, 61, labels.reject, "sd-on", "end"),
       );
     chart.append(svg("g", { class: "sd-drop" }, createPin(width * u, "u = " + uText, width)));
-    const ratio =
-      trial.h != null
-        ? fillText(labels.formula_block, { h: formatFigure(trial.h) })
-        : [
-            notation().ratio,
-            `${formatFigure(trial.p)} / ${formatFigure(trial.q)}`,
-            formatFigure(trial.p / trial.q),
-          ].join(" = ");
+    const ratio = isBlock
+      ? fillText(labels.formula_block, { h: formatFigure(trial.h) })
+      : [notation().ratio, `${formatFigure(trial.p)} / ${formatFigure(trial.q)}`, formatFigure(trial.p / trial.q)].join(
+          " = ",
+        );
     return [
       chart,
       createVerdict(
@@ -69,7 +66,7 @@ export function createTrials({ texts, view, current, isGreedy }) {
         " ",
       ),
       createFormula(ratio),
-      createNote(trial.h != null ? labels.note_block : isGreedy() ? labels.note_is_greedy : labels.note_greedy),
+      createNote(isBlock ? labels.note_block : isGreedy() ? labels.note_is_greedy : labels.note_greedy),
     ];
   }
 

@@ -22,7 +22,7 @@ export function createAcceptedDrafts({ texts, part, settings, createFrame, measu
     const highest = Math.max(...chances, ...(observed || [])),
       step = frame.plotWidth / chances.length,
       x = (n) => frame.left + (n + 0.5) * step,
-      y = (v) => frame.floor - (v / highest) * frame.plotHeight,
+      y = (chance) => frame.floor - (chance / highest) * frame.plotHeight,
       barWidth = Math.min(44, step * 0.68);
     chart.append(svgLine(frame.left, frame.floor, frame.left + frame.plotWidth, frame.floor, "sd-ax"));
     chances.forEach((chance, n) => {

@@ -1,4 +1,4 @@
-/* Draws the beginning of the tab, from the memory wall to the chance of acceptance under different rules. */
+/* Draws the beginning of the tab Theory, from the memory wall to the chance of acceptance under different rules. */
 
 import { html, createHeadRow, createRow } from "#page/race/html.js";
 import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
@@ -50,17 +50,17 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
     };
     const width = widths.wall,
       left = width > 480 ? 150 : 0,
-      rowHeight = left ? 44 : 62,
+      groupHeight = left ? 44 : 62,
       offsetY = left ? 0 : 18,
-      highest = Math.max(reading, computing(rows)),
-      widthOf = (v) => (v / highest) * (width - left - 4);
+      longest = Math.max(reading, computing(rows)),
+      widthOf = (v) => (v / longest) * (width - left - 4);
     const bars = [
         [texts.wall_first.write, computing(1), 1],
         [fillText(texts.wall_first.check, values), computing(rows), rows],
       ],
-      chart = svgRoot(width, bars.length * rowHeight + 4, fillText(texts.wall_first.lead, values));
+      chart = svgRoot(width, bars.length * groupHeight + 4, fillText(texts.wall_first.lead, values));
     bars.forEach(([name, seconds, n], i) => {
-      const y = i * rowHeight + offsetY;
+      const y = i * groupHeight + offsetY;
       chart.append(
         svgText(0, left ? y + 19 : y - 4, name, "sd-k"),
         svgRect(left, y, widthOf(reading), 14, { class: "sd-f-target" }),
@@ -93,7 +93,7 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
     );
   }
 
-  /* Builds a table of the best K and its speed-up. A check costs as much as a plain step. */
+  /* Builds a table of the best K and its speed-up, if a check costs as much as a plain step. */
   function buildMap() {
     const cell = (alpha, c) => {
       const k = bestK(alpha, c);

@@ -72,22 +72,22 @@ export function createPrediction({ texts, part, widths, measured: measuredRun })
     return chart;
   }
 
-  /* Explains the gap between prediction and measurement. */
+  /* Explains the gaps between formula, accounted and measured speed-up. */
   function explainGap(measured, formula, low, high) {
     const labels = texts.measured,
       isInside = measured.speedup >= low && measured.speedup <= high,
-      gap = measured.accounted - measured.speedup,
+      measuredGap = measured.accounted - measured.speedup,
       values = {
         measured: formatTimes(measured.speedup),
         low: toFixed(low),
         high: toFixed(high),
         n: measured.judged,
       };
-    const positionGap = measured.accounted - formula,
+    const formulaGap = measured.accounted - formula,
       parts = [fillText(isInside ? labels.inside : labels.outside, values)];
     parts.push(
       fillText(
-        Math.abs(positionGap) < 0.02
+        Math.abs(formulaGap) < 0.02
           ? labels.even
           : measured.share < 0.98
             ? labels.shorter
@@ -95,16 +95,16 @@ export function createPrediction({ texts, part, widths, measured: measuredRun })
               ? labels.varied
               : labels.uneven,
         {
-          by: formatTimes(Math.abs(positionGap)),
-          way: positionGap < 0 ? labels.less : labels.more,
+          by: formatTimes(Math.abs(formulaGap)),
+          way: formulaGap < 0 ? labels.less : labels.more,
           share: toFixed(measured.share * 100, 0),
         },
       ),
     );
     parts.push(
-      fillText(Math.abs(gap) < 0.02 * measured.speedup ? labels.closes : labels.open, {
-        by: formatTimes(Math.abs(gap)),
-        way: gap > 0 ? labels.slower_than : labels.faster_than,
+      fillText(Math.abs(measuredGap) < 0.02 * measured.speedup ? labels.closes : labels.open, {
+        by: formatTimes(Math.abs(measuredGap)),
+        way: measuredGap > 0 ? labels.slower_than : labels.faster_than,
       }),
     );
     return joinSentences(parts);

@@ -91,7 +91,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
       x = (rows) => frame.left + (Math.log2(rows) / span) * frame.plotWidth,
       highLog = Math.log(secondsOf(lastRows) * 1.2),
       lowLog = Math.log(plain / 2),
-      y = (v) => frame.floor - ((Math.log(v) - lowLog) / (highLog - lowLog)) * frame.plotHeight,
+      y = (seconds) => frame.floor - ((Math.log(seconds) - lowLog) / (highLog - lowLog)) * frame.plotHeight,
       ridgeRows = free * batch;
     if (ridgeRows > batch && target.experts === 1)
       chart.append(

@@ -1,6 +1,6 @@
 /* Puts a run into a link, compressed and without its distributions over tokens.
  *
- * A link is untrusted: it is inflated only up to a limit, and its log is checked like any opened file. */
+ * A link is untrusted: it is inflated only up to a limit, and its log is checked like that of an opened file. */
 
 const PREFIX = "run=";
 export const MAX_FRAGMENT = 8000; // characters of a fragment that chats and browsers accept
@@ -219,7 +219,7 @@ export async function createFragment(log) {
 
 export const carriesRun = (hash) => hash.startsWith("#" + PREFIX);
 
-/* Returns the log of the run in `#run=…`. Throws if there is no run, or if it inflates to more than the limit. */
+/* Returns the log of the run in `#run=…`. Throws if there is none, or if it is damaged or inflates to too much. */
 export async function readFragment(hash) {
   const text = hash.slice(1 + PREFIX.length);
   if (!carriesRun(hash) || text.length > MAX_FRAGMENT) throw new Error("the address holds no run");

@@ -1,4 +1,4 @@
-/* Saves, shares and opens runs. The player holds the run; Python checks files. */
+/* Saves, shares and opens runs. The player holds the run; `server.open_trace` checks files. */
 
 import { html, copyText, saveFile, findParts } from "#page/race/html.js";
 import { isOver } from "#page/race/run.js";
@@ -48,7 +48,7 @@ function mountTraces(element, props, server, player) {
       history.replaceState(history.state, "", location.pathname + location.search); // the hash contains the other run
   }
 
-  /* Calls a Python function. Ignores the answer if a later call was made meanwhile. */
+  /* Calls a Python function. Ignores the answer if another call or another run came meanwhile. */
   async function askPython(name, argument, use) {
     const number = ++askNumber;
     showAnswer({ said: texts.wait });
@@ -146,7 +146,6 @@ function mountTraces(element, props, server, player) {
       isLoadingLink = false;
       showAnswer(answer);
     } catch {
-      // the line for notices about links is above the tabs
       const line = /** @type {HTMLElement} */ (document.querySelector("#link-notice .sd-notice"));
       line.textContent = isRunLive() ? texts.running : texts.link.run;
       line.classList.add("sd-wrong");

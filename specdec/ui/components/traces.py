@@ -24,7 +24,7 @@ from ..text import bind_language, sentences, strings, translated
 from .drawn import drawn
 from .player import pack
 
-MAX_SHOWN = 3  # faults of an audit
+MAX_SHOWN = 3  # how many faults of an audit are listed
 
 
 def traces() -> gr.HTML:
@@ -44,7 +44,7 @@ def for_links() -> list[dict[str, Any]]:
     return [{"name": name, "usual": usual[name], "main": setting.main} for name, setting in SETTINGS.items()]
 
 
-def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+def answer_trace_errors(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
     """Wrap a function that reads a trace: if it raises TraceError, the answer is one sentence with the reason."""
 
     @functools.wraps(question)
@@ -57,23 +57,23 @@ def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict
     return answer
 
 
-@answering
+@answer_trace_errors
 def open_trace(text: Any) -> dict[str, Any]:
     """Return the run of a file as a log to play, with its audit. A run that fails the audit is still opened."""
-    trace = recorded(parse(text))
-    return {"log": pack(trace.dumps()), **audited(trace)}
+    trace = mark_recorded(parse(text))
+    return {"log": pack(trace.dumps()), **audit_answer(trace)}
 
 
-@answering
+@answer_trace_errors
 def audit_trace(text: Any) -> dict[str, Any]:
-    return audited(parse(text))
+    return audit_answer(parse(text))
 
 
-@answering
+@answer_trace_errors
 def make_page(sent: Any) -> dict[str, Any]:
     """Make a page that plays a run. `sent` is the run's text, and the address of the page that sends it."""
     text, home = sent
-    return {"page": standalone(recorded(parse(text)), home), "said": strings("traces")["saved_page"]}
+    return {"page": standalone(mark_recorded(parse(text)), home), "said": strings("traces")["saved_page"]}
 
 
 def parse(text: Any) -> Trace:
@@ -86,12 +86,12 @@ def parse(text: Any) -> Trace:
     return trace
 
 
-def recorded(trace: Trace) -> Trace:
+def mark_recorded(trace: Trace) -> Trace:
     """Mark the run as recorded, even if it was live when it was written."""
     return replace(trace, header=replace(trace.header, source="recorded"))
 
 
-def audited(trace: Trace) -> dict[str, Any]:
+def audit_answer(trace: Trace) -> dict[str, Any]:
     """Audit a run, and describe the result in a few sentences, with the first faults."""
     words, accounts = strings("traces")["audit"], audit(trace.header.lanes, trace.events)
     faults = [translated(str(fault)) for account in accounts for fault in account.faults]

@@ -25,7 +25,7 @@ from .visitors import network_of
 HOSTS = "SPECDEC_HOSTS"
 PROXIES = "SPECDEC_PROXIES"
 PROXIES_OF_A_SPACE = "10.0.0.0/8,100.64.0.0/10,127.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
-# Gradio would store uploads for half an hour, so anybody could fill the disk; and its proxy fetches any address.
+# Gradio would store uploads for half an hour, so anybody could fill the disk. The page does not use its proxy.
 CLOSED = re.compile(r"(/gradio_api)?/(upload|proxy=)")
 AT_ONCE = 2  # how many bodies of the largest size one address may send at the same time
 GRACE_S = 5.0  # the first seconds of a body, in which it can be slow
@@ -119,7 +119,7 @@ def replay_body(body: bytes, receive: Receive) -> Receive:
 def allowed_hosts(listening: str) -> list[str]:
     """List the host names that the page answers to; any name if strangers may visit it anyway.
 
-    This prevents DNS rebinding, where an attacker makes the host name of a page resolve to this machine. Gradio's
+    This prevents DNS rebinding, where the host name of an attacker's page resolves to this machine. Gradio's
     `strict_cors` and FastAPI's strict content types refuse cross-site requests.
     """
     if limits().any_host:

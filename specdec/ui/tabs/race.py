@@ -24,7 +24,7 @@ from ..request import check, check_family, from_link, InputError, SIGNATURE
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND = 8
-# Gradio starts every run at once. Visitors wait in the queue of `session` instead, which shows them their place.
+# Gradio sets no limit, because visitors wait in the queue of `session`, which shows them their place.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
@@ -214,11 +214,11 @@ def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fiel
                 pill.click(partial(show, kind), inputs, outputs, **INSTANT)
     family.change(fitting, family, list(rows), **INSTANT)
     drafter.input(show_drafter, inputs, outputs, **INSTANT)
-    screen.opened(opened, None, list(fields.values()), **INSTANT)
+    screen.opened(fill_in_opened, None, list(fields.values()), **INSTANT)
 
 
-def opened(event: gr.EventData) -> list[Any]:
-    """Fill in the settings of a visitor's file, if they can be chosen on this page."""
+def fill_in_opened(event: gr.EventData) -> list[Any]:
+    """Fill in those settings of a visitor's file that can be chosen on this page."""
     settings = settings_of(event.head)
     return filled_in(from_link({name: str(value) for name, value in settings.items()})[0])
 
@@ -232,7 +232,7 @@ def fitting(family: Any) -> list[Any]:
 def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
     """Play the recorded run of the first example of this kind.
 
-    Fill in an example instead if there is no such run, its prompt stands there, or another fitting target is chosen.
+    Fill in an example instead if there is no such run, the field has its prompt, or another fitting target is chosen.
     """
     examples, recorded, ours = prompts()[kind], menu.family_of(kind), menu.is_ours(family)
     other_model = not ours and family != recorded and menu.answers(family) == menu.answers(recorded)
@@ -283,7 +283,7 @@ def settings_of(log: str) -> dict[str, Any]:
         values = {"prompt": header["prompt"], **params, "stop": "\n".join(params["stop"] or ())}
         if not started.get("server"):  # a server chooses these settings by itself
             values["family"] = header["models"].get("family", EMBEDDED)
-            values["rule"] = menu.RULE_KEYS.get(started["rule"], RULES[0])  # older traces do not name a rule
+            values["rule"] = menu.RULE_KEYS.get(started["rule"], RULES[0])  # the default for an unknown name
             values["peer"] = len(header["lanes"]) > 2
             values |= {name: started[name] for name in ("drafter", "k")}
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -299,16 +299,16 @@ def connect(
 ) -> None:
     inputs, outputs = [engines, *fields.values()], [screen, line, start, stop]
     family, drafter = fields["family"], fields["drafter"]
-    advised = screen.tried(tried, None, [drafter, fields["k"]], **INSTANT)
+    advised = screen.tried(take_advice, None, [drafter, fields["k"]], **INSTANT)
     running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (start.click, advised.then)]
     for live_run in running:
         live_run.then(ended, None, screen, **INSTANT)
-        live_run.then(over, None, outputs[1:], **INSTANT)
-        live_run.then(chosen, [family, drafter], drafter, **INSTANT)
+        live_run.then(enable_run, None, outputs[1:], **INSTANT)
+        live_run.then(name_chosen, [family, drafter], drafter, **INSTANT)
     stop.click(None, None, None, cancels=running, **INSTANT)
 
 
-def tried(event: gr.EventData) -> tuple[Any, Any]:
+def take_advice(event: gr.EventData) -> tuple[Any, Any]:
     """Set drafter and K after a click on the advice below a slow run."""
     return (gr.skip(), event.k) if event.k else (DEFAULT_DRAFTER, 0)
 
@@ -324,13 +324,13 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
         return
     yield gr.skip(), tell(""), gr.update(interactive=False), gr.update(interactive=True)
     log, words = "", strings("page")["notice"]
-    stopped = {"waiting": words["left"], "notice": words["stopped"], "fetching": words["kept"]}
+    if_stopped = {"waiting": words["left"], "notice": words["stopped"], "fetching": words["kept"]}
     for news in batches(session.run(request)):
         if news.kind == "lines":
             log += pack(news.text)
             yield log or gr.skip(), gr.skip(), gr.skip(), gr.skip()  # the run on screen stays until the new run begins
         else:
-            line = tell(news.text, news.kind == "error", stopped.get(news.kind, ""), news.share)
+            line = tell(news.text, news.kind == "error", if_stopped.get(news.kind, ""), news.share)
             yield gr.skip(), line, gr.skip(), gr.skip()
 
 
@@ -355,12 +355,12 @@ def batches(news: Iterator[session.News]) -> Iterator[session.News]:
         yield session.News("lines", text)
 
 
-def over() -> tuple[Any, ...]:
+def enable_run() -> tuple[Any, ...]:
     """Tell the page that the run is over, for any reason, and enable Run again."""
     return ended(), gr.update(interactive=True), gr.update(interactive=False)
 
 
-def chosen(family: Any, drafter: Any) -> Any:
+def name_chosen(family: Any, drafter: Any) -> Any:
     """After a run with the default drafter, say below the menu which drafter was chosen."""
     return gr.update(info=session.chosen_line(family)) if drafter == DEFAULT_DRAFTER else gr.skip()
 
