@@ -103,11 +103,11 @@ def train(
     )
     dtype, size = precision(device), BATCH_TOKENS[kind]
 
-    def read(batch: Batch) -> Reading:
+    def read_states(batch: Batch) -> Reading:
         return read_batch(model, batch, draft.taps, dtype)
 
-    evaluation = HeldOut(model, map(read, examples.select(held_out).in_order(size)), draft_ids)
-    batches = ((read(batch), len(batch.places)) for batch in train_set.shuffled(size, random.Random(seed)))
+    evaluation = HeldOut(model, map(read_states, examples.select(held_out).in_order(size)), draft_ids)
+    batches = ((read_states(batch), len(batch.places)) for batch in train_set.shuffled(size, random.Random(seed)))
     best, figures = exported_overlap(out) if saved else -1.0, dict[str, Any]()
 
     def measure(progress: Progress) -> None:

@@ -186,7 +186,8 @@ def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path: Path, name:
 def test_a_verifier_that_is_right_in_its_own_way_is_not(
     tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prove, "groups", lambda trees: {name: some[::9] for name, some in groups(trees).items()})
+    monkeypatch.setattr(prove, "LOOPS", prove.LOOPS[::2])
+    monkeypatch.setattr(prove, "groups", lambda trees: {name: some[::18] for name, some in groups(trees).items()})
     assert all(error <= EXACT for _, error in judge_chains(rule_of(tmp_path, source)))
 
 
