@@ -38,7 +38,7 @@ class Share:
 class Calibration:
     """Predicts how often tokens of a given confidence are accepted, with a logistic curve that is fitted in the run.
 
-    This is Platt scaling. It starts above the confidence of unsure tokens, because they are accepted more often.
+    This is Platt scaling. It starts above low confidences: unsure tokens are accepted more often than they say.
     """
 
     LEVEL = 0.5
@@ -109,7 +109,7 @@ class DraftLengthController:
         self._survival = chance = self._survival * self.calibration.chance(log_odds)
         gain, rate_to_beat, cycle_costs = 0.0, self._rate_to_beat, self._cycle_costs
         so_far = cycle_costs[index + 1]
-        # Look several tokens ahead: the next row in the target's pass can be costly, and the rows after it nearly free.
+        # Look several tokens ahead: one more in the target's pass can be costly, and those after it nearly free.
         for cost in cycle_costs[index + 2 :]:
             chance *= self._next_chance
             gain += chance

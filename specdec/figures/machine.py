@@ -1,4 +1,4 @@
-"""Describe this machine for the labels beside measured figures, and manage its memory."""
+"""Describe this machine, so that figures say where they were measured, and manage its memory."""
 
 from __future__ import annotations
 

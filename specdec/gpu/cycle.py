@@ -106,7 +106,7 @@ class Cycle:
         """
         if self.graphs.reason:
             return
-        self.length.fill_(2)  # warm-ups run on a text of two tokens, the shortest that drafts can follow
+        self.length.fill_(2)  # warm-ups run on a text of two tokens: no draft can begin on a shorter one
         depths = [*depths] or [self.k]
         for k, bucket in sorted({(k, self._bucket(length, k)) for length in range(first, end) for k in depths}):
             for key, step in self._plan(bucket, k):

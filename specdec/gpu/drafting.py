@@ -158,7 +158,7 @@ class Eagle3Steps(Steps):
             self.head.forward(features, prompt[1:], self.decoder.cache)
 
     def catch_up(self, first: int, last: int, bucket: int) -> None:
-        first -= 1  # the index of the pair whose second token is at `first`
+        first -= 1  # a pair's index is that of its first token
         places = self.decoder.places(self.decoder.place(first), last - 1 - first)
         features = self.head.fuse(self.text.target.cache.states, places)
         self._read(features, self.text.tokens[first + 1 : last], self.decoder.place(first), bucket)

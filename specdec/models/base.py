@@ -55,13 +55,13 @@ class LanguageModel(Protocol[C]):
     def forward(self, tokens: Sequence[int], cache: C, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
         """Append `tokens` to the cache and return the logits of the last `rows` tokens.  # [rows, vocabulary]
 
-        The last `len(parents)` tokens form a tree. Parent i is token i of the tree; parent -1 is the token before it.
+        The last `len(parents)` tokens form a tree. A parent i is the tree's token i; -1 is the token before the tree.
         """
         ...
 
 
 class LoadedModel(LanguageModel[Any], Protocol):
-    """A `LanguageModel` with the attributes that labels and the loader need."""
+    """A `LanguageModel` with the attributes that the loader and the page need."""
 
     width: int  # size of a hidden state
     depth: int  # number of layers
@@ -84,7 +84,7 @@ class LoadedModel(LanguageModel[Any], Protocol):
 
 
 class Target(LoadedModel, Protocol):
-    """A model of our own decoder. Drafters that read hidden states or the output matrix need this interface."""
+    """A target that our own decoder runs. Drafters that read its hidden states or output matrix need this interface."""
 
     embedding: Tensor  # [at least `vocabulary`, width]
     exit_layers: tuple[int, ...]  # layers at which an early-exit drafter can stop, the best first

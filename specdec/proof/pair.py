@@ -79,7 +79,7 @@ class ModelPair:
         self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
 
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
-        """Make a task whose first new token is the text's last, given by `FirstTokenGiven`; `length` more follow."""
+        """Make a task on the text without its last token; `FirstTokenGiven` draws that one, then `length` follow."""
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
         drafter = drafter_of(mistake, self.draft)
         task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)

@@ -35,7 +35,7 @@ class Token:
     """One token of a text.
 
     `logprob` is the token's log-probability in nats. `top` lists the likeliest tokens at its position, each with its
-    log-probability. `logprob` is None, and `top` is (), if the server does not report the sampled distribution.
+    log-probability. If the server reports no distribution to sample from, `logprob` is None and `top` is ().
     """
 
     piece: str

@@ -19,7 +19,7 @@ PORTS = {"http": 80, "https": 443}
 def connect_pair(
     address: str, plain: str | None = "", key: str = "", limits: Limits | None = None
 ) -> tuple[Server, Server | None]:
-    """Connect to the server at `address` and, if `plain` is given, to the plain server at that address.
+    """Connect to the server at `address`, and to the server without speculation at `plain`, if that is given.
 
     `key` is the API key for `address`; the plain server gets it only if `takes_key` allows that. Raises ServerError as
     `connect` does.
@@ -52,7 +52,7 @@ def takes_key(other: str, address: str) -> bool:
 
 
 def origin(address: str) -> str:
-    """Return `http://host:port` of an address that a person typed, with or without /v1 at its end.
+    """Return `http://host:port` or https of an address that a person typed, with or without /v1 at its end.
 
     Raises ServerError if it is not an address, or if it contains a user name or password.
     """

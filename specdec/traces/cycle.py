@@ -66,12 +66,12 @@ class AuditedCycle:
 
     @cached_property
     def weights(self) -> list[float]:
-        """Block verification's weight w of each prefix: 1 for the empty one, then min(1, w p / q) for each token."""
+        """Block verification's weight of each prefix: 1 for the empty one, then min(1, weight before it · p / q)."""
         ratios = [p / q for p, q in map(chances, self.positions)]
         return list(accumulate(ratios, lambda weight, ratio: min(1.0, weight * ratio), initial=1.0))
 
     def weight_before(self, x: Position) -> float:
-        """Return the weight w of the residual max(0, w p - q) at `x`. It is 1, except under block verification."""
+        """Return the factor w in the residual max(0, w p - q) at `x`. Every rule but block verification has w = 1."""
         return 1.0 if x.h is None else self.weights[x.node]
 
 

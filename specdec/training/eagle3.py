@@ -88,7 +88,7 @@ class Eagle3(Draft):
         return self.target_rows * self.rows_scale
 
     def predictions(self, reading: Reading) -> list[Tensor]:
-        by_step = self(reading.tokens, reading.features)  # a place p needs the state that predicts token p + 1
+        by_step = self(reading.tokens, reading.features)  # state p - step - 1 predicts token p + 1
         return [states.flatten(0, 1)[reading.places - step - 1] for step, states in enumerate(by_step)]
 
     def weights(self) -> dict[str, Tensor]:

@@ -101,7 +101,7 @@ export function* generate(task) {
           end: draftedAt,
         };
 
-      // Read the tokens that the cache lacks and the draft in one pass. Judge the draft. Cut off rejected tokens.
+      // In one pass, read the draft and the tokens that the cache lacks. Judge the draft. Cut off rejected tokens.
       const [[rows, verdict], start, end] = watch.time(() => {
         const block = [...tokens.slice(cache.length), ...proposal.tokens],
           distributions = target.forward(block, cache, draftLength + 1).map((logits) => probabilities(logits, params)),

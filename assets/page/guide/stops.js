@@ -15,7 +15,7 @@ export const PLAYER = ".sd-player [data-part=",
 const CARD = ".sd-player .sd-card:not([hidden])",
   VERDICT = ".sd-proof .sd-verdict";
 
-/* A step points at the element `at` or, if set, at the element `enclosing` around it. `act` runs once the tab is ready.
+/* A step points at the element `at`, or at its ancestor `enclosing` if that is set. `act` runs once the tab is ready.
  * `show` does the step's task for the visitor, and `done` returns whether the task is done. Then the step points at
  * `thenAt`, if set. When the step ends, `tidy` undoes the task. The tour's panel avoids `keepFree`. */
 export const STEPS = [

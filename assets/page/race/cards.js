@@ -73,7 +73,7 @@ export function createCards(texts, root, part, view, markTouched) {
     }
   });
   document.addEventListener("pointerdown", (event) => {
-    const link = /** @type {HTMLElement} */ (event.target).closest(".sd-inline"); // this link can open a card
+    const link = /** @type {HTMLElement} */ (event.target).closest(".sd-inline"); // its click opens the next card
     if (isPinned() && !link && !termOrToken(event)) hideCard();
   });
   document.addEventListener("keydown", (event) => event.key === "Escape" && hideCard()); // works wherever the focus is

@@ -10,7 +10,7 @@ import { setUp, html } from "#page/race/html.js";
 import { splitAtBreak, createChip, statusOf, createPrompt } from "#page/race/tokens.js";
 
 const FOLLOW_PX = 60; // a lane scrolled this near to its end follows new text
-const PROMPT_LENGTH = 64; // characters to show of a prompt's last line
+const PROMPT_LENGTH = 64; // characters of a prompt's last line, with "… "
 const MIN_CYCLE_MS = 250; // ms that a cycle must last on the screen for its drafts to be seen
 
 /* `view` holds the run on show and the replay's current time (`view.timeMs`). */
@@ -48,7 +48,7 @@ export function createLanes(texts, part, view) {
   function build() {
     lanesOf(view.run).forEach((lane, laneIndex) => {
       if (builtCycles[laneIndex] < 0 && lane.prefill) {
-        if (lane.prefill.cycle) buildCycle(laneIndex, lane.prefill.cycle);
+        if (lane.prefill.cycle) buildCycle(laneIndex, lane.prefill.cycle, lane.cycles);
         else
           lane.prefill.pieces.forEach((piece, i) =>
             addToken(laneIndex, laneBoxes()[laneIndex], { piece, text: lane.prefill.texts[i] }, "pla", 0, 0, {
@@ -164,14 +164,14 @@ export function createLanes(texts, part, view) {
     }
   }
 
-  /* Marks a cycle as past once the next cycle begins; in prose this hides discarded tokens. In prose, draft trees and
-   * fast cycles count as past at once. */
+  /* Marks a cycle as past once the next one's first token appears; in prose this hides discarded tokens. Draft trees
+   * and fast cycles count in prose as past at once. */
   function paintGroups() {
     const { cycles, endMs } = speculativeOf(view.run),
       ended = isOver(view.run) && isAtEnd(view) && !view.asChips,
       tooFast = view.playing && cycles.length > 0 && (endMs / cycles.length) * view.slowdown < MIN_CYCLE_MS;
     for (const { group, cycle, laneCycles, tree } of groups) {
-      const next = laneCycles[cycle.number], // `number` counts from 1
+      const next = laneCycles[cycle.number], // `number` counts from 1; 0 is the prefill
         isPast = next ? view.timeMs + EPS >= firstTokenMs(next) : ended;
       if (tree) group.classList.toggle("sd-fut", view.timeMs + EPS < firstTokenMs(cycle));
       group.classList.toggle("sd-past", isPast || (!view.asChips && (tree || tooFast)));

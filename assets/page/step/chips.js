@@ -16,7 +16,7 @@ export function createChips(page) {
       : nodes;
   }
 
-  /* Returns whether a draft's verdict is shown. A draft that is never judged shows its state after the last verdict. */
+  /* Returns whether a draft's verdict is shown. A draft that is never judged shows its state with the last verdict. */
   function isRevealed(node) {
     const { verdict, stepIndex, steps } = current(),
       turn = verdict.order.indexOf(node),

@@ -21,7 +21,7 @@ const EPSILON = 0.09,
   DELTA = 0.3; // constants of typical acceptance, as in the engine
 const typicalThreshold = ({ entropy }) => Math.min(EPSILON, DELTA * Math.exp(-entropy));
 
-/* Returns what the cycle lacks for a verdict by `rule`, as a key of the texts `lacks`, or null. */
+/* Returns why `rule` cannot judge the cycle, as a key of the texts `lacks`, or null if it can. */
 export function whatIsMissing(cycle, rule) {
   const { drafts, tree } = cycle;
   if (cycle.served) return "server";

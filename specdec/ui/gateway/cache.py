@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .first import PICTURE, PREVIEW, with_first_screen
 from .language import LANGUAGE_AT
 
-FOLDERS = ("/assets/", "/static/")  # their files' names change with their content, or with Gradio's version
+FOLDERS = ("/assets/", "/static/")  # a file here gets a new name when its content or Gradio changes
 MOST_ANSWERS = 250  # the pages and their files are 80; visitors can add pages by invented host names
 ENCODINGS: dict[str, Callable[[bytes], bytes]] = {"br": partial(brotli.compress, quality=9), "gzip": gzip.compress}
 BYPASS = {"range", "if-none-match"}  # requests with these headers bypass the cache
