@@ -24,7 +24,7 @@ class Exposure:
     seconds: float = 60.0  # duration of a run
     waiting: int = 32  # people in the queue
     runs_of_address: int = 10_000  # runs a minute from one IP address, which a class can share
-    any_pair: bool = True  # without SPECDEC_PAIRS, visitors may name any pair, even a folder
+    any_pair: bool = True  # visitors may name any pair, even a folder, unless SPECDEC_PAIRS lists some
     body: int = 8_000_000  # bytes of a request
     in_browser: bool = False  # runs are computed in the visitor's browser, unless the visitor chooses this machine
     any_host: bool = False  # answer requests to any host name, not only this machine's and SPECDEC_HOSTS

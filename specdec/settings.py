@@ -45,7 +45,7 @@ class Setting:
     step: float = 0
     bound: str = ""  # the field of `Exposure` that gives `high`
     above: bool = False  # the value must be above `low`, not equal
-    sampling: bool = True  # True: a field of SamplingParams; False: `family`, or an argument of `race`
+    sampling: bool = True  # True: a field of SamplingParams; False: another argument of the run
     main: bool = False  # the page shows it above *Advanced*, and every link contains it
     label: str = ""  # the label's key in page.json, if it differs from the name
     flag: Flag | None = None

@@ -207,7 +207,7 @@ class Graphs:
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Return whether memory ran out, even if ending the capture then raised another error."""
+    """Return whether memory ran out, perhaps as the cause of an error that ended the capture."""
     return error is not None and (isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(error.__context__))
 
 

@@ -29,7 +29,7 @@ from .grouped import Grouped
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 COMPILE = "-std=c++17 -O3 -march=native -ffp-contract=off -fopenmp -shared -fPIC -w".split()
-BLOCK = 32  # outputs whose weights for one input are adjacent in memory
+BLOCK = 32  # outputs in a block; their weights for one input are adjacent in memory
 REGISTER = 16  # float32 numbers in the largest register
 OFF = "SPECDEC_NATIVE"  # environment variable; the value 0 switches the C++ off
 

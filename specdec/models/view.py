@@ -31,6 +31,6 @@ class TargetView:
         return self.model.forward(tokens, cache, parents, rows)
 
     def begin(self, tokens: Sequence[int]) -> Tensor:
-        """Run `tokens` up to the exit layer; return the last logits. `forward` later runs the rest.  # [1, V]"""
+        """Run `tokens` up to the exit layer; return the last token's logits. `forward` runs the rest.  # [1, V]"""
         assert isinstance(self.model, Transformer)  # no other model has an early exit
         return self.model.begin(tokens, self.cache)

@@ -76,8 +76,8 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 class Crowd(Sampler):
     """Draws for many runs at once, with `RandomSampler`'s probabilities. A draw splits the runs into groups by result.
 
-    This sampler continues with one group of `count` runs, whose results so far are `script`. `others` holds the other
-    groups as pairs (script, count).
+    This sampler replays `script`, and then follows one of the groups at each draw. The others go to `others` as pairs
+    (script, count), to be replayed later.
     """
 
     def __init__(self, generator: torch.Generator, count: int, script: tuple[int, ...] = ()) -> None:
@@ -122,9 +122,9 @@ def sample(
 def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     """Compare the texts of speculative and plain decoding at temperature 0.
 
-    The first `equal` of `of` tokens agree. `plain` and `speculative` show both texts from token `start` on. If they
-    differ, `gap` is the difference of the two highest logits at the first different token. A small gap is no mistake:
-    the target's passes over five tokens and over one token round differently.
+    Of the `of` compared tokens, the first `equal` agree. `plain` and `speculative` show both texts from token `start`
+    on. If they differ, `gap` is the difference of the two highest logits at the first different token. A small gap is
+    no mistake, because the target's passes over five tokens and over one token round differently.
     """
     target, draft = pair.models
     params = SamplingParams(max_tokens=pair.greedy_limit, ignore_end=True)

@@ -138,7 +138,7 @@ class TreeDrafter:
 def drafted_siblings(
     distribution: Tensor, width: int, how: str, sampler: Sampler, level: int
 ) -> Iterable[tuple[int, Tensor]]:
-    """Draft up to `width` siblings. Return each token with its q; for "top", callers must take point masses instead."""
+    """Draft up to `width` siblings. Return each token with its q. For "top", callers replace q by point masses."""
     width = min(width, int((distribution > 0).sum()))
     if how == "without replacement":
         return siblings(distribution, width, sampler, level)
@@ -214,7 +214,7 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]
         for event in generate(task_of(), sampler):
             if isinstance(event, Committed):
                 tokens += event.tokens
-            elif isinstance(event, Failed):  # after a drafter crashes, the loop decodes plainly: its text would pass
+            elif isinstance(event, Failed):  # a drafter crashed; the plain text that follows would pass the proof
                 return (-1,)
         return tuple(tokens)
 

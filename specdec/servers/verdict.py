@@ -16,7 +16,7 @@ STATUS = {LOSSLESS: 0, LOSSY: 1, IDLE: 1, UNKNOWN: 2}
 
 def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str, Any]:
     """Return the verdict on `result`, its sentences and exit status. `error` is the error that stopped the tests."""
-    contexts = result["contexts"]  # in a context, `red` says which tests failed; its first entry is for the first token
+    contexts = result["contexts"]  # `red` of each says which tests failed, that of the first token first
     if error is not None:
         return verdict(UNKNOWN, error.sentence)
     idle = describe_idleness(contexts)

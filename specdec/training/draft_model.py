@@ -146,7 +146,7 @@ def causal_mask(count: int, device: torch.device, dtype: torch.dtype) -> Tensor:
 
 
 def principal_directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
-    """Return principal directions of `rows`, and the factor that gives the rows' coordinates a mean square of 1.
+    """Return principal directions of `rows`, and a factor. Coordinates along them, times it, have a mean square of 1.
 
     If there are fewer than `count`, random directions are added. Shapes: [n, size] -> [count, size], a number.
     """

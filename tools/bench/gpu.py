@@ -200,7 +200,7 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the time limit of e
 
 def measure(family: zoo.Family, prompts: Any, cases: list[Case], at: Scale) -> Iterator[Row]:
     """Yield a row for each case. Speculative and plain runs take turns."""
-    lane.MAX_IDLE = 24  # with fewer idle cycles, most runs would capture graphs again
+    lane.MAX_IDLE = 24  # cycles that are stored for later runs; with fewer, most runs would capture graphs again
     measured = measure_pairs(family, tuple(prompts), cases, at.tokens, at.repeats)
     for case in cases:
         figures = row(case, measured[case], 0)

@@ -1,7 +1,7 @@
 """Measure a pass of SmolLM2-135M by precision, threads and rows (tokens), in our engine, llama.cpp and transformers.
 
-The engines take turns in every round, and the figures are medians. *Reading* is the time to read as many bytes as the
-matrices have. llama.cpp runs the file that our engine loads, if llama-cpp-python is installed.
+The engines take turns in every round, and the figures are medians. The column *reading* is the time to read as many
+bytes as the matrices have. llama.cpp runs the file that our engine loads, if llama-cpp-python is installed.
 """
 
 from __future__ import annotations

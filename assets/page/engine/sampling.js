@@ -49,7 +49,7 @@ export function probabilities(logits, { temperature, top_k, top_p }) {
  * @param {Float32Array} probs @param {number} top_p */
 function applyTopP(probs, top_p) {
   if (top_p >= 1) return probs;
-  const threshold = (1 - top_p) / 2 / probs.length, // the tokens above it already sum to more than top_p
+  const threshold = (1 - top_p) / 2 / probs.length, // the tokens below it sum to less than 1 - top_p
     likely = [...probs.keys()].filter((i) => probs[i] >= threshold).sort((a, b) => probs[b] - probs[a] || a - b),
     keptProbs = new Float32Array(probs.length);
   let sum = 0;
@@ -89,8 +89,9 @@ export function entropy(probs) {
   return sum;
 }
 
-/** Returns h, the chance that block verification accepts a prefix. `p` and `q` follow it. `weight` is its p/q product,
- * capped at 1 after each token. @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
+/** Returns h, the chance that block verification accepts a prefix. `p` and `q` are the distributions after
+ * it; `weight` is the product of its tokens' p/q, capped at 1 at each.
+ * @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
 export function blockChance(weight, p, q) {
   let mass = 0;
   for (let i = 0; i < p.length; i++) mass += Math.max(0, weight * p[i] - q[i]);

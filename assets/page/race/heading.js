@@ -99,7 +99,7 @@ export function createHeading(texts, root, part, view) {
     for (const sub of [part.sub0, part.sub1, part.sub2]) setProperty(sub, "title", sub.textContent);
   }
 
-  /* Picks the sentence on the drafter. `one` says "one guess per cycle", which no tree makes, even with k = 1. */
+  /* Picks the sentence on the drafter. `one` ("one guess per cycle") is not for trees, which make several. */
   const drafterSentence = ({ k, drafter }) =>
     k === 0
       ? texts.lane.none

@@ -4,7 +4,7 @@ import { speculativeOf } from "#page/race/run.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { html } from "#page/race/html.js";
 
-/* Places the player's links and connects the link to the reading help. The tour's link belongs to `guide/tour.js`. */
+/* Places the player's links. One opens the reading help; the tour's belongs to `guide/tour.js`. */
 export function connectHelpLinks(part, inPage, reducedMotion) {
   part.how.hidden = part.tour.hidden = !inPage; // a saved page has neither
   const small = matchMedia("(max-width: 900px)"),

@@ -93,7 +93,7 @@ function commit(lane, event) {
       distribution: pending.verified && pending.verified.law,
       p: pending.verified && pending.verified.p,
     };
-    // a peer, which is another engine's lane, can draft before its target reads the prompt
+    // a peer (a lane of transformers) can draft before its target reads the prompt
     if (pending.drafted) lane.prefill.cycle = { ...createCycle(lane, pending, event, texts), number: 0 };
     return;
   }

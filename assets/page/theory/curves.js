@@ -80,7 +80,7 @@ export function createCurves({
       alignsEnd = goesLeft && pointX > left + (settings.usesRun ? 250 : 130),
       offsetY = goesLeft && !alignsEnd ? 24 : -12, // without space on the left, the label goes right, below the curve
       offsetX = alignsEnd ? -12 : 12,
-      bestAheadPx = best ? (x(best) - pointX) * Math.sign(offsetX) : 0; // > 0: on the label's side
+      bestAheadPx = best ? (x(best) - pointX) * Math.sign(offsetX) : 0; // > 0: the best dot is on the label's side
     if (best) chart.append(svgDot(x(best), y(speedupAt(best)), 4.5, "sd-dot-b"));
     if (best && Math.abs(best - settings.k) > 1 && (bestAheadPx < 0 || bestAheadPx > (settings.usesRun ? 220 : 80)))
       chart.append(

@@ -15,7 +15,7 @@ import { createAssumptions } from "#page/theory/assumptions.js";
 import { createMemoryWall } from "#page/theory/wall.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
-const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 }; // costs in plain steps: c a draft token, v a pass, o the rest
+const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 }; // c, v, o in plain steps
 
 function mountTheory(element, props, player) {
   const texts = JSON.parse(props.words),

@@ -1,6 +1,6 @@
 """The tab Step through: the run of the tab Race, one decision at a time, drawn by `assets/page/step/step.js`.
 
-If the page's first run is greedy, the script fetches a sampled one from the server instead.
+While the page shows the run that it began with, and that is greedy, the tab shows a recorded sampled run instead.
 """
 
 from __future__ import annotations
