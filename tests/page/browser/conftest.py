@@ -63,7 +63,7 @@ def address(recorded, served):
 
 
 @pytest.fixture(scope="session")
-def browser():
+def browser(served):  # ends before the servers, which wait for open pages
     with chrome.playwright.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=chrome.CHROMIUM, args=chrome.FLAGS)
         yield chrome.Chromium(chromium)
