@@ -41,7 +41,7 @@ constexpr int GROUP = 32;  // inputs whose codes share a scale
 constexpr int TOGETHER = 3;  // queries of a head that look at its keys at once
 #define INLINE inline __attribute__((always_inline))  // sums then stay in registers
 #define NOINLINE __attribute__((noinline))  // V8 keeps registers in small functions alone
-constexpr int AHEAD = 32;  // inputs whose weights are fetched in advance
+constexpr int AHEAD = 32, LINE = 64;  // inputs whose weights are fetched in advance; bytes of a fetch
 
 typedef float Vec __attribute__((vector_size(4 * LANES)));
 typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
@@ -66,7 +66,7 @@ struct Layer {
     const float* qkv_bias;  // or null
 };
 
-Vec all(float value) { return Vec{} + value; }
+Vec all(float value) { return value - Vec{}; }  // adding 0 would take an instruction: it changes -0
 Ints all(int32_t value) { return Ints{} + value; }
 
 Vec load(const float* from) {
@@ -355,26 +355,45 @@ Inputs prepared(const float* x, int64_t rows, const Matrix& m) {
 template <int BITS>
 struct Kind {
     static constexpr bool codes = BITS < 16;
-    static constexpr int rows = codes ? (LARGE ? 8 : 4) : (LARGE ? 6 : 3);
+    static constexpr int rows = codes ? (LARGE ? 8 : 4) : 6;
     static constexpr int across(int rows) {
         if (codes) return BYTES ? (rows <= 3 ? 4 : 2) : rows == 1 ? 4 : rows == 2 || SMALL ? 2 : 1;
         return REGISTERS * (LARGE ? (rows == 1 ? 4 : 2) : (rows == 1 ? 2 : 1));
     }
 };
 
-// The sums of ROWS rows and ACROSS registers of outputs, from the first input to the last.
+// Adds the products of inputs [begin, end) to the sums, which stay in registers meanwhile.
+template <int ROWS, int ACROSS, class Number>
+INLINE void multiply_part(const float* x, const Number* weights, int64_t inputs, int64_t begin, int64_t end,
+                          Vec (*sums)[ACROSS]) {
+    Vec local[ROWS][ACROSS];
+    std::memcpy(local, sums, sizeof local);
+    for (int64_t i = begin; i < end; i++)
+        for (int o = 0; o < ACROSS; o++) {
+            const Number* from = weights + (o / REGISTERS * inputs + i) * BLOCK + o % REGISTERS * LANES;
+            if (o * LANES * sizeof(Number) % LINE == 0) __builtin_prefetch(from + AHEAD * BLOCK);
+            Vec some = load(from);
+            for (int r = 0; r < ROWS; r++) local[r][o] = multiply_add(all(x[r * inputs + i]), some, local[r][o]);
+        }
+    std::memcpy(sums, local, sizeof local);
+}
+
+// The sums of ROWS rows and ACROSS registers of outputs, from the first input to the last. Where registers hold fewer
+// rows, these take turns at each part of the inputs: memory sends the next part meanwhile.
 template <int BITS, int ROWS, int ACROSS>
-INLINE void multiply(const Inputs& in, const Matrix& m, int64_t output, int64_t row, Vec (&sums)[ROWS][ACROSS]) {
+NOINLINE void multiply(const Inputs& in, const Matrix& m, int64_t output, int64_t row, Vec (&sums)[ROWS][ACROSS]) {
     typedef std::conditional_t<BITS == 32, float, uint16_t> Number;
+    constexpr int AT_ONCE = LARGE || ROWS < 3 ? ROWS : 3, REST = ROWS % AT_ONCE;
     const float* x = in.x + row * m.inputs;
     const Number* weights = (const Number*)m.weights + output / BLOCK * BLOCK * m.inputs + output % BLOCK;
-    for (int64_t i = 0; i < m.inputs; i++)
-        for (int o = 0; o < ACROSS; o++) {
-            const Number* from = weights + (o / REGISTERS * m.inputs + i) * BLOCK + o % REGISTERS * LANES;
-            __builtin_prefetch(from + AHEAD * BLOCK);
-            Vec some = load(from);
-            for (int r = 0; r < ROWS; r++) sums[r][o] = multiply_add(all(x[r * m.inputs + i]), some, sums[r][o]);
-        }
+    const int64_t part = ROWS == AT_ONCE ? m.inputs : AHEAD;
+    for (int64_t i = 0; i < m.inputs; i += part) {
+        const int64_t end = std::min(i + part, m.inputs);
+        for (int r = 0; r + AT_ONCE <= ROWS; r += AT_ONCE)
+            multiply_part<AT_ONCE>(x + r * m.inputs, weights, m.inputs, i, end, sums + r);
+        if constexpr (REST)
+            multiply_part<REST>(x + (ROWS - REST) * m.inputs, weights, m.inputs, i, end, sums + ROWS - REST);
+    }
 }
 
 // The same of codes: in a group products of whole numbers are added, which is exact.
@@ -595,7 +614,7 @@ void specdec_layers(const Layer* layers, int64_t count, float* x, int64_t rows, 
             barrier();
             Share looks(heads * groups, 1);
             for (int64_t look = looks.from; look < looks.to; look++) {
-                int64_t head = look % heads, r = look / heads * TOGETHER, kv = head * kv_heads / heads;
+                int64_t head = look / groups, r = look % groups * TOGETHER, kv = head * kv_heads / heads;
                 auto at = [&](auto rows_here) {
                     attend<rows_here>(queries + r * stored + head * size, stored, entries + kv * capacity * size,
                                       entries + (kv_heads + kv) * capacity * size, start + (more ? r + 1 : rows), more,
