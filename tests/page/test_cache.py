@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
 import pytest
+from anyio.from_thread import start_blocking_portal
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
@@ -66,6 +68,31 @@ def test_what_may_differ_is_asked_again(visit: Visit, path: str, headers: dict[s
 def test_a_failure_is_not_kept_and_a_post_is_no_visit(visit: Visit) -> None:
     assert [visit("/assets/none.js").text[:2] for _ in range(2)] == ["1 ", "2 "]
     assert [visit(method="POST").text[:2] for _ in range(2)] == ["3 ", "4 "]
+
+
+def test_a_visitor_who_leaves_does_not_halve_the_file_for_others() -> None:
+    async def pieces() -> AsyncIterator[str]:
+        for _ in range(3):
+            await asyncio.sleep(0.01)
+            yield "a piece;"
+
+    routes = [Route("/assets/a.js", lambda _: StreamingResponse(pieces()))]
+    app = Starlette(routes=routes, middleware=[Middleware(cache.Cache)])
+
+    async def leave() -> None:
+        scope = {"type": "http", "method": "GET", "path": "/assets/a.js", "headers": [], "query_string": b""}
+
+        async def receive() -> dict[str, str]:
+            return {"type": "http.disconnect"}
+
+        async def send(_: Any) -> None:
+            pass
+
+        await app(scope, receive, send)
+
+    with start_blocking_portal() as portal:
+        portal.call(leave)
+    assert TestClient(app).get("/assets/a.js", headers={"accept-encoding": ""}).text == 3 * "a piece;"
 
 
 def test_memory_is_bounded_whatever_hosts_are_made_up(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:

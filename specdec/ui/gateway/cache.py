@@ -6,6 +6,7 @@ half a second of processor time.
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from collections import OrderedDict
 from collections.abc import Callable
@@ -48,17 +49,17 @@ class Cache:
             # Answer at once: when Gradio starts, it checks its page by HEAD, and waits three seconds at most.
             await Response(media_type="text/html")(scope, receive, send)
         elif is_page or is_file:
-            await (await self.answer(scope, receive, headers))(scope, receive, send)
+            await (await self.answer(scope, headers))(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
-    async def answer(self, scope: Scope, receive: Receive, headers: Headers) -> Response:
+    async def answer(self, scope: Scope, headers: Headers) -> Response:
         path, accepted = scope["path"], headers.get("accept-encoding", "")
         encoding = next((name for name in ENCODINGS if name in accepted), "")
         language = LANGUAGE_AT.get(path)
         key = (path, encoding, *((scope["scheme"], *map(headers.get, ADDRESS)) if language else ()))
         if key not in self.answers:
-            status, body, fields = await self.ask(scope, receive)
+            status, body, fields = await self.ask(scope)
             if status != 200:
                 return Response(body, status, fields)
             if language:
@@ -72,9 +73,18 @@ class Cache:
         body, fields = self.answers[key]
         return Response(body, headers=fields)
 
-    async def ask(self, scope: Scope, receive: Receive) -> tuple[int, bytes, dict[str, str]]:
-        """Ask the app for an uncompressed answer, and return its status, body and headers."""
+    async def ask(self, scope: Scope) -> tuple[int, bytes, dict[str, str]]:
+        """Ask the app for an uncompressed answer, and return its status, body and headers.
+
+        The app does not hear that the visitor leaves: it would end the answer, and others would get half of it.
+        """
         messages = list[Message]()
+        requests = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def receive() -> Message:
+            for request in requests:
+                return request
+            return await asyncio.get_running_loop().create_future()  # until the app has answered
 
         async def listen(message: Message) -> None:
             messages.append(message)
