@@ -79,12 +79,10 @@ class Cache:
         The app does not hear that the visitor leaves: it would end the answer, and others would get half of it.
         """
         messages = list[Message]()
-        requests = iter([{"type": "http.request", "body": b"", "more_body": False}])
+        requests: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
 
         async def receive() -> Message:
-            for request in requests:
-                return request
-            return await asyncio.get_running_loop().create_future()  # until the app has answered
+            return requests.pop() if requests else await asyncio.Future()  # waits until the app has answered
 
         async def listen(message: Message) -> None:
             messages.append(message)
