@@ -73,6 +73,9 @@ class Room:
 
     # ---- the teacher ----
 
+    def is_teacher(self, secret: str) -> bool:
+        return secrets.compare_digest(secret.encode(), self.secret.encode())
+
     def write(self, run: str, part: int, log: str) -> bool:
         """Append a part of the log; part 0 of another run starts that run. Return False unless `part` is the next."""
         if part == 0 and run != self.run:
@@ -168,6 +171,36 @@ async def pause(changes: asyncio.Event) -> None:
         await asyncio.wait_for(changes.wait(), MAX_PAUSE_S)
 
 
+class TeacherCookie:
+    """Middleware that recognises the teacher's page by a cookie, which it gives to who opens the page with the secret.
+
+    It belongs outside of the cache: otherwise the cache would store the cookie with the page, and send it to everybody.
+    """
+
+    def __init__(self, app: ASGIApp, room: Room) -> None:
+        self.app, self.room = app, room
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            request = Request(scope)
+            scope[LEADS] = self.room.is_teacher(request.cookies.get(COOKIE, ""))
+            if self.room.is_teacher(request.query_params.get("teach", "")):
+                send = self.with_cookie(send)
+        await self.app(scope, receive, send)
+
+    def with_cookie(self, send: Send) -> Send:
+        """Return a `send` that sets the secret as a cookie, so that every request of the teacher's page contains it."""
+        cookie = Response()
+        cookie.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")
+
+        async def send_with_cookie(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).append("set-cookie", cookie.headers["set-cookie"])
+            await send(message)
+
+        return send_with_cookie
+
+
 class Classroom:
     """Middleware that answers requests for `/class` and below, and passes on all others."""
 
@@ -186,24 +219,7 @@ class Classroom:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         in_class = scope["type"] == "http" and (scope["path"] == PATH or scope["path"].startswith(f"{PATH}/"))
-        if scope["type"] == "http":
-            request = Request(scope)
-            scope[LEADS] = self.is_teacher(request.cookies.get(COOKIE, ""))
-            if not in_class and self.is_teacher(request.query_params.get("teach", "")):
-                send = self.with_cookie(send)
         await (self.routes if in_class else self.app)(scope, receive, send)
-
-    def with_cookie(self, send: Send) -> Send:
-        """Return a `send` that sets the secret as a cookie, so that every request of the teacher's page contains it."""
-        cookie = Response()
-        cookie.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")
-
-        async def send_with_cookie(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).append("set-cookie", cookie.headers["set-cookie"])
-            await send(message)
-
-        return send_with_cookie
 
     async def join(self, request: Request) -> Response:
         """Answer with the address that phones open, as text and as a QR code."""
@@ -211,7 +227,7 @@ class Classroom:
 
     async def events(self, request: Request) -> Response:
         if "teach" in request.query_params:
-            if not self.is_teacher(request.query_params["teach"]):
+            if not self.room.is_teacher(request.query_params["teach"]):
                 return PlainTextResponse("this is not the teacher's address", 403)
             return stream(self.room.watch())
         name = request.query_params.get("phone", "")
@@ -224,7 +240,7 @@ class Classroom:
 
     async def teach(self, request: Request) -> Response:
         """Store the part of the run, the moment, the question or the answer that the request contains."""
-        if not self.is_teacher(request.headers.get("x-teach", "")):
+        if not self.room.is_teacher(request.headers.get("x-teach", "")):
             return PlainTextResponse("only the teacher's page may do that", 403)
         sent = await body(request)
         if "log" in sent and not self.room.write(sent["run"], sent["part"], sent["log"]):
@@ -241,9 +257,6 @@ class Classroom:
         sent = await body(request)
         stored = self.room.vote(str(sent.get("phone")), sent.get("question"), sent.get("choice"))
         return Response(status_code=204 if stored else 429)
-
-    def is_teacher(self, secret: str) -> bool:
-        return secrets.compare_digest(secret.encode(), self.room.secret.encode())
 
 
 def stream(messages: AsyncIterator[str]) -> Response:

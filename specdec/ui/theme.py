@@ -8,7 +8,7 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from .browser import Files
-from .classroom import Classroom, Room
+from .classroom import Classroom, Room, TeacherCookie
 from .gateway import middleware
 from .standalone import asset
 from .tabs import TABS
@@ -117,6 +117,7 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
         "footer_links": ["api"],
         "app_kwargs": {
             "middleware": [
+                *([Middleware(TeacherCookie, room=room)] if room else []),
                 *middleware(host),
                 Middleware(Files),
                 *([Middleware(Classroom, room=room)] if room else []),

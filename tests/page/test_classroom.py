@@ -8,13 +8,15 @@ import json
 import gradio as gr
 import pytest
 from anyio.from_thread import start_blocking_portal
+from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from specdec.cli import main
 from specdec.exposure import EXPOSURE
 from specdec.ui import classroom
-from specdec.ui.classroom import address, Classroom, invitation, reachable, Room
+from specdec.ui.classroom import address, Classroom, invitation, reachable, Room, TeacherCookie
 from specdec.ui.gateway.visitors import LEADS
 from specdec.ui.standalone import asset
 from specdec.ui.theme import launch_settings
@@ -150,7 +152,7 @@ def test_the_teachers_page_proves_itself_in_requests_that_gradio_writes(room):
         leading.append(scope[LEADS])
         await PlainTextResponse("the page")(scope, receive, send)
 
-    client = TestClient(Classroom(page, room))
+    client = TestClient(TeacherCookie(page, room))
     refused = client.get("/?teach=guess")
     answer = client.get("/?teach=open sesame")
     client.get("/queue")  # the page's first request has the cookie
@@ -158,6 +160,17 @@ def test_the_teachers_page_proves_itself_in_requests_that_gradio_writes(room):
     client.get("/queue")
     assert leading == [False, False, True, False] and "set-cookie" not in refused.headers
     assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(answer.headers["set-cookie"].split("; "))
+
+
+def test_the_page_gives_the_cookie_to_the_teacher_alone(room):
+    """Also when the cache has stored the page that was first asked for, or that of the teacher."""
+    app = Starlette(routes=[Route("/", lambda _: PlainTextResponse("the page"))], **launch_settings(room)["app_kwargs"])
+
+    def cookie(query):
+        return TestClient(app, "http://127.0.0.1").get(f"/{query}").headers.get("set-cookie", "").partition("=")[0]
+
+    teachers = "?teach=open sesame"
+    assert [*map(cookie, [teachers, "", teachers, "?teach=guess"])] == [classroom.COOKIE, "", classroom.COOKIE, ""]
 
 
 def test_the_teacher_steers(room, client):
@@ -204,7 +217,7 @@ def test_without_a_class_there_is_none():
     def stack(*room):
         return [one.cls for one in launch_settings(*room)["app_kwargs"]["middleware"]]
 
-    assert Classroom not in stack() and stack(Room("here")) == [*stack(), Classroom]
+    assert stack(Room("here")) == [TeacherCookie, *stack(), Classroom] and not {TeacherCookie, Classroom} & {*stack()}
     teacher = asset("class/teacher.css")
     assert teacher not in launch_settings()["css"] and teacher in launch_settings(Room("here"))["css"]
 
