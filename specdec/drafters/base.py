@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ..models.cache import StaticCache
+from ..models.reduced import DraftVocabulary
 from ..models.view import TargetView
 from ..sampling import argmax, probabilities, Sampler
 from ..types import Proposal, SamplingParams
@@ -74,20 +75,24 @@ class ChainDrafter:
     """Drafts token by token. A subclass computes one step."""
 
     should_stop: ShouldStop | None = None
+    draft_vocabulary: DraftVocabulary | None = None  # of the logits of `step`; None: the target's
 
     def step(self, pending: list[int]) -> Tensor | None:
-        """Read the pending tokens; return the logits after the last, or None to end the draft.  # [1, V]"""
+        """Read the pending tokens; return the logits after the last, or None to end the draft.  # [1, draft's V]"""
         raise NotImplementedError
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
-        """Draw a token from logits [1, V]. Return it and its distribution [V] after temperature, top-k and top-p.
+        """Draw a token from a step's logits. Return it and its distribution [V] after temperature, top-k and top-p.
 
         Greedy decoding returns no distribution: the token is a point mass.
         """
         if params.temperature == 0.0:
-            return int(argmax(logits)), None
-        distribution = probabilities(logits, params)[0]
-        return sampler.categorical(distribution, ("draft", index)), distribution
+            best = argmax(logits)
+            return int(best if self.draft_vocabulary is None else self.draft_vocabulary.ids[best]), None
+        distributions = probabilities(logits, params)
+        if self.draft_vocabulary is not None:
+            distributions = self.draft_vocabulary.spread(distributions)
+        return sampler.categorical(distributions[0], ("draft", index)), distributions[0]
 
     def chain(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         """Draft up to `k` tokens after `pending`. `should_stop` may end the draft early."""
@@ -117,13 +122,14 @@ class ChainDrafter:
 def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float:
     """Return how confident the draft is in a token: its probability in `distribution` [V], if it was sampled.
 
-    A greedy token's confidence is a softmax over two of the `logits` [1, V]: its own and the largest other one.
-    Over all tokens, the softmax can be small even if the target agrees.
+    A greedy token's confidence is a softmax over the two largest of the `logits` [1, draft's V]. Over all tokens,
+    the softmax can be small even if the target agrees.
     """
     if distribution is not None:
         return float(distribution[token])
     others = logits.float().cpu().numpy()[0].copy()
-    own, others[token] = others.item(token), -math.inf
+    best = others.argmax()
+    own, others[best] = others.item(best), -math.inf
     return 1.0 / (1.0 + math.exp(others.item(others.argmax()) - own))
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..models.base import common_prefix, LanguageModel
 from ..models.quantised import QuantisedCopy
+from ..models.reduced import ReducedDraft
 from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter
@@ -23,6 +24,8 @@ class DraftModelDrafter(ChainDrafter):
     def __init__(self, model: LanguageModel[Any], capacity: int | None = None) -> None:
         self.model = model
         self.capacity = min(capacity or model.context, model.context)
+        if isinstance(model, ReducedDraft):
+            self.draft_vocabulary = model.draft_vocabulary
         self._cached: list[int] = []  # the ids in the cache: committed tokens, then drafts that may have been rejected
         self._committed = 0  # how many ids in the cache are certainly committed tokens
 

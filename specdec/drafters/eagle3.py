@@ -22,8 +22,9 @@ from ..models.cache import StaticCache
 from ..models.checkpoint import check_tensors, Weights
 from ..models.config import Config, FULL, SLIDING
 from ..models.matrix import linear
-from ..models.reduced import MAP, output_rows, parse_map, WRITES
+from ..models.reduced import DraftVocabulary, MAP, output_rows, parse_map, WRITES
 from ..models.transformer import layer_tensors, Transformer
+from ..models.view import TargetView
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import HeadChainDrafter, HeadDrafter, siblings
@@ -58,7 +59,8 @@ def layer_config(data: Mapping[str, Any]) -> Config:
 class Eagle3Head:
     """A decoder of one layer. Its input is the feature, but its attention reads [norm(embedding), norm(feature)].
 
-    The matrix `fc` fuses the states of the layers `taps` into a feature. The head can draft only the tokens `ids`.
+    The matrix `fc` fuses the states of the layers `taps` into a feature. The head drafts only the tokens of
+    `draft_vocabulary`.
     """
 
     def __init__(
@@ -77,8 +79,8 @@ class Eagle3Head:
         """
         weights = with_output_matrix(weights, target)
         width = target.width
-        self.ids = draft_vocabulary(weights, target).to(target.device)
-        shapes = head_tensors(config, weights, width, len(taps), len(self.ids))
+        self.draft_vocabulary = draft_vocabulary(weights, target)
+        shapes = head_tensors(config, weights, width, len(taps), len(self.draft_vocabulary.ids))
         check_tensors({name: weights[name] for name in weights if name not in OPTIONAL}, shapes)
         embedding, fc = weights.get("embed_tokens.weight", target.embedding), weights["fc.weight"].float()
         if len(embedding) < target.vocabulary or embedding.shape[1:] != (width,):
@@ -93,7 +95,7 @@ class Eagle3Head:
             norm = weights["midlayer.hidden_norm.weight"].float() * self.decoder.unit(width)
             self.stream_norm = norm.to(target.device, target.dtype)
         self.fc = self.decoder.matrix(fc)
-        self.vocabulary, self.taps = target.vocabulary, tuple(taps)
+        self.taps = tuple(taps)
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
     def new_cache(self, capacity: int) -> StaticCache:
@@ -123,17 +125,10 @@ class Eagle3Head:
         cache.keep(start + len(tokens))
         return states
 
-    def logits(self, states: Tensor) -> Tensor:
-        """Return logits over the target's vocabulary, -inf for tokens that the head lacks.  # [n, hidden] -> [n, V]"""
-        logits = self.decoder.logits(states)
-        if logits.shape[1] == self.vocabulary:
-            return logits
-        return logits.new_full((len(logits), self.vocabulary), float("-inf")).index_copy_(1, self.ids, logits)
-
     def candidates(self, states: Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
         """Return log-probabilities and ids of the `count` likeliest tokens after each state [n, hidden]."""
-        best = self.decoder.logits(states).float().log_softmax(-1).topk(min(count, len(self.ids)))
-        return best.values.tolist(), self.ids[best.indices].tolist()
+        best = self.decoder.logits(states).float().log_softmax(-1).topk(min(count, len(self.draft_vocabulary.ids)))
+        return best.values.tolist(), self.draft_vocabulary.ids[best.indices].tolist()
 
 
 OPTIONAL = ("embed_tokens.weight", "d2t", "t2d")
@@ -161,13 +156,13 @@ def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[st
     """Return weights with an output matrix; with WRITES and MAP, it is made from the target's output rows."""
     complete = dict(weights)
     if (writes := complete.pop(WRITES, None)) is not None and MAP in complete:
-        complete["lm_head.weight"] = output_rows(target, draft_vocabulary(complete, target)) @ writes.float().T
+        complete["lm_head.weight"] = output_rows(target, draft_vocabulary(complete, target).ids) @ writes.float().T
     return complete
 
 
-def draft_vocabulary(weights: Mapping[str, Tensor], target: Target) -> Tensor:
-    """Return the target's ids of the tokens that the head can draft; all ids if it has no map.  # [draft V]"""
-    return parse_map(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target.vocabulary)
+def draft_vocabulary(weights: Mapping[str, Tensor], target: Target) -> DraftVocabulary:
+    """Return the tokens that the head can draft; all tokens if it has no map."""
+    return parse_map(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target)
 
 
 def decoder_weights(weights: Mapping[str, Tensor], embedding: Tensor) -> Weights:
@@ -191,8 +186,12 @@ class Eagle3Drafter(HeadChainDrafter[Eagle3Head]):
 
     name = "eagle3"
 
+    def __init__(self, view: TargetView, head: Eagle3Head, capacity: int) -> None:
+        super().__init__(view, head, capacity)
+        self.draft_vocabulary = head.draft_vocabulary
+
     def step(self, pending: list[int]) -> Tensor:
-        return self.head.logits(self.extend(pending))
+        return self.head.decoder.logits(self.extend(pending))
 
 
 def draws_per_level(k: int) -> list[int]:
@@ -233,8 +232,8 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
         drafted, parents, distributions, seconds = list[int](), list[int](), list[Tensor](), list[float]()
         started = time.perf_counter()
         for level, count in enumerate(counts):
-            logits = self.head.logits(self.extend(pending))
-            distribution, first = probabilities(logits, params)[0], len(drafted)
+            logits = self.head.decoder.logits(self.extend(pending))
+            distribution, first = self.head.draft_vocabulary.spread(probabilities(logits, params))[0], len(drafted)
             for token, q in siblings(distribution, count, sampler, level):
                 drafted.append(token)
                 parents.append(parent)

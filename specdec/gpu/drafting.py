@@ -93,7 +93,7 @@ class DraftModelSteps(Steps):
         super().__init__(text)
         self.decoder, self.reach = StaticDecoder(model, len(text.tokens)), 2
         if isinstance(model, ReducedDraft):
-            self.ids = model.ids
+            self.ids = model.draft_vocabulary.ids
 
     def prefill(self, prompt: Sequence[int]) -> None:
         self.decoder.prefill(prompt)
@@ -112,7 +112,7 @@ class DraftModelSteps(Steps):
 
     def _logits(self, ids: Tensor, start: Tensor, bucket: int) -> Tensor:
         """Read `ids`; return logits after the last one.  # [1, V of the draft]"""
-        return self.decoder.model.own_logits(self.decoder.run_layers(ids, start, bucket)[-1:])
+        return self.decoder.model.logits(self.decoder.run_layers(ids, start, bucket)[-1:])
 
 
 class EarlyExitSteps(Steps):
@@ -149,7 +149,7 @@ class Eagle3Steps(Steps):
     def __init__(self, text: Text, head: Eagle3Head) -> None:
         super().__init__(text)
         self.head, self.decoder = head, StaticDecoder(head.decoder, len(text.tokens))
-        self.reach, self.ids = self.k + 1, head.ids
+        self.reach, self.ids = self.k + 1, head.draft_vocabulary.ids
 
     def prefill(self, prompt: Sequence[int]) -> None:
         self.decoder.clear()

@@ -7,7 +7,7 @@ a map. Like an EAGLE-3 head, the draft proposes only the tokens in the map `d2t`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -24,8 +24,20 @@ MAP = "d2t"  # for each token that can be drafted: its id minus its index, as in
 ROWS = 64  # rows of an identity matrix that `output_rows` projects at a time
 
 
+@dataclass(frozen=True, slots=True)
+class DraftVocabulary:
+    """The tokens that a draft can propose, if these are only a part of the target's vocabulary."""
+
+    ids: Tensor  # [V of the draft]: the target's id of each token
+    size: int  # of the target's vocabulary
+
+    def spread(self, probs: Tensor) -> Tensor:
+        """Return the same probabilities over the target's vocabulary.  # [n, V of the draft] -> [n, V]"""
+        return probs.new_zeros(len(probs), self.size).index_copy_(1, self.ids, probs)
+
+
 class ReducedDraft(Transformer):
-    """A `Transformer` whose logits cover the target's vocabulary, but are -inf except at the tokens `ids`."""
+    """A `Transformer` whose logits are for the tokens of `draft_vocabulary` only, not for all `vocabulary` tokens."""
 
     def __init__(
         self,
@@ -35,23 +47,18 @@ class ReducedDraft(Transformer):
         stored: torch.dtype | None = None,
     ) -> None:
         """Build the draft. Raises ValueError if `weights`, which must have a `MAP`, do not fit `config` or `target`."""
-        ids = parse_map(weights[MAP], target.vocabulary)
+        self.draft_vocabulary = parse_map(weights[MAP], target)
         tensors = {name: weights[name] for name in weights if name != MAP}
         check_tensors(tensors, reduced_tensors(config, target.width))
         reads, writes = weights[READS].float(), weights[WRITES].float()
         own_weights = {name: weights[name] for name in tensors if name not in (READS, WRITES)}
         own_weights["model.embed_tokens.weight"] = target.embedding.cpu().float() @ reads.T
-        own_weights["lm_head.weight"] = output_rows(target, ids) @ writes.T
+        own_weights["lm_head.weight"] = output_rows(target, self.draft_vocabulary.ids) @ writes.T
         # On a CPU, small products are fastest in float32.
         dtype = torch.float32 if target.device == "cpu" else target.dtype
         super().__init__(replace(config, tie_word_embeddings=False), own_weights, dtype, target.device, stored)
-        self.vocabulary, self.ids = target.vocabulary, ids.to(target.device)
+        self.vocabulary = target.vocabulary
         self.parameters = sum(tensor.numel() for tensor in tensors.values())
-
-    def logits(self, x: Tensor) -> Tensor:
-        """Return logits over the target's vocabulary, -inf for tokens outside the map.  # [n, hidden] -> [n, V]"""
-        logits = self.own_logits(x)
-        return logits.new_full((len(logits), self.vocabulary), float("-inf")).index_copy_(1, self.ids, logits)
 
 
 def reduced_tensors(config: Config, width: int) -> dict[str, tuple[int, ...]]:
@@ -61,12 +68,12 @@ def reduced_tensors(config: Config, width: int) -> dict[str, tuple[int, ...]]:
     return shapes | {name: (config.hidden_size, width) for name in (READS, WRITES)}
 
 
-def parse_map(offsets: Tensor, vocabulary: int) -> Tensor:
+def parse_map(offsets: Tensor, target: Target) -> DraftVocabulary:
     """Convert the map's offsets to the target's token ids. Raises ValueError unless they are valid and distinct."""
-    ids = offsets.long() + torch.arange(len(offsets))
-    if ids.min() < 0 or ids.max() >= vocabulary or len(ids.unique()) < len(ids):
-        raise ValueError(f"its map {MAP} does not name {len(ids)} different tokens of the target's {vocabulary} tokens")
-    return ids
+    ids, size = offsets.long() + torch.arange(len(offsets)), target.vocabulary
+    if ids.min() < 0 or ids.max() >= size or len(ids.unique()) < len(ids):
+        raise ValueError(f"its map {MAP} does not name {len(ids)} different tokens of the target's {size} tokens")
+    return DraftVocabulary(ids.to(target.device), size)
 
 
 def output_rows(target: Target, tokens: Tensor) -> Tensor:

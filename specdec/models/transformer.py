@@ -274,10 +274,6 @@ class Transformer:
 
     def logits(self, x: Tensor) -> Tensor:
         """Return logits of states after the last layer.  # [n, hidden] -> [n, V]"""
-        return self.own_logits(x)
-
-    def own_logits(self, x: Tensor) -> Tensor:
-        """Return logits over the model's own vocabulary (smaller in a `ReducedDraft`).  # [n, hidden] -> [n, own V]"""
         return self.logits_of(self.rms_normalise(x) if self.native is None else self.native.normalised(x))
 
     def logits_of(self, x: Tensor) -> Tensor:

@@ -110,8 +110,9 @@ def test_eagle3_says_what_the_naive_one_says() -> None:
     for text, proposal in seen:
         for index, (token, row) in enumerate(zip(proposal.tokens, logits, strict=False)):
             expected = naive_eagle3(eagle3_weights(), text, list(proposal.tokens[:index]))
-            assert torch.allclose(row[DRAFT_IDS], expected, atol=1e-4)
-            assert token in DRAFT_IDS
+            assert torch.allclose(row, expected, atol=1e-4)
+            assert token in DRAFT_IDS and proposal.probs is not None
+            assert torch.equal(proposal.probs[index, DRAFT_IDS], probabilities(row[None], WARM)[0])
     others = [token for token in range(TARGET.vocabulary) if token not in DRAFT_IDS]
     distributions = [proposal.probs for _, proposal in seen if proposal.probs is not None]
     assert len(distributions) == 9 and all(
