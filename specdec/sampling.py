@@ -46,11 +46,9 @@ class RandomSampler(Sampler):
         self._random = random.Random(seed)
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
-        u, best = self._random.random(), int(argmax(probs[None]))
-        if float(probs[best]) == 1.0:  # a point mass needs no sum
-            return best
         cumulative = probs.double().cumsum(0)
-        index = int(torch.searchsorted(cumulative, u * float(cumulative[-1]), right=True))
+        total = float(cumulative[-1])
+        index = int(torch.searchsorted(cumulative, self._random.random() * total, right=True))
         if index == len(probs):  # the product rounded up to the total
             index = int(probs.nonzero()[-1])
         return index
